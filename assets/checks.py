@@ -232,7 +232,7 @@ def _judge_late(facts: SourceFacts) -> CheckResult:
 
 def _judge_at_risk(facts: SourceFacts) -> CheckResult:
     room = facts.headroom
-    verdict = None if room is None else risk_verdict(facts.source, room, facts.pause)
+    verdict = risk_verdict(facts.source, room, facts.pause)
     return _result_of_verdict(verdict, _ERROR, distance_metadata(Lag(), room))
 
 

@@ -110,13 +110,12 @@ def _lag_at_start(report: CaptureReport, began_at: datetime) -> Metadata:
     """Return the age of the lake's newest change when the run began: 0 if there was
     nothing to read, no entry if it is unknown."""
     last_commit = report.start.committed_at
-    if report.batch_id is not None and last_commit is None:
+    if report.batch_id is None:
+        lag = 0.0
+    elif last_commit is not None:
+        lag = (began_at - last_commit).total_seconds()
+    else:
         return {}
-    lag = (
-        0.0
-        if report.batch_id is None or last_commit is None
-        else (began_at - last_commit).total_seconds()
-    )
     return {"lag seconds at start": rounded_seconds(max(lag, 0.0))}
 
 
@@ -146,8 +145,8 @@ def acknowledge_metadata(
     metadata["seconds"] = rounded_seconds(report.seconds)
     if merge_report is not None:
         metadata["summary"] = dg.MetadataValue.md(run_summary(merge_report, report))
-    if report.waiting_tables:
-        metadata["held"] = waiting_sentence(report.waiting_tables)
+    if report.waiting_batches:
+        metadata["held"] = waiting_sentence(report.waiting_batches)
     if report.quarantined:
         metadata["stopped"] = stopped_tables_metadata(report.quarantined)
     if report.partial_tables:
@@ -155,29 +154,29 @@ def acknowledge_metadata(
     return metadata
 
 
-def distance_metadata(lag: Lag, room: Headroom | None) -> Metadata:
+def distance_metadata(lag: Lag, headroom: Headroom | None) -> Metadata:
     """Return the lake's lag, and the time for which the server keeps the unread log."""
     metadata: Metadata = {
         "lag seconds": None if lag.seconds is None else rounded_seconds(lag.seconds),
         "lag bytes": lag.log_bytes,
         "lag transactions": lag.transactions,
     }
-    if room is not None and room.remaining is not None:
-        metadata["headroom hours"] = round(room.remaining.total_seconds() / 3600, 2)
-    if room is not None and room.bytes_per_day is not None:
-        metadata["log MB a day"] = round(room.bytes_per_day / 1e6, 1)
+    if headroom is not None and headroom.remaining is not None:
+        metadata["headroom hours"] = round(headroom.remaining.total_seconds() / 3600, 2)
+    if headroom is not None and headroom.bytes_per_day is not None:
+        metadata["log MB a day"] = round(headroom.bytes_per_day / 1e6, 1)
     return _without_none(metadata)
 
 
 def log_observation(
-    key: dg.AssetKey, facts: ServerFacts, lag: Lag, room: Headroom | None
+    key: dg.AssetKey, facts: ServerFacts, lag: Lag, headroom: Headroom | None
 ) -> dg.AssetObservation:
     """Return the state of the server's log at the end of a run, with the lake's lag."""
     metadata: Metadata = {
         "head": str(facts.head),
         "server": f"{facts.flavour} {facts.version}, {facts.server_uuid}",
         "log files": len(facts.binlogs),
-        **distance_metadata(lag, room),
+        **distance_metadata(lag, headroom),
         "GTIDs executed": str(facts.gtid_executed) or None,
     }
     description = f"The log ends at {facts.head}."
@@ -207,7 +206,7 @@ def position_metadata(position: Position | None, now: datetime) -> Metadata:
     return metadata
 
 
-def run_summary(merge_report: MergeReport, report: AcknowledgeReport) -> str:
+def run_summary(merge_report: MergeReport, acknowledge_report: AcknowledgeReport) -> str:
     """Return the run's summary in Markdown: the changes of each table, and tables that
     stopped."""
     lines = []
@@ -226,10 +225,10 @@ def run_summary(merge_report: MergeReport, report: AcknowledgeReport) -> str:
             lines.append(f"\nand {len(merge_report.merges) - _MAX_SUMMARY_TABLES:,} more tables")
     else:
         lines.append("No table changed.")
-    for quarantine in report.quarantined:
-        table, reason = in_markdown(str(quarantine.table)), in_markdown(quarantine.reason)
+    for stopped in acknowledge_report.quarantined:
+        table, reason = in_markdown(str(stopped.table)), in_markdown(stopped.reason)
         lines.append(f"\n**{table}** does not follow: {reason}  ")
-        lines.append(f"what to do: {in_markdown(quarantine.hint)}")
+        lines.append(f"what to do: {in_markdown(stopped.hint)}")
     return "\n".join(lines)
 
 
@@ -241,12 +240,12 @@ def rows_metadata(counts: RowCounts) -> Metadata:
     }
 
 
-def waiting_sentence(waiting_tables: Mapping[int, Sequence[object]]) -> str:
-    """Return a sentence about batches that are not acknowledged yet. `waiting_tables`:
-    the tables that each of them waits for."""
+def waiting_sentence(waiting_batches: Mapping[int, Sequence[object]]) -> str:
+    """Return a sentence about batches that are not acknowledged yet. `waiting_batches`:
+    these batches, each with the tables for which it waits."""
     return "; ".join(
         f"batch {batch} waits for {', '.join(map(str, tables)) or 'its merge'}"
-        for batch, tables in waiting_tables.items()
+        for batch, tables in waiting_batches.items()
     )
 
 
@@ -285,7 +284,8 @@ def materialization_of(
     to which the mirror is now current; it becomes the mirror's data version.
     `change_bytes`: size of the merged changes. `version`: the structure that the mirror
     shows, if known. `comments`: MySQL's comments of the columns, by name."""
-    size, first, last = merge.size, merge.first_batch, merge.last_batch
+    size = merge.size
+    first, last = merge.first_batch, merge.last_batch
     lineage = {
         name: [dg.TableColumnDep(names.log_key, f"{merge.table}.{name}")]
         for name, _ in merge.columns
@@ -346,24 +346,28 @@ def _table_schema(
     and MySQL's comment.
     """
     columns = []
-    source = schema = None
+    source_schema = shown_schema = None
     treatments: Mapping[str, str] = {}
     if version is not None:
-        source, schema = version.schema, version.shown_schema
+        source_schema, shown_schema = version.schema, version.shown_schema
         treatments = version.treatments_in_words
-    for name, kind in merge.columns:
-        column = None if schema is None else schema.column(name)
-        origin = None if source is None or column is None else source.column(name)
-        mysql_type = None if origin is None else f"MySQL: {written_type(origin)}"
+    for name, data_type in merge.columns:
+        shown_column = None if shown_schema is None else shown_schema.column(name)
+        source_column = None
+        if source_schema is not None and shown_column is not None:
+            source_column = source_schema.column(name)
+        mysql_type = None if source_column is None else f"MySQL: {written_type(source_column)}"
         treatment = treatments.get(name)
         sentences = (mysql_type, treatment and treatment.capitalize(), comments.get(name))
         description = in_markdown(". ".join(filter(None, sentences)))
         columns.append(
             dg.TableColumn(
                 name,
-                sql_type(kind),
+                sql_type(data_type),
                 description=description or None,
-                constraints=dg.TableColumnConstraints(nullable=column is None or column.nullable),
+                constraints=dg.TableColumnConstraints(
+                    nullable=shown_column is None or shown_column.nullable
+                ),
                 tags={"lockstep": treatment} if treatment else {},
             )
         )

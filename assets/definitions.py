@@ -67,7 +67,7 @@ from lockstep.pipeline.run.replay.replay import ReplayReport, replay
 from lockstep.pipeline.run.run import RunRecord
 from lockstep.pipeline.run.status.repeated_keys import count_keys
 from lockstep.pipeline.run.unpruned_batches import history_begin
-from lockstep.pipeline.run.upkeep.upkeep import UpkeepReport, upkeep
+from lockstep.pipeline.run.upkeep.upkeep import UpkeepReport, carry_out_upkeep
 from lockstep.pipeline.source_plan import SourcePlan
 from lockstep.pipeline.status.tables import unseen_standing
 from lockstep.pipeline.values.decisions import Lease
@@ -559,7 +559,7 @@ def upkeep_job(settings: Settings, source: str, open_site: OpenUpkeep) -> dg.Job
         with dagster_failures(), open_site() as adapters:
             ports = adapters.ports(source, progress)
             lake, policy = adapters.lake().upkeep, settings.upkeep_policy()
-            report = upkeep(ports, lake, policy, holder_name("upkeep"))
+            report = carry_out_upkeep(ports, lake, policy, holder_name("upkeep"))
         for line in _upkeep_lines(report):
             context.log.info(line)
         context.add_output_metadata(_upkeep_metadata(report))
@@ -625,8 +625,8 @@ def _delete_runs(instance: dg.DagsterInstance, job: str, before: datetime) -> in
 
 def _upkeep_lines(report: UpkeepReport) -> Iterator[str]:
     for table in report.tables:
-        if table.reason_excluded is not None:
-            yield f"{table.table}: left alone: {table.reason_excluded}"
+        if table.reason_left_alone is not None:
+            yield f"{table.table}: left alone: {table.reason_left_alone}"
         yield from (f"{table.table}: {obstacle}" for obstacle in table.obstacles)
     changes = report.changes
     if changes.obstacle is not None or changes.holder_sentence is not None:

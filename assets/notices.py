@@ -109,7 +109,7 @@ def _notify_each(
     for reference in settings.notify_references:
         last_trouble = last_troubles.get(reference, "")
         is_notified = last_trouble == trouble or _send(
-            settings, reference, title, body, note, needs_a_person=bool(trouble)
+            settings, reference, title, body, note, is_failure=bool(trouble)
         )
         troubles[reference] = trouble if is_notified else last_trouble
     return {reference: text for reference, text in troubles.items() if text}
@@ -122,14 +122,14 @@ def _send(
     body: str,
     note: WriteNote,
     *,
-    needs_a_person: bool,
+    is_failure: bool,
 ) -> bool:
     """Send a message, and return whether that succeeded. Note the reason if not."""
     from lockstep.resources.apprise.sending import send  # an extra, and slow to import
 
     try:
         url = settings.notify_url(reference)
-        failure = send(url, reference, title, body, needs_a_person=needs_a_person)
+        failure = send(url, reference, title, body, is_failure=is_failure)
     except LockstepError as error:
         failure = f"{error.message.removesuffix('.')}; {error.hint}"
     if failure:

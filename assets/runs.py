@@ -170,8 +170,8 @@ def _acknowledge(
 ) -> dg.MaterializeResult[Any]:
     report = acknowledge_step(session)
     ports = session.ports()
-    if report.waiting_tables:
-        context.log.warning(f"not acknowledged: {waiting_sentence(report.waiting_tables)}")
+    if report.waiting_batches:
+        context.log.warning(f"not acknowledged: {waiting_sentence(report.waiting_batches)}")
     else:
         report_coverage(context, settings, ports, session.record.covered_until)
     now = ports.clock()

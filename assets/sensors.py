@@ -312,7 +312,7 @@ def reason_to_start(
     unread = lag.log_bytes
     if unread == 0:
         return None
-    if room is not None and risk_verdict(source, room, pause) is not None:
+    if risk_verdict(source, room, pause) is not None:
         return "the log may be purged soon"
     if trigger.bytes is not None and unread is not None and unread >= trigger.bytes:
         return f"{unread} bytes of log"

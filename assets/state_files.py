@@ -16,8 +16,8 @@ from lockstep.resources.private import make_private
 
 
 def read_json_object(path: Path) -> dict[str, Any]:
-    """Return the JSON object in a file; an empty one if the file is missing or has no
-    object."""
+    """Return the JSON object in a file. It is empty if the file is missing, cannot be
+    read, or has something else."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -41,7 +41,8 @@ def edit_json_object(path: Path) -> Iterator[dict[str, Any]]:
 @contextmanager
 def note_write_errors(subject: str, note: Callable[[str], None]) -> Iterator[None]:
     """Note that a file could not be written, instead of raising OSError: a run must not
-    fail for a file that only pages need. `subject`: what the file is, for the note."""
+    fail for a file that only Dagster's pages need. `subject`: what the file is, for the
+    note."""
     try:
         yield
     except OSError as error:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import filterfalse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from lockstep import exits
+from lockstep.arguments import parse_table_name
 from lockstep.grammar import UsageError
+from lockstep.pipeline.values.errors import NothingMatches
 from lockstep.pipeline.values.shown import printable
+from lockstep.pipeline.values.table import has_wildcard
 from lockstep.streams import JsonLog, LiveProgress, ProgressLines, Streams, progress_bars
 
 if TYPE_CHECKING:
@@ -99,6 +103,18 @@ class CommandContext:
                 hint="say which one: --source NAME",
             )
         return sources[0]
+
+    def source_with_tables(
+        self, adapters: Adapters, name: str | None, patterns: Iterable[str]
+    ) -> str:
+        """Return the source that has captured the tables whose full names are among the
+        patterns. If no source or several have, return the only configured source; raise
+        `UsageError` if there are several."""
+        sources = set[str]()
+        for pattern in filterfalse(has_wildcard, patterns):
+            with suppress(NothingMatches):
+                sources.add(self.source_with_table(adapters, name, parse_table_name(pattern)))
+        return sources.pop() if len(sources) == 1 else self.one_source(name).name
 
     @contextmanager
     def adapters(self) -> Iterator[Adapters]:

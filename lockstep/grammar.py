@@ -114,12 +114,6 @@ _SHARED_OPTIONS: Final = {
 | --yes         do it; without --yes, only show what would be done
 | --dry-run     only show what would be done and write nothing (default)
 """,
-    "order": """\
-table TABLE     the table, as database.table
---reason TEXT!  why; recorded for good
-@author
-@one-source
-""",
 }
 
 _COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
@@ -198,15 +192,23 @@ table TABLE     the table, as database.table; or the word verify: apply every re
 @source
 """,
     ),
-    "pause": ("Stop following one table, while the others go on; recorded", "@order"),
-    "resume": (
-        "Follow a stopped table again, beginning with the next run; recorded",
+    "pause": (
+        "Stop following some tables, while the others go on; recorded",
         """\
-table TABLE     the table, as database.table
+tables TABLE+   the tables, each as database.table with * and ?
+--reason TEXT!  why; recorded for good
+@author
+@one-source
+""",
+    ),
+    "resume": (
+        "Follow stopped tables again, beginning with the next run; recorded",
+        """\
+tables TABLE+   the tables, each as database.table; with * and ? all that are stopped
 --reason TEXT   why; recorded for good
 @author
 @one-source
---schema FILE   the table's structure where it stopped, as `show create table` prints it
+--schema FILE   the structure of one table where it stopped, as `show create table` prints it
 --rename OLD=NEW  with --schema: the column OLD is now called NEW; repeat it for each column
 --dry-run       show what the next run would do; record nothing
 """,

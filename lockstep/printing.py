@@ -17,48 +17,48 @@ if TYPE_CHECKING:
     from lockstep.pipeline.run.reports import RowDifference, TableComparison
 
 
-def difference_lines(comparison: TableComparison) -> Iterator[str]:
+_MAX_ROWS = 20
+"""Number of differing rows that are printed for each table; JSON has more of them."""
+
+
+def comparison_lines(comparison: TableComparison) -> Iterator[str]:
     """Yield lines with the first rows that differ between MySQL and the lake, and one
     with the number of further rows."""
-    count, prefix = comparison.differing_rows, f"{comparison.table}: "
-    attributes_by_side = {"MySQL": "source", "the lake": "lake"}
-    yield from differing_row_lines(comparison.rows, count, attributes_by_side, prefix=prefix)
+    count, prefix = comparison.difference_count, f"{comparison.table}: "
+    yield from differing_row_lines(comparison.rows, count, prefix=prefix)
 
 
 def differing_row_lines(
     rows: Sequence[RowDifference] | Sequence[ReplayDifference],
     count: int,
-    attributes_by_side: Mapping[str, str],
     *,
     prefix: str,
     indent: str = "  ",
 ) -> Iterator[str]:
     """Yield lines with the first of the rows that differ, and one with the number of
-    further rows. `count`: the number of all rows that differ, of which `rows` may have
-    only the first. `attributes_by_side`: the name of each side → the attribute
-    of a row with the values of that side, which are None unless requested."""
-    for row in rows[:_MAX_ROWS]:
+    further rows. `count`: how many rows differ; a report may list fewer in `rows`."""
+    shown_rows = rows[:_MAX_ROWS]
+    for row in shown_rows:
         columns = f" ({', '.join(row.columns)})" if row.columns else ""
         yield f"{prefix}{row.kind}: {row.key}{columns}"
-        for side, attribute in attributes_by_side.items():
-            values: Mapping[str, str] | None = getattr(row, attribute)
+        for side, values in row.values_by_side.items():
             if values:
                 pairs = ", ".join(f"{name}={value}" for name, value in values.items())
                 yield f"{indent}{side}: {pairs}"
-    further_count = count - len(rows[:_MAX_ROWS])
+    further_count = count - len(shown_rows)
     if further_count > 0:
         yield f"{prefix}{further_count:,} more"
 
 
-def partial_table_lines(tables: Sequence[Extent]) -> Iterator[str]:
+def partial_table_lines(extents: Sequence[Extent]) -> Iterator[str]:
     """Yield lines about the missing rows of tables that are only partly in the lake.
     Tables with the same sentence share a line."""
     by_sentence: dict[str, list[Extent]] = {}
-    for table in tables:
-        by_sentence.setdefault(table.sentence, []).append(table)
-    for sentence, extents in by_sentence.items():
-        yield f"  {', '.join(str(extent.table) for extent in extents)}: {sentence}"
-        yield f"    hint: {extents[0].hint}"
+    for extent in extents:
+        by_sentence.setdefault(extent.sentence, []).append(extent)
+    for sentence, alike in by_sentence.items():
+        yield f"  {', '.join(str(extent.table) for extent in alike)}: {sentence}"
+        yield f"    hint: {alike[0].hint}"
 
 
 def show_stopped_tables(context: CommandContext, tables: Sequence[StoppedTable]) -> None:
@@ -74,44 +74,39 @@ def show_stopped_tables(context: CommandContext, tables: Sequence[StoppedTable])
         table_names = name_list([table.table for table in group])
         context.say(f"{table_names} {verb} stopped by {stopped_by} at {position}: {reason}")
         hints = list(dict.fromkeys(table.hint for table in group))
-        if len(hints) > MOST_NAMES:
-            hints[MOST_NAMES:] = [
-                f"{len(hints) - MOST_NAMES} more: `lockstep status` shows all of them"
-            ]
-        for hint in hints:
+        for hint in hints[:MOST_NAMES]:
             context.say(f"  hint: {hint}")
+        if (further_count := len(hints) - MOST_NAMES) > 0:
+            context.say(f"  hint: {further_count} more: `lockstep status` shows all of them")
 
-
-_MAX_ROWS = 20
-"""Number of differing rows that are printed for each table; JSON has more of them."""
 
 _COLUMN_GAP = 3
 """Number of characters between two columns."""
 
 
 def show_table(
-    context: CommandContext, heads: Sequence[str], values: Sequence[Iterable[object]]
+    context: CommandContext, heads: Sequence[str], rows: Sequence[Iterable[object]]
 ) -> None:
     """Print rows of values under their heads, numbers aligned to the right; nothing if
     there are no rows. Words are never broken: if they do not fit, lines are longer than
     the terminal is wide."""
-    if context.wants_json or not values:
+    if context.wants_json or not rows:
         return
     from rich import box
     from rich.cells import cell_len
     from rich.table import Table
     from rich.text import Text
 
-    rows = [[printable(_cell(value)) for value in row] for row in values]
+    texts = [[printable(_cell(value)) for value in row] for row in rows]
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    width = 1
+    width = 1  # the margin of the box
     for index, head in enumerate(heads):
-        cells = [row[index] for row in rows]
+        cells = [row[index] for row in texts]
         numeric = all(cell.replace(",", "").isdigit() for cell in cells)
         longest = max(cell_len(word) for cell in (head, *cells) for word in cell.split() or [""])
         table.add_column(head, justify="right" if numeric else "left", min_width=longest)
         width += longest + _COLUMN_GAP
-    for row in rows:
+    for row in texts:
         table.add_row(*map(Text, row))
     context.show(table, width=max(context.answer_console.width, width))
 
@@ -123,7 +118,8 @@ def _cell(value: object) -> str:
 
 
 def pluralize(count: int, singular: str, plural: str = "") -> str:
-    """Return `1 row` or `2,000 rows`. `plural`: if it is not the singular and an s."""
+    """Return `1 row` or `2,000 rows`. `plural`: the plural, if it is not the singular
+    with an s."""
     return f"{count:,} {singular if count == 1 else plural or f'{singular}s'}"
 
 

@@ -252,7 +252,7 @@ def consume(
     acknowledged nor rolled back stay open when the context ends. Raise
     `ConsumerUnknown` if `make_consumer` has not created it."""
     with _open_lake_of(source, config) as (adapters, lake):
-        adapters.consumers().deliveries_out(source, consumer)  # raises ConsumerUnknown
+        adapters.consumers().open_deliveries(source, consumer)  # raises ConsumerUnknown
         yield ChangelogConsumer(adapters, source, consumer, lake)
 
 
@@ -334,7 +334,7 @@ class ChangelogConsumer:
     def out(self) -> list[ChangelogDelivery]:
         """Return the deliveries that are neither acknowledged nor rolled back, oldest
         first."""
-        deliveries = self._adapters.consumers().deliveries_out(self.source, self.name)
+        deliveries = self._adapters.consumers().open_deliveries(self.source, self.name)
         return [
             ChangelogDelivery(self, self._adapters, delivery, self._lake) for delivery in deliveries
         ]

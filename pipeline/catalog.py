@@ -26,8 +26,8 @@ from lockstep.pipeline.values.table import TableName
 SOURCE_MARK: Final = "lockstep.source"
 TABLE_MARK: Final = "lockstep.table"
 CONTENT_MARK: Final = "lockstep.content"
-"""Properties of an entry by which Lockstep recognizes it as its own, and whether it has
-changed."""
+"""Properties of an entry. The first two show that Lockstep made it, the last whether it
+was changed since."""
 
 DATABASE_PLACEHOLDER, SOURCE_PLACEHOLDER = "{database}", "{source}"
 """Parts of the template for names of schemas."""
@@ -104,8 +104,8 @@ class RecordedEntry:
 
 @dataclass(frozen=True, slots=True)
 class Registrations:
-    """A source's recorded entries. `statement_id`: the id of the last DDL statement
-    whose column comments they show; 0 if there is none."""
+    """A source's recorded entries. Their comments are those of the columns after the DDL
+    statement `statement_id`; 0 if there was none."""
 
     entries: Mapping[TableName, RecordedEntry]
     statement_id: int
@@ -164,12 +164,12 @@ class MissingEntry:
     hint: str
 
 
-def entry_name(schema: str, source: str, table: TableName) -> EntryName:
-    """Return the name of a table's entry. `schema`: the template of its schema's name,
-    from the section `[catalog]`."""
-    schema_name = schema.replace(SOURCE_PLACEHOLDER, source)
-    schema_name = schema_name.replace(DATABASE_PLACEHOLDER, table.database)
-    return EntryName(schema_name.lower(), table.name.lower())
+def entry_name(schema_template: str, source: str, table: TableName) -> EntryName:
+    """Return the name of a table's entry. `schema_template`: `schemas` of the section
+    `[catalog]`."""
+    schema = schema_template.replace(SOURCE_PLACEHOLDER, source)
+    schema = schema.replace(DATABASE_PLACEHOLDER, table.database)
+    return EntryName(schema.lower(), table.name.lower())
 
 
 def entry_names(
@@ -183,6 +183,7 @@ def entry_names(
     refuses a name, or None."""
     owners: dict[EntryName, TableName] = {}
     missing: list[MissingEntry] = []
+    # Tables that are registered come first, so that they keep their names.
     for table in sorted(tables, key=lambda table: (table not in recorded, table)):
         name = name_of(table)
         reason = refusal_reason(name)
@@ -228,13 +229,14 @@ def plan_steps(
         if current is None and location in dropped_at:
             former = recorded[dropped_at[location]]
             if former.name != entry.name:
-                # The same folder under another name: the table was renamed.
+                # The same folder under another name: the table was renamed, and takes the
+                # entry with it.
                 del dropped_at[location]
                 to_drop.discard(former.table)
                 current = former
         if current is not None and current.name != entry.name and entry.name in kept_names:
-            # Another table's entry still has this name. If this entry took it now, the
-            # later rename of the other entry would rename this one.
+            # Another entry still has this name, and is renamed later. Entries are renamed
+            # by their names, so that would rename this entry if it had the name already.
             to_drop.add(current.table)
             current = None
         is_renamed = current is not None and current.name != entry.name

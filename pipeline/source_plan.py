@@ -24,7 +24,7 @@ from lockstep.pipeline.start.bounds import Budget
 from lockstep.pipeline.values.mirror_names import MirrorNames, MirrorNameTemplate
 from lockstep.pipeline.values.places import Place, Snapshot
 from lockstep.pipeline.values.policies import LakePolicies, Readers, StartPolicies, to_toml
-from lockstep.pipeline.values.table import NamePatterns, TableName, TablePatterns
+from lockstep.pipeline.values.table import StatementPatterns, TableName, TablePatterns
 
 if TYPE_CHECKING:
     from lockstep.pipeline.ports.source import ServerFacts
@@ -137,7 +137,7 @@ class SourcePlan:
     sample_rows: int = 0
     snapshot: SnapshotPlan = field(default_factory=SnapshotPlan)
     reread_rows: RereadRows | None = None
-    allowed_statements: NamePatterns = field(default_factory=NamePatterns)
+    allowed_statements: StatementPatterns = field(default_factory=StatementPatterns)
     table_settings: tuple[TableSettings, ...] = ()
 
     @property

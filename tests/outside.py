@@ -9,15 +9,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from lockstep.pipeline.model.table_state import StoppedTable
 from lockstep.pipeline.recovery import RecoveryCase as RecoveryCase
 from lockstep.pipeline.run.acknowledge import acknowledge as acknowledge
+from lockstep.pipeline.run.agreement import lake_logs
 from lockstep.pipeline.run.agreement.changelog_files import correct_changelogs as correct_changelogs
 from lockstep.pipeline.run.agreement.claim import claim_error as claim_error
-from lockstep.pipeline.run.agreement.lake_logs import (
-    changelogs_with_moved_rows as changelogs_with_moved_rows,
-)
 from lockstep.pipeline.run.agreement.lake_logs import foreign_mirrors as foreign_mirrors
-from lockstep.pipeline.run.agreement.lake_logs import tables_to_quarantine as tables_to_quarantine
 from lockstep.pipeline.run.capture import capture as capture
 from lockstep.pipeline.run.context import RunPorts as RunPorts
 from lockstep.pipeline.run.context import SilentProgress as SilentProgress
@@ -57,6 +55,16 @@ def coming_back(ports: RunPorts) -> tuple[list[TableName], dict[TableName, str]]
     from the source, with the reason."""
     plans = make_plan(ports).table_plans
     return list(plans.tables_supplied(FromChangelog)), dict(plans.tables_supplied(RowsFromServer))
+
+
+def tables_to_quarantine(ports: RunPorts) -> list[StoppedTable]:
+    """The tables that the next run stops because of what somebody else committed."""
+    return lake_logs.tables_to_quarantine(ports, lake_logs.changed_changelogs(ports))
+
+
+def changelogs_with_moved_rows(ports: RunPorts) -> list[StoppedTable]:
+    """The changelogs whose rows somebody else moved to other files."""
+    return lake_logs.changelogs_with_moved_rows(ports, lake_logs.changed_changelogs(ports))
 
 
 def repair(ports: RunPorts, lease: Lease, report: VerifyReport) -> tuple[TableName, ...]:

@@ -174,8 +174,10 @@ def _readable_mirrors(
                     mirrors.reason_unreadable(state.mirror, version) if state.is_complete else None
                 )
                 path = mirrors.path(state.mirror)
-                changelog_reason = _reason_changelog_unreadable(mirrors, source, state)
-                yield MirrorEvidence(state.table, path, retention, reason, changelog_reason)
+                reason_changelog_unreadable = _reason_changelog_unreadable(mirrors, source, state)
+                yield MirrorEvidence(
+                    state.table, path, retention, reason, reason_changelog_unreadable
+                )
 
 
 def _reason_changelog_unreadable(mirrors: Mirrors, source: str, state: TableState) -> str | None:
@@ -352,12 +354,14 @@ def _lake_findings(ports: RunPorts) -> tuple[Finding, ...]:
     that somebody else changed."""
     from lockstep.pipeline.run.agreement.claim import lake_error
     from lockstep.pipeline.run.agreement.lake_logs import (
+        changed_changelogs,
         changelogs_with_moved_rows,
         tables_to_quarantine,
     )
     from lockstep.pipeline.run.mirror_places import former_places, pending_moves
 
-    if (error := lake_error(ports)) is not None:
+    changelogs = changed_changelogs(ports)
+    if (error := lake_error(ports, changelogs)) is not None:
         return (_refusal_finding("lake", error),)
     return (
         *(
@@ -367,11 +371,11 @@ def _lake_findings(ports: RunPorts) -> tuple[Finding, ...]:
                 f"the next run quarantines it: {mirror.reason}",
                 mirror.hint,
             )
-            for mirror in tables_to_quarantine(ports)
+            for mirror in tables_to_quarantine(ports, changelogs)
         ),
         *(
             Finding("warning", str(changelog.table), changelog.reason, changelog.hint)
-            for changelog in changelogs_with_moved_rows(ports)
+            for changelog in changelogs_with_moved_rows(ports, changelogs)
         ),
         *(
             _move_finding(ports, table, name)

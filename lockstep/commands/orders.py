@@ -10,12 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from lockstep import exits
-from lockstep.arguments import author_of, parse_table_name, place_argument, reason_of
+from lockstep.arguments import (
+    author_of,
+    parse_table_name,
+    place_argument,
+    reason_of,
+)
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError
 from lockstep.pipeline.model.json_values import attributes
-from lockstep.pipeline.model.table_state import OrderKind
-from lockstep.pipeline.run.context import SilentProgress
+from lockstep.pipeline.model.table_state import OrderKind, TableCondition
+from lockstep.pipeline.run.context import RunPorts, SilentProgress
 from lockstep.pipeline.run.orders.table_orders import (
     OrderRequest,
     RecordedOrder,
@@ -24,8 +29,9 @@ from lockstep.pipeline.run.orders.table_orders import (
 )
 from lockstep.pipeline.run.status.plan import Choice, choose_start
 from lockstep.pipeline.schema.model import schema_to_json
-from lockstep.pipeline.values.decisions import Continuity
-from lockstep.pipeline.values.errors import LockstepError
+from lockstep.pipeline.values.decisions import Continuity, Lease
+from lockstep.pipeline.values.errors import LockstepError, NothingMatches
+from lockstep.pipeline.values.table import TableName, TablePatterns, has_wildcard
 from lockstep.resources.holders import holder_name
 
 
@@ -35,40 +41,97 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 
 
 def _record_order(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """Record an order about a table. The exit code is 5 if it does not fit the table's
+    """Record an order about each table. The exit code is 5 if it does not fit the table's
     state, 2 if the given structure or names are invalid. An order that no run could
-    carry out is not recorded."""
-    kind, request = OrderKind(arguments.command), _request_from(arguments)
+    carry out is not recorded; of several resumes, none is."""
+    kind, author, reason = OrderKind(arguments.command), author_of(arguments), reason_of(arguments)
+    statement, renames = _given_structure(arguments)
     with context.adapters() as adapters:
-        source = context.source_with_table(adapters, arguments.source, request.table)
+        source = context.source_with_tables(adapters, arguments.source, arguments.tables)
         ports = adapters.ports(source, SilentProgress())
+        requests = [
+            OrderRequest(table, author, reason, statement, renames)
+            for table in _chosen_tables(ports, kind, arguments.tables)
+        ]
         if kind is OrderKind.RESUME and arguments.dry_run:
-            forecast = plan_resume(ports, request)
-            context.say(f"{source}: {forecast.sentence}\n  nothing is recorded (--dry-run)")
-            return Outcome(exits.DONE, {"source": source, **_order_values(forecast), "order": None})
-        with ports.ledger.lock(source, holder_name(kind), None) as lease:
-            order = give_order(
-                ports, lease, kind, request, lambda sentence: context.say(f"{source}: {sentence}")
+            orders = _plan_resumes(context, ports, requests)
+            context.say("  nothing is recorded (--dry-run)")
+        else:
+            with ports.ledger.lock(source, holder_name(kind), None) as lease:
+                orders = _give_orders(context, ports, lease, kind, requests)
+    values = {str(recorded.order.table): _order_values(recorded) for recorded in orders}
+    if len(values) == 1 and arguments.tables == [*values]:
+        return Outcome(exits.DONE, {"source": source, **values[arguments.tables[0]]})
+    return Outcome(exits.DONE, {"source": source, "tables": values})
+
+
+def _chosen_tables(ports: RunPorts, kind: OrderKind, patterns: Sequence[str]) -> list[TableName]:
+    """Return the tables with these names, and those that match a pattern and that the
+    order fits. Raise `NothingMatches` if a pattern matches none."""
+    states, wanted = ports.ledger.table_states(ports.source.name), TableCondition.FOLLOWING
+    if kind is OrderKind.RESUME:
+        wanted = TableCondition.STOPPED
+    tables: list[TableName] = []
+    for pattern in patterns:
+        matches = TablePatterns((pattern,)).matches
+        if not has_wildcard(pattern):
+            tables.append(parse_table_name(pattern))
+        elif fitting := [t for t in sorted(states) if matches(t) and states[t].condition is wanted]:
+            tables += fitting
+        else:
+            raise NothingMatches(
+                f"no {wanted} table of {ports.source.name} is called {pattern}",
+                hint="`lockstep status` shows which tables are stopped",
             )
-    reason = f": {request.reason}" if request.reason else ""
-    sentence = f"{source}: recorded: {kind} {request.table} ({request.author}{reason})"
-    context.say(sentence if kind is OrderKind.RESUME else f"{sentence}\n  {order.sentence}")
-    return Outcome(exits.DONE, {"source": source, **_order_values(order)})
+    return list(dict.fromkeys(tables))
 
 
-def _request_from(arguments: argparse.Namespace) -> OrderRequest:
-    statement: str | None = None
-    renames: tuple[tuple[str, str], ...] = ()
-    if arguments.command == OrderKind.RESUME:  # pause has neither --schema nor --rename
-        statement = _read_text(Path(arguments.schema)) if arguments.schema else None
-        renames = _parse_renames(arguments.rename)
-        if renames and statement is None:
+def _plan_resumes(
+    context: CommandContext, ports: RunPorts, requests: Sequence[OrderRequest]
+) -> list[RecordedOrder]:
+    planned = [plan_resume(ports, request) for request in requests]
+    context.say(*(f"{ports.source.name}: {forecast.sentence}" for forecast in planned))
+    return planned
+
+
+def _give_orders(
+    context: CommandContext,
+    ports: RunPorts,
+    lease: Lease,
+    kind: OrderKind,
+    requests: Sequence[OrderRequest],
+) -> list[RecordedOrder]:
+    is_resume = kind is OrderKind.RESUME
+    planned = _plan_resumes(context, ports, requests) if is_resume else [None] * len(requests)
+    orders = []
+    for request, forecast in zip(requests, planned, strict=True):
+        order = give_order(ports, lease, kind, request, forecast)
+        reason = f": {request.reason}" if request.reason else ""
+        sentence = f"recorded: {kind} {request.table} ({request.author}{reason})"
+        context.say(f"{ports.source.name}: {sentence}")
+        if not is_resume:
+            context.say(f"  {order.sentence}")
+        orders.append(order)
+    return orders
+
+
+def _given_structure(
+    arguments: argparse.Namespace,
+) -> tuple[str | None, tuple[tuple[str, str], ...]]:
+    """Return the statement of `--schema`, None without it, and the names of `--rename`."""
+    if arguments.command == OrderKind.PAUSE:  # it has neither
+        return None, ()
+    renames = _parse_renames(arguments.rename)
+    if not arguments.schema:
+        if renames:
             raise UsageError(
                 "--rename needs --schema, whose columns it renames.",
                 hint="add --schema FILE, with what `show create table` prints",
             )
-    table, reason = parse_table_name(arguments.table), reason_of(arguments)
-    return OrderRequest(table, author_of(arguments), reason, statement, renames)
+        return None, ()
+    if len(arguments.tables) != 1 or has_wildcard(arguments.tables[0]):
+        raise UsageError("--schema describes one table.", hint="name one table, database.table")
+    return _read_text(Path(arguments.schema)), renames
 
 
 def _read_text(path: Path) -> str:
@@ -100,11 +163,14 @@ def _parse_renames(options: Sequence[str]) -> tuple[tuple[str, str], ...]:
 def _order_values(recorded: RecordedOrder) -> dict[str, Any]:
     order = recorded.order
     return {
+        # A resume that is only planned has no number.
         "order": {
             **attributes(order, "id, table, kind, author, reason, ordered_at"),
             "schema": order.schema and schema_to_json(order.schema),
             "renames": dict(order.renames),
-        },
+        }
+        if order.id
+        else None,
         **attributes(recorded, "order.stopped.at as stopped, sentence as next"),
     }
 

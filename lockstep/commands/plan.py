@@ -78,7 +78,7 @@ def plan_values(plan: RunPlan) -> dict[str, Any]:
     """Return the plan's values for `--json`. If the run would fail, `error` is the one
     that `lockstep run` would print."""
     return {
-        **attributes(plan, "abandoned_sentences as abandoned, waiting_tables as waiting"),
+        **attributes(plan, "abandoned_sentences as abandoned, waiting_batches as waiting"),
         "supplies": supply_values(plan.table_plans),
         **attributes(plan, "load_forecasts as loads_take, start, capture_seconds as seconds"),
         **(_reading_values(plan.reading) if plan.reading else {"end": None}),
@@ -220,7 +220,7 @@ def plan_lines(source: str, plan: RunPlan) -> Iterator[str]:
         yield f"  a run is going on: {lease.holder}, since {utc_text(lease.taken_at)}"
     for sentence in plan.abandoned_sentences:
         yield f"  repair  {sentence}"
-    for batch, tables in plan.waiting_tables.items():
+    for batch, tables in plan.waiting_batches.items():
         yield f"  merge   batch {batch} first: {', '.join(map(str, tables)) or 'nothing is left'}"
     for table, shape in plan.shapes.items():
         yield from _shape_lines(table, shape)

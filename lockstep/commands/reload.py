@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 from lockstep import exits
@@ -43,7 +42,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     if arguments.where is not None:
         _require_one_table(arguments)
     with context.adapters() as adapters:
-        source = _chosen_source(arguments, context, adapters)
+        source = context.source_with_tables(adapters, arguments.source, arguments.tables)
         ports = adapters.ports(source, SilentProgress())
         if arguments.where is not None:
             reloads = [_planned_row_reload(arguments, ports)]
@@ -93,25 +92,6 @@ def record_reloads(
         _say_recorded(context, ports, recorded[-1])
     context.say(*_cost_lines(ports, recorded))
     return recorded
-
-
-def _chosen_source(
-    arguments: argparse.Namespace, context: CommandContext, adapters: Adapters
-) -> str:
-    """Return the source that has captured the tables whose full names were given. If no
-    source or several have, return the only configured source; raise `UsageError` if
-    there are several."""
-    sources = set[str]()
-    for name in filter(_is_full_name, arguments.tables):
-        with suppress(NothingMatches):
-            sources.add(
-                context.source_with_table(adapters, arguments.source, parse_table_name(name))
-            )
-    return sources.pop() if len(sources) == 1 else context.one_source(arguments.source).name
-
-
-def _is_full_name(pattern: str) -> bool:
-    return not set("*?[") & set(pattern)
 
 
 def _planned_reloads(

@@ -23,7 +23,6 @@ from lockstep.pipeline.values.table import TableName
 from lockstep.printing import differing_row_lines, pluralize
 from lockstep.resources.holders import holder_name
 
-_VALUE_ATTRIBUTES: Final = {"the log says": "told", "the lake has": "shown"}
 _CORRECT_STANDINGS: Final = (SegmentStanding.SAME, SegmentStanding.AS_RECORDED)
 
 
@@ -99,15 +98,11 @@ def replay_lines(report: ReplayReport, *, is_planned: bool) -> Iterator[str]:
     for segment in report.segments:
         if segment.standing in (SegmentStanding.DIFFERENT, SegmentStanding.DAMAGED):
             yield _segment_line(segment, report)
-            yield from differing_row_lines(
-                segment.rows, segment.wrong, _VALUE_ATTRIBUTES, prefix="  ", indent="    "
-            )
+            yield from differing_row_lines(segment.rows, segment.wrong, prefix="  ", indent="    ")
     for correction in report.mirrors:
         yield _mirror_line(correction, is_committed=report.committed)
         wrong = correction.wrong if correction.rows else 0
-        yield from differing_row_lines(
-            correction.rows, wrong, _VALUE_ATTRIBUTES, prefix="  ", indent="    "
-        )
+        yield from differing_row_lines(correction.rows, wrong, prefix="  ", indent="    ")
     if not report.committed:
         yield "nothing was written (--compare)"
 

@@ -16,7 +16,7 @@ from lockstep.pipeline.values.errors import LockstepError
 from lockstep.pipeline.values.segment import RowCounts
 from lockstep.pipeline.values.shown import MOST_NAMES
 from lockstep.printing import (
-    difference_lines,
+    comparison_lines,
     partial_table_lines,
     pluralize,
     show_stopped_tables,
@@ -226,7 +226,7 @@ def _record_values(record: RunRecord, lake: str) -> dict[str, Any]:
         "loaded": {load.table: load.rows for load in capture.finished_loads} if capture else {},
         "refreshed": {} if reread_counts is None else {str(reread_counts.table): reread_counts},
         "softened": capture.softened_counts if capture else {},
-        "held": acknowledgement.waiting_tables if acknowledgement else {},
+        "held": acknowledgement.waiting_batches if acknowledgement else {},
         "catalog": record.catalog_report,
     }
 
@@ -271,7 +271,7 @@ def _print_steps(context: CommandContext, record: RunRecord) -> None:
         if merge.table not in loaded_tables or counts.total
     ]
     show_table(context, ("table", "inserted", "updated", "deleted", "version"), rows)
-    for batch, tables in acknowledgement.waiting_tables.items():
+    for batch, tables in acknowledgement.waiting_batches.items():
         context.say(f"batch {batch} is not acknowledged: waits for {', '.join(map(str, tables))}")
     if len(loads) > MOST_NAMES:
         row_count = sum(load.rows for load in loads)
@@ -290,7 +290,7 @@ def _summary(
     """Return in one line from where to where the run read, how much, and how long it
     took."""
     if capture.batch_id is None and not merge_report.merges:
-        return capture.reason if capture.is_end_passed else f"nothing new at {capture.end}"
+        return capture.reason if capture.is_past_end else f"nothing new at {capture.end}"
     rows_read = [merge.rows_read for merge in merge_report.merges if merge.rows_read]
     rows, tables = pluralize(sum(rows_read), "row"), pluralize(len(rows_read), "table")
     from_source = f" and {rows} read from {tables}" if rows_read else ""
@@ -310,5 +310,5 @@ def _sample_lines(source: str, report: VerifyReport) -> Iterator[str]:
     result = f"{tables} from MySQL" if differing_tables else "all equal to MySQL"
     yield f"{source}: {pluralize(rows, 'row')} compared at {report.position}: {result}"
     for comparison in differing_tables:
-        yield from difference_lines(comparison)
+        yield from comparison_lines(comparison)
         yield f"  `lockstep verify {comparison.table}` finds all of them"

@@ -24,12 +24,12 @@ def _setup(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """Check Java, download missing jars and compile the engine, which decodes the
     binlog. This needs no configuration."""
     from lockstep.pipeline.binlog.arrays.compiled import cache_folder
-    from lockstep.resources.mysql.rehearsal import rehearse
+    from lockstep.resources.mysql.decoder_compilation import compile_decoders
 
     java_values = {} if arguments.no_java else _prepare_java(arguments, context)
     context.say("the engine (binlog decoding): compiled once, which takes half a minute")
     begin = perf_counter()
-    rehearse()
+    compile_decoders()
     folder = cache_folder()
     storage = f"kept in {folder}" if folder else "compiled at every start, as no folder can keep it"
     context.say(f"the engine: ready after {perf_counter() - begin:.1f} s, {storage}")

@@ -17,10 +17,10 @@ from lockstep.pipeline.run.upkeep.changes import plan_changes
 from lockstep.pipeline.run.upkeep.upkeep import (
     TableUpkeep,
     UpkeepReport,
+    carry_out_upkeep,
     plan_former_folders,
     plan_upkeep,
     thin_logs,
-    upkeep,
 )
 from lockstep.pipeline.upkeep.changes import ChangesPlan
 from lockstep.pipeline.upkeep.decide import FileTotal, StepKind
@@ -64,7 +64,7 @@ def _upkeep_report(
             former_folders = plan_former_folders(ports, lake.keep)
             clearable_values = tuple(clearable(ports))
             return UpkeepReport(tables, 0.0, changes, clearable_values, checkpoints, former_folders)
-        return upkeep(ports, lake, policy, holder_name("upkeep"), only_tables)
+        return carry_out_upkeep(ports, lake, policy, holder_name("upkeep"), only_tables)
 
 
 def upkeep_lines(report: UpkeepReport, *, is_planned: bool) -> Iterator[str]:
@@ -73,7 +73,7 @@ def upkeep_lines(report: UpkeepReport, *, is_planned: bool) -> Iterator[str]:
     yield from _changes_lines(report.changes, is_planned=is_planned)
     if report.checkpoints.count:
         yield f"logs: {_total_words(report.checkpoints)} of checkpoints {deleted_words}"
-    for note in report.cleared_values:
+    for note in report.cleared_notes:
         values = f"values of {note.tightening.hidden_in_words}"
         if is_planned:
             yield f"{note.table}: {values} in plaintext would be deleted: {note.sentence}"
@@ -111,8 +111,8 @@ def _changes_lines(changes: ChangesPlan, *, is_planned: bool) -> Iterator[str]:
 
 def _table_lines(upkeep: TableUpkeep, *, is_planned: bool) -> Iterator[str]:
     table = upkeep.table
-    if upkeep.reason_excluded is not None:
-        yield f"{table}: left alone: {upkeep.reason_excluded}"
+    if upkeep.reason_left_alone is not None:
+        yield f"{table}: left alone: {upkeep.reason_left_alone}"
     if is_planned:
         for step in upkeep.planned_steps:
             yield f"{table}: would {step.kind.value} {_total_words(step.total)}: {step.reason}"
@@ -149,7 +149,7 @@ def _report_values(report: UpkeepReport, *, is_planned: bool) -> dict[str, Any]:
             "seconds, checkpoints.count as checkpoint_files, checkpoints.bytes as checkpoint_bytes",
         ),
         "changes": attributes(report.changes, _CHANGES_KEYS),
-        "cleared": [note.table for note in report.cleared_values],
+        "cleared": [note.table for note in report.cleared_notes],
         "former_mirrors": [
             attributes(former, "folder, reason_kept as kept") for former in report.former_mirrors
         ],
@@ -160,7 +160,7 @@ def _report_values(report: UpkeepReport, *, is_planned: bool) -> dict[str, Any]:
 def _table_values(upkeep: TableUpkeep) -> dict[str, Any]:
     files = upkeep.files
     return {
-        **attributes(upkeep, "mirror, reason_excluded as left_alone"),
+        **attributes(upkeep, "mirror, reason_left_alone as left_alone"),
         "files": None if files is None else len(files.sizes),
         "bytes": None if files is None else sum(files.sizes),
         "planned": [attributes(step, _PLANNED_KEYS) for step in upkeep.planned_steps],

@@ -33,7 +33,7 @@ from lockstep.pipeline.run.proof.verify_sample import verify_sample
 from lockstep.pipeline.run.reports import TableComparison, VerifyReport
 from lockstep.pipeline.values.errors import SourceBusy
 from lockstep.pipeline.values.table import TableName
-from lockstep.printing import difference_lines, pluralize, show_stopped_tables, show_table
+from lockstep.printing import comparison_lines, pluralize, show_stopped_tables, show_table
 from lockstep.resources.adapters import Adapters
 from lockstep.resources.config import SourceSettings
 from lockstep.resources.holders import holder_name
@@ -112,7 +112,7 @@ def show_verify(context: CommandContext, source: str, report: VerifyReport) -> N
             context.say(
                 f"{comparison.table} keeps {rows} that MySQL no longer has, as its policies say"
             )
-        context.say(*difference_lines(comparison))
+        context.say(*comparison_lines(comparison))
     for table in report.not_compared:
         context.say(f"{table.table} was not compared: {table.reason}\n  {table.hint}")
     for table in report.not_proven:

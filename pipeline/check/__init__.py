@@ -48,7 +48,7 @@ __all__ = [
 
 RUN_RULES: Final[tuple[CheckRule[RunEvidence], ...]] = (*log.RUN_RULES, *tables.RUN_RULES)
 CHECK_RULES: Final[tuple[CheckRule[SourceEvidence], ...]] = (
-    *connection.CHECK_RULES,
+    *connection.CONNECTION_RULES,
     *account.CHECK_RULES,
     *log.CHECK_RULES,
     *log.RETENTION_RULES,
@@ -57,7 +57,7 @@ CHECK_RULES: Final[tuple[CheckRule[SourceEvidence], ...]] = (
     *mirrors.COLUMN_RULES,
     *mirrors.SHAPE_RULES,
     *connection.SESSION_RULES,
-    *mirrors.KEEPING_RULES,
+    *mirrors.MIRROR_RULES,
 )
 
 _INVISIBLE_REASON: Final = (
@@ -143,14 +143,14 @@ def _require_known_names(
 
     blocks, names_by_table = list(source.table_settings), dict[TableName, set[str]]()
     for read in (read_newest, read_history, read_server):
-        blocks = [block for block in blocks if mirrors.wrong_names(block, names_by_table)]
+        blocks = [block for block in blocks if mirrors.unknown_names(block, names_by_table)]
         if not blocks:
             return
         for table, names in read().items():
             names_by_table.setdefault(table, set()).update(names)
     for block in blocks:
         if any(map(block.match.matches, names_by_table)):
-            for setting, name in mirrors.wrong_names(block, names_by_table):
+            for setting, name in mirrors.unknown_names(block, names_by_table):
                 raise ConfigurationError(
                     f"{block.label}: {mirrors.unknown_sentence(setting, name)}",
                     hint=mirrors.UNKNOWN_NAME_HINT,

@@ -3,13 +3,14 @@
 A dump is a stream of the binlog (COM_BINLOG_DUMP).
 
 The connection: one server, no proxy, TLS, clocks, limits. Sessions: variables that a
-session can set for itself, so that global values do not bind it. Replication: the
-server's replicas, the server as a replica, Galera, filters of the log.
+session can set for itself, so that global values do not bind it. Only those of current
+sessions can be checked (`performance_schema.variables_by_thread` of MySQL, if the
+account may read it). Replication: the server's replicas, the server as a replica,
+Galera, filters of the log.
 
 A proxy is recognised by its greeting. It has the proxy's own version and connection id,
 because a proxy chooses the server only later, for each statement (ProxySQL and MaxScale
-documentation). Only the variables of current sessions can be checked
-(`performance_schema.variables_by_thread` of MySQL, if the account may read it).
+documentation).
 
 Variables of replication: MySQL manual, "Replication and Binary Logging Options and
 Variables"; MariaDB documentation, "Replication and Binary Log System Variables" and
@@ -18,7 +19,7 @@ Variables"; MariaDB documentation, "Replication and Binary Log System Variables"
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Final
 
@@ -27,6 +28,7 @@ from lockstep.pipeline.check.findings import (
     CheckRule,
     Fault,
     Fine,
+    Level,
     RuleVerdict,
     SourceEvidence,
     with_topic,
@@ -50,35 +52,32 @@ expect a version 5."""
 
 
 def _judge_one_server(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
-    servers = sorted({answering.identity for answering in evidence.survey.answering_servers})
-    names = " and ".join(":".join(identity[:2]) for identity in servers)
-    if len(servers) > 1:
-        yield Fault(f"two connections reached two servers, {names}")
-    elif servers:
-        yield Fine(f"two connections reach one server, {names}")
+    identities = sorted({server.identity for server in evidence.survey.answering_servers})
+    addresses = " and ".join(f"{hostname}:{port}" for hostname, port, *_ in identities)
+    if len(identities) > 1:
+        yield Fault(f"two connections reached two servers, {addresses}")
+    elif identities:
+        yield Fine(f"two connections reach one server, {addresses}")
 
 
 def _judge_proxy(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
-    signs = [
-        sign for answering in evidence.survey.answering_servers for sign in _proxy_signs(answering)
-    ]
+    signs = [sign for server in evidence.survey.answering_servers for sign in _proxy_signs(server)]
     if signs:
         yield Fault(f"a proxy seems to answer: {signs[0]}")
     else:
         yield Fine("no sign of a proxy")
 
 
-def _proxy_signs(answering: AnsweringServer) -> Iterator[str]:
-    comment = answering.version_comment
+def _proxy_signs(server: AnsweringServer) -> Iterator[str]:
+    comment = server.version_comment
     if any(name in comment.lower() for name in _PROXIES):
         yield f"version_comment is {comment!r}"
-    greeting = answering.greeting_version.removeprefix(_MARIADB_PREFIX)
-    if greeting != answering.version.removeprefix(_MARIADB_PREFIX):
-        yield f"it greets as {answering.greeting_version} and is {answering.version}"
-    if answering.greeting_connection_id != answering.connection_id:
+    greeting = server.greeting_version.removeprefix(_MARIADB_PREFIX)
+    if greeting != server.version.removeprefix(_MARIADB_PREFIX):
+        yield f"it greets as {server.greeting_version} and is {server.version}"
+    if server.greeting_connection_id != server.connection_id:
         yield (
-            f"it greets as connection {answering.greeting_connection_id} and is "
-            f"{answering.connection_id}"
+            f"it greets as connection {server.greeting_connection_id} and is {server.connection_id}"
         )
 
 
@@ -121,7 +120,7 @@ def _judge_packet_size(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
         )
 
 
-CHECK_RULES: Final = with_topic(
+CONNECTION_RULES: Final = with_topic(
     "the connection",
     CheckRule(
         "one server",
@@ -184,49 +183,55 @@ CHECK_RULES: Final = with_topic(
 
 # -- sessions ----------------------------------------------------------------------------
 
-_NOTABLE_VALUES: Final = {
+_NOTABLE_VALUES: Final[Mapping[str, tuple[tuple[str, ...], Level, str]]] = {
     "sql_log_bin": (
         ("OFF", "0"),
+        "warning",
         "its changes are not in the log at all; `lockstep verify` finds them",
     ),
     "binlog_format": (
         ("STATEMENT", "MIXED"),
+        "warning",
         "its changes are logged as statements: a statement that changes captured tables "
         "quarantines them, and a statement that may change any table stops a run",
     ),
     "binlog_row_image": (
         ("MINIMAL", "NOBLOB"),
+        "warning",
         "its rows are logged in part: merges look up what is left out, changelogs have NULL there",
     ),
     "binlog_row_value_options": (
         ("PARTIAL_JSON",),
+        "warning",
         "its JSON updates are logged in part; tables it changes are quarantined",
     ),
     "skip_replication": (
         ("ON", "1"),
+        "ok",
         "its events carry a mark for replicas; they are read all the same",
     ),
     "binlog_transaction_compression": (
         ("ON",),
+        "ok",
         "its transactions are compressed, which costs some time and has no other effect",
     ),
 }
-"""Session variable → its unwanted or notable values, and their effect."""
+"""Session variable → its unwanted or notable values, their level, and their effect."""
 
 _SESSION_CURE: Final = (
     "find it (performance_schema.variables_by_thread joined with threads) and end it; take "
     "SESSION_VARIABLES_ADMIN and SUPER from accounts that do not need them"
 )
 _UNSEEN_SENTENCE: Final = "the account cannot see the variables of other sessions"
-_HARMLESS_VARIABLES: Final = frozenset({"skip_replication", "binlog_transaction_compression"})
 
 
 def _session_rule(variable: str) -> CheckRule[SourceEvidence]:
     """Return the rule for sessions in which a variable has one of the values in
     `_NOTABLE_VALUES`."""
-    values, consequence = _NOTABLE_VALUES[variable]
+    values, level, consequence = _NOTABLE_VALUES[variable]
 
     def judge(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
+        # Every server has sql_log_bin, which is not a global variable.
         if variable not in evidence.survey.settings and variable != "sql_log_bin":
             return
         sessions = [
@@ -235,11 +240,10 @@ def _session_rule(variable: str) -> CheckRule[SourceEvidence]:
             if session.variable == variable and session.value.upper() in values
         ]
         for session in sessions:
-            count = (
-                "one session" if session.session_count == 1 else f"{session.session_count} sessions"
-            )
-            sentence = f"{variable} = {session.value} in {count}: {consequence}"
-            yield Fine(sentence) if variable in _HARMLESS_VARIABLES else Fault(sentence)
+            count = session.session_count
+            number = "one session" if count == 1 else f"{count} sessions"
+            sentence = f"{variable} = {session.value} in {number}: {consequence}"
+            yield Fine(sentence) if level == "ok" else Fault(sentence)
         if not sessions:
             is_unseen = "session_overrides" in evidence.survey.unanswered_fields
             yield Fine(_UNSEEN_SENTENCE if is_unseen else "no session differs now")
@@ -247,9 +251,9 @@ def _session_rule(variable: str) -> CheckRule[SourceEvidence]:
     return CheckRule(
         f"session {variable}",
         f"sessions with {variable} = {' or '.join(values)}",
-        "ok" if variable in _HARMLESS_VARIABLES else "warning",
+        level,
         consequence,
-        "nothing to do" if variable in _HARMLESS_VARIABLES else _SESSION_CURE,
+        "nothing to do" if level == "ok" else _SESSION_CURE,
         judge,
     )
 
@@ -281,23 +285,27 @@ _MAX_LAG_SECONDS: Final = 3600
 
 
 def _judge_server_id(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
-    dump_ids, server_id = evidence.survey.dump_server_ids, evidence.variable("server_id") or ""
+    dump_ids, dump_count = evidence.survey.dump_server_ids, evidence.survey.dump_count
     id_range = f"{dump_ids[0]} to {dump_ids[-1]}"
-    is_dump_id = server_id.isdigit() and int(server_id) in dump_ids
+    server_id = evidence.variable("server_id") or ""
+    faults = []
     if server_id == "0":
-        yield Fault("server_id is 0: the server accepts no dump", level="refusal")
-    if is_dump_id:
-        yield Fault(f"the server's id, {server_id}, is one that our dumps may have ({id_range})")
-    clashing = [replica for replica in evidence.survey.replicas if replica.server_id in dump_ids]
-    for replica in clashing:
-        where = f" at {replica.host}" if replica.host else ""
-        yield Fault(
-            f"a replica{where} has an id that our dumps may have, {replica.server_id}: the "
-            "server may disconnect one of the two when the other connects"
-        )
-    if not clashing and not is_dump_id and server_id != "0":
-        dumps = f", {evidence.survey.dump_count} dumps now" if evidence.survey.dump_count else ""
-        yield Fine(f"server_id {server_id}; each of our dumps has an id from {id_range}{dumps}")
+        faults.append(Fault("server_id is 0: the server accepts no dump", level="refusal"))
+    if server_id.isdigit() and int(server_id) in dump_ids:
+        sentence = f"the server's id, {server_id}, is one that our dumps may have ({id_range})"
+        faults.append(Fault(sentence))
+    for replica in evidence.survey.replicas:
+        if replica.server_id in dump_ids:
+            where = f" at {replica.host}" if replica.host else ""
+            sentence = (
+                f"a replica{where} has an id that our dumps may have, {replica.server_id}: the "
+                "server may disconnect one of the two when the other connects"
+            )
+            faults.append(Fault(sentence))
+    yield from faults
+    if not faults:
+        now = f", {dump_count} dumps now" if dump_count else ""
+        yield Fine(f"server_id {server_id}; each of our dumps has an id from {id_range}{now}")
 
 
 def _is_replica(evidence: SourceEvidence) -> bool:

@@ -27,7 +27,12 @@ from lockstep.pipeline.values.mirror_names import MirrorNames
 from lockstep.pipeline.values.policies import LakePolicies
 from lockstep.pipeline.values.retention import DEFAULT_KEEP, Retention
 from lockstep.pipeline.values.survey import Grant, Survey, SurveyedTable, read_grants
-from lockstep.pipeline.values.table import NamePatterns, TableName, TablePatterns, TableStructure
+from lockstep.pipeline.values.table import (
+    StatementPatterns,
+    TableName,
+    TablePatterns,
+    TableStructure,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +87,13 @@ class RunEvidence:
 class MirrorEvidence:
     """An existing mirror. `path`: absolute; `retention`: how long its properties keep
     old versions; `reason_unreadable`: why its newest version cannot be read, or None if
-    all its files exist; `changelog_reason`: the same of its changelogs."""
+    all its files exist; `reason_changelog_unreadable`: the same of its changelogs."""
 
     table: TableName
     path: str
     retention: Retention
     reason_unreadable: str | None = None
-    changelog_reason: str | None = None
+    reason_changelog_unreadable: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +124,7 @@ class SourceEvidence:
     mirrors: Sequence[MirrorEvidence] = ()
     keep_versions: timedelta = DEFAULT_KEEP
     snapshot_plan: SnapshotPlan = field(default_factory=SnapshotPlan)
-    allowed_statements: NamePatterns = field(default_factory=NamePatterns)
+    allowed_statements: StatementPatterns = field(default_factory=StatementPatterns)
     policies_of: Callable[[TableName], LakePolicies] = lambda _: LakePolicies()
     table_settings: Sequence[TableSettings] = ()
     ledger_tables: Collection[TableName] = ()

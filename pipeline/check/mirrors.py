@@ -12,9 +12,9 @@ older than `delta.deletedFileRetentionDuration`, even if its files still exist.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import timedelta
-from typing import Final
+from typing import Final, Literal
 
 from lockstep.pipeline.binlog.values.charsets import AMBIGUOUS_SETS, may_be_ambiguous, text_decoder
 from lockstep.pipeline.check.findings import (
@@ -32,12 +32,11 @@ from lockstep.pipeline.mirror.layout import MARKS, changelog_names, mirror_path
 from lockstep.pipeline.mirror.lineage import taken_names
 from lockstep.pipeline.mirror.strategy import UNSTAMPED, UNSTAMPED_HINT
 from lockstep.pipeline.schema.types import MERGE_COLUMNS, TEXT_TYPES, arrow_schema, is_mergeable
-from lockstep.pipeline.shape.shape import has_wildcard
 from lockstep.pipeline.source_plan import TableSettings
 from lockstep.pipeline.values.errors import ConfigurationError, TableError
 from lockstep.pipeline.values.retention import Retention
 from lockstep.pipeline.values.shown import name_list
-from lockstep.pipeline.values.table import Column, TableName, TableStructure
+from lockstep.pipeline.values.table import Column, TableName, TableStructure, has_wildcard
 
 _MEMBER_TYPES: Final = ("enum", "set")
 _FLOATING_TYPES: Final = ("float", "double")
@@ -49,31 +48,30 @@ to run it."""
 
 
 def _judge_types(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
-    refused_count = 0
+    all_are_read = True
     for structure in evidence.structures:
         try:
             arrow_schema(structure)
         except TableError as error:
-            refused_count += 1
+            all_are_read = False
             yield Fault(f"would be quarantined: {error.reason}", str(structure.name), error.hint)
-    if evidence.structures and not refused_count:
+    if evidence.structures and all_are_read:
         yield Fine("every type is read")
 
 
 def _judge_charsets(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
-    refused_count = 0
+    all_are_read = True
     for structure in evidence.structures:
-        for column in structure.columns:
-            reason = _reason_unread(column)
-            if reason is not None:
-                refused_count += 1
-                yield Fault(f"would be quarantined: {reason}", str(structure.name))
-                break
-    if evidence.structures and not refused_count:
+        reasons = [reason for column in structure.columns if (reason := _charset_reason(column))]
+        if reasons:
+            all_are_read = False
+            yield Fault(f"would be quarantined: {reasons[0]}", str(structure.name))
+    if evidence.structures and all_are_read:
         yield Fine("every character set is read")
 
 
-def _reason_unread(column: Column) -> str | None:
+def _charset_reason(column: Column) -> str | None:
+    """Return why the column's character set cannot be read, or None."""
     is_text = column.type in TEXT_TYPES or column.type in _MEMBER_TYPES
     if not is_text or column.charset in (None, "binary"):
         return None
@@ -99,16 +97,17 @@ def _judge_key_floats(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
 def _judge_ambiguous_keys(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     for structure in evidence.structures:
         for column in _key_columns(structure):
-            is_text = column.type in TEXT_TYPES
-            if not (is_text or column.type in _MEMBER_TYPES) or not may_be_ambiguous(column):
-                continue
-            reason = "has members that cannot be told apart"
-            if is_text:
+            if column.type in TEXT_TYPES:
                 reason = f"is in {column.charset}, where different bytes may be the same text"
-            yield Fault(
-                f"key column {column.name!r} {reason}: such a value would quarantine the table",
-                str(structure.name),
-            )
+            elif column.type in _MEMBER_TYPES:
+                reason = "has members that cannot be told apart"
+            else:
+                continue
+            if may_be_ambiguous(column):
+                yield Fault(
+                    f"key column {column.name!r} {reason}: such a value would quarantine the table",
+                    str(structure.name),
+                )
 
 
 def _judge_key_dates(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
@@ -337,19 +336,22 @@ def _judge_shown_again(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
 UNKNOWN_NAME_HINT: Final = (
     "correct or remove it; for a column that is still to come, write a pattern, such as 'ssn*'"
 )
-_HIDING: Final = ("exclude_columns", "hash_columns", "mask_columns")
-_OTHER_NAMES: Final = ("include_columns", "types")
+_HIDING_SETTINGS: Final = ("exclude_columns", "hash_columns", "mask_columns")
+_OTHER_SETTINGS: Final = ("include_columns", "types")
 
 
-def wrong_names(
+def unknown_names(
     block: TableSettings,
     columns: Mapping[TableName, Collection[str]],
-    settings: Sequence[str] = _HIDING,
+    settings: Sequence[str] = _HIDING_SETTINGS,
 ) -> list[tuple[str, str]]:
-    """Return each of these settings with each name in it that no column of the block's
-    tables has. A pattern with a wildcard is left out: it may be for columns that do not
-    exist yet. `columns`: names in lower case, by table."""
-    known = {n for table, names in columns.items() if block.match.matches(table) for n in names}
+    """Return each name in these settings that no column of the block's tables has, with
+    its setting before it. A pattern with a wildcard is left out: it may be for columns
+    that do not exist yet. `columns`: names in lower case, by table."""
+    known: set[str] = set()
+    for table, names in columns.items():
+        if block.match.matches(table):
+            known.update(names)
     return [
         (setting, name)
         for setting in settings
@@ -372,13 +374,12 @@ def _name_faults(
     for table, names in present.items():
         known.setdefault(table, set()).update(names)
     for block in evidence.table_settings:
+        unknown = unknown_names(block, known, settings)
         if any(map(block.match.matches, known)):
-            for setting, name in wrong_names(block, known, settings):
+            for setting, name in unknown:
                 yield Fault(unknown_sentence(setting, name), block.label)
         if any(map(block.match.matches, present)):
-            dropped = set(wrong_names(block, present, settings)) - {
-                *wrong_names(block, known, settings)
-            }
+            dropped = {*unknown_names(block, present, settings)} - {*unknown}
             for setting, name in sorted(dropped):
                 sentence = (
                     f"{setting} names {name!r}, and no column of its tables has that name any more"
@@ -387,18 +388,20 @@ def _name_faults(
 
 
 def _judge_hiding_names(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
-    cure = "keep it if the column may come back; to remove it reads nothing again"
-    yield from _name_faults(evidence, _HIDING, cure)
+    cure = "keep it if the column may come back; no table is read again if you remove it"
+    yield from _name_faults(evidence, _HIDING_SETTINGS, cure)
 
 
 def _judge_other_names(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
-    cure = "remove it: that reads nothing again, and hides nothing more"
-    yield from _name_faults(evidence, _OTHER_NAMES, cure)
+    cure = "remove it: no table is read again, and the lake shows the same columns"
+    yield from _name_faults(evidence, _OTHER_SETTINGS, cure)
 
 
 def _judge_row_images(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     image = evidence.variable("binlog_row_image")
-    for schema in evidence.schemas_to_shape if image not in _FULL_IMAGES else ():
+    if image in _FULL_IMAGES:
+        return
+    for schema in evidence.schemas_to_shape:
         rules = evidence.shaping.rules_of(schema.name)
         if rules is not None and rules.rows is not None:
             sentence = f"a condition decides which rows are taken, and binlog_row_image is {image}"
@@ -444,7 +447,7 @@ SHAPE_RULES: Final = with_topic(
         "runs read nothing",
         UNKNOWN_NAME_HINT,
         _judge_hiding_names,
-        ConfigurationError,
+        error=ConfigurationError,
     ),
     CheckRule(
         "names of columns",
@@ -471,7 +474,7 @@ SHAPE_RULES: Final = with_topic(
         "hashes of two keys cannot be compared: runs read nothing",
         "give the key that the lake is hashed with",
         _judge_privacy_keys,
-        ConfigurationError,
+        error=ConfigurationError,
     ),
 )
 
@@ -500,38 +503,32 @@ def _retention_statement(mirror: MirrorEvidence, keep: timedelta) -> str:
     )
 
 
-def _judge_files(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
-    for mirror in evidence.mirrors:
-        if mirror.reason_unreadable is not None:
-            yield Fault(
-                f"its mirror cannot be read as a whole: {mirror.reason_unreadable}",
-                str(mirror.table),
-                f"`lockstep reload {mirror.table} --reason …` rewrites its mirror",
-            )
+def _judge_files(
+    kind: Literal["mirror", "changelog"], cure: str
+) -> Callable[[SourceEvidence], Iterator[RuleVerdict]]:
+    def judge(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
+        for mirror in evidence.mirrors:
+            reason = mirror.reason_unreadable
+            if kind == "changelog":
+                reason = mirror.reason_changelog_unreadable
+            if reason is not None:
+                sentence = f"its {kind} cannot be read as a whole: {reason}"
+                yield Fault(sentence, str(mirror.table), cure.format(table=mirror.table))
+
+    return judge
 
 
-def _judge_changelog_files(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
-    for mirror in evidence.mirrors:
-        if mirror.changelog_reason is not None:
-            yield Fault(
-                f"its changelog cannot be read as a whole: {mirror.changelog_reason}",
-                str(mirror.table),
-                "restore the files from a copy of the lake; or `lockstep replay --from earliest "
-                f"--to latest --tables {mirror.table}` writes what the server's log still has",
-            )
-
-
-KEEPING_RULES: Final = with_topic(
+MIRROR_RULES: Final = with_topic(
     "the mirrors",
     CheckRule(
         "files of mirrors",
-        "whether each file of each mirror's newest version exists: a look for each file; in an "
-        "object store, a request for every thousand objects below the mirror",
+        "whether each file of each mirror's newest version exists: one look-up for each file; in "
+        "an object store, a request for every thousand objects below the mirror",
         "warning",
         "readers fail, and the first write that reads such a file quarantines the table; a write "
         "that only appends goes on",
         "restore the files, or `lockstep reload TABLE --reason …`",
-        _judge_files,
+        _judge_files("mirror", "`lockstep reload {table} --reason …` rewrites its mirror"),
     ),
     CheckRule(
         "files of changelogs",
@@ -540,7 +537,11 @@ KEEPING_RULES: Final = with_topic(
         "readers of the changelog fail; runs go on, because they only add to it",
         "restore the files, or `lockstep replay --from earliest --to latest --tables TABLE`, which "
         "writes the changes again that the server's log still has",
-        _judge_changelog_files,
+        _judge_files(
+            "changelog",
+            "restore the files from a copy of the lake; or `lockstep replay --from earliest --to "
+            "latest --tables {table}` writes what the server's log still has",
+        ),
     ),
     CheckRule(
         "versions kept",

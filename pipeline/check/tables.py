@@ -21,6 +21,7 @@ from lockstep.pipeline.check.findings import (
     SourceEvidence,
     with_topic,
 )
+from lockstep.pipeline.schema.model import ROW_CHANGING_ACTIONS
 from lockstep.pipeline.source_plan import policies_given_to, settings_in_words
 from lockstep.pipeline.values.engines import engine_of
 from lockstep.pipeline.values.errors import NothingMatches
@@ -30,14 +31,13 @@ from lockstep.pipeline.values.survey import (
     SurveyedTable,
     grant_statement,
 )
-from lockstep.pipeline.values.table import TableName, quoted_table
+from lockstep.pipeline.values.table import TableName, has_wildcard, quoted, quoted_table
 
 _BASE_TABLE: Final = "BASE TABLE"
 _REREAD_CURE: Final = (
     'foreign_keys = "resnapshot" under [[sources]] or [[sources.table]] has runs read these tables '
     "again"
 )
-_ROW_CHANGING_ACTIONS: Final = ("CASCADE", "SET NULL", "SET DEFAULT")
 
 
 def _judge_engines(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
@@ -113,7 +113,7 @@ def _judge_hidden_parents(
 
 def _may_change_rows(key: SurveyedForeignKey) -> bool:
     actions = (key.on_update, key.on_delete)
-    return _has_hidden_actions(key) or any(action in _ROW_CHANGING_ACTIONS for action in actions)
+    return _has_hidden_actions(key) or any(action in ROW_CHANGING_ACTIONS for action in actions)
 
 
 def _has_hidden_actions(key: SurveyedForeignKey) -> bool:
@@ -161,11 +161,11 @@ def _grant_cure(pattern: str, account: str | None) -> str:
     """Return the GRANT for the tables of a pattern, or words for it if the pattern has
     a wildcard in its database."""
     database, _, table = pattern.partition(".")
-    if account is None or not table or set("*?") & set(database):
+    if account is None or not table or has_wildcard(database):
         return f"grant SELECT on the tables it means ({pattern})"
     where = quoted_table(TableName(database, table))
-    if set("*?") & set(table):
-        where = f"`{database.replace('`', '``')}`.*"
+    if has_wildcard(table):
+        where = f"{quoted(database)}.*"
     return f"{grant_statement('SELECT', where, account)};"
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
 
 import numpy as np
 import numpy.typing as npt
@@ -46,8 +45,8 @@ OTHER_KEY_REASON = (
 )
 LOST_ROW_REASON = "a row image leaves columns out, and the row it changes is not in the lake"
 MOVED_ROW_REASON = (
-    "a row image leaves columns out, and the row's key changed while the table was read from the "
-    "source, or across a gap or an overlap of the log, so the values left out are unknown"
+    "a row image leaves columns out, and their values are unknown, because the row's key changed "
+    "while the table was read from the source, or across a gap or an overlap of the log"
 )
 NEXT_RUN_HINT = (
     "wait for the next run, which reads the table from the source again; set binlog_row_image=FULL "
@@ -86,10 +85,11 @@ def coalesced(
     mirror (`layout.lack_names`), and by the key to look it up with
     (`layout.origin_names`).
 
-    `marks`: further columns of the images to keep. `doubtful_through`: a `_sequence`;
-    it is unknown which changes up to it the mirror shows, so a row whose key changed up
-    to there cannot be looked up. `ignores_deletes`: deleted rows stay
-    (`mapping.outcome`). Raise `TableError` if a row cannot be identified.
+    `marks`: columns of the changelog (`layout.MARKS`) that the result keeps.
+    `doubtful_through`: up to this `_sequence` it is unknown which changes the mirror
+    shows, so a row cannot be looked up if one of them changed its key.
+    `ignores_deletes`: deleted rows stay (`mapping.outcome`). Raise `TableError` if a
+    row cannot be identified.
     """
     names = schema.names
     spelled = changelog_spelling(names)
@@ -100,9 +100,8 @@ def coalesced(
         mapped(table, part.columns, schema, ["_change_type", "_sequence", *marks])
         for table, part in images
     )
-    sequence = all_images.column("_sequence").to_numpy()
-    order = np.argsort(sequence, kind="stable")
-    all_images, sequence = all_images.take(pa.array(order)), sequence[order]
+    order = np.argsort(all_images.column("_sequence").to_numpy(), kind="stable")
+    all_images = all_images.take(pa.array(order))
     rows = _follow_rows(all_images, [spelled[name] for name in key])
     presence = _Presence(images, order, rows)
 
@@ -113,28 +112,24 @@ def coalesced(
     columns["_change_type"] = kind
     unknown: dict[str, Flags] = {}
     for index, name in enumerate(names):
-        origins = rows.last
+        image_indexes = rows.last
         if name in kept or name in lacking:
             if name in key and not presence.of_column(index).all():
                 raise TableError(OTHER_KEY_REASON, hint=RESUME_HINT)
-            origins, unknown[name] = presence.newest(index)
+            image_indexes, unknown[name] = presence.newest(index)
         values = all_images.column(spelled[name])
-        columns[spelled[name]] = values.take(pa.array(origins, mask=unknown.get(name)))
+        columns[spelled[name]] = values.take(pa.array(image_indexes, mask=unknown.get(name)))
 
-    # A deleted row needs its values only where it stays in the mirror, as with
-    # `_committed_at`.
+    # A deleted row needs its values only if it stays in the mirror. With
+    # `_committed_at`, it stays marked as deleted.
     needs_values = "_committed_at" in marks or is_present(kind).to_numpy()
     lacks = {name: unknown[name] & needs_values for name in lacking}
-    oldest = rows.newest(np.zeros(len(sequence), np.bool_))
-    is_looked_up = reduce(np.logical_or, lacks.values(), np.zeros(len(oldest), np.bool_))
-    if (is_looked_up & rows.lost[oldest]).any():
-        raise TableError(LOST_ROW_REASON, hint=RESUME_HINT)
-    moved = rows.moved & (sequence <= doubtful_through)
-    if (is_looked_up & moved[rows.newest(moved)]).any():
-        raise TableError(MOVED_ROW_REASON, hint=NEXT_RUN_HINT, need=Need.ROWS, by=StoppedBy.RUN)
+    is_doubtful = all_images.column("_sequence").to_numpy() <= doubtful_through
+    oldest = rows.oldest()
+    _require_lookups(rows, oldest, np.any(list(lacks.values()), axis=0), is_doubtful)
     for name in kept:
-        # A value that is looked up is not kept, too.
-        keeps = unknown[name] & (name not in lacking)
+        # If a row lacks the value, it is looked up instead.
+        keeps = np.zeros(len(kind), np.bool_) if name in lacking else unknown[name]
         columns[keep_names(names)[name]] = pa.array(keeps)
     for name in lacking:
         columns[lack_names(names)[name]] = pa.array(lacks[name])
@@ -142,6 +137,16 @@ def coalesced(
         values = all_images.column(spelled[name])
         columns[origin_names(names)[name]] = values.take(pa.array(oldest))
     return pa.table(columns), tuple(name for name in lacking if lacks[name].any())
+
+
+def _require_lookups(rows: _Rows, oldest: Indexes, is_looked_up: Flags, is_doubtful: Flags) -> None:
+    """Raise TableError if a row cannot be looked up in the mirror by the key of its
+    oldest image. `is_looked_up`: for each key, whether its row lacks a value.
+    `is_doubtful`: for each image, whether it is unknown if the mirror shows it."""
+    if (is_looked_up & rows.lost[oldest]).any():
+        raise TableError(LOST_ROW_REASON, hint=RESUME_HINT)
+    if (is_looked_up & rows.has(rows.moved & is_doubtful)).any():
+        raise TableError(MOVED_ROW_REASON, hint=NEXT_RUN_HINT, need=Need.ROWS, by=StoppedBy.RUN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +177,14 @@ class _Rows:
                 return reached[self.last]
             reached = further
 
+    def oldest(self) -> Indexes:
+        """Return for each key the index of its row's oldest image."""
+        return self.newest(np.zeros(len(self.before), np.bool_))
+
+    def has(self, wanted: Flags) -> Flags:
+        """Return for each key whether its row has a wanted image."""
+        return wanted[self.newest(wanted)]
+
 
 def _follow_rows(all_images: pa.Table, key: Sequence[str]) -> _Rows:
     """Follow each row from image to image. An update's two images have consecutive
@@ -198,7 +211,7 @@ def _follow_rows(all_images: pa.Table, key: Sequence[str]) -> _Rows:
     if count:
         paired[1:] = preimage[:-1] & updated[1:]
         paired[1:] &= np.diff(all_images.column("_sequence").to_numpy()) == 1
-    was_gone = (preimage | deleted)[before] & (before >= 0)
+    was_gone = (before >= 0) & (preimage | deleted)[before]
     lost = was_gone & ~inserted & ~paired
     before = np.where(paired, np.arange(count) - 1, before)
     moved = paired & (identities != identities[before])
@@ -230,9 +243,9 @@ class _Presence:
         self._newest: dict[bytes, Indexes] = {}
 
     def of_column(self, index: int) -> Flags:
-        """Return for each image whether it has the mirror's column `index`. If a
-        version of the table does not have the column, a row that begins with an image
-        of that version has NULL in it, so that image counts as having the column."""
+        """Return for each image whether it has the mirror's column `index`. An image
+        that begins a row counts as having the columns that its version of the table
+        does not have: they are NULL in the row."""
         present = [_has_column(columns[index], bits) for columns, bits in self._parts]
         absent = [np.full(len(bits), columns[index].is_absent) for columns, bits in self._parts]
         starts_absent: Flags = np.concatenate(absent)[self._order] & self._rows.begins
@@ -251,16 +264,16 @@ class _Presence:
 
 
 def _present_bits(images: pa.Table, part: StagedFiles) -> Flags:
-    """Return a row of bits per image: whether it has the column with that
-    `ColumnOrigin.present_bit`. A column without a bit is present."""
+    """Return for each image and each `ColumnOrigin.present_bit` whether the image has
+    that column."""
+    bits = [column.present_bit for column in part.columns if column.present_bit is not None]
+    bit_count = max(bits, default=-1) + 1
     if part.present_column is None:
-        return np.zeros((len(images), 0), np.bool_)
-    return unpack_bits(images.column(part.present_column).combine_chunks())
+        return np.broadcast_to(np.True_, (len(images), bit_count))
+    return unpack_bits(images.column(part.present_column).combine_chunks(), bit_count)
 
 
 def _has_column(column: ColumnOrigin, bits: Flags) -> Flags:
-    if column.is_absent:
-        return np.zeros(len(bits), np.bool_)
-    if column.present_bit is None or column.present_bit >= bits.shape[1]:
-        return np.ones(len(bits), np.bool_)
+    if column.present_bit is None:
+        return np.full(len(bits), not column.is_absent)
     return bits[:, column.present_bit]

@@ -16,7 +16,12 @@ from lockstep.pipeline.mirror.generations import (
     shared_columns,
     sorted_by_sequence,
 )
-from lockstep.pipeline.mirror.layout import changelog_path, changelog_schema, published_schema
+from lockstep.pipeline.mirror.layout import (
+    changelog_path,
+    changelog_schema,
+    columns_or_nulls,
+    published_schema,
+)
 from lockstep.pipeline.model.table_state import TableState
 from lockstep.pipeline.ports.ledger import Batches, Ledger, Structures
 from lockstep.pipeline.ports.segments import SegmentStore
@@ -39,8 +44,8 @@ LOST_FILE_CURE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class DeliveredPart:
-    """Changelog files with images of one structure, whose columns are `schema`.
-    `folder`: that of the changelog's `generation`, relative to the lake."""
+    """Changelog files whose rows have one structure of the table. `schema`: their
+    columns. `folder`: that of the changelog's `generation`, relative to the lake."""
 
     folder: str
     generation: int
@@ -61,8 +66,8 @@ class Generation:
 @dataclass(frozen=True, slots=True)
 class DeliveredTable:
     """A table's part of a delivery. `parts` are in the order of the source's changes.
-    Each of `columns` says from which column of each part it is read
-    (`SharedColumn.sources`)."""
+    `columns`: the columns of all parts read as one table. `SharedColumn.sources` has a
+    column's name in each part."""
 
     table: TableName
     parts: tuple[DeliveredPart, ...]
@@ -84,10 +89,10 @@ class DeliveredTable:
 
 def delivered_segments(ledger: Batches, delivery: Delivery) -> tuple[Segment, ...]:
     """Return all segments of the delivery's batches, as they were recorded."""
-    numbers = delivery.batches
-    contents = ledger.contents(delivery.source, numbers[0], numbers[-1])
+    batches = delivery.batches
+    contents = ledger.contents(delivery.source, batches[0], batches[-1])
     return tuple(
-        segment for content in contents if content.batch in numbers for segment in content.segments
+        segment for content in contents if content.batch in batches for segment in content.segments
     )
 
 
@@ -111,15 +116,19 @@ def delivered_table(
             f"No run has captured a table {table} of {delivery.source!r}.",
             hint="see `lockstep tables` for the captured tables",
         )
-    if not incomplete and _stopped_by(state, delivery.last_batch):
-        raise _quarantined(state)
-    own = [segment for segment in segments if segment.table == table]
+    if not incomplete and _has_stopped_before_end(state, delivery.last_batch):
+        raise _quarantine_error(state)
+    table_segments = [segment for segment in segments if segment.table == table]
     try:
-        parts = _parts(ledger, delivery.source, state, own)
-        schemas = [part.schema for part in parts] or [_newest(ledger, delivery.source, state)]
-        columns = shared_columns(schemas, [part.generation for part in parts])
+        parts = _parts_of(ledger, delivery.source, table, table_segments)
+        if parts:
+            columns = shared_columns(
+                [part.schema for part in parts], [part.generation for part in parts]
+            )
+        else:
+            columns = shared_columns([_newest_schema(ledger, delivery.source, state)])
     except TableError as error:
-        raise _quarantined(state) from error
+        raise _quarantine_error(state) from error
     return DeliveredTable(table, parts, columns)
 
 
@@ -144,54 +153,44 @@ def read_changes(store: SegmentStore, table: DeliveredTable) -> pa.Table:
     if not table.parts:
         return table.schema.empty_table()
     return sorted_by_sequence(
-        one_table([_read(store, part) for part in table.parts], table.columns)
+        one_table([_read_part(store, part) for part in table.parts], table.columns)
     )
 
 
-def _parts(
-    ledger: Structures, source: str, state: TableState, segments: Sequence[Segment]
+def _parts_of(
+    ledger: Structures, source: str, table: TableName, segments: Sequence[Segment]
 ) -> tuple[DeliveredPart, ...]:
     files: dict[int, list[SegmentFile]] = {}
     for segment in segments:
         files.setdefault(segment.schema_version, []).extend(segment.files)
     return tuple(
-        _part(ledger.schema_version(source, state.table, number), source, files[number])
+        _part_of(ledger.schema_version(source, table, number), source, files[number])
         for number in sorted(files)
     )
 
 
-def _part(version: SchemaVersion, source: str, files: Sequence[SegmentFile]) -> DeliveredPart:
+def _part_of(version: SchemaVersion, source: str, files: Sequence[SegmentFile]) -> DeliveredPart:
     folder = changelog_path(source, version.table, version.generation)
     schema = published_schema(version.shown_structure, files)
     return DeliveredPart(folder, version.generation, tuple(files), schema)
 
 
-def _newest(ledger: Structures, source: str, state: TableState) -> pa.Schema:
+def _newest_schema(ledger: Structures, source: str, state: TableState) -> pa.Schema:
     """Return the columns of the table's newest known structure."""
     for version in reversed(ledger.schema_versions(source, state.table)):
         if version.shown_schema is not None:
             return changelog_schema(version.shown_structure)
-    raise _quarantined(state)
+    raise _quarantine_error(state)
 
 
-def _read(store: SegmentStore, part: DeliveredPart) -> pa.Table:
+def _read_part(store: SegmentStore, part: DeliveredPart) -> pa.Table:
     pieces = store.pieces(part.folder, part.files)
-    return pa.concat_tables(_filled(piece, part.schema) for piece in pieces)
+    return pa.concat_tables(
+        pa.table(columns_or_nulls(piece, part.schema), schema=part.schema) for piece in pieces
+    )
 
 
-def _filled(part: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Return a file's rows with the columns `schema`; a column that the file lacks is
-    NULL."""
-    columns = [
-        part.column(field.name).cast(field.type)
-        if field.name in part.column_names
-        else pa.nulls(part.num_rows, field.type)
-        for field in schema
-    ]
-    return pa.table(columns, schema=schema)
-
-
-def _stopped_by(state: TableState, batch: int) -> bool:
+def _has_stopped_before_end(state: TableState, batch: int) -> bool:
     """Return whether capture of the table stopped in or before a batch, so that changes
     up to the batch's end can be missing."""
     if not state.has_stopped:
@@ -199,7 +198,7 @@ def _stopped_by(state: TableState, batch: int) -> bool:
     return state.stopped is None or state.stopped.batch <= batch
 
 
-def _quarantined(state: TableState) -> TableQuarantined:
+def _quarantine_error(state: TableState) -> TableQuarantined:
     return TableQuarantined(
         f"{state.table} was {state.in_words} at {state.position}, and its changes after that are "
         f"missing: {state.reason}",

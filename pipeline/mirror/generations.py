@@ -14,9 +14,10 @@ import pyarrow as pa
 from lockstep.pipeline.mirror.layout import captured_schema, changelog_schema, logged_field
 from lockstep.pipeline.mirror.mapping import cast_column
 from lockstep.pipeline.mirror.widening import TypeChange, type_change
-from lockstep.pipeline.schema.history import Hash, SchemaVersion, ShownAs, Treatment, Visibility
+from lockstep.pipeline.schema.history import SchemaVersion, ShownAs
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.rows import row_structure
+from lockstep.pipeline.schema.treatments import Hash, Treatment, Visibility
 from lockstep.pipeline.schema.types import comparable_name
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import TableStructure

@@ -248,6 +248,16 @@ def updated_field(columns: list[str]) -> pa.Field:
     return pa.field(_free("_updated", _taken(columns)), pa.list_(pa.string()))
 
 
+def columns_or_nulls(rows: pa.Table | pa.RecordBatch, schema: pa.Schema) -> list[pa.Array]:
+    """Return the columns `schema` of these rows; a column that the rows lack is NULL."""
+    return [
+        rows.column(field.name).cast(field.type)
+        if field.name in rows.schema.names
+        else pa.nulls(rows.num_rows, field.type)
+        for field in schema
+    ]
+
+
 def captured_schema(structure: TableStructure, *, updated: bool) -> pa.Schema:
     """Return `changelog_schema`, and with `updated` also `updated_field`."""
     schema = changelog_schema(structure)

@@ -70,7 +70,7 @@ def with_marks(
     images: RowImages,
     numbers: Integers,
     events: Integers,
-    first_row: Integers,
+    first_rows: Integers,
     transactions: TransactionMarks,
     schema: pa.Schema,
     *,
@@ -81,7 +81,7 @@ def with_marks(
 
     `numbers`: the `_sequence` of each image. `events`: one row for each decoded event,
     with the columns of the index of `binlog.stream.ring`, the buffer of events.
-    `first_row`: for each event, the `_row` of its first row. `schema`: that of
+    `first_rows`: for each event, the `_row` of its first row. `schema`: that of
     `layout.captured_schema`; if images leave columns out, the result also has the
     further columns of `file_schema`.
     """
@@ -93,7 +93,7 @@ def with_marks(
         "_sequence": pa.array(numbers),
         "_file": _spread(transactions.file, transaction),
         "_offset": pa.array(events[:, ring.OFFSET][event]),
-        "_row": pa.array(images.row.to_numpy() + first_row[event].astype(np.int32)),
+        "_row": pa.array(images.row.to_numpy() + first_rows[event].astype(np.int32)),
         "_gtid": _spread(transactions.gtid, transaction),
         "_committed_at": _moments(transactions.committed_at[transaction]),
         "_executed_at": _moments(events[:, ring.TIMESTAMP][event] * 1_000_000),
@@ -129,7 +129,7 @@ def file_schema(schema: pa.Schema, names: list[str], more: int) -> pa.Schema:
 def _listed(bits: pa.BinaryArray, names: list[str]) -> pa.ListArray:
     """Return for each image the names whose bit is set; NULL for an image without bits."""
     whole = bits.is_null().to_numpy(zero_copy_only=False)
-    is_set = unpack_bits(bits)[:, : len(names)] & ~whole[:, None]
+    is_set = unpack_bits(bits, len(names)) & ~whole[:, None]
     ends = np.concatenate([[0], np.cumsum(is_set.sum(axis=1))]).astype(np.int32)
     values = pa.array(names, pa.string()).take(pa.array(np.nonzero(is_set)[1]))
     return pa.ListArray.from_arrays(pa.array(ends), values, mask=pa.array(whole))

@@ -24,7 +24,7 @@ from typing import Final
 
 from lockstep.pipeline.model.batch import TableContent
 from lockstep.pipeline.model.table_state import SnapshotFiles, TableEvent, TableEventKind
-from lockstep.pipeline.values.intent import RecordedMirrorVersion
+from lockstep.pipeline.values.intent import MirrorVersion
 from lockstep.pipeline.values.segment import Segment
 
 SETTLING_EVENTS: Final = frozenset(
@@ -234,7 +234,7 @@ class ChangelogOrigin:
 
     contents: tuple[TableContent, ...]
     version: int
-    base: RecordedMirrorVersion | None = None
+    base: MirrorVersion | None = None
 
     @property
     def images(self) -> int:

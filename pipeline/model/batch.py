@@ -21,7 +21,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import ClassVar, Final, TypeAlias, TypeVar
 
-from lockstep.pipeline.model.load import LoadFollowed, LoadJoined
+from lockstep.pipeline.model.load import FollowedLoad, JoinedLoad
 from lockstep.pipeline.model.table_state import (
     Extent,
     Handover,
@@ -257,8 +257,8 @@ class CaptureRecord:
     set_anchors: tuple[SetAnchor, ...] = ()
     server_process: ServerProcess | None = None
     scope: TablePatterns | None = None
-    followed_loads: tuple[LoadFollowed, ...] = ()
-    joined_loads: tuple[LoadJoined, ...] = ()
+    followed_loads: tuple[FollowedLoad, ...] = ()
+    joined_loads: tuple[JoinedLoad, ...] = ()
     needless_loads: tuple[int, ...] = ()
     passed_statements: int = 0
 

@@ -145,8 +145,8 @@ class MirrorRecord:
         return max(self._settled_version, self.adopted_version, examined)
 
     @property
-    def examined_through(self) -> int:
-        """The version after which its log is to be checked."""
+    def base_version(self) -> int:
+        """The version after which its log is to be checked (`LogSince.base`)."""
         if self.examined_version is None:
             return max(self._settled_version, self.adopted_version)
         return max(self.examined_version, self.adopted_version)
@@ -156,15 +156,17 @@ class MirrorRecord:
         return -1 if self.settled is None else self.settled.delta_version
 
 
-def judge_mirror_log(log: LogSince, expected: MirrorRecord, *, replaced: bool = False) -> Judgement:
-    """Return the judgement about a mirror's commits after `expected.examined_through`.
-    `log`: its log from there on. `replaced`: all its rows are about to be replaced, so
-    foreign commits do not matter.
+def judge_mirror_log(
+    log: LogSince, expected: MirrorRecord, *, will_be_replaced: bool = False
+) -> Judgement:
+    """Return the judgement about a mirror's commits after `expected.base_version`.
+    `log`: its log from there on. `will_be_replaced`: all its rows are about to be
+    replaced, so foreign commits do not matter.
     """
     if _newest(log) < expected.lowest_version:
         return Behind(log.newest, expected.lowest_version)
     settled, base = expected.settled, log.base
-    if settled and base and expected.examined_through == settled.delta_version:
+    if settled and base and expected.base_version == settled.delta_version:
         if (ahead := _by_other_ledger(base, expected.ledger)) is not None:
             return ahead
         if base.transactions.get(expected.app_id) != settled.intent.txn_version:
@@ -177,9 +179,9 @@ def judge_mirror_log(log: LogSince, expected: MirrorRecord, *, replaced: bool = 
     for judgement in judgements:
         if isinstance(judgement, Ahead):
             return judgement
-    if not replaced and judgements:
+    if not will_be_replaced and judgements:
         return judgements[0]
-    if not replaced and log.missing is not None:
+    if not will_be_replaced and log.missing is not None:
         return Unknown(log.missing)
     return AllExpected(log.newest)
 

@@ -1,8 +1,8 @@
 """A load: the reading of a table's rows from the source, chunk by chunk, in as many
 runs as necessary. A chunk is a range of keys that one transaction reads.
 
-    ordered ──the first chunk is planned──▶ reading ──all chunks are read, and the log is
-       │                                       │      captured past the last of them──▶ joined
+    ordered ──the first chunk is planned──▶ reading ──the log is captured up to `high`──▶ joined
+       │                                       │
        └──────────────── void ◀────────────────┘
 
 Not here: how a table is cut (`keys`, `bounds`), reading (`pipeline.run.load`),
@@ -57,11 +57,11 @@ class Chunk:
 
 
 @dataclass(frozen=True, slots=True)
-class LoadBegin:
-    """The basis of a load that has begun: the table's structure, the place in the log
-    of `server_uuid` before its first chunk, and the server's estimate of its rows.
-    `shape`: fingerprint of the rules by which its rows are shown, or None if they are
-    shown unchanged."""
+class LoadBasis:
+    """The facts on which a load is based, noted when it began: the table's structure, a
+    place in the log of `server_uuid` before the first chunk was read, and the server's
+    estimate of its rows. `shape`: fingerprint of the rules by which the lake shows the
+    rows, or None if it shows them unchanged."""
 
     schema: TableSchema
     server_uuid: str
@@ -73,8 +73,8 @@ class LoadBegin:
 @dataclass(frozen=True, slots=True)
 class FollowedFrom:
     """The place from which the changes of a table that is being loaded are captured:
-    after the change `sequence` of the batch `batch`, with the version `version` of the
-    table's structure."""
+    after the change `sequence` of the batch `batch`. `version`: the number of the table's
+    structure there."""
 
     batch: int
     sequence: int
@@ -82,11 +82,9 @@ class FollowedFrom:
 
 
 @dataclass(frozen=True, slots=True)
-class LoadFollowed:
-    """A capture's record that it began to capture the changes of a table that is being
-    loaded: after the change `sequence`, with the version `version` of the structure.
-    `load`: the load's id.
-    """
+class FollowedLoad:
+    """A load from which on a batch captures the table's changes (`FollowedFrom`).
+    `load`: its id."""
 
     load: int
     table: TableName
@@ -95,9 +93,9 @@ class LoadFollowed:
 
 
 @dataclass(frozen=True, slots=True)
-class LoadJoined:
-    """A capture's record that the log is captured past `Load.high`. `load`: the load's
-    id."""
+class JoinedLoad:
+    """A load that a batch completes, because it captures the log up to `Load.high`.
+    `load`: its id."""
 
     load: int
     table: TableName
@@ -105,8 +103,8 @@ class LoadJoined:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """The load of one table. `begin` is None until the first chunk is planned,
-    `followed_from` until a batch has captured the log from `low` on. `with_past`:
+    """The load of one table. `basis` is None until the first chunk is planned,
+    `followed_from` until a batch captures the table's changes after `low`. `with_past`:
     before the rows are read, the changes of the table that the log still has are
     captured (`pipeline.supply.past`)."""
 
@@ -115,77 +113,76 @@ class Load:
     author: str
     reason: str
     ordered_at: datetime
-    begin: LoadBegin | None = None
+    basis: LoadBasis | None = None
     followed_from: FollowedFrom | None = None
     chunks: tuple[Chunk, ...] = ()
     with_past: bool = False
 
     @property
-    def planned(self) -> bool:
+    def is_planned(self) -> bool:
         """True if the chunks cover all keys: the last one has no upper bound."""
         return bool(self.chunks) and self.chunks[-1].range.through is None
 
     @property
-    def unread(self) -> tuple[Chunk, ...]:
+    def unread_chunks(self) -> tuple[Chunk, ...]:
         return tuple(chunk for chunk in self.chunks if chunk.rows is None)
 
     @property
-    def is_complete(self) -> bool:
-        return self.planned and not self.unread
+    def _rows(self) -> tuple[ChunkRows, ...]:
+        return tuple(chunk.rows for chunk in self.chunks if chunk.rows is not None)
 
     @property
-    def at_once(self) -> bool:
+    def is_complete(self) -> bool:
+        return self.is_planned and not self.unread_chunks
+
+    @property
+    def is_one_read(self) -> bool:
         """True if the table has no key by which it can be divided. Its only chunk shows
         the table at one exact place of the log, and exactly the changes after that
         place are merged into it.
         """
-        return self.begin is not None and not chunk_key(self.begin.schema)
+        return self.basis is not None and not chunk_key(self.basis.schema)
 
     @property
     def row_count(self) -> int:
         """The number of rows that were read so far."""
-        return sum(chunk.rows.row_count for chunk in self.chunks if chunk.rows is not None)
+        return sum(rows.row_count for rows in self._rows)
 
     @property
     def seconds(self) -> float:
         """The sum of the times it took to read the chunks."""
-        return sum(chunk.rows.seconds for chunk in self.chunks if chunk.rows is not None)
+        return sum(rows.seconds for rows in self._rows)
 
     @property
     def low(self) -> Coordinates | None:
         """The place after which the log's changes are merged into the chunks.
 
         Until all chunks are read it is the place at which the load began; then it is
-        the lowest `low` of the chunks. If the log is already captured for the load, it
-        no longer changes.
+        the lowest `low` of the chunks, unless the table's changes are captured already.
         """
-        if self.begin is None:
+        if self.basis is None:
             return None
         if not self.is_complete or self.followed_from is not None:
-            return self.begin.low
-        lows = [chunk.rows.low for chunk in self.chunks if chunk.rows is not None]
-        return max(min(lows), self.begin.low)
+            return self.basis.low
+        # A chunk may be opened before the load begins, with an earlier `low`.
+        return max(min(rows.low for rows in self._rows), self.basis.low)
 
     @property
     def high(self) -> Coordinates | None:
         """The place up to which the log must be captured: no chunk shows a change from
         after it. None before the first chunk is read."""
-        return max(
-            (chunk.rows.high for chunk in self.chunks if chunk.rows is not None), default=None
-        )
+        return max((rows.high for rows in self._rows), default=None)
 
     @property
     def progress(self) -> LoadProgress:
-        estimated = None if self.begin is None else self.begin.estimated_rows
+        estimated = None if self.basis is None else self.basis.estimated_rows
         return LoadProgress(
-            self.table, self.row_count, estimated, self.seconds, self.is_complete, self.at_once
+            self.table, self.row_count, estimated, self.seconds, self.is_complete, self.is_one_read
         )
 
     @property
     def files(self) -> tuple[SegmentFile, ...]:
-        return tuple(
-            file for chunk in self.chunks if chunk.rows is not None for file in chunk.rows.files
-        )
+        return tuple(file for rows in self._rows for file in rows.files)
 
 
 def reason_void(
@@ -194,12 +191,12 @@ def reason_void(
     """Return why the chunks of a load are void, or None if the load continues. `start`:
     where this run begins to read the log, on the server `server_uuid`. `gap`: part of
     the log after the load's `low` was never read."""
-    if load.begin is None:
+    if load.basis is None:
         return None
-    if load.begin.server_uuid != server_uuid:
+    if load.basis.server_uuid != server_uuid:
         return "its rows were read from another server than the one that answers now"
     if load.followed_from is None:
-        missed = load.begin.low < start
+        missed = load.basis.low < start
         return "the log after its rows was not captured for it" if missed else None
     if gap:
         return "part of the log after its rows was not read"
@@ -216,8 +213,8 @@ class SourceReading:
     - `schema`: the table's structure; None if the table was dropped at the source.
     - `low`, `high`: watermarks, the places of the log before and after the reading.
     - `error`: says why the table cannot be read; None if it was read.
-    - `columns`: the columns that were read besides the key, by their names in `version` of the
-      structure; None if all columns were read.
+    - `columns`: the columns that were read besides the key; None if all columns were read.
+      `version`: the number of the structure with these names.
     - `load`: the load that reads the rows in chunks; None if they were read at once.
     """
 
@@ -233,5 +230,5 @@ class SourceReading:
     load: Load | None = None
 
     @property
-    def complete(self) -> bool:
+    def is_complete(self) -> bool:
         return self.load is None or self.load.is_complete

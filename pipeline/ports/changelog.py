@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -24,14 +24,46 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class Restatement:
-    """The result of `restate`. `removed_count`, `added_count`: numbers of files that
-    the changelog no longer lists, or lists again. `lost_paths`: recorded files that do
-    not exist. `delta_version`: the new version, or None if there is no table."""
+    """The result of `restate`. `removed_paths`, `added_files`: files that the changelog
+    no longer lists, or lists again. `lost_paths`: recorded files that are missing or
+    damaged. `delta_version`: the new version; None if there is no table, or if nothing
+    was written."""
 
     delta_version: int | None
-    removed_count: int = 0
-    added_count: int = 0
+    removed_paths: tuple[str, ...] = ()
+    added_files: tuple[SegmentFile, ...] = ()
     lost_paths: tuple[str, ...] = ()
+
+    @classmethod
+    def between(
+        cls,
+        listed: Collection[str] | None,
+        files: Sequence[SegmentFile],
+        damage_sentences: Callable[[Sequence[SegmentFile]], Collection[str]],
+    ) -> Restatement:
+        """Return what has to change so that a changelog that lists the files `listed`
+        (None: there is no table) lists `files` and no others."""
+        if listed is None:
+            return cls(None, lost_paths=tuple(file.path for file in files))
+        unlisted = [file for file in files if file.path not in listed]
+        lost_paths = {file.path for file in unlisted if damage_sentences([file])}
+        wanted_paths = {file.path for file in files}
+        removed_paths = tuple(path for path in listed if path not in wanted_paths)
+        added_files = tuple(file for file in unlisted if file.path not in lost_paths)
+        return cls(None, removed_paths, added_files, tuple(sorted(lost_paths)))
+
+    @property
+    def removed_count(self) -> int:
+        return len(self.removed_paths)
+
+    @property
+    def added_count(self) -> int:
+        return len(self.added_files)
+
+    @property
+    def is_empty(self) -> bool:
+        """True if the changelog lists the files already, and none is lost."""
+        return not (self.removed_paths or self.added_files or self.lost_paths)
 
 
 def is_revised(

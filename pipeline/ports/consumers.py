@@ -29,17 +29,17 @@ class Consumers(Protocol):
 
     def deliver(self, source: str, name: str, bounds: DeliveryBounds) -> Delivery | None:
         """Deliver the acknowledged batches after the last delivery, within the bounds.
-        Return None if there are none. The delivery is out until it is acknowledged or
+        Return None if there are none. The delivery is open until it is acknowledged or
         rolled back."""
 
-    def deliveries_out(self, source: str, name: str) -> list[Delivery]:
+    def open_deliveries(self, source: str, name: str) -> list[Delivery]:
         """Return the deliveries that are neither acknowledged nor rolled back, oldest
         first."""
 
     def ack_delivery(self, source: str, name: str, delivery: int) -> None:
-        """Acknowledge the oldest delivery that is out; the cursor moves to its end."""
+        """Acknowledge the oldest open delivery; the cursor moves to its end."""
 
     def roll_back(self, source: str, name: str, delivery: int | None = None) -> list[int]:
-        """Roll back this delivery and the later ones that are out; None: all that are
-        out. Their batches are delivered again. Return the ids of these deliveries,
+        """Roll back this delivery and the later open ones, or with None all open ones.
+        Their batches are delivered again. Return the ids of these deliveries,
         ascending."""

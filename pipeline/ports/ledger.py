@@ -32,7 +32,7 @@ from lockstep.pipeline.model.batch import (
 from lockstep.pipeline.model.claim import BatchSpan
 from lockstep.pipeline.model.gaps import Gap
 from lockstep.pipeline.model.life import MirrorEvent
-from lockstep.pipeline.model.load import ChunkRows, Load, LoadBegin
+from lockstep.pipeline.model.load import ChunkRows, Load, LoadBasis
 from lockstep.pipeline.model.table_state import (
     Extent,
     OrderKind,
@@ -75,8 +75,8 @@ from lockstep.pipeline.values.decisions import (
 )
 from lockstep.pipeline.values.intent import (
     Intent,
+    MirrorVersion,
     NewestWrites,
-    RecordedMirrorVersion,
     RecordedVersionSet,
     SettledWrite,
 )
@@ -460,7 +460,7 @@ class Tables(Protocol):
         """Return the loads that no live batch joined and that are not void, oldest
         first."""
 
-    def begin_load(self, lease: Lease, load: int, reading: LoadBegin) -> None:
+    def begin_load(self, lease: Lease, load: int, reading: LoadBasis) -> None:
         """Record the structure and the place with which the load begins; then its
         chunks may be planned."""
 
@@ -538,13 +538,13 @@ class Writes(Protocol):
     def newest_writes(self, source: str, applications: Collection[str]) -> dict[str, NewestWrites]:
         """Return the newest writes of each of these application ids."""
 
-    def mirror_version(self, source: str, write: int) -> RecordedMirrorVersion | None:
+    def mirror_version(self, source: str, write: int) -> MirrorVersion | None:
         """Return the mirror version that the write with this id made; None if it is not
         settled, or if upkeep deleted it."""
 
     def newest_version_before(
         self, source: str, applications: Collection[str], batch: int
-    ) -> RecordedMirrorVersion | None:
+    ) -> MirrorVersion | None:
         """Return the mirror version that the newest settled write of these application
         ids made, without writes that have changes of the batch or of later ones."""
 
@@ -552,9 +552,7 @@ class Writes(Protocol):
         """Return the versions of mirrors that together show the source as of the
         batch's end."""
 
-    def mirror_versions(
-        self, source: str, table: TableName, last: int
-    ) -> list[RecordedMirrorVersion]:
+    def mirror_versions(self, source: str, table: TableName, last: int) -> list[MirrorVersion]:
         """Return the versions of a table's mirrors as of the ends of acknowledged
         batches up to `last`, newest first; each once, with the first of its batches.
         Versions that follow a commit of another program are left out."""

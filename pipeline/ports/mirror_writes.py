@@ -8,6 +8,7 @@ changelog is the Delta table with all changes of a source table.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 
 import pyarrow as pa
 
@@ -63,21 +64,22 @@ class MirrorRows:
     columns: tuple[ColumnOrigin, ...]
 
 
-Snapshot = tuple[StagedFiles | MirrorRows, ...]
-"""The rows that a mirror begins with, before changes are applied."""
+Inputs = tuple[StagedFiles | MirrorRows, ...]
+"""Rows that a write reads."""
 
 
 @dataclass(frozen=True, slots=True)
 class MirrorTarget:
     """The mirror that is written, and its commit's metadata.
 
-    `schema`: the mirror's columns, without `_deleted_at`. `stamps`: the names of its
-    columns that describe a row's last change. `app_id`, `txn_version`: the values of
-    Delta's `txn` action. `deletes` "soft": deleted rows stay, with the moment of the
-    delete in `_deleted_at`. `deletes` or `truncates` "ignore": rows that a DELETE or a
-    TRUNCATE removed at the source stay unchanged. `readers` "any": if this write
-    creates the mirror, it has no deletion vectors. `cluster_by`: the columns by which
-    the mirror's files are clustered from this write on; None changes nothing.
+    - `schema`: the mirror's columns, without `_deleted_at`. `stamps`: the names of its columns
+      that describe a row's last change.
+    - `app_id`, `txn_version`: the values of Delta's `txn` action.
+    - `deletes`: "soft" keeps deleted rows, with the moment of the delete in `_deleted_at`;
+      "ignore" keeps them unchanged. `truncates`: "ignore" keeps the rows of a truncated table.
+    - `readers`: if this write creates the mirror, "any" creates it without deletion vectors.
+    - `cluster_by`: the columns by which the mirror's files are clustered from this write on; None
+      changes nothing.
     """
 
     mirror: str
@@ -93,6 +95,7 @@ class MirrorTarget:
 
     @property
     def marks_deleted(self) -> bool:
+        """True if deleted rows stay, with the moment of the delete."""
         return self.deletes == Deletes.SOFT
 
     @property
@@ -103,18 +106,19 @@ class MirrorTarget:
 
 @dataclass(frozen=True, slots=True)
 class FoldedChanges:
-    """Changes of which only the last image of each key is left, over all `files`:
-    absolute paths of Parquet files. The files have the target's columns, spelled as in
-    a changelog (`layout.changelog_names`); `_change_type`, which distinguishes upserts
-    (insert, update_postimage, `mapping.KEPT_CHANGE_TYPE`) from deletes; and, if deletes
-    are "soft", `_committed_at`. A delete without `_committed_at` removes the row even
-    if deletes are "soft".
+    """The last image of each key, in Parquet files. `files`: their absolute paths.
 
-    `kept_columns`: columns that may keep the mirror's value. Each has a marker column
-    (`layout.keep_names`), which is true in the rows where the value stays.
-    `lacking_columns`: columns whose value may be in none of a key's images. Each has a
-    marker column (`layout.lack_names`), which is true in these rows; the value is then
-    taken from the mirror's row whose key is in the columns of `layout.origin_names`.
+    The files have the target's columns, spelled as in a changelog
+    (`layout.changelog_names`), and `_change_type`: insert, update_postimage and
+    `mapping.KEPT_CHANGE_TYPE` write the row, delete removes it. If deletes are "soft",
+    the files also have `_committed_at`; a delete where it is NULL removes the row all
+    the same.
+
+    `kept_columns`: columns that keep the mirror's value in some rows. `lacking_columns`:
+    columns whose value is in none of the images of some rows; it is taken from the
+    mirror's row whose key is in the columns of `layout.origin_names`. Each of these
+    columns has a marker column (`layout.keep_names`, `layout.lack_names`), which is
+    true in those rows.
     """
 
     files: tuple[str, ...] = ()
@@ -141,13 +145,13 @@ class Merge:
     """Update, delete and insert rows of the mirror. The write raises `TableError` if a
     change lacks values and its row is not in the mirror.
 
-    `bounds`: leading key columns by which files are skipped, each with the least and
-    the greatest value of the changes as SQL literals, as far as these are known; the
-    keys in `layout.origin_names` are included. `completion`: rows that were read from
-    the source, with the key and some other columns, which fill these columns in rows of
-    the mirror. It inserts no row, and does not apply to a row that has a change with
-    `_sequence` > `completion.above`. With a completion, the changes are whole and have
-    the column `_sequence`.
+    `bounds`: leading key columns, each with its least and greatest value in the changes
+    (also in `layout.origin_names`) as SQL literals, as far as these are known. Files
+    outside the bounds are skipped. `completion`: rows that were read from the source,
+    with the key and some other columns. The write sets these columns in rows of the
+    mirror, but not in a row with a change whose `_sequence` is above
+    `completion.above`; it inserts no row of the completion. The changes are then
+    complete (`FoldedChanges.is_complete`) and have the column `_sequence`.
     """
 
     target: MirrorTarget
@@ -182,17 +186,19 @@ class Replace:
     under other columns than before. Without a snapshot and changes, the mirror becomes
     empty. A value that a change lacks is taken from the row of the snapshot.
 
-    If the target keeps deleted rows, two kinds of rows stay that are no longer at the
-    source: the rows of `deleted_rows`, which have all values, and the rows that the
-    mirror had before. If deletes are "soft", rows of `deleted_rows` are marked as
-    deleted at their own times, and the mirror's earlier rows (unless they are marked
-    already) at the time of `emptied_by`, or at the time of the write if `emptied_by` is
-    None. With `drops_earlier_rows`, none of the mirror's earlier rows stays.
+    If the target keeps deleted rows, these rows stay although they are no longer at the
+    source:
+
+    - the rows of `deleted_rows`, which have all values. If deletes are "soft", they are marked as
+      deleted, each at its own time.
+    - the rows that the mirror had before, unless `drops_earlier_rows`. If deletes are "soft",
+      those without a mark are marked as deleted at the time of `emptied_by`, or of the write if
+      that is None.
     """
 
     target: MirrorTarget
     key: tuple[str, ...]
-    snapshot: Snapshot = ()
+    snapshot: Inputs = ()
     changes: FoldedChanges = FoldedChanges()
     emptied_by: Stamp | None = None
     deleted_rows: FoldedChanges = FoldedChanges()
@@ -206,14 +212,14 @@ class CountedReplace:
 
     target: MirrorTarget
     parts: tuple[StagedFiles, ...] = ()
-    snapshot: Snapshot = ()
+    snapshot: Inputs = ()
 
 
 MirrorWrite = Append | Merge | CountedMerge | Replace | CountedReplace
 """One write to a mirror, in one commit; `mirror.strategy` chooses among them."""
 
 
-def inputs_of(write: MirrorWrite) -> Snapshot:
+def inputs_of(write: MirrorWrite) -> Inputs:
     """Return the inputs of a write whose columns still have to be mapped to the
     mirror's."""
     match write:
@@ -229,13 +235,12 @@ def inputs_of(write: MirrorWrite) -> Snapshot:
 
 def staged_paths(write: MirrorWrite) -> tuple[str, ...]:
     """Return the paths of all staged files that a write reads."""
-    read: list[FoldedChanges | StagedFiles]
-    read = [part for part in inputs_of(write) if isinstance(part, StagedFiles)]
+    paths = [part.files for part in inputs_of(write) if isinstance(part, StagedFiles)]
     if isinstance(write, Merge):
-        read.append(write.changes)
+        paths.append(write.changes.files)
     elif isinstance(write, Replace):
-        read += [write.changes, write.deleted_rows]
-    return tuple(file for part in read for file in part.files)
+        paths += [write.changes.files, write.deleted_rows.files]
+    return tuple(chain.from_iterable(paths))
 
 
 def copied_mirrors(write: MirrorWrite) -> tuple[MirrorRows, ...]:

@@ -217,15 +217,12 @@ class MirrorUpkeep(Protocol):
         """Return the files of the newest version, and files left by older ones; needs
         no JVM."""
 
-    def commit(self, mirror: str, version: int) -> LakeCommit | None:
-        """Return a commit; None if the log has no file of it."""
-
     def carry_out(
-        self, mirror: str, step: UpkeepStep, user_metadata: str, above: int
+        self, mirror: str, step: UpkeepStep, user_metadata: str, after_version: int
     ) -> int | None:
         """Carry out a step that commits, and return the new Delta version, or None if
         there was nothing to do. The commit has this metadata and directly follows
-        version `above`. Raise `CommitConflict` if another writer has committed since."""
+        `after_version`. Raise `CommitConflict` if another writer has committed since."""
 
     def thin_log(self, folder: str, now: datetime, *, delete: bool) -> FileTotal:
         """Return the number and size of a log's checkpoints that later checkpoints

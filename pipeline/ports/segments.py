@@ -23,9 +23,9 @@ class SegmentWriter(Protocol):
     """
 
     def write(self, changes: pa.Table) -> None:
-        """Write row images: enough for a row group, or the last ones. Images that lack
-        columns have `layout.present_name` as their last column, and go to files with an
-        ending of their own (`segment.FILE_ENDINGS`)."""
+        """Write row images. Every call but the last has enough of them for a row group.
+        Images that lack columns have `layout.present_name` as their last column, and go
+        to files with an ending of their own (`segment.FILE_ENDINGS`)."""
 
     def end_file(self) -> int:
         """End the current file, so that later rows go to new files, and return the
@@ -43,9 +43,9 @@ class SegmentStore(Protocol):
     """Parquet files in the changelog's folders, not yet part of any Delta table.
 
     `folder` is the path of a changelog (`TableState.changelog`) or of a system table
-    (`_transactions`, `_ddl`). File names have the batch's id, so that an abandoned
-    batch's files are found without a list, and are unique to the process that wrote
-    them.
+    (`_transactions`, `_ddl`). A file's name has the batch's id, so that an abandoned
+    batch's files are found without a list. It also has a part that is unique to the
+    process that wrote the file.
     """
 
     def open(
@@ -57,8 +57,9 @@ class SegmentStore(Protocol):
         schema: pa.Schema,
         has_updated: bool = False,
     ) -> SegmentWriter:
-        """Begin a segment. `schema`: the columns of every row. `has_updated`:
-        `layout.updated_field` is one of them, and the files' names say so."""
+        """Begin a segment. `schema`: the columns of every row. `has_updated`: the
+        column `layout.updated_field`, which lists what an update changed, is one of
+        them, and the files' names say so."""
 
     def open_chunk(self, folder: str, *, load: int, chunk: int, schema: pa.Schema) -> SegmentWriter:
         """Begin a chunk of a table whose rows are being read; delete files of an
@@ -79,9 +80,9 @@ class SegmentStore(Protocol):
         them."""
 
     def discard(self, source: str, batch: int) -> int:
-        """Delete the files of a batch in the source's changelogs and in its own tables,
-        and return their number: those that this process wrote, or, if it wrote none of
-        this batch, all."""
+        """Delete the files of a batch in the source's changelogs and system tables, and
+        return their number. If this process wrote files of the batch, delete only
+        these, otherwise all."""
 
     def abort_uploads(self, source: str) -> None:
         """Abort the unfinished uploads of killed runs anywhere below the source's
@@ -90,10 +91,10 @@ class SegmentStore(Protocol):
     def discard_load(self, folder: str, load: int) -> int:
         """Delete every file of a load, and return their number."""
 
-    def move_files(self, origin: str, folder: str, files: Iterable[SegmentFile]) -> None:
-        """Move files from `origin` to `folder` durably, each atomically; a file of the
-        same name is replaced. In `origin` each file has the name without its revision; a file
-        that is missing there was moved by an earlier try."""
+    def move_files(self, origin: str, target: str, files: Iterable[SegmentFile]) -> None:
+        """Move files durably from the folder `origin` to the folder `target`, each
+        atomically; a file of the same name is replaced. Names in `origin` lack the
+        revision. A file that is missing there was moved by an earlier try."""
 
     def remove_folder(self, folder: str) -> None:
         """Delete the folder and everything below it; a missing folder is no error. Only
@@ -107,8 +108,8 @@ class SegmentStore(Protocol):
         require_held: RequireHeld = no_check,
     ) -> int:
         """Delete all files of batches up to `through`, also unrecorded ones, except
-        `kept_names`, and return their number. The folder is listed before
-        `require_held` is called, so that files of a run that takes over stay."""
+        `kept_names`, and return their number. `require_held` is called after the folder
+        was listed: files of a run that takes over later are not in that list."""
 
     def remove(self, folder: str, files: Iterable[SegmentFile]) -> None:
         """Delete files that no table lists any more. A missing file is no error."""

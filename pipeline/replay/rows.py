@@ -78,6 +78,10 @@ class ReplayDifference:
     told: Mapping[str, str] | None = None
     shown: Mapping[str, str] | None = None
 
+    @property
+    def values_by_side(self) -> dict[str, Mapping[str, str] | None]:
+        return {"the log says": self.told, "the lake has": self.shown}
+
 
 def row_differences(
     wrong: pa.Table,

@@ -44,7 +44,7 @@ from lockstep.pipeline.binlog.arrays.array_access import (
     u32,
 )
 from lockstep.pipeline.binlog.arrays.cells import NULL, Places, allocate
-from lockstep.pipeline.binlog.arrays.compiled import kernel, part
+from lockstep.pipeline.binlog.arrays.compiled import kernel, kernel_part
 from lockstep.pipeline.ports.source import Received
 from lockstep.pipeline.resultset.packets import (
     ColumnDefinition,
@@ -395,7 +395,7 @@ def _add_nulls(cells: ColumnValues, null_count: int) -> None:
     cells.null_count += null_count
 
 
-@part
+@kernel_part
 def _days(data: Bytes, at: int) -> int:
     """Return the days from 1970-01-01 to a date, `_NO_DATE` for a zero or partial date,
     `_INVALID_DATE` for one that no calendar has. Years are counted from March, so that
@@ -478,7 +478,7 @@ def _write_moments(data: Bytes, at: Places, size: Places, out: Bytes) -> int:
     return null_count
 
 
-@part
+@kernel_part
 def _put_two_digits(out: Bytes, at: int, value: int) -> None:
     put8(out, at, 48 + value // 10)
     put8(out, at + 1, 48 + value % 10)

@@ -52,7 +52,7 @@ def acknowledge(ports: RunPorts, lease: Lease) -> AcknowledgeReport:
     return AcknowledgeReport(
         acknowledged_batches=tuple(acknowledged_batches),
         position=cursor.position if cursor else None,
-        waiting_tables=_waiting_tables(ports, unfinished_batches),
+        waiting_batches=_waiting_batches(ports, unfinished_batches),
         quarantined=stopped_tables(
             ports.ledger.table_states(source), ports.source.patterns.matches
         ),
@@ -61,7 +61,7 @@ def acknowledge(ports: RunPorts, lease: Lease) -> AcknowledgeReport:
     )
 
 
-def _waiting_tables(
+def _waiting_batches(
     ports: RunPorts, unfinished_batches: Sequence[Batch]
 ) -> dict[int, tuple[TableName, ...]]:
     """Return, by captured batch, the tables into whose mirrors it must still be merged."""

@@ -181,7 +181,7 @@ def _batches_before_divergence(
 
 def _lowest_load_watermark(ports: RunPorts, facts: ServerFacts) -> Coordinates | None:
     """Return the lowest watermark of the open loads that read rows from this server."""
-    readings = [load.begin for load in ports.ledger.open_loads(ports.source.name) if load.begin]
+    readings = [load.basis for load in ports.ledger.open_loads(ports.source.name) if load.basis]
     lows = (reading.low for reading in readings if reading.server_uuid == facts.server_uuid)
     return min(lows, default=None)
 

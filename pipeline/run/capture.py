@@ -296,7 +296,7 @@ def _record_idle(
         end=start,
         repairs=repairs,
         start_seconds=start_seconds,
-        is_end_passed=until is not None and bounds.end < facts.head,
+        is_past_end=until is not None and bounds.end < facts.head,
         ended_early=until is not None,
     )
 

@@ -49,7 +49,7 @@ from lockstep.pipeline.run.commit_metadata import (
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.mirror_places import delete_former_places, former_places, table_of_folder
 from lockstep.pipeline.run.reshaping import reason_kept, record_keep_clear
-from lockstep.pipeline.schema.history import REDACTED_TEXT, SchemaStatement
+from lockstep.pipeline.schema.history import REDACTED_KEY, SchemaStatement
 from lockstep.pipeline.schema.history_check import read_stored_context
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.shape.redaction import REDACTED, redact_statement
@@ -66,6 +66,7 @@ _TEXT_COLUMNS: Final = {SystemTable.TRANSACTIONS: "statements", SystemTable.DDL:
 _NO_COLUMNS: Final = pa.schema([])
 _PAGE_SIZE: Final = 1000
 """Number of statements, or of batches, that are read from the ledger at once."""
+_NEXT_RUN: Final = "the next run tries again"
 _QUOTES: Final = re.compile("['\"]")
 
 
@@ -157,9 +158,11 @@ def _clear_mirror(ports: RunPorts, lease: Lease, note: UnclearedValues) -> None:
     state = ports.ledger.table_states(source)[note.table]
     if state.mirror_version is None or note.dropped_mirror is not None:
         return
-    target = upkeep_target(ports, state, ports.ledger.examined_versions(source).get(state.mirror))
-    if isinstance(target, str):
-        raise TableError(f"its mirror's log stays: {target}", hint="the next run tries again")
+    examined_version = ports.ledger.examined_versions(source).get(state.mirror)
+    try:
+        target = upkeep_target(ports, state, examined_version)
+    except TableError as error:
+        raise TableError(f"its mirror's log stays: {error.reason}", hint=error.hint) from error
 
     def record(version: int) -> None:
         # The ledger records this commit as checked before the log is cut: without the
@@ -214,11 +217,11 @@ def _mentions(text: str, table: TableName) -> bool:
 def _redacted_statement(statement: SchemaStatement) -> SchemaStatement:
     """Return a statement without values. The words of its effects are removed as a
     whole, because it is not known which of them are values."""
-    if statement.context.get(REDACTED_TEXT):
+    if statement.context.get(REDACTED_KEY):
         return statement
     text = redact_statement(statement.text, read_stored_context(statement.context))
     effects = tuple(replace(effect, words=REDACTED) for effect in statement.effects)
-    context = {**statement.context, REDACTED_TEXT: True}
+    context = {**statement.context, REDACTED_KEY: True}
     return replace(statement, text=text, effects=effects, context=context)
 
 
@@ -413,19 +416,21 @@ class UpkeepTarget:
 
 def upkeep_target(
     ports: RunPorts, state: TableState, examined_version: int | None, upkeep_version: int = -1
-) -> UpkeepTarget | str:
-    """Return the table's mirror if it may get a commit that changes no row, and
-    otherwise a sentence that says why not. `examined_version`: the version up to which
+) -> UpkeepTarget:
+    """Return the table's mirror. Raise TableError if it may get no commit that changes
+    no row. `examined_version`: the version up to which
     its Delta log was checked for commits of other programs. `upkeep_version`: the
     newest version by upkeep that the ledger recorded."""
     mirror, app_id = state.mirror, application_id(ports.source.name, state, "mirror")
     newest = ports.ledger.newest_writes(ports.source.name, [app_id])[app_id]
     write = newest.settled_write
     if write is None or write.delta_version < (state.adopted_version or 0):
-        return "nothing was written to it since it was adopted"
+        raise TableError("nothing was written to it since it was adopted", hint=_NEXT_RUN)
     relation = mirror_judgement(ports, state, examined_version, newest_writes=newest)
     if not isinstance(relation, AllExpected) or relation.newest is None:
-        return "its log has a commit that is not Lockstep's; the next run reports it"
+        raise TableError(
+            "its log has a commit that is not Lockstep's; the next run reports it", hint=_NEXT_RUN
+        )
     version, written_version = relation.newest, write.delta_version
     for commit in ports.mirrors.history(mirror):
         if (
@@ -442,7 +447,8 @@ def upkeep_target(
             )
         if commit.delta_version < written_version:
             break
-    return (
+    raise TableError(
         f"its log no longer has the commit of version {written_version}, whose metadata would be "
-        "repeated: that is possible again after the next write"
+        "repeated: that is possible again after the next write",
+        hint=_NEXT_RUN,
     )

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 def waiting_log_bytes(ledger: Batches, source: str) -> int:
-    """Return the bytes of the log that batches captured which are not acknowledged yet."""
+    """Return how many bytes of the log were captured by unfinished batches."""
     return sum(batch.log_bytes for batch in ledger.unfinished_batches(source))
 
 
 def expected_log_bytes(
     ledger: Ledger, source: str, server: SourceServer, start: Place | None
 ) -> int | None:
-    """Return an estimate of the log, in bytes, that the next run will merge into
+    """Return an estimate of how many bytes of the log the next run will merge into
     mirrors (the Delta tables with the current rows); None if it will probably write
     nothing.
 
@@ -31,14 +31,15 @@ def expected_log_bytes(
     first run the whole log counts, unless the run starts at the log's end.
     """
     waiting_bytes = waiting_log_bytes(ledger, source) if ledger.pending_batches(source) else None
-    cursor, newest_batches = ledger.cursors(source).captured, ledger.batches(source, limit=1)
-    if cursor is None:
+    captured = ledger.cursors(source).captured
+    if captured is None:
         if start is None or isinstance(start, Latest):
             return waiting_bytes
         return sum(log.size for log in server.facts().binlogs)
+    newest_batches = ledger.batches(source, limit=1)
     if not newest_batches or not batch_content(ledger, source, newest_batches[0].id).segments:
         return waiting_bytes
-    facts = server.facts()
-    if facts.head == cursor.position.at:
+    facts, read_until = server.facts(), captured.position.at
+    if facts.head == read_until:
         return waiting_bytes
-    return (waiting_bytes or 0) + log_between(cursor.position.at, facts.head, facts.binlogs)
+    return (waiting_bytes or 0) + log_between(read_until, facts.head, facts.binlogs)

@@ -25,7 +25,7 @@ from lockstep.pipeline.binlog.stream.framing import FIRST_OFFSET
 from lockstep.pipeline.binlog.stream.ring import Block, TransactionGroup
 from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
 from lockstep.pipeline.model.batch import Batch, Cursor
-from lockstep.pipeline.model.load import Load, LoadBegin, SourceReading
+from lockstep.pipeline.model.load import Load, LoadBasis, SourceReading
 from lockstep.pipeline.model.table_state import OrderKind, StoppedTable, Supplier, TableOrder
 from lockstep.pipeline.ports.source import ServerFacts
 from lockstep.pipeline.run.abandon import abandon
@@ -41,7 +41,7 @@ from lockstep.pipeline.run.dump.log_reader import LogReading
 from lockstep.pipeline.run.find_place import boundary_at
 from lockstep.pipeline.run.reports import CaptureReport
 from lockstep.pipeline.run.stop_errors import reread_error
-from lockstep.pipeline.run.table_plans import ServerOnlyReach, TablePlans
+from lockstep.pipeline.run.table_plans import KnownReach, TablePlans
 from lockstep.pipeline.schema.consequences import consequences
 from lockstep.pipeline.schema.effects import FollowedStatement, LoggedStatement
 from lockstep.pipeline.schema.history import BatchHistory, VersionOrigin
@@ -242,14 +242,6 @@ def _end_of(group: TransactionGroup, place: Coordinates | None) -> Coordinates:
 # -- plans -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class PastReach(ServerOnlyReach):
-    """The supplies of a table that no run has captured: the server, and its past in the
-    log, or a sentence that says why it has none."""
-
-    past: Past | str = ""
-
-
 def plan_pasts(ports: RunPorts, plans: TablePlans) -> TablePlans:
     """Return the plans, and added to them the plans for tables that are captured with
     their past. Nothing is written."""
@@ -264,7 +256,7 @@ def plan_pasts(ports: RunPorts, plans: TablePlans) -> TablePlans:
 def _plan_past(load: Load, pasts: Pasts) -> Plan:
     have = Have(load.table, SupplyStanding.NEW, reason=load.reason, load=load)
     past = pasts.by_table[load.table]
-    table_plan = plan(have, Want(supplier=Supplier.LOG, author=load.author), PastReach(past=past))
+    table_plan = plan(have, Want(supplier=Supplier.LOG, author=load.author), KnownReach(past=past))
     if isinstance(past, str):
         return table_plan
     first_step, *later_steps = table_plan.steps
@@ -286,7 +278,7 @@ def _loads_with_past(ports: RunPorts) -> tuple[list[Load], list[Load]]:
             continue
         cursor = cursor or ports.ledger.cursors(ports.source.name).captured
         at = None if cursor is None else cursor.position.at
-        if load.table in states or (load.begin is not None and load.begin.low != at):
+        if load.table in states or (load.basis is not None and load.basis.low != at):
             late_loads.append(load)
         elif ports.source.patterns.matches(load.table):
             ordered_loads.append(load)
@@ -454,14 +446,14 @@ def _begin_loads(
                 raise reread_error(load.reason)
             shape = ports.shaping.shape_fingerprint(version.schema)
             uuid = cursor.position.server_uuid
-            begin = LoadBegin(version.schema, uuid, at, estimates.get(table), shape)
-            begun_load = load if load.begin is not None else replace(load, begin=begin)
+            load_basis = LoadBasis(version.schema, uuid, at, estimates.get(table), shape)
+            begun_load = load if load.basis is not None else replace(load, basis=load_basis)
             capture.table_changes.begin_load(
                 SourceReading(table, load.reason, version.schema, at, at, load=begun_load)
             )
         except TableError as error:
             quarantines[table] = basis.tables.stop(table, at, error)
             continue
-        if load.begin is None:
-            ports.ledger.begin_load(lease, load.id, begin)
+        if load.basis is None:
+            ports.ledger.begin_load(lease, load.id, load_basis)
     return quarantines.values()

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lockstep.pipeline.mirror.layout import DELETED_AT
+from lockstep.pipeline.mirror.layout import DELETED_AT, columns_or_nulls
 from lockstep.pipeline.proof.hashes import Hashes, RowHasher, RowSum
 from lockstep.pipeline.proof.rows import RowHashes, pair_hashes
 from lockstep.pipeline.proof.sampling import ValueRange
@@ -34,24 +34,19 @@ class MirrorReader:
         that the mirror lacks is NULL, and so shows as a difference."""
         if self.version is None:
             return
-        mirror_schema = self.ports.mirrors.schema(self.path, self.version)
-        has_marks = DELETED_AT.name in mirror_schema.names and DELETED_AT.name not in schema.names
-        present_names = [name for name in schema.names if name in mirror_schema.names]
-        marks = [DELETED_AT.name] if has_marks else []
+        mirror_names = self.ports.mirrors.schema(self.path, self.version).names
+        names_read = [name for name in schema.names if name in mirror_names]
+        value_filter = (column, ranges) if column in names_read and ranges else None
+        has_marks = DELETED_AT.name in mirror_names and DELETED_AT.name not in schema.names
+        if has_marks:
+            names_read.append(DELETED_AT.name)
         # At least one column is read, since batches without columns have no number of
         # rows.
-        columns_read = [*present_names, *marks] or mirror_schema.names[:1]
-        value_filter = (column, ranges) if column in present_names and ranges else None
-        for batch in self.ports.mirrors.rows(self.path, columns_read, self.version, value_filter):
+        names_read = names_read or mirror_names[:1]
+        for batch in self.ports.mirrors.rows(self.path, names_read, self.version, value_filter):
             if has_marks:
                 batch = batch.filter(pc.is_null(batch.column(DELETED_AT.name)))
-            columns = [
-                batch.column(field.name).cast(field.type)
-                if field.name in present_names
-                else pa.nulls(batch.num_rows, field.type)
-                for field in schema
-            ]
-            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+            yield pa.RecordBatch.from_arrays(columns_or_nulls(batch, schema), schema=schema)
 
     def row_sum(self, hasher: RowHasher) -> RowSum:
         """Return the number of rows and a checksum of them."""

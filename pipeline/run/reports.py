@@ -50,7 +50,7 @@ class CaptureReport:
     - `softened_counts`: by "database.table.column", the number of values that the lake shows
       differently: zero or partial dates as NULL, and texts with codes that have no character.
     - `repairs`: sentences about repairs of what dead runs left.
-    - `is_end_passed`: nothing was read, because the chosen end is not after the start.
+    - `is_past_end`: nothing was read, because the start is at the chosen end or after it.
     - `ended_early`: the log had more, but a person chose the end, or a limit of the run was
       reached.
     - `unfinished_loads`: tables with rows that have yet to be read from the source.
@@ -77,7 +77,7 @@ class CaptureReport:
     start_seconds: float = 0.0
     capture_seconds: float = 0.0
     continuity: Continuity | None = None
-    is_end_passed: bool = False
+    is_past_end: bool = False
     ended_early: bool = False
     unfinished_loads: tuple[LoadProgress, ...] = ()
     finished_loads: tuple[LoadProgress, ...] = ()
@@ -86,37 +86,37 @@ class CaptureReport:
     stop_error: LogStops | None = None
     passed_statements: int = 0
 
-    def followed_by(self, other: CaptureReport) -> CaptureReport:
-        """Return the reports of two successive captures as one. The second one has
-        started again the tables that the first one stopped until the next."""
+    def followed_by(self, later: CaptureReport) -> CaptureReport:
+        """Return the reports of two successive captures as one. The later one has
+        started again the tables that this one stopped until the next."""
         counts = dict(self.counts)
-        for table, count in other.counts.items():
+        for table, count in later.counts.items():
             counts[table] = counts.get(table, RowCounts()) + count
         softened_counts = Counter(self.softened_counts)
-        softened_counts.update(other.softened_counts)
+        softened_counts.update(later.softened_counts)
         remaining = tuple(
             quarantine for quarantine in self.quarantined if not quarantine.starts_by_itself
         )
         return replace(
             self,
-            batch_id=other.batch_id if other.batch_id is not None else self.batch_id,
-            end=other.end,
-            transactions=self.transactions + other.transactions,
-            rows=self.rows + other.rows,
-            log_bytes=self.log_bytes + other.log_bytes,
+            batch_id=later.batch_id if later.batch_id is not None else self.batch_id,
+            end=later.end,
+            transactions=self.transactions + later.transactions,
+            rows=self.rows + later.rows,
+            log_bytes=self.log_bytes + later.log_bytes,
             counts=counts,
-            quarantined=(*remaining, *other.quarantined),
+            quarantined=(*remaining, *later.quarantined),
             softened_counts=softened_counts,
-            repairs=(*self.repairs, *other.repairs),
-            start_seconds=self.start_seconds + other.start_seconds,
-            capture_seconds=self.capture_seconds + other.capture_seconds,
-            ended_early=other.ended_early,
-            unfinished_loads=other.unfinished_loads,
-            finished_loads=(*self.finished_loads, *other.finished_loads),
-            reread_counts=self.reread_counts or other.reread_counts,
-            largest_transaction=max(self.largest_transaction, other.largest_transaction),
-            stop_error=other.stop_error,
-            passed_statements=self.passed_statements + other.passed_statements,
+            repairs=(*self.repairs, *later.repairs),
+            start_seconds=self.start_seconds + later.start_seconds,
+            capture_seconds=self.capture_seconds + later.capture_seconds,
+            ended_early=later.ended_early,
+            unfinished_loads=later.unfinished_loads,
+            finished_loads=(*self.finished_loads, *later.finished_loads),
+            reread_counts=self.reread_counts or later.reread_counts,
+            largest_transaction=max(self.largest_transaction, later.largest_transaction),
+            stop_error=later.stop_error,
+            passed_statements=self.passed_statements + later.passed_statements,
         )
 
 
@@ -124,8 +124,8 @@ class CaptureReport:
 class TableMerge:
     """A merge of one table into its mirror.
 
-    - `counts`: numbers of changed rows in the log. `rows_read`: number of rows that were read from
-      the source and are also written.
+    - `counts`: numbers of changed rows in the log. `rows_read`: number of written rows that were
+      read from the source instead.
     - `delta_version`: the mirror's new version. `size`: the mirror's size; None if it is not known.
     - `mirror`, `changelog`: paths relative to the lake.
     - `columns`: the mirror's columns, in order. `shown_version`: the version of the table's
@@ -171,17 +171,17 @@ class AcknowledgeReport:
 
     - `acknowledged_batches`: numbers of the batches that were acknowledged now.
     - `position`: the place in the log up to which all batches are acknowledged; None if none is.
-    - `waiting_tables`: captured batches that are not merged, each with the tables that have yet to
+    - `waiting_batches`: captured batches that are not merged, each with the tables that have yet to
       be merged.
     - `quarantined`: all stopped tables.
-    - `partial_tables`: tables that are older than the log that was read, so that the lake may lack
-      rows.
+    - `partial_tables`: tables that existed before the place where the log was first read, so that
+      the lake may lack older rows.
     - `sample_report`: the comparison of a sample of rows with the source afterwards.
     """
 
     acknowledged_batches: tuple[int, ...]
     position: Position | None
-    waiting_tables: Mapping[int, tuple[TableName, ...]]
+    waiting_batches: Mapping[int, tuple[TableName, ...]]
     quarantined: tuple[StoppedTable, ...]
     seconds: float
     partial_tables: tuple[Extent, ...] = ()
@@ -203,6 +203,10 @@ class RowDifference:
     columns: tuple[str, ...] = ()
     source: Mapping[str, str] | None = None
     lake: Mapping[str, str] | None = None
+
+    @property
+    def values_by_side(self) -> dict[str, Mapping[str, str] | None]:
+        return {"MySQL": self.source, "the lake": self.lake}
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.key}"
@@ -253,13 +257,13 @@ class TableComparison:
     kept: int = 0
 
     @property
-    def differing_rows(self) -> int:
+    def difference_count(self) -> int:
         """The number of rows that differ."""
         return self.only_in_source + self.only_in_lake + self.different
 
     @property
     def equal(self) -> bool:
-        return self.differing_rows == 0
+        return self.difference_count == 0
 
     @property
     def at(self) -> Coordinates | None:
@@ -317,8 +321,9 @@ def softened_lines(counts: Mapping[str, int], phrase: str) -> list[str]:
     for name, count in counts.items():
         table, _, column = name.rpartition(".")
         tables.setdefault(table, []).append((column, count))
-    return [
-        f"{table}: {sum(count for _, count in columns)} {phrase} in the lake "
-        f"({', '.join(f'{count} of {column}' for column, count in columns)})"
-        for table, columns in tables.items()
-    ]
+    lines = []
+    for table, columns in tables.items():
+        total = sum(count for _, count in columns)
+        parts = ", ".join(f"{count} of {column}" for column, count in columns)
+        lines.append(f"{table}: {total} {phrase} in the lake ({parts})")
+    return lines

@@ -17,14 +17,11 @@ from lockstep.pipeline.model.table_state import StoppedTable, TableCondition, Ta
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.stop_errors import reread_error
-from lockstep.pipeline.schema.history import (
-    Knowledge,
-    SchemaVersion,
-    Visibility,
-)
+from lockstep.pipeline.schema.history import Knowledge, SchemaVersion
 from lockstep.pipeline.schema.history_check import read_stored_context
 from lockstep.pipeline.schema.statements.changes import AlterTable, RenameTables
 from lockstep.pipeline.schema.statements.read import read_change
+from lockstep.pipeline.schema.treatments import Visibility
 from lockstep.pipeline.shape.shape import ShapeChange, shows_no_more
 from lockstep.pipeline.upkeep.clearing import Tightening, UnclearedValues
 from lockstep.pipeline.values.decisions import Lease

@@ -339,8 +339,9 @@ class StoppedReach:
 
 
 @dataclass(frozen=True, slots=True)
-class ServerOnlyReach:
-    """How far the supplies of a table reach if only the server has anything of it."""
+class KnownReach:
+    """How far each supply of a table reaches, told beforehand. By default only the
+    server has anything of it."""
 
     log: None = None
     changelog: str = ""
@@ -729,7 +730,7 @@ def plan_readings(
         if load is not None:
             have = replace(have, reason=load.reason, needs=have.needs | {Need.ROWS})
         wants.setdefault(table, Want() if load is None else Want(author=load.author))
-        best = plan(have, wants[table], ServerOnlyReach())
+        best = plan(have, wants[table], KnownReach())
         plans[table] = best if ports.source.until is None else best.without_reading_rows
     return replace(return_plans, plans=plans, wants=wants, void_loads=tuple(void))
 
@@ -773,13 +774,13 @@ def _valid_and_void_loads(
 
 def _reason_shape_changed(ports: RunPorts, load: Load) -> str | None:
     """Return why the present settings make the load void; None if they do not."""
-    if load.begin is None:
+    if load.basis is None:
         return None
     try:
-        now = ports.shaping.shape_fingerprint(load.begin.schema)
+        now = ports.shaping.shape_fingerprint(load.basis.schema)
     except TableError as error:
         return error.reason
-    return None if now == load.begin.shape else "its settings show something else of it now"
+    return None if now == load.basis.shape else "its settings show something else of it now"
 
 
 def _has_gap_since(ports: RunPorts, run_start: RunStart, batch: int) -> bool:

@@ -16,8 +16,10 @@ from typing import Final
 from lockstep.pipeline.schema.context import StatementContext
 from lockstep.pipeline.schema.effects import Dropped, Effect, Renamed
 from lockstep.pipeline.schema.model import (
+    ROW_CHANGING_ACTIONS,
     DatabaseCode,
     ExpressionDefault,
+    RowChange,
     ServerSchema,
     TableAccess,
     TableSchema,
@@ -36,7 +38,7 @@ from lockstep.pipeline.schema.statements.row_changes import (
 from lockstep.pipeline.values.engines import can_be_merged, is_merge
 from lockstep.pipeline.values.table import TableName
 
-_EVENTS = (INSERT, UPDATE, DELETE)
+_EVENTS: Final[tuple[RowChange, ...]] = (INSERT, UPDATE, DELETE)
 
 
 def read_code(text: str, context: StatementContext, *, is_view_query: bool) -> TableAccess:
@@ -136,14 +138,13 @@ def _after_read_statement(schema: ServerSchema, reader: StatementReader) -> Serv
 def _read_trigger_statement(reader: StatementReader) -> tuple[TableName, Trigger]:
     name = reader.read_table()
     reader.accept_any("BEFORE", "AFTER")
-    events = []
+    events: list[RowChange] = []
     while not reader.accept("ON"):
         if reader.is_over:
             raise reader.unexpected("ON")
         # MariaDB: `UPDATE OF column, … OR INSERT`.
         word = reader.next().keyword
-        if word in _EVENTS:
-            events.append(word)
+        events += [event for event in _EVENTS if event == word]
     table = reader.read_table()
     reader.expect("FOR", "EACH", "ROW")
     if reader.accept_any("FOLLOWS", "PRECEDES"):
@@ -241,7 +242,6 @@ def with_renamed_views(
 # foreign key changes, so the search follows these triggers as well.
 
 _VIRTUAL_DATABASES: Final = frozenset({"information_schema", "performance_schema"})
-_CHANGING_ACTIONS: Final = frozenset({"CASCADE", "SET NULL", "SET DEFAULT"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,7 +299,7 @@ class _TableSearch:
     is_captured: Callable[[TableName], bool]
     is_trusted: Callable[[TableName], bool]
     reasons: dict[TableName, str] = field(default_factory=dict)
-    _followed_changes: set[tuple[TableName, str]] = field(default_factory=set)
+    _followed_changes: set[tuple[TableName, RowChange]] = field(default_factory=set)
     _followed_reads: set[TableName] = field(default_factory=set)
 
     def follow(self, change: TableAccess, reason: str) -> None:
@@ -348,7 +348,7 @@ class _TableSearch:
         if code.reason is not None:
             raise _UndeterminedError(f"what {name} does is not known: {code.reason}")
 
-    def _follow_write(self, table: TableName, kinds: Iterable[str], reason: str) -> None:
+    def _follow_write(self, table: TableName, kinds: Iterable[RowChange], reason: str) -> None:
         """Follow a table that is changed, and the tables that change with it."""
         if self.is_trusted(table):
             return
@@ -391,7 +391,7 @@ class _TableSearch:
                     f"the default of {table.name}.{column.name} uses a sequence"
                 )
 
-    def _follow_triggers(self, table: TableName, events: frozenset[str]) -> None:
+    def _follow_triggers(self, table: TableName, events: frozenset[RowChange]) -> None:
         code = self._database_code(table)
         if code is None or code.triggers is None:
             raise _UndeterminedError(
@@ -406,8 +406,8 @@ class _TableSearch:
                 self.follow(trigger.code, f"{name} changes it")
 
     def _children(
-        self, table: TableName, events: frozenset[str]
-    ) -> Iterator[tuple[TableName, set[str]]]:
+        self, table: TableName, events: frozenset[RowChange]
+    ) -> Iterator[tuple[TableName, set[RowChange]]]:
         """Yield the child tables whose rows the actions of foreign keys change, each
         with the kinds of change."""
         folded = self.schema.fold_case(table)
@@ -415,10 +415,10 @@ class _TableSearch:
             for key in child.foreign_keys:
                 if self.schema.fold_case(key.references) != folded:
                     continue
-                child_events = set[str]()
-                if DELETE in events and key.on_delete in _CHANGING_ACTIONS:
+                child_events = set[RowChange]()
+                if DELETE in events and key.on_delete in ROW_CHANGING_ACTIONS:
                     child_events.add(DELETE if key.on_delete == "CASCADE" else UPDATE)
-                if UPDATE in events and key.on_update in _CHANGING_ACTIONS:
+                if UPDATE in events and key.on_update in ROW_CHANGING_ACTIONS:
                     child_events.add(UPDATE)
                 if child_events:
                     yield child.name, child_events

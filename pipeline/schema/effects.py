@@ -10,11 +10,7 @@ from typing import Final, Literal, assert_never
 
 from lockstep.pipeline.schema.compare import differences
 from lockstep.pipeline.schema.context import StatementContext
-from lockstep.pipeline.schema.history import (
-    RecordedEffect,
-    SchemaStatement,
-    StatementOutcome,
-)
+from lockstep.pipeline.schema.history import RecordedEffect, SchemaStatement, StatementOutcome
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.statements.changes import NotUnderstood, StatementKind
 from lockstep.pipeline.values.position import Coordinates
@@ -22,8 +18,8 @@ from lockstep.pipeline.values.table import TableName
 
 
 class CannotFollow(ValueError):
-    """The statement does not fit the schema that it should change; the message says
-    why. `evolve` catches this error and returns `NotFollowed`."""
+    """Raised by `schema.evolving` for a statement that does not fit the schema that it
+    should change. `schema.evolve` turns it into the effect `NotFollowed`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +87,7 @@ class NotFollowed:
 
 @dataclass(frozen=True, slots=True)
 class UnknownTable:
-    """The statement changes a table that the schema does not have: the name belongs to
+    """The statement changes a table that the history does not have: the name belongs to
     a view or a sequence, or the history has a gap. `statement`: its first words."""
 
     table: TableName
@@ -147,8 +143,8 @@ class LoggedStatement:
 
 @dataclass(frozen=True, slots=True)
 class FollowedStatement:
-    """A statement with its effects. `not_understood`: why it has none; None if it was
-    understood. `kind`: None if it changes no structure."""
+    """What a statement does. `effects`: empty if the statement was not understood, which
+    is then in `not_understood`. `kind`: None if it changes no structure."""
 
     effects: tuple[Effect, ...] = ()
     not_understood: NotUnderstood | None = None
@@ -160,13 +156,10 @@ def recorded_statement(logged: LoggedStatement, followed: FollowedStatement) -> 
     outcome: StatementOutcome
     if followed.not_understood is not None:
         outcome, reason = "not understood", followed.not_understood.reason
-        tables = followed.not_understood.possible_tables or (None,)
-        effects = [RecordedEffect(table, reason) for table in tables]
+        tables = followed.not_understood.possible_tables
+        effects = [RecordedEffect(table, reason) for table in tables or [None]]
     else:
-        is_partial = any(
-            isinstance(effect, NotFollowed | UnknownTable) for effect in followed.effects
-        )
-        outcome = "partly" if is_partial else "followed"
+        outcome = "partly" if any(unknown_structures(followed)) else "followed"
         effects = [
             recorded for effect in followed.effects for recorded in _recorded_effects(effect)
         ]
@@ -204,7 +197,7 @@ def _recorded_effects(effect: Effect) -> Iterator[RecordedEffect]:
             suffix = f"; and {further} more" if further > 0 else ""
             yield RecordedEffect(table, f"{'; '.join(sentences[:_MAX_DIFFERENCES])}{suffix}")
         case Unchanged(table, reason):
-            yield RecordedEffect(table, f"nothing, {reason}")
+            yield RecordedEffect(table, f"unchanged: {reason}")
         case UnloggedChange(table, reason):
             yield RecordedEffect(table, f"rows may have changed ({reason})")
         case NotFollowed(table, reason):
@@ -231,8 +224,9 @@ def unknown_structures(followed: FollowedStatement) -> Iterator[tuple[TableName,
 def former_column_names(
     effects: Sequence[Effect],
 ) -> Iterator[tuple[TableName, tuple[str | None, ...] | None]]:
-    """Yield each changed table with the former names of its columns, and each new name
-    of a renamed table with None, since this name now has the rows of another one."""
+    """Yield each changed table with the former names of its columns. Also yield the new
+    name of each renamed table with None: the rows under that name are now those of the
+    renamed table."""
     for effect in effects:
         match effect:
             case Changed(table, _, _, columns_from):

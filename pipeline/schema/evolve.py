@@ -333,9 +333,9 @@ def _apply_alter(
     unlogged_effects: list[Effect] = []
     for clause in change.clauses:
         if isinstance(clause, RowsChange):
-            unlogged_effects.append(UnloggedChange(name, clause.reason))
+            unlogged_effects.append(UnloggedChange(name, clause.name))
             if clause.other_table is not None:
-                unlogged_effects.append(UnloggedChange(clause.other_table, clause.reason))
+                unlogged_effects.append(UnloggedChange(clause.other_table, clause.name))
     before = schema.table(name)
     if before is None:
         return _apply_alter_to_unknown(schema, change, target, context)

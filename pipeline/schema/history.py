@@ -6,16 +6,15 @@ version, or the position at which the server's structure was read. Versions are 
 by (batch, file number, offset, version); a batch is the part of the log that one run
 captured. Batches follow each other in the log. If a batch starts elsewhere than at the
 end of the batch before it, the versions that hold at its start are recorded again
-(`VersionOrigin.CARRIED`). So no version is ever deleted, and the next batch always
-begins with a table's newest version.
+(`VersionOrigin.CARRIED`). So a batch always begins with the newest version of each
+table, and versions are never deleted.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -30,137 +29,16 @@ from lockstep.pipeline.schema.model import (
     schema_to_json,
 )
 from lockstep.pipeline.schema.rows import row_structure
+from lockstep.pipeline.schema.treatments import (
+    Treatment,
+    Visibility,
+    hides_values,
+    treatment_from_text,
+    treatment_to_text,
+    treatments_in_words,
+)
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.table import TableName, TableStructure
-
-# -- how the lake shows a column ----------------------------------------------------------
-
-# A treatment says how the lake shows a column's values. The ledger (Lockstep's tables
-# in Postgres) stores it as a text. `pipeline.shape` resolves a table's settings to one
-# treatment per column.
-
-
-class Visibility(StrEnum):
-    """The treatments without parameters."""
-
-    SHOWN = "shown"
-    LEFT_OUT = "left out"
-
-
-class Hash(StrEnum):
-    """The lake shows a keyed hash instead of the value."""
-
-    EXACT = "exact"
-    LOWER = "lower"
-    """A hash of the text in lower case: texts that differ only in case have the same
-    hash."""
-
-
-class Conversion(StrEnum):
-    """The lake shows the whole value as another type."""
-
-    BOOLEAN = "boolean"
-    """From whole numbers that are 0 or 1."""
-    UUID = "uuid"
-    """The text of a UUID in lower case, from BINARY(16) or CHAR(36)."""
-    MICROSECONDS = "microseconds"
-    """A whole number of microseconds, from TIME."""
-    STRING = "string"
-    """The text that SELECT prints."""
-
-
-@dataclass(frozen=True, slots=True)
-class Mask:
-    """The lake shows a part of the value. `kind`: "first" and "last" show `length`
-    characters of a longer value, "year" the year of a date, "null" shows NULL."""
-
-    kind: str
-    length: int = 0
-
-    def __str__(self) -> str:
-        return f"{self.kind}:{self.length}" if self.length else self.kind
-
-
-_MASK: Final = re.compile(r"(?P<kind>first|last):(?P<length>[1-9]\d{0,3})|year|null", re.ASCII)
-
-
-def read_mask(text: str) -> Mask:
-    """Read `last:4`, `first:2`, `year` or `null`; raise ValueError for any other
-    text."""
-    match = _MASK.fullmatch(text)
-    if match is None:
-        raise ValueError(f"{text!r} is no mask: write first:N, last:N, year or null")
-    return Mask(match["kind"], int(match["length"])) if match["kind"] else Mask(text)
-
-
-Treatment = Visibility | Hash | Mask | Conversion
-
-
-def hides_values(treatment: Treatment) -> bool:
-    """Return whether the treatment shows less than the whole value."""
-    return treatment is not Visibility.SHOWN and not isinstance(treatment, Conversion)
-
-
-LEFT_OUT_TEXT: Final = Visibility.LEFT_OUT.value
-USED_BY_CONDITION: Final = "rows by it"
-"""Added to the words for a column's treatment if the condition on rows uses the
-column."""
-
-
-def treatment_to_text(treatment: Treatment) -> str:
-    """Return the ledger's text of a treatment: left out, hash lower, mask last:4, as
-    uuid."""
-    match treatment:
-        case Visibility():
-            return treatment.value
-        case Hash():
-            return f"hash {treatment.value}"
-        case Mask():
-            return f"mask {treatment}"
-        case Conversion():
-            return f"as {treatment.value}"
-
-
-def treatment_from_text(words: str) -> Treatment:
-    """Read a text that `treatment_to_text` returns; raise ValueError for any other
-    text."""
-    kind, _, parameter = words.partition(" ")
-    match kind:
-        case "hash":
-            return Hash(parameter)
-        case "mask":
-            return read_mask(parameter)
-        case "as":
-            return Conversion(parameter)
-        case _:
-            return Visibility(words)
-
-
-def treatment_in_words(treatment: Treatment) -> str:
-    """Return the treatment as part of a sentence: `hashed`, `masked last:4`."""
-    match treatment:
-        case Hash.LOWER:
-            return "hashed in lower case"
-        case Hash():
-            return "hashed"
-        case Mask():
-            return f"masked {treatment}"
-        case _:
-            return treatment_to_text(treatment)
-
-
-def shape_in_words(names: Sequence[str], treatments: Sequence[Treatment], rows: str | None) -> str:
-    """Return how the lake shows a table, in one line: `email hashed, ssn left out, rows
-    where not test`; empty if it shows every column and row as it is."""
-    words = [
-        f"{name} {treatment_in_words(treatment)}"
-        for name, treatment in zip(names, treatments, strict=True)
-        if treatment is not Visibility.SHOWN
-    ]
-    return ", ".join([*words, *([] if rows is None else [f"rows where {rows}"])])
-
-
-# -- versions -----------------------------------------------------------------------------
 
 
 class Knowledge(StrEnum):
@@ -214,23 +92,15 @@ class ShownAs:
 
     @property
     def fingerprint(self) -> str:
-        """16 hexadecimal digits that differ if two treatments, conditions or keys
-        differ."""
+        """16 hexadecimal digits, which change with a treatment, the condition or the
+        key."""
         words = [treatment_to_text(treatment) for treatment in self.treatments]
         text = json.dumps([words, self.row_condition, self.key_fingerprint])
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def has_same_rules(self, other: ShownAs | None) -> bool:
         """Return whether both have the same treatments, condition and key."""
-        return other is not None and (
-            self.treatments,
-            self.row_condition,
-            self.key_fingerprint,
-        ) == (
-            other.treatments,
-            other.row_condition,
-            other.key_fingerprint,
-        )
+        return other is not None and self.fingerprint == other.fingerprint
 
 
 def shown_as_to_json(shown_as: ShownAs) -> dict[str, Any]:
@@ -257,15 +127,17 @@ def shown_as_from_json(data: Mapping[str, Any]) -> ShownAs:
 class SchemaVersion:
     """A table's structure from `since` on, numbered from 1 for each table name.
 
-    Only KNOWN has a `schema`, only UNKNOWN a `reason`. `columns_from`: for each column
-    of `schema` the name that it had in the version before, None for a new column; None
-    as a whole if the table did not keep its rows. `statement_number`: an index into the
-    statements that the same run records; once stored, the statement's id in the ledger.
-    `generation`: the number of the changelog's part that gets the rows
-    (`pipeline.mirror.generations`; the changelog is the Delta table with every change).
-    `batch`: 0 until stored. `shown_as`: how the lake shows the table; None if it shows
-    every column and row as it is. Only the log's decoder may read `schema`, since it
-    also has hidden columns; all other code reads `shown_schema`.
+    - `schema`: only of KNOWN. It also has the hidden columns, so only the log's decoder may read
+      it; all other code reads `shown_schema`.
+    - `columns_from`: for each column of `schema` the name that it had in the version before, None
+      for a new column; the tuple itself is None if the table did not keep its rows.
+    - `statement_number`: an index into the statements that the same run records; once stored, the
+      statement's id in the ledger.
+    - `reason`: only of UNKNOWN.
+    - `generation`: the number of the changelog's part that gets the rows
+      (`pipeline.mirror.generations`; the changelog is the Delta table with every change).
+    - `batch`: 0 until stored.
+    - `shown_as`: how the lake shows the table; None if it shows every column and row as it is.
     """
 
     table: TableName
@@ -337,12 +209,7 @@ class SchemaVersion:
         words."""
         if self.schema is None or self.shown_as is None:
             return {}
-        pairs = zip(self.schema.columns, self.shown_as.treatments, strict=True)
-        return {
-            column.name: treatment_in_words(treatment)
-            for column, treatment in pairs
-            if treatment is not Visibility.SHOWN
-        }
+        return treatments_in_words(self.schema.names, self.shown_as.treatments)
 
     @property
     def fingerprint(self) -> str:
@@ -361,7 +228,7 @@ class DatabaseVersion:
     batch: int = 0
 
 
-REDACTED_TEXT: Final = "redacted"
+REDACTED_KEY: Final = "redacted"
 """Key in `SchemaStatement.context` that is set if values were removed from the
 statement's text."""
 

@@ -18,7 +18,7 @@ from lockstep.pipeline.schema.compare import differences, with_unlogged_properti
 from lockstep.pipeline.schema.context import ServerDialect, StatementContext
 from lockstep.pipeline.schema.effects import LoggedStatement
 from lockstep.pipeline.schema.history import (
-    REDACTED_TEXT,
+    REDACTED_KEY,
     DatabaseVersion,
     Knowledge,
     SchemaStatement,
@@ -109,7 +109,7 @@ def _disagreements_of_batch(
         versions = by_statement.get(statement.id, {})
         while without_statement and without_statement[0].since < statement.end:
             _take_as_recorded(tracker, without_statement.pop(0))
-        if statement.context.get(REDACTED_TEXT):
+        if statement.context.get(REDACTED_KEY):
             # The values were removed from its text, so it cannot be followed.
             for version in versions.values():
                 tracker.continue_with(version)

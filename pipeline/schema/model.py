@@ -148,18 +148,23 @@ class KeySchema:
         return tuple(part.column for part in self.parts if part.column is not None)
 
 
+ReferentialAction = Literal["RESTRICT", "CASCADE", "SET NULL", "SET DEFAULT", "NO ACTION"]
+ROW_CHANGING_ACTIONS: Final[frozenset[ReferentialAction]] = frozenset(
+    {"CASCADE", "SET NULL", "SET DEFAULT"}
+)
+"""Actions of foreign keys that change rows of the child table, without row events."""
+
+
 @dataclass(frozen=True, slots=True)
 class ForeignKey:
-    """A foreign key. `references`: the parent table; `referenced`: its columns.
-    `on_delete` and `on_update`: RESTRICT, CASCADE, SET NULL, NO ACTION or SET
-    DEFAULT."""
+    """A foreign key. `references`: the parent table; `referenced`: its columns."""
 
     name: str
     columns: tuple[str, ...]
     references: TableName
     referenced: tuple[str, ...]
-    on_delete: str = "NO ACTION"
-    on_update: str = "NO ACTION"
+    on_delete: ReferentialAction = "NO ACTION"
+    on_update: ReferentialAction = "NO ACTION"
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,14 +212,17 @@ class TableSchema:
         return next((key.columns for key in self.keys if key.kind == "primary"), ())
 
 
+RowChange = Literal["INSERT", "UPDATE", "DELETE"]
+
+
 @dataclass(frozen=True, slots=True)
 class TableAccess:
     """The tables that a trigger, a view or a statement changes and reads. `writes`: the
-    tables with the kinds of change (INSERT, UPDATE, DELETE). `own`: names that WITH
+    tables with the kinds of change. `own`: names that WITH
     clauses define. `reason`: why the tables cannot be read from the text; None if they
     can."""
 
-    writes: tuple[tuple[TableName, tuple[str, ...]], ...] = ()
+    writes: tuple[tuple[TableName, tuple[RowChange, ...]], ...] = ()
     reads: tuple[TableName, ...] = ()
     own: tuple[TableName, ...] = ()
     reason: str | None = None
@@ -222,12 +230,11 @@ class TableAccess:
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """A trigger of a table. `events`: INSERT, UPDATE or DELETE. `code`: the tables of
-    its body."""
+    """A trigger of a table. `code`: the tables of its body."""
 
     name: str
     table: TableName
-    events: tuple[str, ...]
+    events: tuple[RowChange, ...]
     code: TableAccess
 
 

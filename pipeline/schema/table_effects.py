@@ -31,7 +31,6 @@ from lockstep.pipeline.schema.effects import (
     UnloggedChange,
 )
 from lockstep.pipeline.schema.fills import StatementMoment, fill_of
-from lockstep.pipeline.schema.history import LEFT_OUT_TEXT, USED_BY_CONDITION
 from lockstep.pipeline.schema.model import (
     BLOB_FAMILY,
     CHARACTER_STRINGS,
@@ -45,6 +44,7 @@ from lockstep.pipeline.schema.model import (
 from lockstep.pipeline.schema.rows import row_structure
 from lockstep.pipeline.schema.statements.reader import CannotRead, StatementReader
 from lockstep.pipeline.schema.tracker import ColumnsFrom
+from lockstep.pipeline.schema.treatments import USED_BY_CONDITION, Visibility
 from lockstep.pipeline.schema.types import MAX_DECIMAL_DIGITS, arrow_type
 from lockstep.pipeline.values.engines import reason_refused
 from lockstep.pipeline.values.errors import TableError
@@ -219,7 +219,8 @@ def reason_shape_changed(effect: TableEffect) -> str | None:
             return f"column {before.name} is now called {after.name}, which is shown in another way"
         if USED_BY_CONDITION in treatment and before.name.lower() != after.name.lower():
             return f"the condition on rows uses {after.name}, which was called {before.name}"
-        if treatment and treatment != LEFT_OUT_TEXT and _definition(before) != _definition(after):
+        is_shown_changed = treatment not in ("", Visibility.LEFT_OUT)
+        if is_shown_changed and _definition(before) != _definition(after):
             return (
                 f"column {after.name} was redefined, and it is hidden, converted or used by the "
                 "condition on rows"

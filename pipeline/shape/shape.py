@@ -34,7 +34,7 @@ from typing import Final, NoReturn, assert_never
 
 import pyarrow as pa
 
-from lockstep.pipeline.schema.history import (
+from lockstep.pipeline.schema.treatments import (
     Conversion,
     Hash,
     Mask,
@@ -123,7 +123,6 @@ class Shape:
 
 # -- the shape of a structure --------------------------------------------------------------------
 
-_WILDCARDS: Final = frozenset("*?[")
 _MEMBER_TYPES: Final = frozenset({"enum", "set"})
 _MEMBERS_UNKNOWN: Final = (
     "{} cannot be {}, since the log has only numbers of its members, and the members of a hidden "
@@ -215,11 +214,6 @@ def matches(patterns: Iterable[str], name: str) -> bool:
     """Return whether one of the shell patterns matches a column's name. Case is
     ignored, as in MySQL's names of columns."""
     return any(re.fullmatch(translate(pattern.lower()), name.lower()) for pattern in patterns)
-
-
-def has_wildcard(pattern: str) -> bool:
-    """Return whether a pattern may match several names."""
-    return not _WILDCARDS.isdisjoint(pattern)
 
 
 def is_possible(column: Column, treatment: Treatment, *, is_key: bool) -> bool:

@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lockstep.pipeline.proof import canonical
-from lockstep.pipeline.schema.history import (
+from lockstep.pipeline.schema.treatments import (
     Conversion,
     Hash,
     Mask,
@@ -90,10 +90,10 @@ class Shaper:
         )
 
     @property
-    def late_fill_indexes(self) -> frozenset[int]:
-        """Indexes of the hidden columns that the condition does not use. Only the
-        shaped form of their defaults is known, so missing values are filled in after
-        shaping."""
+    def indexes_filled_later(self) -> frozenset[int]:
+        """Indexes of the hidden columns that the condition does not use. If an inserted
+        row's image leaves such a column out, its default is filled in after shaping,
+        because the history has only the default's shaped form."""
         return frozenset(
             index
             for index, treatment in enumerate(self._shape.treatments)
@@ -101,9 +101,8 @@ class Shaper:
         )
 
     def for_columns(self, columns: Iterable[str]) -> Shaper:
-        """Return the function for rows that are read with these columns alone. Columns
-        that the condition uses are read too, but the shaped rows leave them out unless
-        they are listed."""
+        """Return the function for rows that are read with these columns and those that
+        the condition uses. The shaped rows have only these columns."""
         source, shown_names = self._shape.source, {*columns}
         read_names = shown_names | {source.names[index] for index in self._condition_indexes}
         read_indexes = [index for index, name in enumerate(source.names) if name in read_names]
@@ -117,9 +116,9 @@ class Shaper:
         return Shaper(replace(self._shape, source=structure, treatments=treatments), self._key)
 
     def shape_rows(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the rows that the condition takes, with their columns treated.
-        `shape_rows`: complete rows of the source. Raise TableError for a value that
-        cannot be converted to the type in the settings."""
+        """Return the rows that the condition takes, with their columns treated. `rows`:
+        complete rows of the source. Raise TableError for a value that cannot be
+        converted to the type in the settings."""
         if self._evaluator is not None:
             rows = rows.filter(self._evaluator(rows))
         return self._treat_columns(rows)
@@ -144,33 +143,32 @@ class Shaper:
             updated=self._shown_bits(images.updated),
         )
         if set(self._shape.treatments) == {Visibility.SHOWN}:
-            return shaped
+            return shaped  # An update that changes nothing is not logged.
         return _without_unchanged_updates(shaped)
 
     # -- rows ----------------------------------------------------------------------------------
 
     def _with_condition_values(self, images: RowImages) -> pa.RecordBatch:
-        """Return the images with all values that the condition uses. If the image after
-        an update leaves a column out, its value is that of the image before."""
+        """Return the columns of the images, in which every column that the condition
+        uses has its value: where the image after an update leaves it out, the value of
+        the image before."""
         if images.present is None:
             return images.columns
-        present = unpack_bits(images.present)
+        present = self._unpacked(images.present)
         after = np.flatnonzero(images.change_type.to_numpy() == _AFTER)
         columns = list(images.columns.columns)
         for index in self._condition_indexes:
-            has_value = (
-                present[:, index].copy() if present.shape[1] else np.ones(len(present), np.bool_)
-            )
-            source = np.arange(len(has_value))
-            source[after] = np.where(has_value[after], after, after - 1)
-            if not has_value[source].all():
+            has_value = present[:, index]
+            image = np.arange(len(present))  # the image from which each value is taken
+            image[after] = np.where(has_value[after], after, after - 1)
+            if not has_value[image].all():
                 name = self._shape.source.columns[index].name
                 raise TableError(
                     f"its condition uses column {name!r}, which an image leaves out "
                     "(binlog_row_image is not FULL)",
                     hint="set binlog_row_image=FULL for every session that writes this table",
                 )
-            columns[index] = columns[index].take(pa.array(source))
+            columns[index] = columns[index].take(pa.array(image))
         return pa.RecordBatch.from_arrays(columns, schema=images.columns.schema)
 
     def _taken_images(self, images: RowImages, condition_values: pa.Array) -> RowImages:
@@ -182,25 +180,26 @@ class Shaper:
         # The image after an update always follows the image before it.
         before = np.flatnonzero(kinds == _BEFORE)
         after = before + 1
-        leaves, enters = is_taken[before] & ~is_taken[after], ~is_taken[before] & is_taken[after]
+        leaves = is_taken[before] & ~is_taken[after]
+        enters = ~is_taken[before] & is_taken[after]
         kinds[before[leaves]] = _DELETE
         kinds[after[enters]] = _INSERT
         if images.present is not None:
             self._require_shown_columns(images.present, after[enters])
-        update_bits = images.updated
-        if update_bits is not None:  # It is NULL for an update that became an insert.
-            is_update = pa.array(kinds == _AFTER)
-            update_bits = pc.if_else(is_update, update_bits, pa.scalar(None, update_bits.type))
+        updated = images.updated
+        if updated is not None:  # An update that became an insert no longer has these bits.
+            updated = pc.if_else(pa.array(kinds == _AFTER), updated, pa.scalar(None, updated.type))
         kinds = pa.array(kinds, pa.int8())
-        return _select_images(replace(images, change_type=kinds, updated=update_bits), is_taken)
+        images = replace(images, change_type=kinds, updated=updated)
+        return images.take(pa.array(np.flatnonzero(is_taken)))
 
     def _require_shown_columns(self, present: pa.Array, entering: npt.NDArray[np.int64]) -> None:
         """Raise TableError if a row that becomes an insert lacks a column that the lake
         shows. `entering`: indexes of these images."""
-        bits = unpack_bits(present.take(pa.array(entering)))
-        if bits.shape[1] and not bits[:, self._shown_indexes].all():
+        has_value = self._unpacked(present.take(pa.array(entering)))
+        if not has_value[:, self._shown_indexes].all():
             raise TableError(
-                "a row that its condition takes from here on comes without some of its columns "
+                "since an update, its condition takes a row whose image leaves columns out "
                 "(binlog_row_image is not FULL)",
                 hint="set binlog_row_image=FULL for every session that writes this table",
             )
@@ -249,12 +248,11 @@ class Shaper:
         """Return the bits of the columns that are shown."""
         if bits is None:
             return None
-        source_bits = unpack_bits(bits)
-        if not source_bits.shape[1]:
-            return bits
-        return pack_bits(
-            source_bits[:, self._shown_indexes], ~bits.is_valid().to_numpy(zero_copy_only=False)
-        )
+        is_null = bits.is_null().to_numpy(zero_copy_only=False)
+        return pack_bits(self._unpacked(bits)[:, self._shown_indexes], is_null)
+
+    def _unpacked(self, bits: pa.Array) -> npt.NDArray[np.bool_]:
+        return unpack_bits(bits, len(self._shape.source.columns))
 
 
 def _without_unchanged_updates(images: RowImages) -> RowImages:
@@ -266,32 +264,19 @@ def _without_unchanged_updates(images: RowImages) -> RowImages:
     if not len(before):
         return images
     after, is_unchanged = before + 1, np.ones(len(before), np.bool_)
-    present = None if images.present is None else unpack_bits(images.present)
+    present = (
+        None if images.present is None else unpack_bits(images.present, images.columns.num_columns)
+    )
     for index, column in enumerate(images.columns.columns):
         equal = _equal_pairs(column.take(pa.array(before)), column.take(pa.array(after)))
-        if present is not None and present.shape[1]:
+        if present is not None:
             equal = ~present[after, index] | (present[before, index] & equal)
         is_unchanged &= equal
     is_kept = np.ones(len(kinds), np.bool_)
     is_kept[before[is_unchanged]] = is_kept[after[is_unchanged]] = False
     if is_kept.all():
         return images
-    return _select_images(images, is_kept)
-
-
-def _select_images(images: RowImages, is_kept: npt.NDArray[np.bool_]) -> RowImages:
-    """Return the images for which `is_kept` is true."""
-    rows = pa.array(np.flatnonzero(is_kept))
-    return replace(
-        images,
-        columns=images.columns.take(rows),
-        event=images.event.take(rows),
-        row=images.row.take(rows),
-        change_type=images.change_type.take(rows),
-        present=None if images.present is None else images.present.take(rows),
-        logged=None if images.logged is None else images.logged.take(rows),
-        updated=None if images.updated is None else images.updated.take(rows),
-    )
+    return images.take(pa.array(np.flatnonzero(is_kept)))
 
 
 def _equal_pairs(left: pa.Array, right: pa.Array) -> npt.NDArray[np.bool_]:
@@ -310,22 +295,26 @@ def _equal_pairs(left: pa.Array, right: pa.Array) -> npt.NDArray[np.bool_]:
 
 # -- one column's values -------------------------------------------------------------------------
 
-_MOMENT_TYPES: Final = ("datetime", "timestamp")
 _HIDDEN_PART: Final = "***"
 """Stands for the part that a mask hides, whatever its length."""
 
 
 def _mask_texts(values: pa.Array, mask: Mask) -> pa.Array:
-    longer = pc.greater(pc.utf8_length(values), mask.length)
+    is_longer = pc.greater(pc.utf8_length(values), mask.length)
     if mask.kind == "first":
-        shown_part = pc.binary_join_element_wise(
+        masked = pc.binary_join_element_wise(
             pc.utf8_slice_codeunits(values, 0, mask.length), _HIDDEN_PART, ""
         )
     else:
-        shown_part = pc.binary_join_element_wise(
+        masked = pc.binary_join_element_wise(
             _HIDDEN_PART, pc.utf8_slice_codeunits(values, -mask.length, None), ""
         )
-    return pc.if_else(longer, shown_part, _HIDDEN_PART)
+    return pc.if_else(is_longer, masked, _HIDDEN_PART)
+
+
+_MOMENT_TYPES: Final = ("datetime", "timestamp")
+_MAX_FRACTION_DIGITS: Final = 6
+_SECONDS_LENGTH: Final = len("2020-01-31 10:00:00")
 
 
 def _printed_texts(column: Column, values: pa.Array) -> pa.Array:
@@ -335,6 +324,7 @@ def _printed_texts(column: Column, values: pa.Array) -> pa.Array:
     if pa.types.is_decimal(values.type):
         return canonical.decimal_texts(values).cast(pa.string())
     if pa.types.is_floating(values.type):
+        # FLOAT by way of its shortest text: cast directly, 0.1 becomes 0.10000000149.
         return canonical.double_texts(values.cast(pa.string()).cast(pa.float64())).cast(pa.string())
     printed = (
         canonical.moment_texts(values)
@@ -346,10 +336,6 @@ def _printed_texts(column: Column, values: pa.Array) -> pa.Array:
     if column.type not in _MOMENT_TYPES or digits == _MAX_FRACTION_DIGITS:
         return printed
     return pc.utf8_slice_codeunits(printed, 0, _SECONDS_LENGTH + (digits + 1 if digits else 0))
-
-
-_MAX_FRACTION_DIGITS: Final = 6
-_SECONDS_LENGTH: Final = len("2020-01-31 10:00:00")
 
 
 def _as_booleans(column: Column, values: pa.Array) -> pa.Array:
@@ -376,8 +362,8 @@ def _as_uuids(column: Column, values: pa.Array) -> pa.Array:
                 hint=f"take {column.name!r} out of types, or correct those rows in the source",
             )
         return lower
-    # Each UUID has 36 characters, so NumPy writes the digits of all values between the
-    # dashes.
+    # All texts have 36 characters, so one array with a row per UUID can hold them: dashes
+    # and, in all other columns, the hexadecimal digits.
     filled = pc.fill_null(values, bytes(_UUID_BYTES)).cast(pa.binary(_UUID_BYTES))
     digits = np.frombuffer(b"".join(filled.to_pylist()).hex().encode(), np.uint8)
     characters = np.full((len(values), 36), ord("-"), np.uint8)

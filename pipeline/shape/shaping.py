@@ -25,19 +25,7 @@ from lockstep.pipeline.schema.effects import (
     recorded_statement,
 )
 from lockstep.pipeline.schema.fills import fill_of
-from lockstep.pipeline.schema.history import (
-    REDACTED_TEXT,
-    USED_BY_CONDITION,
-    Hash,
-    Mask,
-    SchemaStatement,
-    SchemaVersion,
-    ShownAs,
-    Treatment,
-    Visibility,
-    shape_in_words,
-    treatment_to_text,
-)
+from lockstep.pipeline.schema.history import REDACTED_KEY, SchemaStatement, SchemaVersion, ShownAs
 from lockstep.pipeline.schema.model import (
     ColumnSchema,
     ExpressionDefault,
@@ -47,6 +35,15 @@ from lockstep.pipeline.schema.model import (
     WrittenDefault,
 )
 from lockstep.pipeline.schema.rows import key_columns, row_structure, schema_of
+from lockstep.pipeline.schema.treatments import (
+    USED_BY_CONDITION,
+    Hash,
+    Mask,
+    Treatment,
+    Visibility,
+    shape_in_words,
+    treatment_to_text,
+)
 from lockstep.pipeline.schema.types import arrow_type
 from lockstep.pipeline.shape.hashes import PrivacyKey
 from lockstep.pipeline.shape.redaction import redact_statement
@@ -56,7 +53,6 @@ from lockstep.pipeline.shape.shape import (
     ShapeChange,
     ShapeRules,
     condition_columns,
-    has_wildcard,
     is_possible,
     matches,
     shape_change,
@@ -68,7 +64,13 @@ from lockstep.pipeline.shape.shape import (
 )
 from lockstep.pipeline.shape.shaper import Shaper
 from lockstep.pipeline.values.errors import ConfigurationError, Need, StoppedBy, TableError
-from lockstep.pipeline.values.table import Column, TableName, TableStructure, is_helper
+from lockstep.pipeline.values.table import (
+    Column,
+    TableName,
+    TableStructure,
+    has_wildcard,
+    is_helper,
+)
 
 _REDACTED: Final = "***"
 """Replaces the values of hidden columns in a structure."""
@@ -274,7 +276,7 @@ class Shaping:
         record = recorded_statement(replace(logged, text=text), self._without_values(followed))
         if record.text == logged.text:
             return record
-        return replace(record, context={**record.context, REDACTED_TEXT: True})
+        return replace(record, context={**record.context, REDACTED_KEY: True})
 
     def _without_values(self, followed: FollowedStatement) -> FollowedStatement:
         """Return a followed statement without any value from its text, for the

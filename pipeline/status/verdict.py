@@ -1,5 +1,5 @@
-"""Judges a source: one sentence that says what is wrong, and what to type. Pure; every
-combination of facts has a verdict."""
+"""Judges a source by its facts (`Standing`): one sentence that says what is wrong, and
+what to type. Every combination of facts has a verdict."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from lockstep.pipeline.model.table_state import Extent, StoppedTable
 from lockstep.pipeline.proof.proven import ComparisonRecord, open_differences
 from lockstep.pipeline.snapshot.log_retention import RETENTION_VARIABLE
 from lockstep.pipeline.start.question import Refusal, Start
-from lockstep.pipeline.status.facts import Failures, Headroom, Lag, Standing
+from lockstep.pipeline.status.facts import Failures, Headroom, Lag, Standing, WaitingBatch
 from lockstep.pipeline.values.decisions import AttemptOutcome
 from lockstep.pipeline.values.errors import Recovery, StoppedBy
+from lockstep.pipeline.values.shown import name_list
 from lockstep.pipeline.values.table import TableName
 
 
@@ -46,32 +47,33 @@ class State(StrEnum):
 class Verdict:
     """A source's state. `sentence`: what is wrong. `hint`: what to type or do; "" if
     nothing. `recovery`: who must act before the source continues; None if it continues,
-    perhaps without some tables. `stable_text`: text that identifies the trouble if
-    `sentence` without its numbers does not; "" if it does. `lasts`: no run has gone
-    through for `RETRY_PATIENCE`, although each might have."""
+    perhaps without some tables. `stable_text`: what stays the same in `sentence` while
+    the trouble does; "" if that is all but its numbers. `outlasts_patience`: the next
+    run may succeed, but none did for `RETRY_PATIENCE`."""
 
     state: State
     sentence: str
     hint: str = ""
     recovery: Recovery | None = None
     stable_text: str = ""
-    lasts: bool = False
+    outlasts_patience: bool = False
 
     @property
     def needs_a_person(self) -> bool:
         """Whether a person has to act, because no later run can, or none did for
         long."""
-        return self.lasts or self.state in _STATES_FOR_PERSON
+        return self.outlasts_patience or self.state in _STATES_FOR_PERSON
 
     @property
     def is_undecided(self) -> bool:
-        """Whether the next run will show if an earlier trouble is over."""
+        """Whether an earlier trouble may still be there, which only the next run will
+        show."""
         return not self.needs_a_person and self.state in _UNDECIDED_STATES
 
     @property
     def trouble_key(self) -> str:
         """Text that stays the same as long as the trouble does."""
-        if self.lasts:
+        if self.outlasts_patience:
             return "no run goes through"
         return f"{self.state}: {_NUMBER.sub('#', self.stable_text or self.sentence)}"
 
@@ -123,21 +125,20 @@ _DAY = timedelta(days=1)
 def verdict(standing: Standing, now: datetime, longest_pause: timedelta | None) -> Verdict:
     """Return the most important verdict. `longest_pause`: the longest time between two
     scheduled runs; None without a schedule."""
-    if (busy := _busy_verdict(standing, now, longest_pause)) is not None:
-        return busy
-    for judge in (
-        _lake_error_verdict,
-        _refused_start_verdict,
-        _failed_verdict,
-        _unreachable_verdict,
-        _never_ran_verdict,
-        _chosen_start_verdict,
-    ):
-        if (result := judge(standing, now)) is not None:
-            return result
-    room = standing.headroom
-    risk = None if room is None else risk_verdict(standing.source, room, longest_pause)
-    return risk or _lake_verdict(standing, longest_pause)
+    return (
+        _busy_verdict(standing, now, longest_pause)
+        or _lake_error_verdict(standing)
+        or _refused_start_verdict(standing)
+        or _failed_verdict(standing, now)
+        or _unreachable_verdict(standing, now)
+        or _never_ran_verdict(standing)
+        or _chosen_start_verdict(standing)
+        or risk_verdict(standing.source, standing.headroom, longest_pause)
+        or _stopped_tables_verdict(standing)
+        or _waiting_batch_verdict(standing)
+        or late_verdict(standing.source, standing.lag, longest_pause)
+        or _lake_verdict(standing)
+    )
 
 
 def _busy_verdict(
@@ -148,48 +149,46 @@ def _busy_verdict(
         return None
     holder = f"{lease.holder}, since {utc_text(lease.taken_at)}"
     silence = now - lease.beat_at if lease.beat_at is not None else timedelta()
-    if silence < SILENCE_LIMIT:
-        if (stuck := _stuck_verdict(standing, now, longest_pause)) is not None:
-            return stuck
+    if silence >= SILENCE_LIMIT:
         return Verdict(
             State.BUSY,
-            f"a run is going on ({holder})",
-            "wait for it, or look at it on Dagster's page"
-            if lease.in_dagster
-            else f"wait for it, or end that process: {_KILL_IS_SAFE}",
+            "a run holds the source but gave no sign of life for "
+            f"{duration_text(silence)} ({holder})",
+            f"end that process: {_KILL_IS_SAFE}; or `lockstep run --source {standing.source}`, "
+            "which takes over from a run that has been silent for a minute",
+            Recovery.RETRY,
         )
-    return Verdict(
+    return _stuck_verdict(standing, now, longest_pause) or Verdict(
         State.BUSY,
-        f"a run holds the source but gave no sign of life for {duration_text(silence)} ({holder})",
-        f"end that process: {_KILL_IS_SAFE}; or `lockstep run --source {standing.source}`, which "
-        "takes over from a run that has been silent for a minute",
-        Recovery.RETRY,
+        f"a run is going on ({holder})",
+        "wait for it, or look at it on Dagster's page"
+        if lease.in_dagster
+        else f"wait for it, or end that process: {_KILL_IS_SAFE}",
     )
 
 
 def _stuck_verdict(
     standing: Standing, now: datetime, longest_pause: timedelta | None
 ) -> Verdict | None:
-    """Return a verdict if the run that is going on has recorded nothing for so long that
-    its source would be late, or without a schedule for `RETRY_PATIENCE`; else None. Its
-    heartbeats show only that its process lives. Not judged are runs that read a table
-    from the source in one piece, however long that takes, and commands that are no runs,
-    such as a replay, for which somebody waits."""
-    lease, waiting = standing.lease, standing.waiting_batches
-    merging = [batch for batch in waiting if batch.batch.state is BatchState.CAPTURED]
+    """Return a verdict if the run that is going on has recorded nothing for too long;
+    else None. Its heartbeats show only that its process lives. Too long is the time
+    after which a source is late; without a schedule, `RETRY_PATIENCE`. Not judged are
+    runs that read a table from the source in one piece, however long that takes, and
+    commands that are no runs, such as a replay, for which somebody waits."""
+    lease, batches = standing.lease, standing.waiting_batches
+    merging = [waiting for waiting in batches if waiting.batch.state is BatchState.CAPTURED]
     if lease is None or lease.dagster_run is None or lease.recorded_at is None:
         return None
     if any(load.is_one_read for load in standing.loads) and not merging:
         return None
     idle = now - lease.recorded_at
-    if idle <= (_latest(longest_pause) if longest_pause else RETRY_PATIENCE):
+    if idle <= (_late_after(longest_pause) if longest_pause else RETRY_PATIENCE):
         return None
     step = ""
-    if waiting:
-        batch = (merging or waiting)[0]
-        names = _first_tables(batch.tables) or "its merge"
-        step = f"; batch {batch.batch.id} is {batch.batch.state.value}"
-        step += f" and waits for {names}" if merging else ""
+    if merging:
+        step = f"; {_waiting_words(merging[0])}"
+    elif batches:
+        step = f"; batch {batches[0].batch.id} is {batches[0].batch.state.value}"
     return Verdict(
         State.BUSY,
         f"a run is going on, but has recorded nothing for {duration_text(idle)} "
@@ -197,77 +196,94 @@ def _stuck_verdict(
         "look at its progress, or at its process's CPU time; if it does nothing, end that process "
         f"(`kill -9` is safe), then `lockstep run --source {standing.source}`",
         Recovery.RETRY,
-        lasts=idle >= RETRY_PATIENCE,
+        outlasts_patience=idle >= RETRY_PATIENCE,
     )
 
 
-def _latest(longest_pause: timedelta) -> timedelta:
+def _waiting_words(waiting: WaitingBatch) -> str:
+    batch, tables = waiting.batch, name_list(waiting.tables) or "its merge"
+    return f"batch {batch.id} is {batch.state.value} and waits for {tables}"
+
+
+def _late_after(longest_pause: timedelta) -> timedelta:
     """Return the time after which a source with this longest pause is late."""
     return longest_pause + max(_MIN_ALLOWANCE, _ALLOWANCE_SHARE * longest_pause)
 
 
-def _lake_error_verdict(standing: Standing, _: datetime) -> Verdict | None:
+def _lake_error_verdict(standing: Standing) -> Verdict | None:
     error = standing.lake_error
     if error is None:
         return None
     return Verdict(State.REFUSED, error.message, error.hint, error.recovery)
 
 
-def _refused_start_verdict(standing: Standing, _: datetime) -> Verdict | None:
+def _refused_start_verdict(standing: Standing) -> Verdict | None:
     if not isinstance(standing.start, Refusal):
         return None
-    error, failed = standing.start.error, standing.failures
-    since = f"no run since {utc_text(failed.first_at)}: " if failed else "the next run is refused: "
+    error, failures = standing.start.error, standing.failures
+    refusal = (
+        f"no run since {utc_text(failures.first_at)}" if failures else "the next run is refused"
+    )
     return Verdict(
-        State.REFUSED, f"{since}{error.message}", error.hint, error.recovery, error.message
+        State.REFUSED,
+        f"{refusal}: {error.message}",
+        error.hint,
+        error.recovery,
+        stable_text=error.message,
     )
 
 
 def _failed_verdict(standing: Standing, now: datetime) -> Verdict | None:
     """Return a verdict if attempts failed and nobody has chosen another start since.
     Trouble with the server is left to `_unreachable_verdict`."""
-    failed, choice = standing.failures, standing.override
-    if failed is None or (choice is not None and choice.chosen_at > failed.last_attempt.ended_at):
+    failures, choice = standing.failures, standing.override
+    if failures is None:
         return None
-    last = failed.last_attempt
-    times = f"{failed.count} attempt{'s' * (failed.count > 1)} failed"
+    last = failures.last_attempt
+    if choice is not None and choice.chosen_at > last.ended_at:
+        return None
     if standing.server_error is not None and last.recovery is Recovery.RETRY:
         return None
+    attempts = "1 attempt" if failures.count == 1 else f"{failures.count} attempts"
+    since = f"{attempts} failed since {utc_text(failures.first_at)}"
     if last.outcome is AttemptOutcome.REFUSED and isinstance(standing.start, Start):
         return Verdict(
             State.FAILED,
-            f"{times} since {utc_text(failed.first_at)} ({last.reason}), but the next one would "
-            f"begin: {standing.start.reason}",
+            f"{since} ({last.reason}), but the next one would begin: {standing.start.reason}",
             f"`lockstep run --source {standing.source}`",
             Recovery.RETRY,
         )
     return Verdict(
         State.FAILED if last.recovery is Recovery.RETRY else State.REFUSED,
-        f"{times} since {utc_text(failed.first_at)}: {last.reason}",
+        f"{since}: {last.reason}",
         last.hint or f"`lockstep run --source {standing.source}`",
         last.recovery,
-        last.reason,
-        last.recovery is Recovery.RETRY and _lasts(failed, now),
+        stable_text=last.reason,
+        outlasts_patience=last.recovery is Recovery.RETRY and _outlast_patience(failures, now),
     )
 
 
-def _lasts(failed: Failures | None, now: datetime) -> bool:
-    return failed is not None and now - failed.first_at >= RETRY_PATIENCE
+def _outlast_patience(failures: Failures | None, now: datetime) -> bool:
+    return failures is not None and now - failures.first_at >= RETRY_PATIENCE
 
 
 def _unreachable_verdict(standing: Standing, now: datetime) -> Verdict | None:
-    error, failed = standing.server_error, standing.failures
+    error, failures = standing.server_error, standing.failures
     if error is None:
         return None
-    since = f" ({failed.count} failed since {utc_text(failed.first_at)})" if failed else ""
-    configured = error.recovery is Recovery.CONFIGURATION
-    state = State.CONFIGURATION if configured else State.UNREACHABLE
-    lasts = not configured and _lasts(failed, now)
-    sentence = f"{error.message}{since}"
-    return Verdict(state, sentence, error.hint, error.recovery, error.message, lasts)
+    since = f" ({failures.count} failed since {utc_text(failures.first_at)})" if failures else ""
+    is_mistake = error.recovery is Recovery.CONFIGURATION
+    return Verdict(
+        State.CONFIGURATION if is_mistake else State.UNREACHABLE,
+        f"{error.message}{since}",
+        error.hint,
+        error.recovery,
+        stable_text=error.message,
+        outlasts_patience=not is_mistake and _outlast_patience(failures, now),
+    )
 
 
-def _never_ran_verdict(standing: Standing, _: datetime) -> Verdict | None:
+def _never_ran_verdict(standing: Standing) -> Verdict | None:
     if standing.captured is not None or standing.waiting_batches or standing.override:
         return None
     return Verdict(
@@ -279,7 +295,7 @@ def _never_ran_verdict(standing: Standing, _: datetime) -> Verdict | None:
     )
 
 
-def _chosen_start_verdict(standing: Standing, _: datetime) -> Verdict | None:
+def _chosen_start_verdict(standing: Standing) -> Verdict | None:
     choice = standing.override
     if choice is None:
         return None
@@ -291,10 +307,14 @@ def _chosen_start_verdict(standing: Standing, _: datetime) -> Verdict | None:
     )
 
 
-def risk_verdict(source: str, room: Headroom, longest_pause: timedelta | None) -> Verdict | None:
+def risk_verdict(
+    source: str, room: Headroom | None, longest_pause: timedelta | None
+) -> Verdict | None:
     """Return a verdict if the server may purge the log at the cursor (the place up to
     which it was read) before the next runs; else None. `longest_pause`: between two
     scheduled runs."""
+    if room is None:
+        return None
     if room.is_purged:
         return Verdict(
             State.AT_RISK,
@@ -305,8 +325,8 @@ def risk_verdict(source: str, room: Headroom, longest_pause: timedelta | None) -
         )
     if room.retention is None or room.remaining is None:
         return None
-    least = max(min(_DAY, room.retention / 2), longest_pause or timedelta())
-    if room.remaining >= least:
+    safe_time = max(min(_DAY, room.retention / 2), longest_pause or timedelta())
+    if room.remaining >= safe_time:
         return None
     when = f"in {duration_text(room.remaining)}" if room.remaining else "at the next rotation"
     return Verdict(
@@ -314,15 +334,14 @@ def risk_verdict(source: str, room: Headroom, longest_pause: timedelta | None) -
         f"the server may purge the log at the cursor {when}, and the position with it",
         f"`lockstep run --source {source}` now; keep logs longer: {RETENTION_VARIABLE}",
         Recovery.OPERATOR,
-        "the server may purge the log at the cursor",
+        stable_text="the server may purge the log at the cursor",
     )
 
 
-def _lake_verdict(standing: Standing, longest_pause: timedelta | None) -> Verdict:
-    """Return the verdict on the tables and the lake, once nothing is wrong with server
-    and runs."""
-    resumed = standing.tables_to_resume
-    resumed |= {stopped.table for stopped in standing.stopped_tables if stopped.starts_by_itself}
+def _stopped_tables_verdict(standing: Standing) -> Verdict | None:
+    resumed = standing.tables_to_resume | {
+        stopped.table for stopped in standing.stopped_tables if stopped.starts_by_itself
+    }
     remaining = [stopped for stopped in standing.stopped_tables if stopped.table not in resumed]
     quarantined = [stopped for stopped in remaining if stopped.by is StoppedBy.SYSTEM]
     if quarantined:
@@ -337,48 +356,55 @@ def _lake_verdict(standing: Standing, longest_pause: timedelta | None) -> Verdic
             upcoming.hint,
             stable_text=_sorted_names([upcoming.table]),
         )
-    run_command = f"`lockstep run --source {standing.source}`"
     if resumed:
-        comes = "comes" if len(resumed) == 1 else "come"
-        sentence = f"{_first_tables(sorted(resumed))} {comes} back with the next run"
-        return Verdict(State.BEHIND, sentence, run_command, Recovery.RETRY)
-    if remaining:
-        paused = [stopped.table for stopped in remaining]
-        verb = "is" if len(paused) == 1 else "are"
-        return Verdict(
-            State.PAUSED,
-            f"{_first_tables(paused)} {verb} paused; everything else goes on",
-            remaining[0].hint,
-        )
-    if standing.waiting_batches:
-        waiting = standing.waiting_batches[0]
-        names = ", ".join(map(str, waiting.tables[:3])) or "its merge"
+        verb = "comes" if len(resumed) == 1 else "come"
         return Verdict(
             State.BEHIND,
-            f"batch {waiting.batch.id} is {waiting.batch.state.value} and waits for {names}",
-            run_command,
+            f"{name_list(sorted(resumed))} {verb} back with the next run",
+            f"`lockstep run --source {standing.source}`",
             Recovery.RETRY,
         )
-    if (late := late_verdict(standing.source, standing.lag, longest_pause)) is not None:
-        return late
+    if remaining:
+        verb = "is" if len(remaining) == 1 else "are"
+        paused = name_list([stopped.table for stopped in remaining])
+        return Verdict(
+            State.PAUSED, f"{paused} {verb} paused; everything else goes on", remaining[0].hint
+        )
+    return None
+
+
+def _waiting_batch_verdict(standing: Standing) -> Verdict | None:
+    if not standing.waiting_batches:
+        return None
+    return Verdict(
+        State.BEHIND,
+        _waiting_words(standing.waiting_batches[0]),
+        f"`lockstep run --source {standing.source}`",
+        Recovery.RETRY,
+    )
+
+
+def _lake_verdict(standing: Standing) -> Verdict:
+    """Return the verdict on what the lake shows, once nothing is wrong with server,
+    runs and tables."""
     if differences := list(open_differences(standing.proofs).values()):
         hint = _DIFFERS_CURE.format(differences[0].table)
         names = _sorted_names(proof.table for proof in differences)
         sentence = _difference_sentence(differences)
         return Verdict(State.DIFFERS, sentence, hint, stable_text=names)
     if invisible := standing.invisible_tables:
-        sentence = f"{_first_tables([table.table for table in invisible])}: {invisible[0].reason}"
+        sentence = f"{name_list([table.table for table in invisible])}: {invisible[0].reason}"
         names = _sorted_names(table.table for table in invisible)
         return Verdict(State.INVISIBLE, sentence, invisible[0].hint, stable_text=names)
     if gaps := [gap for gap in standing.gaps if gap.is_open]:
         names = _sorted_names(table for gap in gaps for table in gap.open_tables)
         return Verdict(State.GAP, _gap_sentence(gaps), _GAP_CURE, stable_text=names)
-    if standing.extents:
-        sentence = _partial_sentence(standing.extents)
-        return Verdict(State.PARTIAL, sentence, standing.extents[0].hint)
     if standing.rewritten_changelogs:
         first = standing.rewritten_changelogs[0]
         return Verdict(State.DIFFERS, f"the changelog of {first.table}: {first.reason}", first.hint)
+    if standing.extents:
+        sentence = _partial_sentence(standing.extents)
+        return Verdict(State.PARTIAL, sentence, standing.extents[0].hint)
     position = standing.acknowledged.position if standing.acknowledged else None
     return Verdict(State.FINE, f"every captured table is in the lake as it was at {position}")
 
@@ -388,7 +414,7 @@ def late_verdict(source: str, lag: Lag, longest_pause: timedelta | None) -> Verd
     None. `longest_pause`: between two scheduled runs."""
     if not longest_pause or lag.seconds is None:
         return None
-    if lag.seconds <= _latest(longest_pause).total_seconds():
+    if lag.seconds <= _late_after(longest_pause).total_seconds():
         return None
     return Verdict(
         State.BEHIND,
@@ -400,7 +426,7 @@ def late_verdict(source: str, lag: Lag, longest_pause: timedelta | None) -> Verd
 
 
 def _difference_sentence(differences: Sequence[ComparisonRecord]) -> str:
-    names = _first_tables(sorted({proof.table for proof in differences}))
+    names = name_list(sorted({proof.table for proof in differences}))
     last = max(proof.compared_at for proof in differences)
     return f"rows of {names} differed from MySQL when last compared, {utc_text(last)}"
 
@@ -408,11 +434,11 @@ def _difference_sentence(differences: Sequence[ComparisonRecord]) -> str:
 def _gap_sentence(gaps: Sequence[Gap]) -> str:
     tables = sorted({table for gap in gaps for table in gap.open_tables})
     count = f"{len(gaps)} gaps" if len(gaps) > 1 else "a gap"
-    return f"{count} in what was read, see below: rows of {_first_names(tables)} may be wrong"
+    return f"{count} in what was read, see below: rows of {name_list(tables)} may be wrong"
 
 
 def _quarantine_sentence(quarantined: Sequence[StoppedTable]) -> str:
-    names = _first_tables([stopped.table for stopped in quarantined])
+    names = name_list([stopped.table for stopped in quarantined])
     if len(quarantined) == 1:
         return f"{names}: quarantined at {quarantined[0].position}, {quarantined[0].reason}"
     return f"{len(quarantined)} tables are quarantined: {names}; the others go on"
@@ -421,21 +447,12 @@ def _quarantine_sentence(quarantined: Sequence[StoppedTable]) -> str:
 def _partial_sentence(extents: Sequence[Extent]) -> str:
     if len(extents) == 1:
         return f"{extents[0].table} is {extents[0].sentence}"
-    names = _first_tables([extent.table for extent in extents])
+    names = name_list([extent.table for extent in extents])
     return f"{len(extents)} tables are partial, see below: {names}"
 
 
 def _sorted_names(tables: Iterable[TableName | str]) -> str:
     return ", ".join(sorted({str(table) for table in tables}))
-
-
-def _first_tables(tables: Sequence[TableName]) -> str:
-    return _first_names([str(table) for table in tables])
-
-
-def _first_names(names: Sequence[str]) -> str:
-    first = ", ".join(names[:3])
-    return f"{first} and {len(names) - 3} more" if len(names) > 3 else first
 
 
 def utc_text(at: datetime) -> str:

@@ -110,39 +110,32 @@ class Reach(Protocol):
     def log(self) -> LogSpan | str | None:
         """The part of the log after the table's place; None if the table lacks nothing
         of it."""
-        ...
 
     @property
     def changelog(self) -> ChangelogOrigin | str:
         """All changes since the table was last known to be empty."""
-        ...
 
     @property
     def earlier_version(self) -> ChangelogOrigin | str:
         """An earlier version of the table's mirror, and the changes since."""
-        ...
 
     @property
     def has_whole_mirror(self) -> bool:
         """Whether the mirror has every row that the table had at the mirror's place."""
-        ...
 
     @property
     def columns(self) -> NewColumns | str:
         """The columns whose values the mirror lacks, if it lacks nothing else but the
         log."""
-        ...
 
     @property
     def past(self) -> Past | str:
         """The changes that the log has of a table from before any run captured it."""
-        ...
 
     @property
     def reason_against_condition(self) -> str | None:
         """Why rows that are selected by a condition cannot be merged into the mirror;
         None if they can."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +271,7 @@ class Plan:
         """Return whether all rows are read from the server and reading has not begun.
         Changes before it begins are then not needed."""
         supply = None if self.step_after_log is None else self.step_after_log.supply
-        return isinstance(supply, RowsFromServer) and not (supply.load and supply.load.begin)
+        return isinstance(supply, RowsFromServer) and not (supply.load and supply.load.basis)
 
     def continuing(self, load: Load | None) -> Plan:
         """Return the plan with `load` as the read of all rows from the server; the same

@@ -94,17 +94,15 @@ class DeliveryBounds:
         return min(self.max_batches or BATCH_LIMIT, BATCH_LIMIT)
 
 
-def next_batches(
-    waiting: Iterable[tuple[int, int]], bounds: DeliveryBounds
-) -> tuple[tuple[int, int], ...]:
-    """Return the batches of the next delivery. `waiting` has (id, number of row images)
-    per batch, oldest first. The result is empty only if no batch waits."""
-    chosen: list[tuple[int, int]] = []
+def next_batches(waiting: Iterable[tuple[int, int]], bounds: DeliveryBounds) -> tuple[int, ...]:
+    """Return the ids of the next delivery's batches. `waiting` has (id, number of row
+    images) per batch, oldest first. The result is empty only if no batch waits."""
+    chosen: list[int] = []
     changes = 0
     for batch, images in waiting:
         exceeds_changes = bounds.max_changes is not None and changes + images > bounds.max_changes
         if chosen and (exceeds_changes or len(chosen) >= bounds.most_batches):
             break
-        chosen.append((batch, images))
+        chosen.append(batch)
         changes += images
     return tuple(chosen)

@@ -2,9 +2,9 @@
 sets.
 
 A mirror is the Delta table with the current rows of one source table. A run records an
-intent before it writes a mirror, and settles it once it has read back the commit. So a
-run that is killed in between leaves the next one enough to find out whether the commit
-was made.
+intent before it writes a mirror, and settles it once it has read back the commit. If
+the run is killed in between, the next one can find out from the intent whether the
+commit was made.
 
 Not here: the data that is written (`ports.mirror_writes`).
 """
@@ -28,11 +28,13 @@ class Intent:
     """A write to one mirror, which is recorded before it is tried.
 
     The write merges the captured batches from `first_batch` to `last_batch`; a repeated
-    try merges the same batches. `app_id` and `txn_version` are those of Delta's `txn`
-    action; versions of one application ascend. The ledger gives `id` and `txn_version`,
-    which are 0 before. The table has no other write until this one is settled.
-    `copied_write_id`: None, or, if the write first copies rows from an
-    earlier version of the mirror, the id of the settled write that made that version.
+    try merges the same batches. The write of a replay merges none: both are the batch
+    that the mirror shows. `step`: "merge", `REPLAY`, or "copy" for a table of the past.
+    `app_id` and `txn_version` are those of Delta's `txn` action; versions of one
+    application ascend. The ledger gives `id` and `txn_version`, which are 0 before. The
+    table has no other write until this one is settled. `copied_write_id`: None, or, if
+    the write first copies rows from an earlier version of the mirror, the id of the
+    settled write that made that version.
     """
 
     id: int
@@ -63,10 +65,11 @@ class SettledWrite:
 
 
 @dataclass(frozen=True, slots=True)
-class RecordedMirrorVersion:
-    """A version of a mirror with all changes up to the batch `last_batch`. `write_id`:
-    the settled write that made it, or None if this ledger did not write it. `mirror`:
-    its folder; `table_id`: the id of its Delta table."""
+class MirrorVersion:
+    """A version of a mirror (its path in the lake) with all changes up to the batch
+    `last_batch`. `write_id`: the settled write that made it, or None if this ledger did
+    not write it. `table_id`: the `metaData.id` of the Delta table, or None if
+    unknown."""
 
     write_id: int | None
     table: TableName
@@ -110,9 +113,8 @@ class MissingReason(StrEnum):
     TOGETHER = "together"
     """One write merged the table's changes of this batch together with those of a later
     one."""
-    LATER = "later"
-    """The table was resumed with a later batch, which was captured before this one was
-    merged."""
+    RESUMED_LATER = "later"
+    """The table was stopped, and resumed with a batch after this one."""
     READING = "reading"
     """The table's rows are still being read from the source."""
     STOPPED = "stopped"
@@ -136,10 +138,11 @@ class MissingTable:
 
 @dataclass(frozen=True, slots=True)
 class RecordedVersionSet:
-    """The versions of mirrors that together show the source as of the end of an
-    acknowledged batch. `entries`: for each table, the version of its newest settled
-    write up to that batch. `missing_tables`: the tables that cannot be shown as of that
-    batch. Both are sorted by table name, and empty if the batch is not acknowledged."""
+    """A version set in the ledger: the versions of mirrors that together show the
+    source as of the end of an acknowledged batch. `entries`: for each table, the
+    version of its newest settled write up to that batch. `missing_tables`: the tables
+    that cannot be shown as of that batch. Both are sorted by table name, and empty if
+    the batch is not acknowledged."""
 
     entries: list[VersionSetEntry]
     missing_tables: list[MissingTable]

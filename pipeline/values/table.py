@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from fnmatch import translate
 from functools import cached_property
@@ -98,7 +98,7 @@ SYSTEM_DATABASES = frozenset({"mysql", "information_schema", "performance_schema
 """Databases that are never captured, whatever the patterns are."""
 
 _HELPER: Final = re.compile(
-    r"_.+_(?:gho|ghc|ghk|del|new|old|chkpnt)"  # also with a moment or `rev` before `del`
+    r"_.+_(?:gho|ghc|ghk|del|new|old|chkpnt)"
     r"|_.+_old_\d{8}_\d{6}"
     r"|_spirit_(?:checkpoint|sentinel)",
     re.DOTALL,
@@ -149,34 +149,31 @@ class TablePatterns:
         if not matching:
             return "no pattern matches"
         if is_helper(table) and not any(map(_asks_for_helpers, matching)):
-            return "a helper table of online schema changes; a pattern may name it"
+            return "a helper table of online schema changes; only a pattern such as *._* matches it"
         for text, pattern in zip(self.exclude, self._excluded, strict=True):
             if pattern.fullmatch(str(table)):
                 return f"excluded by {text!r}"
         return None
 
-    def unmatched_patterns(self, tables: Iterable[TableName]) -> list[str]:
+    def unmatched_patterns(self, tables: Collection[TableName]) -> list[str]:
         """Return the patterns of `include` that match none of `tables`. Patterns for
-        helper tables are left out, because those tables come and go."""
-        captured = [table for table in tables if table.database.lower() not in SYSTEM_DATABASES]
+        helper tables are left out if they have a wildcard, because those tables come
+        and go."""
         return [
             text
-            for text, pattern in zip(self.include, self._included, strict=True)
-            if not (_asks_for_helpers(text) and set("*?") & set(text))
-            and not any(
-                pattern.fullmatch(str(table))
-                for table in captured
-                if _asks_for_helpers(text) or not is_helper(table)
-            )
+            for text in self.include
+            if not (_asks_for_helpers(text) and has_wildcard(text))
+            and not any(map(TablePatterns((text,)).matches, tables))
         ]
 
     def unmatched_exclusions(self, tables: Collection[TableName]) -> list[str]:
-        """Return the names of `exclude`, without patterns, that none of `tables` has.
-        Names of helper tables are left out, because those tables come and go."""
+        """Return the names in `exclude` that none of `tables` has. Patterns with a
+        wildcard and names of helper tables are left out, because they may match a later
+        table."""
         return [
             text
             for text, pattern in zip(self.exclude, self._excluded, strict=True)
-            if not (_asks_for_helpers(text) or set("*?[") & set(text))
+            if not (_asks_for_helpers(text) or has_wildcard(text))
             and not any(pattern.fullmatch(str(table)) for table in tables)
         ]
 
@@ -190,9 +187,10 @@ class TablePatterns:
 
 
 @dataclass(frozen=True)
-class NamePatterns:
-    """Shell patterns over `database.table` of any database. `%` matches any characters,
-    as in a GRANT."""
+class StatementPatterns:
+    """Shell patterns over `database.table` for tables whose statements are passed over.
+    They also match tables of system databases, and `%` matches any characters, as in a
+    GRANT."""
 
     texts: tuple[str, ...] = ()
 
@@ -204,6 +202,11 @@ class NamePatterns:
         return tuple(re.compile(translate(text.replace("%", "*"))) for text in self.texts)
 
 
+def has_wildcard(pattern: str) -> bool:
+    """Return whether a pattern may match several names."""
+    return not set("*?[").isdisjoint(pattern)
+
+
 def _asks_for_helpers(pattern: str) -> bool:
     return pattern.partition(".")[2].startswith("_")
 
@@ -211,8 +214,8 @@ def _asks_for_helpers(pattern: str) -> bool:
 @dataclass(frozen=True, slots=True)
 class CaptureScope:
     """The patterns with which a batch and its successors were captured, up to the next
-    scope. `start` is the position from which the log is read with them: where the batch
-    starts, or for a batch in which tables catch up, where it ends."""
+    scope. `start` is the position from which the log is read with them. This is the
+    start of the batch, or its end if the batch is one in which tables catch up."""
 
     batch: int
     start: str
@@ -220,37 +223,39 @@ class CaptureScope:
 
 
 @dataclass(frozen=True, slots=True)
-class PastRange:
+class CapturedRange:
     """A range of batches that were captured with the same patterns. `last_batch` is the
-    id of its last batch, `end` the position at which the next range begins."""
+    id of its last batch, `end` the position at which the next range starts."""
 
     last_batch: int
     end: str
     patterns: TablePatterns
 
 
-def ranges_before(scopes: Sequence[CaptureScope], batch: int, place: str) -> list[PastRange]:
-    """Return the ranges before `batch`, which begins at `place`. Scopes and ranges
+def ranges_before(scopes: Sequence[CaptureScope], batch: int, start: str) -> list[CapturedRange]:
+    """Return the ranges before `batch`, which starts at `start`. Scopes and ranges
     ascend."""
     before = [scope for scope in scopes if scope.batch < batch]
-    ends = [*((scope.batch, scope.start) for scope in before[1:]), (batch, place)]
+    starts = [*((scope.batch, scope.start) for scope in before), (batch, start)]
     return [
-        PastRange(following - 1, begins, scope.patterns)
-        for scope, (following, begins) in zip(before, ends, strict=bool(before))
+        CapturedRange(next_batch - 1, next_start, scope.patterns)
+        for scope, (next_batch, next_start) in zip(before, starts[1:], strict=True)
     ]
 
 
-def end_of_hole(table: TableName, first_batch: int | None, past: Sequence[PastRange]) -> str | None:
-    """Return the end of the last past range in which the table's changes were not read,
-    or None.
+def end_of_hole(
+    table: TableName, first_batch: int | None, ranges: Sequence[CapturedRange]
+) -> str | None:
+    """Return the end of the last range in which the table's changes were not read, or
+    None.
 
     Ranges that ended before the first batch with the table do not count. If no batch
     has it, all ranges count, because the table may have had rows in any of them.
     """
     missed = [
-        past_range.end
-        for past_range in past
-        if not past_range.patterns.matches(table)
-        and (first_batch is None or first_batch <= past_range.last_batch)
+        captured.end
+        for captured in ranges
+        if not captured.patterns.matches(table)
+        and (first_batch is None or first_batch <= captured.last_batch)
     ]
     return missed[-1] if missed else None

@@ -10,7 +10,7 @@ from typing import Final
 
 from lockstep.pipeline.values.errors import ConfigurationError, SetupIncomplete
 
-PATIENCE_SECONDS: Final = 15.0
+TIMEOUT_SECONDS: Final = 15.0
 """Longest time that sending a message may take, in seconds."""
 
 
@@ -39,19 +39,20 @@ def send(
     reference: str,
     title: str,
     body: str,
-    patience_seconds: float = PATIENCE_SECONDS,
+    timeout_seconds: float = TIMEOUT_SECONDS,
     *,
-    needs_a_person: bool = True,
+    is_failure: bool = True,
 ) -> str:
-    """Send the message; return why it did not arrive, or "". `patience_seconds`:
-    seconds until it counts as undelivered. `needs_a_person`: apprise's type of the
-    message is `failure`, else `success`. Raise the errors of `require_address`."""
+    """Send the message; return why it did not arrive, or "". `timeout_seconds`:
+    seconds until it counts as undelivered. `is_failure`: apprise's type of the message
+    is `failure`, else `success`. Raise the errors of `require_address`."""
     require_address(url, reference)
     import apprise
 
-    failure = [f"{reference} did not answer within {patience_seconds:g} s"]
+    failure = f"{reference} did not answer within {timeout_seconds:g} s"
 
     def notify() -> None:
+        nonlocal failure
         try:
             service = apprise.Apprise()
             service.add(url)
@@ -60,17 +61,17 @@ def send(
                 body=body,
                 body_format=apprise.NotifyFormat.TEXT,
                 notify_type=apprise.NotifyType.FAILURE
-                if needs_a_person
+                if is_failure
                 else apprise.NotifyType.SUCCESS,
             )
         except Exception as error:  # noqa: BLE001 - a service's failure must not fail the run
-            failure[0] = f"{reference}: {type(error).__name__}"
+            failure = f"{reference}: {type(error).__name__}"
         else:
-            failure[0] = "" if is_accepted else f"{reference} did not accept it"
+            failure = "" if is_accepted else f"{reference} did not accept it"
 
     # apprise limits only the time of each read, so a slow service could delay a run for
     # long.
     thread = threading.Thread(target=notify, name="lockstep-notify", daemon=True)
     thread.start()
-    thread.join(patience_seconds)
-    return failure[0]
+    thread.join(timeout_seconds)
+    return failure

@@ -22,7 +22,7 @@ from lockstep.pipeline.values.errors import ConfigurationError
 from lockstep.pipeline.values.mirror_names import MirrorNames, MirrorNameTemplate
 from lockstep.pipeline.values.places import Place
 from lockstep.pipeline.values.policies import LakePolicies, StartPolicies
-from lockstep.pipeline.values.table import NamePatterns, TablePatterns
+from lockstep.pipeline.values.table import StatementPatterns, TablePatterns
 from lockstep.resources.config.model import ConfigFile, check_page_address, resolved_transport
 from lockstep.resources.config.secrets import is_sensitive, resolve
 from lockstep.resources.config.sources import SourceSection
@@ -128,7 +128,7 @@ class SourceSettings:
             until=until,
             snapshot=self._snapshot_plan(),
             sample_rows=self.section.prove_rows,
-            allowed_statements=NamePatterns(
+            allowed_statements=StatementPatterns(
                 tuple(map(self._pattern, self.section.passed_statements))
             ),
             table_settings=tuple(

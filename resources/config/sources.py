@@ -15,7 +15,7 @@ from pydantic import (
     model_validator,
 )
 
-from lockstep.pipeline.schema.history import Conversion, Hash, Mask, read_mask
+from lockstep.pipeline.schema.treatments import Conversion, Hash, Mask, read_mask
 from lockstep.pipeline.shape.shape import ShapeRules
 from lockstep.pipeline.snapshot.pace import LoadLimits
 from lockstep.pipeline.source_plan import SnapshotPlan
@@ -37,6 +37,7 @@ from lockstep.resources.config.secrets import is_reference
 from lockstep.resources.config.values import (
     NotBuiltYet,
     Pattern,
+    Seconds,
     Section,
     ServerUuid,
     Text,
@@ -52,22 +53,13 @@ from lockstep.resources.config.values import (
     size_in_bytes,
 )
 
-_PLANNED_POLICIES = {
-    "follow": "tables that a foreign key changed unseen are quarantined, or read again",
-}
-"""Policies that are planned for a later version → a sentence about what this version
-does."""
-
 
 class BoundsSection(Section):
     """Limits of one run, which ends after the transaction that reaches one of them."""
 
     max_bytes: Annotated[int, Field(gt=0), BeforeValidator(size_in_bytes)] | None = None
     max_transactions: Annotated[int, Field(gt=0)] | None = None
-    max_seconds: Annotated[float, Field(gt=0, strict=False)] | None = None
-
-
-_SNAPSHOT_DEFAULTS, _LIMIT_DEFAULTS = SnapshotPlan(), LoadLimits()
+    max_seconds: Seconds | None = None
 
 
 class TriggerSection(Section):
@@ -75,9 +67,7 @@ class TriggerSection(Section):
     run besides the scheduled ones."""
 
     bytes: Annotated[int, Field(gt=0), BeforeValidator(size_in_bytes)] | None = None
-    seconds: (
-        Annotated[float, Field(gt=0, strict=False), BeforeValidator(duration_in_seconds)] | None
-    ) = None
+    seconds: Seconds | None = None
 
     @model_validator(mode="after")
     def _require_limit(self) -> TriggerSection:
@@ -91,7 +81,7 @@ class ReplaySection(Section):
     of the log again, and corrects the lake."""
 
     schedule: Text
-    span: Annotated[float, Field(gt=0, strict=False), BeforeValidator(duration_in_seconds)] = 21_600
+    span: Seconds = 21_600
 
     @field_validator("schedule")
     @classmethod
@@ -99,21 +89,21 @@ class ReplaySection(Section):
         return check_cron(schedule)
 
 
+_SNAPSHOT_DEFAULTS, _LIMIT_DEFAULTS = SnapshotPlan(), LoadLimits()
+
+
 class SnapshotSection(Section):
     """The limits of reading whole tables, and the server from which they are read.
-    `max_seconds`: longest time in one run; `connections`: number at a time;
-    `chunk_seconds`: wanted time of a chunk (a range of keys); `max_threads_running`,
-    `max_replica_lag` (in seconds): reading waits while the server exceeds them."""
+    `max_seconds`: longest time that one run reads tables; `connections`: number of
+    sessions that read at the same time; `chunk_seconds`: how long reading a chunk (a
+    range of keys) should take; `max_threads_running`, `max_replica_lag` (in seconds):
+    reading waits while the server exceeds them."""
 
-    max_seconds: Annotated[
-        float, Field(gt=0, strict=False), BeforeValidator(duration_in_seconds)
-    ] = _SNAPSHOT_DEFAULTS.max_seconds
+    max_seconds: Seconds = _SNAPSHOT_DEFAULTS.max_seconds
     connections: Annotated[int, Field(ge=1, le=64)] = _SNAPSHOT_DEFAULTS.connections
-    chunk_seconds: Annotated[float, Field(gt=0, strict=False)] = _SNAPSHOT_DEFAULTS.pace.seconds
+    chunk_seconds: Seconds = _SNAPSHOT_DEFAULTS.pace.seconds
     max_threads_running: Annotated[int, Field(ge=1)] | None = _LIMIT_DEFAULTS.threads_running
-    max_replica_lag: (
-        Annotated[float, Field(gt=0, strict=False), BeforeValidator(duration_in_seconds)] | None
-    ) = _LIMIT_DEFAULTS.replica_lag
+    max_replica_lag: Seconds | None = _LIMIT_DEFAULTS.replica_lag
     read_from: Annotated[Text, AfterValidator(check_host_and_port)] | None = None
 
 
@@ -133,9 +123,9 @@ _BY_WORD = Field(strict=False)
 """Accepts a string in place of an enum's member, although validation is strict."""
 
 
-def _refuse_unbuilt(policy: object) -> object:
-    if isinstance(policy, str) and policy in _PLANNED_POLICIES:
-        raise NotBuiltYet(f"{policy!r} is not built yet; {_PLANNED_POLICIES[policy]}")
+def _refuse_follow(policy: object) -> object:
+    if policy == "follow":
+        raise NotBuiltYet('"follow" is not built yet; write "quarantine" or "resnapshot"')
     return policy
 
 
@@ -146,10 +136,10 @@ ColumnPatterns = Annotated[
 
 
 def _hashes_by_column(value: object) -> object:
-    """Return a TOML table of column names and hashes. A list of names means that their
-    exact values are hashed."""
+    """Return a TOML table with the hash `exact` for each name of a list; return a TOML
+    table unchanged."""
     names = as_list(value)
-    return dict.fromkeys(names, Hash.EXACT) if isinstance(names, list) else names
+    return dict.fromkeys(names, Hash.EXACT) if isinstance(names, list) else value
 
 
 def _parse_mask(value: object) -> object:
@@ -176,7 +166,7 @@ class TableSection(Section):
     on_rewrite: Annotated[OnRewrite, _BY_WORD] | None = None
     dropped_columns: Annotated[DroppedColumns, _BY_WORD] | None = None
     dropped_tables: Annotated[DroppedTables, _BY_WORD] | None = None
-    foreign_keys: Annotated[ForeignKeys, _BY_WORD, BeforeValidator(_refuse_unbuilt)] | None = None
+    foreign_keys: Annotated[ForeignKeys, _BY_WORD, BeforeValidator(_refuse_follow)] | None = None
     deletes: Annotated[Deletes, _BY_WORD] | None = None
     truncates: Annotated[Truncates, _BY_WORD] | None = None
     readers: Annotated[Readers, _BY_WORD] | None = None
@@ -243,8 +233,8 @@ class TableSection(Section):
 
 class SourceSection(Section):
     """A MySQL server, the tables that are captured from it, and the policies for them.
-    Timeouts and `fallback_interval` are in seconds. `prove_rows`: number of rows of
-    some tables that are compared after a run."""
+    Timeouts and `fallback_interval` are in seconds. `prove_rows`: number of rows, of a
+    few tables chosen at random, that each run compares with MySQL."""
 
     name: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
     host: Text
@@ -259,8 +249,8 @@ class SourceSection(Section):
     passed_statements: Annotated[tuple[Pattern, ...], Field(strict=False)] = ()
     start: Annotated[Text, AfterValidator(check_start)] | None = None
     schedule: Text | None = None
-    connect_timeout: Annotated[float, Field(gt=0, strict=False)] = 10.0
-    read_timeout: Annotated[float, Field(gt=0, strict=False)] = 60.0
+    connect_timeout: Seconds = 10.0
+    read_timeout: Seconds = 60.0
     bounds: BoundsSection = BoundsSection()
     trigger: TriggerSection | None = None
     replay: ReplaySection | None = None
@@ -272,7 +262,7 @@ class SourceSection(Section):
     on_rewrite: Annotated[OnRewrite, _BY_WORD] = _LAKE_DEFAULTS.on_rewrite
     dropped_columns: Annotated[DroppedColumns, _BY_WORD] = _LAKE_DEFAULTS.dropped_columns
     dropped_tables: Annotated[DroppedTables, _BY_WORD] = _LAKE_DEFAULTS.dropped_tables
-    foreign_keys: Annotated[ForeignKeys, _BY_WORD, BeforeValidator(_refuse_unbuilt)] = (
+    foreign_keys: Annotated[ForeignKeys, _BY_WORD, BeforeValidator(_refuse_follow)] = (
         _LAKE_DEFAULTS.foreign_keys
     )
     deletes: Annotated[Deletes, _BY_WORD] = _LAKE_DEFAULTS.deletes
@@ -290,11 +280,16 @@ class SourceSection(Section):
         return None if schedule is None else check_cron(schedule)
 
     @model_validator(mode="after")
-    def _refuse_plaintext(self) -> SourceSection:
-        if self.tls == "off" and not self.tls_force and not is_reference(self.host):
-            refuse_plaintext(self.host)
-            if self.standby is not None and not is_reference(self.standby.host):
-                refuse_plaintext(self.standby.host)
-            if (replica := self.snapshot.read_from) is not None and not is_reference(replica):
-                refuse_plaintext(host_and_port(replica)[0])
+    def _check_tls(self) -> SourceSection:
+        if self.tls != "off" or self.tls_force:
+            return self
+        hosts = [self.host]
+        if self.standby is not None:
+            hosts.append(self.standby.host)
+        replica = self.snapshot.read_from
+        if replica is not None and not is_reference(replica):
+            hosts.append(host_and_port(replica)[0])
+        for host in hosts:
+            if not is_reference(host):
+                refuse_plaintext(host)
         return self

@@ -7,7 +7,14 @@ from __future__ import annotations
 import re
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+)
 
 from lockstep.pipeline.values.mirror_names import MirrorNameTemplate
 from lockstep.pipeline.values.places import OfRun, Place, parse_place
@@ -120,6 +127,10 @@ def refuse_literal_secrets(options: dict[str, str]) -> dict[str, str]:
             "env:NAME or file:PATH",
         )
     return options
+
+
+Seconds = Annotated[float, Field(gt=0, strict=False), BeforeValidator(duration_in_seconds)]
+"""A number of seconds, which may be written as a duration such as `"5m"`."""
 
 
 _SIZE = re.compile(r"(?P<number>\d+)\s*(?P<unit>B|KiB|MiB|GiB|TiB)?")

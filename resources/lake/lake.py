@@ -1,19 +1,21 @@
 """The lake: the implementations of its ports, over one folder or prefix of an object
-store, and one Spark."""
+store, and one Spark; and tables that are built beside their final places."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
+from typing import Final
 
 from lockstep.pipeline.model.batch import RequestCounts
+from lockstep.pipeline.values.errors import ConfigurationError
 from lockstep.pipeline.values.retention import DEFAULT_KEEP
 from lockstep.resources.lake.changelog.changelog import DeltaChangelog
 from lockstep.resources.lake.changelog.claims import FileClaims
 from lockstep.resources.lake.changelog.segments import ParquetSegments
 from lockstep.resources.lake.changelog.spool import FileSpool
-from lockstep.resources.lake.mirror.copies import FolderCopies
 from lockstep.resources.lake.mirror.mirror import SparkMirrors
 from lockstep.resources.lake.mirror.upkeep import SparkUpkeep
 from lockstep.resources.lake.spark.remote import RemoteSpark, configured_server
@@ -21,6 +23,8 @@ from lockstep.resources.lake.spark.session import SparkProcess
 from lockstep.resources.lake.spark.spark import Spark
 from lockstep.resources.lake.spark_catalog import SparkCatalog
 from lockstep.resources.lake.store.paths import LakePath, ObjectPath
+from lockstep.resources.lake.store.staging import Staging
+from lockstep.resources.lake.store.storage import lake_errors, sync_folder
 from lockstep.resources.lake.trial import require_correct_writes
 
 
@@ -45,7 +49,8 @@ class Lake:
         on_warning: Callable[[str], None],
         keep: timedelta = DEFAULT_KEEP,
     ) -> None:
-        path, staging_folder = lake_path.absolute(), Path(staging).absolute()
+        path = lake_path.absolute()
+        staging_folder = Path(staging).absolute()
         server = configured_server(spark_conf)
         spark: Spark
         if server is None:
@@ -54,7 +59,9 @@ class Lake:
             )
         else:
             spark = RemoteSpark(server, spark_conf, lake=path, staging=staging_folder)
-        self._path, self._staging, self._spark = path, staging_folder, spark
+        self._path = path
+        self._staging = staging_folder
+        self._spark = spark
         self.segments = ParquetSegments(path, spark=spark)
         self.spool = FileSpool(path, staging_folder / "spool")
         self.changelog = DeltaChangelog(path)
@@ -74,29 +81,77 @@ class Lake:
         return self._spark.display_name()
 
     def start_request_count(self) -> Callable[[], RequestCounts | None]:
-        """Return a function that returns the number of requests that this process has
-        sent to the lake's store since this call, by our client and by Spark's; None for
-        a lake in a folder.
+        """Begin to count this process's requests to the lake's store. The returned
+        function returns their numbers since then, by our client and by Spark's; None
+        for a lake in a folder.
 
-        delta-rs, the third client, does not count its requests. In the store's access
-        log, the clients have different user agents (`USER_AGENT`, `DELTA_USER_AGENT`,
-        Hadoop's). If a request is repeated because the store was busy or did not
-        answer, our client counts it once, but Spark's counts each attempt.
+        The requests of delta-rs are not counted. In the store's access log, the three
+        clients have different user agents (`USER_AGENT`, `DELTA_USER_AGENT`, Hadoop's).
+        If a request is repeated because the store was busy or did not answer, our
+        client counts it once, but Spark's counts each attempt.
         """
         if not isinstance(self._path, ObjectPath):
             return lambda: None
-        count, spark = self._path.bucket.count, self._spark
-        before, spark_before = count.total, spark.request_count()
+        own_requests, spark = self._path.bucket.count, self._spark
+        own_before, spark_before = own_requests.total, spark.request_count()
 
         def requests_since() -> RequestCounts:
             spark_now = spark.request_count()
             by_spark = None
             if spark_now is not None and spark_before is not None:
                 by_spark = max(spark_now - spark_before, 0)  # 0 if Spark was stopped meanwhile
-            return RequestCounts(count.total - before, by_spark)
+            return RequestCounts(own_requests.total - own_before, by_spark)
 
         return requests_since
 
     def close(self) -> None:
         """Stop Spark if it was started."""
         self._spark.stop()
+
+
+_BUILD_FOLDER: Final = ".lockstep-rebuild"
+"""Name of the folder, next to a table's final place, in which the table is written."""
+
+
+class FolderCopies:
+    """`pipeline.ports.Copies` in folders of this machine. A Delta table is written next
+    to its final place, so that both are in one file system and a rename moves the
+    complete table. `lake`: the lake with the files from which a table is built.
+    `staging`: the folder for temporary files of writes."""
+
+    def __init__(self, lake: LakePath, *, staging: Path, spark: Spark) -> None:
+        self._lake = lake
+        self._staging = staging
+        self._spark = spark
+
+    @contextmanager
+    def build(self, name: str, target: str) -> Iterator[SparkMirrors]:
+        target_path = Path(target)
+        build_folder = target_path.parent / _BUILD_FOLDER
+        with lake_errors(target_path):
+            _require_absent(target_path)
+            target_path.parent.mkdir(parents=True, exist_ok=True)
+        staging = Staging(build_folder)
+        try:
+            with staging.new_folder() as folder:
+                yield SparkMirrors(
+                    Path(folder), input_lake=self._lake, staging=self._staging, spark=self._spark
+                )
+                with lake_errors(target_path):
+                    _require_absent(target_path)
+                    (Path(folder) / name).rename(target_path)
+                    sync_folder(target_path.parent)
+        finally:
+            staging.end()
+            with suppress(OSError):
+                build_folder.rmdir()
+
+
+def _require_absent(path: Path) -> None:
+    """Raise `ConfigurationError` if the path exists, except as an empty folder, which a
+    rename replaces."""
+    is_empty_folder = path.is_dir() and not any(path.iterdir())
+    if path.exists() and not is_empty_folder:
+        raise ConfigurationError(
+            f"{path} exists already", hint="name another place with `--into`, or remove it"
+        )

@@ -50,7 +50,7 @@ def rehearse(scratch: Path, archive: Path) -> None:
         lake, staging = scratch / f"lake{few_limit.rows}", scratch / "staging"
         _write_mirror(SparkMirrors(lake, staging=staging, spark=spark, few_limit=few_limit))
     spark.stop()
-    JAVA.end(patience_seconds=_DUMP_SECONDS)
+    JAVA.end(timeout_seconds=_DUMP_SECONDS)
 
 
 def _write_mirror(mirrors: SparkMirrors) -> None:

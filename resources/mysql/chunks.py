@@ -39,9 +39,9 @@ from lockstep.resources.mysql.connection import (
     text_of,
 )
 from lockstep.resources.mysql.reader import (
+    open_snapshot_in_session,
     reading_cursor,
     structure_moved,
-    take_snapshot,
     translate_table_errors,
 )
 from lockstep.resources.mysql.receiving import ReadingCursor
@@ -101,14 +101,14 @@ def open_chunk(
         watch(settings, cursor, schema.name, patience) as watched_read,
     ):
         with watched_read.raising_busy():
-            snapshot = take_snapshot(
+            snapshot = open_snapshot_in_session(
                 settings,
                 cursor,
                 schema,
                 exact=exact,
                 where=condition,
                 index_hint=index_hint(schema),
-                rows_only=True,
+                ignores_defaults=True,
             )
         yield replace(snapshot, batches=watched_read.raising_busy_in(snapshot.batches))
 
@@ -180,7 +180,7 @@ def open_condition(
             translate_table_errors(settings, schema.name, structure.names),
         ):
             _explain_rows(cursor, schema.name, condition)
-            rows = take_snapshot(settings, cursor, schema, where=f"({condition.text})")
+            rows = open_snapshot_in_session(settings, cursor, schema, where=f"({condition.text})")
 
         def select_keys(keys: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
             return _select_keys(settings, cursor, watched_read, schema, structure, keys)

@@ -75,10 +75,8 @@ def _code_by_database(
         if database not in visible_databases:
             continue
         code = read_code(body, _statement_context(dialect, database, modes), is_view_query=False)
-        event_names = tuple(word.strip() for word in str(events).upper().split(","))
-        triggers[database].append(
-            Trigger(name, TableName(table_database, table), event_names, code)
-        )
+        changes: Any = tuple(word.strip() for word in str(events).upper().split(","))
+        triggers[database].append(Trigger(name, TableName(table_database, table), changes, code))
     for database, name, query in _fetch_rows(cursor, _VIEWS):
         if database not in visible_databases:  # `sys` alone has a hundred views
             continue

@@ -2,9 +2,9 @@
 watermarks (places in the log before and after it).
 
 There are two sessions: one reads, the other runs queries about the server. The reading
-statement holds the table's metadata lock until its transaction ends. So a structure
-that is queried after the statement started is the structure of its rows (MySQL manual,
-"Metadata Locking"). InnoDB refuses to read a table that was altered between the
+statement holds the table's metadata lock until its transaction ends, so the structure
+cannot change in that time: the other session queries it after the statement started
+(MySQL manual, "Metadata Locking"). InnoDB refuses to read a table that was altered between the
 snapshot and the statement.
 """
 
@@ -40,7 +40,7 @@ from lockstep.pipeline.values.server_errors import (
     meaning_of,
     quotable_names,
 )
-from lockstep.pipeline.values.table import TableName, TableStructure, quoted_table
+from lockstep.pipeline.values.table import Column, TableName, TableStructure, quoted_table
 from lockstep.resources.mysql.connection import (
     ConnectionSettings,
     Dialect,
@@ -86,18 +86,16 @@ class ReadWatermarks:
     prepared: frozenset[Xid] | None
 
     @property
-    def is_quiet(self) -> bool:
+    def is_exact(self) -> bool:
         """True if nothing was logged between the marks."""
-        return self.low == self.high
+        return self.low.at == self.high.at
 
 
 @dataclass(frozen=True, slots=True)
 class OpenedRead:
-    """A read in progress. `exact`: nothing was committed to the table between the
-    marks."""
+    """A read in progress."""
 
     marks: ReadWatermarks
-    exact: bool
     batches: Iterator[pa.RecordBatch]
 
 
@@ -115,55 +113,58 @@ class TableRead:
     index_hint: str = ""
 
     def open_once(self) -> OpenedRead:
-        """Open the read once, even if something is logged between its marks."""
+        """Open the read without trying again if something is logged between its
+        marks."""
         if self._has_snapshots():
-            return self._open_at(self._begin_snapshot())
+            return OpenedRead(self._begin_snapshot(), self._select())
         low = low_mark(self.query_cursor, self.dialect)
         prepared = prepared_transactions(self.query_cursor)
         batches = self._select()  # holds the table's lock from here on
         marks = ReadWatermarks(low, high_mark(self.query_cursor, self.dialect), prepared)
-        return OpenedRead(marks, low.at == marks.high.at, batches)
+        return OpenedRead(marks, batches)
 
     def open_exactly(self) -> OpenedRead:
         """Open the read with equal marks if possible: at a moment without writes, else
         under a lock of the table, else by waiting longer for a moment without
         writes."""
         if not self._has_snapshots():
-            return self._open_with_lock() or self.open_once()
+            return self._open_current_rows_under_lock() or self.open_once()
         marks = self._snapshot_when_quiet(QUIET)
-        if marks.is_quiet:
-            return self._open_at(marks)
-        return self._open_under_lock() or self._open_at(
-            self._snapshot_when_quiet(QUIET_WITHOUT_LOCK)
-        )
+        if marks.low == marks.high:
+            return OpenedRead(marks, self._select())
+        locked_read = self._open_snapshot_under_lock()
+        if locked_read is not None:
+            return locked_read
+        return OpenedRead(self._snapshot_when_quiet(QUIET_WITHOUT_LOCK), self._select())
 
     def _has_snapshots(self) -> bool:
         """Return whether the engine has snapshots. Raise `StructureMoved` if there is
         no such table."""
-        snapshots = has_snapshots(self.query_cursor, self.structure.name)
-        if snapshots is None:
+        engine_has_snapshots = has_snapshots(self.query_cursor, self.structure.name)
+        if engine_has_snapshots is None:
             raise structure_moved(
                 self.structure.name, "it was dropped, or the account may not see it"
             )
-        return snapshots
+        return engine_has_snapshots
 
     def _snapshot_when_quiet(self, retry: Retry) -> ReadWatermarks:
         """Open snapshots until the marks are equal; return the marks of the last one."""
         for _ in retry.tries():
             marks = self._begin_snapshot(COMMITTED_SOON)
-            if marks.is_quiet:
+            if marks.low == marks.high:
                 break
         return marks
 
     def _begin_snapshot(self, retry: Retry = COMMITTED) -> ReadWatermarks:
-        """Open a snapshot and return the marks around it, which are equal if its place
-        is known.
+        """Open a snapshot and return the marks around it. They are equal if the server
+        reports the snapshot's place.
 
-        A transaction that was prepared before `low` and is not in the snapshot was not
-        committed when the snapshot was opened, so XA RECOVER, run between the two,
-        lists it. If the snapshot's place is known, it may be after that query. A second
-        XA RECOVER lists a transaction that was prepared after the first one, unless it
-        was committed meanwhile; the count of XA COMMITs shows that.
+        A transaction that was prepared before the low mark, and is not in the snapshot,
+        is still prepared when the snapshot is opened. So an XA RECOVER after the low
+        mark and before the snapshot lists it. If the low mark is then moved to the
+        snapshot's place, the transaction may have been prepared after that XA RECOVER.
+        A second one, after the snapshot, lists it, unless it was committed meanwhile.
+        The count of XA COMMITs shows whether any was.
         """
         low = low_mark(self.query_cursor, self.dialect, retry=retry)
         commit_count = xa_commit_count(self.query_cursor)
@@ -174,39 +175,37 @@ class TableRead:
             return ReadWatermarks(low, high_mark(self.query_cursor, self.dialect), prepared)
         low = replace(low, at=place)
         prepared_later = prepared_transactions(self.query_cursor)
-        no_commits = commit_count is not None and xa_commit_count(self.query_cursor) == commit_count
-        if prepared is None or prepared_later is None or not no_commits:
+        later_commit_count = xa_commit_count(self.query_cursor)
+        has_commits = commit_count is None or later_commit_count != commit_count
+        if prepared is None or prepared_later is None or has_commits:
             return ReadWatermarks(low, low, None)
         return ReadWatermarks(low, low, prepared | prepared_later)
-
-    def _open_at(self, marks: ReadWatermarks) -> OpenedRead:
-        return OpenedRead(marks, marks.low.at == marks.high.at, self._select())
 
     def _select(self) -> Iterator[pa.RecordBatch]:
         return select_rows(
             self.cursor, self.structure, self.key, where=self.where, index_hint=self.index_hint
         )
 
-    def _open_under_lock(self) -> OpenedRead | None:
+    def _open_snapshot_under_lock(self) -> OpenedRead | None:
         """Open the snapshot under a lock of the table: all writers have committed and
         none can write. Return None if the account is not allowed to lock the table, or
         the lock is not granted in time."""
         if not self._try_lock(self.query_cursor):
             return None
-        marks = self._present_marks()
+        marks = self._marks_under_lock()
         self.cursor.execute(BEGIN)
         batches = self._select()
         self.query_cursor.execute("unlock tables")
-        return OpenedRead(marks, exact=True, batches=batches)
+        return OpenedRead(marks, batches)
 
-    def _open_with_lock(self) -> OpenedRead | None:
+    def _open_current_rows_under_lock(self) -> OpenedRead | None:
         """Open the read under a lock, for an engine without snapshots. The reading
         session holds the lock to its end, because such a read blocks writers anyway."""
         if not self._try_lock(self.cursor):
             return None
-        return OpenedRead(self._present_marks(), exact=True, batches=self._select())
+        return OpenedRead(self._marks_under_lock(), self._select())
 
-    def _present_marks(self) -> ReadWatermarks:
+    def _marks_under_lock(self) -> ReadWatermarks:
         mark = high_mark(self.query_cursor, self.dialect)
         return ReadWatermarks(mark, mark, prepared_transactions(self.query_cursor))
 
@@ -221,16 +220,16 @@ class TableRead:
         return True
 
 
-def require_unchanged(
+def _require_unchanged(
     cursor: Cursor,
-    table: TableSchema | TableStructure,
     structure: TableStructure,
+    schema: TableSchema | None,
     *,
-    rows_only: bool = False,
+    ignores_defaults: bool,
 ) -> None:
-    """Raise `StructureMoved` if the table no longer has `structure`, its columns in row
-    images. If `table` is a `TableSchema`, defaults and collations are compared too.
-    `rows_only`: ignore attributes that do not affect existing rows: defaults and
+    """Raise `StructureMoved` if the table no longer has this structure of row images,
+    or no longer this schema, which also has defaults and collations.
+    `ignores_defaults`: ignore what does not affect existing rows: defaults and
     visibility."""
     schemas = read_schemas(cursor, [structure.name])
     if not schemas:
@@ -238,40 +237,35 @@ def require_unchanged(
     now = row_structure(schemas[0])
     if now.fingerprint != structure.fingerprint:
         raise structure_moved(structure.name, _difference(structure, now))
-    if isinstance(table, TableSchema):
-        columns, expected = with_default_values(cursor, schemas)[0].columns, table.columns
-        if rows_only:
-            columns, expected = _relevant_to_rows(columns), _relevant_to_rows(expected)
-        if columns != expected:
-            raise structure_moved(structure.name, _redefinition(expected, columns))
+    if schema is None:
+        return
+    columns, expected = with_default_values(cursor, schemas)[0].columns, schema.columns
+    if ignores_defaults:
+        columns, expected = _without_defaults(columns), _without_defaults(expected)
+    if columns != expected:
+        difference = _changed_definitions(_without_defaults(expected), _without_defaults(columns))
+        raise structure_moved(structure.name, difference or "a default or a visibility differs")
 
 
-def _relevant_to_rows(columns: Sequence[ColumnSchema]) -> tuple[ColumnSchema, ...]:
+def _without_defaults(columns: Sequence[ColumnSchema]) -> tuple[ColumnSchema, ...]:
     """Return the columns without the attributes that do not affect existing rows."""
     return tuple(
         replace(column, default=None, on_update=False, invisible=False) for column in columns
     )
 
 
-def _redefinition(expected: Sequence[ColumnSchema], now: Sequence[ColumnSchema]) -> str:
-    """Return a phrase about differences that no row image shows, such as another
-    collation."""
-    pairs = zip(expected, now, strict=True)
-    changed = [a.name for a, b in pairs if replace(a, default=None) != replace(b, default=None)]
-    return f"the definition of {', '.join(changed)} differs" if changed else "a default differs"
-
-
 def _difference(expected: TableStructure, now: TableStructure) -> str:
-    names = [[column.name for column in structure.columns] for structure in (expected, now)]
-    if names[0] != names[1]:
-        return f"columns {', '.join(names[1])} instead of {', '.join(names[0])}"
-    pairs = zip(expected.columns, now.columns, strict=True)
-    changed = [
-        expected_column.name for expected_column, column in pairs if expected_column != column
-    ]
-    if changed:
-        return f"the definition of {', '.join(changed)} differs"
-    return "its primary key differs"
+    """Return a phrase about the difference of two structures."""
+    if expected.names != now.names:
+        return f"columns {', '.join(now.names)} instead of {', '.join(expected.names)}"
+    return _changed_definitions(expected.columns, now.columns) or "its primary key differs"
+
+
+def _changed_definitions(
+    expected: Sequence[Column | ColumnSchema], now: Sequence[Column | ColumnSchema]
+) -> str | None:
+    changed = [old.name for old, new in zip(expected, now, strict=True) if old != new]
+    return f"the definition of {', '.join(changed)} differs" if changed else None
 
 
 def structure_moved(table: TableName, difference: str) -> StructureMoved:
@@ -286,10 +280,6 @@ def structure_moved(table: TableName, difference: str) -> StructureMoved:
 _LOST_ERRORS: Final = frozenset({0, 2006, 2013, 2055})
 """CR_SERVER_GONE_ERROR, CR_SERVER_LOST, CR_SERVER_LOST_EXTENDED; the driver's 0 for a
 closed session."""
-
-_MOVED_ERRORS: Final = frozenset({1049, 1054, 1146, 1176, 1412})
-"""ER_BAD_DB_ERROR, ER_BAD_FIELD_ERROR, ER_NO_SUCH_TABLE, ER_KEY_DOES_NOT_EXITS,
-ER_TABLE_DEF_CHANGED."""
 
 
 @contextmanager
@@ -334,14 +324,14 @@ def open_snapshot(
     """See `pipeline.ports.SourceServer.snapshot`."""
     with (
         reading_cursor(settings) as cursor,
-        watch(settings, cursor, table.name, Patience(0.0)) as read,
+        watch(settings, cursor, table.name, Patience(0.0)) as watched_read,
     ):
-        with read.raising_busy():
-            snapshot = take_snapshot(settings, cursor, table, columns, exact=exact)
-        yield replace(snapshot, batches=read.raising_busy_in(snapshot.batches))
+        with watched_read.raising_busy():
+            snapshot = open_snapshot_in_session(settings, cursor, table, columns, exact=exact)
+        yield replace(snapshot, batches=watched_read.raising_busy_in(snapshot.batches))
 
 
-def take_snapshot(
+def open_snapshot_in_session(
     settings: ConnectionSettings,
     cursor: ReadingCursor,
     table: TableSchema | TableStructure,
@@ -350,36 +340,39 @@ def take_snapshot(
     exact: bool = False,
     where: str | None = None,
     index_hint: str = "",
-    rows_only: bool = False,
+    ignores_defaults: bool = False,
 ) -> TableSnapshot:
     """Open a snapshot, which lasts as long as the session of `cursor` (from
-    `reading_cursor`). `where`: a condition in complete SQL for the rows to read, with
-    its `index_hint`. `rows_only`: a changed default or visibility is no error."""
-    structure = row_structure(table) if isinstance(table, TableSchema) else table
-    key = key_columns(table) if isinstance(table, TableSchema) else frozenset(structure.primary_key)
-    selected = _narrow(structure, columns)
-    schema = arrow_schema(selected)
+    `reading_cursor`). `where`: a condition in SQL for the rows to read, with its
+    `index_hint`. `ignores_defaults`: a changed default or visibility is no error."""
+    schema: TableSchema | None = None
+    if isinstance(table, TableSchema):
+        schema, structure, key = table, row_structure(table), key_columns(table)
+    else:
+        structure, key = table, frozenset(table.primary_key)
+    read_structure = _narrow(structure, columns)
+    batch_schema = arrow_schema(read_structure)
     with (
         connect(settings) as query_connection,
         query_connection.cursor() as query_cursor,
         translate_table_errors(settings, structure.name, structure.names),
     ):
         read = TableRead(
-            cursor, query_cursor, selected, read_dialect(query_cursor), key, where, index_hint
+            cursor, query_cursor, read_structure, read_dialect(query_cursor), key, where, index_hint
         )
-        open_read = read.open_exactly() if exact else read.open_once()
-        require_unchanged(query_cursor, table, structure, rows_only=rows_only)
-    low, high = open_read.marks.low, open_read.marks.high
+        opened_read = read.open_exactly() if exact else read.open_once()
+        _require_unchanged(query_cursor, structure, schema, ignores_defaults=ignores_defaults)
+    marks = opened_read.marks
     return TableSnapshot(
         table=structure.name,
-        schema=schema,
-        low=low.at,
-        high=high.at,
-        low_set=low.executed_set,
-        high_set=high.executed_set,
-        exact=open_read.exact,
-        batches=_translate_table_errors_in(settings, structure, open_read.batches),
-        prepared_transactions=open_read.marks.prepared,
+        schema=batch_schema,
+        low=marks.low.at,
+        high=marks.high.at,
+        low_set=marks.low.executed_set,
+        high_set=marks.high.executed_set,
+        exact=marks.is_exact,
+        batches=_translate_table_errors_in(settings, structure, opened_read.batches),
+        prepared_transactions=marks.prepared,
     )
 
 
@@ -417,6 +410,11 @@ def translate_table_errors(
             ) from error
 
 
+_MOVED_ERRORS: Final = frozenset({1049, 1054, 1146, 1176, 1412})
+"""ER_BAD_DB_ERROR, ER_BAD_FIELD_ERROR, ER_NO_SUCH_TABLE, ER_KEY_DOES_NOT_EXITS,
+ER_TABLE_DEF_CHANGED."""
+
+
 def _table_error(
     settings: ConnectionSettings, table: TableName, number: int, text: str, names: frozenset[str]
 ) -> StructureMoved | TableError | None:
@@ -444,9 +442,9 @@ def _table_error(
 
 
 def _translate_table_errors_in(
-    settings: ConnectionSettings, table: TableStructure, batches: Iterator[pa.RecordBatch]
+    settings: ConnectionSettings, structure: TableStructure, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    with translate_table_errors(settings, table.name, table.names):
+    with translate_table_errors(settings, structure.name, structure.names):
         yield from batches
 
 
@@ -455,12 +453,12 @@ def _close_session(connection: pymysql.Connection[Any], cursor: ReadingCursor) -
     connection."""
     if cursor.answer is not None and cursor.answer.abandon():
         return
-    stream: Any = connection
-    result = stream._result
+    driver: Any = connection  # its private attributes
+    result = driver._result
     if result is not None and result.unbuffered_active:
         result.unbuffered_active = False
-        stream._result = None
-        stream._force_close()
+        driver._result = None
+        driver._force_close()
     elif connection.open:
         cursor.close()
         connection.close()

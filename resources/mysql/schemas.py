@@ -32,6 +32,7 @@ from lockstep.pipeline.schema.model import (
     KeyKind,
     KeyPart,
     KeySchema,
+    ReferentialAction,
     TableSchema,
     ValueDefault,
     now_digits,
@@ -430,7 +431,7 @@ _FOREIGN_KEY: Final = re.compile(
 _GONE_ERRORS: Final = frozenset({1049, 1051, 1109, 1146})
 """ER_BAD_DB_ERROR, ER_BAD_TABLE_ERROR, ER_UNKNOWN_TABLE, ER_NO_SUCH_TABLE."""
 
-_Actions = dict[tuple[TableName, str], tuple[str, str]]
+_Actions = dict[tuple[TableName, str], tuple[ReferentialAction, ReferentialAction]]
 """ON DELETE and ON UPDATE, by table and constraint."""
 
 
@@ -455,7 +456,7 @@ def _foreign_keys(
     actions |= _shown_actions(
         cursor, sorted({table for table, _ in columns.keys() - actions.keys()})
     )
-    default_action = "NO ACTION" if dialect.mysql_from(8, 0, 0) else "RESTRICT"
+    default_action: ReferentialAction = "NO ACTION" if dialect.mysql_from(8, 0, 0) else "RESTRICT"
     keys_by_table: dict[TableName, list[ForeignKey]] = {}
     for (table, name), parts in columns.items():
         child_columns, (parent, *_), referenced = zip(*parts, strict=True)

@@ -8,7 +8,7 @@ can send the last event of a run that died.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from importlib.metadata import version
@@ -36,19 +36,22 @@ from openlineage.client.naming.dataset import MySQL
 
 from lockstep.pipeline.run.reports import CaptureReport
 from lockstep.pipeline.run.status.run_news import RunNews, TableNews
+from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.sql_text import written_type
 from lockstep.pipeline.schema.types import sql_type
 from lockstep.pipeline.values.table import TableName
 
 Event: TypeAlias = RunEvent
+"""For modules outside of this folder, which may not import the client."""
 
 NO_NEWS: Final = RunNews(())
 
 
 @dataclass(frozen=True, slots=True)
 class DatasetAddresses:
-    """The addresses of a source's tables and of the lake. `lake_namespace`: the lake's
-    namespace, `file` or the bucket's URL; `lake_path`: the lake's path in it."""
+    """The parts of OpenLineage's names for a source's job and tables. The job is
+    `source` in `job_namespace`. `host`, `port`: those of MySQL. `lake_namespace`: the
+    lake's namespace, `file` or the bucket's URL; `lake_path`: the lake's path in it."""
 
     job_namespace: str
     source: str
@@ -69,9 +72,9 @@ class DatasetAddresses:
 
 @attr.define
 class LockstepRunFacet(RunFacet):
-    """Lockstep's own facet of a run: its id in Lockstep, and the part of the log that
-    it read. Names are camelCase as in OpenLineage's facets. `tablesNotListed`: number
-    of further tables, which the event leaves out."""
+    """Lockstep's own facet of a run: its id in Lockstep (`dagsterRun`), and the part of
+    the log that it read. Names are camelCase as in OpenLineage's facets.
+    `tablesNotListed`: number of further tables, which the event leaves out."""
 
     dagsterRun: str
     batch: int | None = None
@@ -97,9 +100,10 @@ def run_event(
     news: RunNews = NO_NEWS,
     error_text: str | None = None,
 ) -> RunEvent:
-    """Return an event of a run. `moment`: when it happened; `state`: START, COMPLETE,
-    FAIL or ABORT; `lockstep_run_id`: Lockstep's id of the run; `news`: what was written
-    until then; `error_text`: the error and its hint if the run failed."""
+    """Return an event of a run. `state`: START, COMPLETE, FAIL or ABORT;
+    `lockstep_run_id`: Lockstep's id of the run; `moment`: when the event happened;
+    `capture_report`: None before the capture has ended; `news`: what the run has
+    written; `error_text`: the error and its hint if the run failed."""
     producer = f"urn:lockstep:{version('lockstep')}"
     set_producer(producer)  # the facets below contain it
     facet = LockstepRunFacet(lockstep_run_id, tablesNotListed=news.unreported_count or None)
@@ -116,58 +120,66 @@ def run_event(
         eventTime=moment.isoformat(),
         run=Run(openlineage_run_id(addresses.source, lockstep_run_id), facets),
         job=Job(addresses.job_namespace, addresses.source),
-        inputs=[_input_dataset(addresses, table) for table in news.tables],
-        outputs=[output for table in news.tables for output in _output_datasets(addresses, table)],
+        inputs=[_input_dataset(addresses, table_news) for table_news in news.tables],
+        outputs=[
+            output
+            for table_news in news.tables
+            for output in _output_datasets(addresses, table_news)
+        ],
         producer=producer,
     )
 
 
-def _input_dataset(addresses: DatasetAddresses, news: TableNews) -> InputDataset:
+def _input_dataset(addresses: DatasetAddresses, table_news: TableNews) -> InputDataset:
+    schema = table_news.schema
     facets: dict[str, DatasetFacet] = {}
-    if news.schema is not None:
-        columns = [(column.name, written_type(column)) for column in news.schema.columns]
-        facets["schema"] = _schema_facet(columns, news)
-    return InputDataset(*addresses.mysql_table(news.table), facets=facets)
+    if schema is not None:
+        columns = [(column.name, written_type(column)) for column in schema.columns]
+        facets["schema"] = _schema_facet(columns, table_news.comments)
+    return InputDataset(*addresses.mysql_table(table_news.table), facets=facets)
 
 
-def _output_datasets(addresses: DatasetAddresses, news: TableNews) -> Iterator[OutputDataset]:
-    if news.merge is None or news.state.is_mirror_removed:
+def _output_datasets(addresses: DatasetAddresses, table_news: TableNews) -> Iterator[OutputDataset]:
+    schema, merge = table_news.schema, table_news.merge
+    if merge is None or table_news.state.is_mirror_removed:
         return
     facets: dict[str, DatasetFacet] = {}
-    if news.schema is not None:
-        columns = [(name, sql_type(kind)) for name, kind in news.merge.columns]
+    if schema is not None:
+        columns = [(name, sql_type(data_type)) for name, data_type in merge.columns]
         facets = {
-            "schema": _schema_facet(columns, news),
-            "columnLineage": _column_lineage_facet(addresses, news),
+            "schema": _schema_facet(columns, table_news.comments),
+            "columnLineage": _column_lineage_facet(
+                addresses.mysql_table(table_news.table), schema, dict(columns)
+            ),
         }
-    yield OutputDataset(*addresses.delta_table(news.state.mirror), facets=facets)
-    if news.has_changed_rows:
-        yield OutputDataset(*addresses.delta_table(news.merge.changelog))
+    yield OutputDataset(*addresses.delta_table(table_news.state.mirror), facets=facets)
+    if table_news.has_changed_rows:
+        yield OutputDataset(*addresses.delta_table(merge.changelog))
 
 
 def _schema_facet(
-    columns: Sequence[tuple[str, str]], news: TableNews
+    columns: Sequence[tuple[str, str]], comments: Mapping[str, str]
 ) -> schema_dataset.SchemaDatasetFacet:
+    """Return the facet of columns with their types. `comments`: MySQL's, by column."""
     return schema_dataset.SchemaDatasetFacet(
         [
-            schema_dataset.SchemaDatasetFacetFields(name, kind, news.comments.get(name), number)
-            for number, (name, kind) in enumerate(columns, start=1)
+            schema_dataset.SchemaDatasetFacetFields(name, type_text, comments.get(name), number)
+            for number, (name, type_text) in enumerate(columns, start=1)
         ]
     )
 
 
 def _column_lineage_facet(
-    addresses: DatasetAddresses, news: TableNews
+    source_table: tuple[str, str], schema: TableSchema, mirror_columns: Iterable[str]
 ) -> column_lineage_dataset.ColumnLineageDatasetFacet:
-    """Return the lineage of each mirror column: the source's column of that name,
-    unless that was dropped."""
-    namespace, table = addresses.mysql_table(news.table)
+    """Return the lineage of each mirror column: the source's column of that name in
+    `schema`, unless that was dropped. `source_table`: the table's namespace and name."""
     identity = column_lineage_dataset.Transformation("DIRECT", "IDENTITY")
     fields = {
         name: column_lineage_dataset.Fields(
-            [column_lineage_dataset.InputField(namespace, table, column.name, [identity])]
+            [column_lineage_dataset.InputField(*source_table, column.name, [identity])]
         )
-        for name, _ in (news.merge.columns if news.merge is not None else ())
-        if news.schema is not None and (column := news.schema.column(name)) is not None
+        for name in mirror_columns
+        if (column := schema.column(name)) is not None
     }
     return column_lineage_dataset.ColumnLineageDatasetFacet(fields)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from openlineage.client import OpenLineageClient
     from openlineage.client.event_v2 import RunEvent
 
-PATIENCE_SECONDS: Final = 5.0
+TIMEOUT_SECONDS: Final = 5.0
 """Longest time in seconds that a finished run waits for its events to be sent."""
 
 _LONGEST_SUMMARY: Final = 200
@@ -64,13 +64,13 @@ class EventSender:
         transport: Callable[[], Mapping[str, Any]],
         report_loss: Callable[[str], None],
         *,
-        patience_seconds: float = PATIENCE_SECONDS,
+        timeout_seconds: float = TIMEOUT_SECONDS,
     ) -> None:
         self._transport, self._report_loss = transport, report_loss
-        self._patience_seconds = patience_seconds
+        self._timeout_seconds = timeout_seconds
         self._queue: SimpleQueue[Callable[[], RunEvent] | None] = SimpleQueue()
         self._queued_count = self._sent_count = 0
-        self._reason = f"the backend did not answer within {patience_seconds:g} s"
+        self._reason = f"the backend did not answer within {timeout_seconds:g} s"
         self._thread: threading.Thread | None = None
 
     def send(self, event: Callable[[], RunEvent]) -> None:
@@ -85,12 +85,12 @@ class EventSender:
         self._queue.put(event)
 
     def close(self) -> None:
-        """Wait at most `patience_seconds` until all events are sent, and give the
+        """Wait at most `timeout_seconds` until all events are sent, and give the
         unsent ones up."""
         if self._thread is None:
             return
         self._queue.put(None)
-        self._thread.join(self._patience_seconds)
+        self._thread.join(self._timeout_seconds)
         unsent = self._queued_count - self._sent_count
         if unsent:
             events = "event was" if unsent == 1 else "events were"
@@ -110,7 +110,7 @@ class EventSender:
             else:
                 self._sent_count += 1
         if client is not None:
-            client.close(self._patience_seconds)
+            client.close(self._timeout_seconds)
 
 
 def _summary(error: Exception) -> str:

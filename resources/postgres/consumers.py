@@ -26,16 +26,14 @@ class PostgresConsumers(LedgerTables):
         return [Consumer(**row) for row in self._all("consumers", source=source)]
 
     def make_consumer(self, source: str, name: str, start: ConsumerStart) -> Consumer:
-        if not isinstance(start, int) and start not in ("earliest", "latest"):
+        if isinstance(start, int):
+            place, batch = "", start
+        elif start in ("earliest", "latest"):
+            place, batch = start, None
+        else:
             raise refusal("consumers_start")
         with self._session.transaction("source_key", source=source) as (transaction, _):
-            transaction.run(
-                "make_consumer",
-                source=source,
-                name=name,
-                start="" if isinstance(start, int) else start,
-                batch=start if isinstance(start, int) else None,
-            )
+            transaction.run("make_consumer", source=source, name=name, start=place, batch=batch)
             consumers = [Consumer(**row) for row in transaction.all("consumers", source=source)]
             return next(consumer for consumer in consumers if consumer.name == name)
 
@@ -48,14 +46,19 @@ class PostgresConsumers(LedgerTables):
             rows = transaction.all(
                 "deliverable", source=source, consumer=consumer_id, limit=bounds.most_batches
             )
-            chosen = next_batches([(row["id"], row["changes"]) for row in rows], bounds)
-            if not chosen:
+            batches = next_batches([(row["id"], row["changes"]) for row in rows], bounds)
+            if not batches:
                 return None
-            span = {"first_batch": chosen[0][0], "last_batch": chosen[-1][0]}
-            transaction.run("deliver", source=source, consumer=consumer_id, **span)
+            transaction.run(
+                "deliver",
+                source=source,
+                consumer=consumer_id,
+                first_batch=batches[0],
+                last_batch=batches[-1],
+            )
             return _open_deliveries(transaction, source, name)[-1]
 
-    def deliveries_out(self, source: str, name: str) -> list[Delivery]:
+    def open_deliveries(self, source: str, name: str) -> list[Delivery]:
         with self._lock_consumer(source, name) as (transaction, _):
             return _open_deliveries(transaction, source, name)
 

@@ -11,7 +11,7 @@ from typing import Any
 from lockstep.pipeline.model.batch import CaptureRecord
 from lockstep.pipeline.model.json_values import to_json
 from lockstep.pipeline.model.life import MirrorEvent, Reloaded, TableStopped, quarantine_event
-from lockstep.pipeline.model.load import Chunk, ChunkRows, FollowedFrom, Load, LoadBegin
+from lockstep.pipeline.model.load import Chunk, ChunkRows, FollowedFrom, Load, LoadBasis
 from lockstep.pipeline.model.table_state import (
     Extent,
     OrderKind,
@@ -167,7 +167,7 @@ class PostgresTables(LedgerTables):
         with self._transaction(lease) as transaction:
             transaction.run("set_with_past", source=lease.source, load=load, with_past=False)
 
-    def begin_load(self, lease: Lease, load: int, reading: LoadBegin) -> None:
+    def begin_load(self, lease: Lease, load: int, reading: LoadBasis) -> None:
         with self._transaction(lease) as transaction:
             transaction.run_or_refuse(
                 "begin_load",
@@ -304,9 +304,9 @@ def record_loads(transaction: Transaction, source: str, batch: int, record: Capt
 
 
 def _load(row: Row, chunks: Sequence[Chunk]) -> Load:
-    begin = followed_from = None
+    basis = followed_from = None
     if row["schema"] is not None:
-        begin = LoadBegin(
+        basis = LoadBasis(
             schema_from_json(row["schema"]),
             row["server_uuid"],
             coordinates_of(row, "low_"),
@@ -317,7 +317,7 @@ def _load(row: Row, chunks: Sequence[Chunk]) -> Load:
         followed_from = FollowedFrom(
             row["followed_batch"], row["followed_sequence"], row["followed_version"]
         )
-    values = {"begin": begin, "followed_from": followed_from, "chunks": tuple(chunks)}
+    values = {"basis": basis, "followed_from": followed_from, "chunks": tuple(chunks)}
     return value_of(Load, row, table=table_of(row), **values)
 
 

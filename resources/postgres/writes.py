@@ -14,10 +14,10 @@ from lockstep.pipeline.model.life import MirrorWritten
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.intent import (
     Intent,
+    MirrorVersion,
     MissingReason,
     MissingTable,
     NewestWrites,
-    RecordedMirrorVersion,
     RecordedVersionSet,
     SettledWrite,
     VersionSetEntry,
@@ -111,13 +111,13 @@ class PostgresWrites(LedgerTables):
             self._cached(_newest, "newest_writes", source=source, applications=sorted(applications))
         )
 
-    def mirror_version(self, source: str, write: int) -> RecordedMirrorVersion | None:
+    def mirror_version(self, source: str, write: int) -> MirrorVersion | None:
         row = self._first("mirror_version", source=source, write=write)
         return None if row is None else _mirror_version(row)
 
     def newest_version_before(
         self, source: str, applications: Collection[str], batch: int
-    ) -> RecordedMirrorVersion | None:
+    ) -> MirrorVersion | None:
         values = {"applications": sorted(applications), "batch": batch}
         row = self._first("newest_version_before", source=source, **values)
         return None if row is None else _mirror_version(row)
@@ -133,9 +133,7 @@ class PostgresWrites(LedgerTables):
             ],
         )
 
-    def mirror_versions(
-        self, source: str, table: TableName, last: int
-    ) -> list[RecordedMirrorVersion]:
+    def mirror_versions(self, source: str, table: TableName, last: int) -> list[MirrorVersion]:
         rows = self._all("mirror_versions", source=source, last=last, **table_columns(table))
         return [_mirror_version(row) for row in rows]
 
@@ -294,8 +292,8 @@ def _intent_columns(intent: Intent) -> dict[str, Any]:
     return {**values, **table_columns(intent.table)}
 
 
-def _mirror_version(row: Row) -> RecordedMirrorVersion:
-    return value_of(RecordedMirrorVersion, row, table=table_of(row), write_id=row["write"])
+def _mirror_version(row: Row) -> MirrorVersion:
+    return value_of(MirrorVersion, row, table=table_of(row), write_id=row["write"])
 
 
 def settled_write(row: Row) -> SettledWrite:

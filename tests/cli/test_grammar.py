@@ -48,7 +48,7 @@ def test_what_cannot_be_read_is_a_usage_error(line: str) -> None:
     assert caught.value.hint.endswith("--help`")
 
 
-@pytest.mark.parametrize("line", ["resume a.b c.d", "--json resume a.b --nonsense", "resume"])
+@pytest.mark.parametrize("line", ["resume --reason", "--json resume a.b --nonsense", "resume"])
 def test_the_help_that_applies_is_the_commands(line: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse(line.split())

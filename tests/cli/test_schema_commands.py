@@ -165,6 +165,32 @@ def test_orders_from_the_command_line(mysql: MySqlStand, database: str, project:
     project.run("reload", f"{database}.*", *by, "--dry-run", expect=2)
 
 
+def test_orders_about_several_tables(mysql: MySqlStand, database: str, project: Typed) -> None:
+    """By name, or by a pattern, which means the tables that the order fits; if one table cannot be
+    resumed, none is."""
+    orders, items = f"{database}.orders", f"{database}.items"
+    pattern, because = f"{database}.*", ("--reason", "a load")
+    mysql.execute("create table items (id int primary key)", database=database)
+    mysql.execute("insert into items values (1)", database=database)
+    with project.held() as (ports, lease):
+        capture(ports, lease)
+    project.run("resume", pattern, *because, expect=2)  # none is stopped
+    assert [*project.json("pause", orders, items, *because)["tables"]] == [orders, items]
+    project.run("pause", pattern, *because, expect=2)  # none is followed
+    project.run("resume", orders, f"{database}.nothing", expect=2)
+    foreseen = project.json("resume", pattern, "--dry-run")["tables"]
+    assert {table: one["order"] for table, one in foreseen.items()} == {items: None, orders: None}
+    tables = project.json("status", expect=6)["sources"]["shop"]["tables"]
+    assert [one["order"] for one in tables] == [None, None]
+    project.run("resume", pattern, "--schema", "orders.sql", expect=2)
+    resumed = project.json("resume", pattern, *because)["tables"]
+    assert {table: one["order"]["kind"] for table, one in resumed.items()} == {
+        items: "resume",
+        orders: "resume",
+    }
+    assert resumed[orders]["next"] == foreseen[orders]["next"]
+
+
 def test_a_resume_with_a_structure(mysql: MySqlStand, database: str, project: Typed) -> None:
     """Read from a file, in the database's character set; what is not one is refused."""
     table = f"{database}.orders"

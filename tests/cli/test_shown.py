@@ -61,6 +61,7 @@ from lockstep.pipeline.values.errors import Need, StoppedBy
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.places import Earliest, Latest
 from lockstep.pipeline.values.position import Coordinates, Position
+from lockstep.pipeline.values.segment import SegmentFile
 from lockstep.pipeline.values.table import TableName, TablePatterns
 from lockstep.printing import show_stopped_tables, show_table
 from lockstep.streams import Streams
@@ -409,7 +410,8 @@ def test_a_reader_that_is_missing_is_named_with_the_reason() -> None:
 
 def test_a_recovery_says_what_its_changelogs_list_now() -> None:
     """A program finds the same keys, whatever the fields are called."""
-    restatement = Restatement(7, removed_count=2, added_count=1, lost_paths=("a.parquet",))
+    added = (SegmentFile("c.parquet"),)
+    restatement = Restatement(7, ("d.parquet", "e.parquet"), added, lost_paths=("a.parquet",))
     outcome = RecoveryOutcome(
         RecoveryCase.KEEP_LEDGER, restatements=(("shop/_changes/shop/orders", restatement),)
     )

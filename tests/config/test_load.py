@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from lockstep.pipeline.schema.history import Conversion, Hash, Mask
+from lockstep.pipeline.schema.treatments import Conversion, Hash, Mask
 from lockstep.pipeline.shape.hashes import PrivacyKey
 from lockstep.pipeline.shape.shape import ShapeRules
 from lockstep.pipeline.values.errors import ConfigurationError, LockstepError, NotYet, SecretMissing
@@ -210,6 +210,12 @@ MISTAKES = {
         'lockstep.toml: line 7: tls = "off" would send passwords and rows to db.example.org in '
         'the clear; use "verify" or "required", or add tls_force = true.',
     ),
+    "plain text to a standby beside a host from the environment": (
+        SOURCE.replace("127.0.0.1", "env:SHOP_HOST")
+        + 'tls = "off"\nstandby = { host = "db2.example.org" }\n',
+        'lockstep.toml: line 7: tls = "off" would send passwords and rows to db2.example.org in '
+        'the clear; use "verify" or "required", or add tls_force = true.',
+    ),
     "a wrong choice": (
         SOURCE + 'tls = "of"\n',
         "lockstep.toml: line 7: 'tls' must be 'verify', 'required' or 'off'.",
@@ -278,8 +284,7 @@ def test_what_is_not_built_is_refused_by_name() -> None:
     error = refused(SOURCE + 'foreign_keys = "follow"\n')
     assert type(error) is NotYet
     assert error.message == (
-        "lockstep.toml: line 7: 'follow' is not built yet; tables that a foreign key changed "
-        "unseen are quarantined, or read again."
+        'lockstep.toml: line 7: "follow" is not built yet; write "quarantine" or "resnapshot".'
     )
 
 
@@ -329,8 +334,7 @@ def test_all_mistakes_are_told_at_once() -> None:
         "  line 4: 'name' must be a lower-case name such as shop (a letter, then letters, "
         "digits or _, 32 at most)\n"
         "  line 9: 'port' must be a number from 1 to 65535\n"
-        "  line 10: 'follow' is not built yet; tables that a foreign key changed unseen are "
-        "quarantined, or read again"
+        '  line 10: "follow" is not built yet; write "quarantine" or "resnapshot"'
     )
 
 

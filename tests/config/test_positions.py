@@ -131,6 +131,14 @@ def test_a_mistake_is_told_by_its_key(addition: str, sentence: str) -> None:
     assert told in (f"lockstep.toml: {sentence}.", f"lockstep.toml: {sentence}")
 
 
+@pytest.mark.parametrize(("text", "expected"), [("600", 600), ('"10m"', 600), ("1.5", 1.5)])
+def test_a_budget_of_time_may_be_a_duration(text: str, expected: float) -> None:
+    """`max_seconds` of a run is written as that of a snapshot is."""
+    addition = f"[sources.bounds]\nmax_seconds = {text}\n"
+    settings = parse_settings(SOURCE + addition, Path("/project/lockstep.toml"))
+    assert settings.source("shop").plan().budget.max_seconds == expected
+
+
 @pytest.mark.parametrize(
     ("addition", "expected"),
     [

@@ -86,7 +86,7 @@ def test_each_trouble_is_told_once_and_when_it_is_over(
     notes: list[str] = []
     busy = Verdict(State.BUSY, "a run is going on")
     away = Verdict(State.UNREACHABLE, "nobody answers", "start it")
-    away_for_long = replace(away, lasts=True)
+    away_for_long = replace(away, outlasts_patience=True)
     told, over = "Lockstep: shop needs a person", "Lockstep: shop is well again"
     for found, titles in (
         (FINE, []),
@@ -100,7 +100,7 @@ def test_each_trouble_is_told_once_and_when_it_is_over(
         (FINE, []),
         (away, []),
         (away_for_long, [told]),
-        (Verdict(State.FAILED, "it failed", lasts=True), []),
+        (Verdict(State.FAILED, "it failed", outlasts_patience=True), []),
         (away, []),
         (FINE, [over]),
         (quarantined("a.t1"), [told]),
@@ -167,7 +167,7 @@ def test_a_service_that_fails_is_noted_and_told_the_next_time(
 def test_a_service_that_hangs_holds_nobody_up(service: Service) -> None:
     """A run waits as long as it is told to, and goes on."""
     service.hung.clear()
-    assert send(service.url, "env:X", "title", "body", patience_seconds=0.2) == (
+    assert send(service.url, "env:X", "title", "body", timeout_seconds=0.2) == (
         "env:X did not answer within 0.2 s"
     )
 

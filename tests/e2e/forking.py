@@ -39,7 +39,7 @@ def import_everything() -> None:
     for module in pkgutil.walk_packages(lockstep.__path__, "lockstep."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
-    importlib.import_module("lockstep.resources.mysql.rehearsal").rehearse()
+    importlib.import_module("lockstep.resources.mysql.decoder_compilation").compile_decoders()
     importlib.import_module("lockstep.grammar").make_parser()
     run_page._template()
     with suppress(JavaMissing):

@@ -103,7 +103,8 @@ def record(recording: Recording) -> None:
         extra=f'exclude = ["{DATABASE}.left_out"]\n',
         warm=recording.warm,
     )
-    for chapter in (before, runs, stops, differences, repeats, looks, upkeep, losses, shapes):
+    first_part = before, runs, stops, differences, repeats
+    for chapter in (*first_part, looks, upkeep, losses, proofs, shapes):
         chapter(recording, project, first)
 
 
@@ -203,6 +204,8 @@ def differences(recording: Recording, project: Project, first: str) -> None:
     ask("verify-values", project, "verify", ORDERS, "--show-values", expect=4)
     ask("differs-status", project, "status", expect=6)
     ask("verify-sample", project, "verify", ORDERS, "--sample", "1000", expect=4)
+    ask("verify-sample-refused", project, "verify", "--sample", "0", expect=2)
+    ask("verify-repair-dry-run", project, "verify", "--repair", "--dry-run", expect=4)
     ask("verify-repair", project, "verify", "--repair", expect=4)
     ask("repaired-run", project, "run")
     recording.secretly(f"update {ORDERS} set price = 0 where id = 10")
@@ -286,6 +289,19 @@ def losses(recording: Recording, project: Project, first: str) -> None:
     ask("recover", project, "recover", "--yes", "--author", "somebody")
     ask("recovered-run", project, "run")
     ask("recovered-verify", project, "verify")
+
+
+def proofs(recording: Recording, project: Project, first: str) -> None:
+    """A run that compares some rows itself: it does its work, and says what differs."""
+    ask, config = recording.ask, project.config
+    plain = config.read_text()
+    config.write_text(f"{plain}prove_rows = 2000\n")
+    recording.secretly(f"update {ORDERS} set price = 0 where id = 12")
+    recording.happen("rows are proven", f"insert into {ORDERS} values (400, 'proven', 1)")
+    ask("proved-run", project, "run", expect=4)
+    ask("proved-status", project, "status", expect=6)
+    recording.secretly(f"update {ORDERS} set price = 12.25 where id = 12")
+    config.write_text(plain)
 
 
 HIDING: Final = f"""

@@ -163,7 +163,7 @@ def test_looking_changes_no_row_and_no_file(
             ports(adapters),
             ports(adapters).clock(),
         )
-    assert (len(plan.abandoned_sentences), len(plan.waiting_tables)) == (1, 1)
+    assert (len(plan.abandoned_sentences), len(plan.waiting_batches)) == (1, 1)
     assert plan.reading is not None
     assert sum(table.counts.total for table in plan.reading.tallies.values()) == 9
     assert (rows_of(project), files_of(project)) == before

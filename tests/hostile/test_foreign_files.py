@@ -191,7 +191,7 @@ class Source:
     def order(self, kind: OrderKind) -> None:
         with self.follower.leased() as lease:
             asked = OrderRequest(TABLE, "somebody", "a trial")
-            give_order(self.ports(), lease, kind, asked, lambda _: None)
+            give_order(self.ports(), lease, kind, asked)
 
     def come_back(self) -> None:
         """Runs, and a person who resumes the table, until it goes on."""
@@ -486,7 +486,7 @@ def test_rows_that_were_read_from_the_source_are_compacted_and_deleted(
     assert "--repair" not in lines
     with follower.leased() as lease:
         asked = OrderRequest(table, "somebody", "a trial")
-        give_order(ports, lease, OrderKind.RESUME, asked, lambda _: None)
+        give_order(ports, lease, OrderKind.RESUME, asked)
     assert run(7).is_complete
     assert run(8).is_complete
     assert (*tables_to_quarantine(ports), *changelogs_with_moved_rows(ports)) == ()

@@ -46,10 +46,10 @@ def cursor(consumers: Consumers, source: str) -> int | None:
 @contextmanager
 def refused(consumers: Consumers, source: str, rule: str) -> Iterator[None]:
     """The block is refused by this rule, and what stands is as before."""
-    before = consumers.consumers(source), consumers.deliveries_out(source, NAME)
+    before = consumers.consumers(source), consumers.open_deliveries(source, NAME)
     with pytest.raises(ConsumerRefused) as caught:
         yield
     assert caught.value.rule == rule
     assert rule not in caught.value.message + caught.value.hint
     assert "report this" not in caught.value.hint
-    assert (consumers.consumers(source), consumers.deliveries_out(source, NAME)) == before
+    assert (consumers.consumers(source), consumers.open_deliveries(source, NAME)) == before

@@ -40,7 +40,7 @@ def test_a_delivery_tells_its_batches(
         tables=(ORDERS, STOCK),
     )
     assert (delivery.first_batch, delivery.last_batch) == (batches[0], batches[2])
-    assert consumers.deliveries_out(billing, NAME) == [delivery]
+    assert consumers.open_deliveries(billing, NAME) == [delivery]
 
 
 def test_deliveries_go_on_where_the_last_one_ended(
@@ -50,7 +50,7 @@ def test_deliveries_go_on_where_the_last_one_ended(
     out = [given(consumers, billing) for _ in batches]
     assert [delivery.batches for delivery in out] == [(batch,) for batch in batches]
     assert consumers.deliver(billing, NAME, ALL) is None
-    assert consumers.deliveries_out(billing, NAME) == out
+    assert consumers.open_deliveries(billing, NAME) == out
 
 
 def test_a_batch_without_changes_is_delivered_too(consumers: Consumers, billing: str) -> None:
@@ -170,7 +170,7 @@ def test_a_rollback_takes_later_ones_with_it(
     assert consumers.roll_back(billing, NAME, second.id) == [second.id, third.id]
     again = given(consumers, billing)
     assert again.batches == (batches[1],)
-    assert consumers.deliveries_out(billing, NAME) == [first, again]
+    assert consumers.open_deliveries(billing, NAME) == [first, again]
     consumers.ack_delivery(billing, NAME, first.id)
     consumers.ack_delivery(billing, NAME, again.id)
     assert cursor(consumers, billing) == batches[1]

@@ -96,7 +96,7 @@ def test_an_unknown_consumer(consumers: Consumers, source: str, billing: str) ->
     assert billing == source
     calls: list[Callable[[], object]] = [
         lambda: consumers.deliver(source, "audit", ALL),
-        lambda: consumers.deliveries_out(source, "audit"),
+        lambda: consumers.open_deliveries(source, "audit"),
         lambda: consumers.ack_delivery(source, "audit", 1),
         lambda: consumers.roll_back(source, "audit"),
         lambda: consumers.drop_consumer(source, "audit", author="ada", reason="unused"),
@@ -135,7 +135,7 @@ def test_processes_that_share_a_name_share_its_work(
     with ThreadPoolExecutor(4) as threads:
         out = list(threads.map(lambda number: given(faces[number % 2], billing), range(20)))
     assert sorted(one.batches for one in out) == [(batch,) for batch in (*batches, *more)]
-    assert stand.consumers.deliveries_out(billing, NAME) == sorted(out, key=lambda one: one.id)
+    assert stand.consumers.open_deliveries(billing, NAME) == sorted(out, key=lambda one: one.id)
 
 
 def test_one_of_two_acknowledgements_counts(stand: Stand, billing: str) -> None:
@@ -169,4 +169,4 @@ def test_a_rollback_meets_an_acknowledgement(stand: Stand, billing: str) -> None
         acked = threads.submit(ack)
         taken = threads.submit(stand.other_consumers.roll_back, billing, NAME)
         assert acked.result() == (taken.result() == [])
-    assert stand.other_consumers.deliveries_out(billing, NAME) == []
+    assert stand.other_consumers.open_deliveries(billing, NAME) == []

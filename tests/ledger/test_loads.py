@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from lockstep.pipeline.model.batch import Batch, CaptureRecord
-from lockstep.pipeline.model.load import ChunkRows, Load, LoadBegin, LoadFollowed, LoadJoined
+from lockstep.pipeline.model.load import ChunkRows, FollowedLoad, JoinedLoad, Load, LoadBasis
 from lockstep.pipeline.model.table_state import OrderKind, SnapshotFiles, TableEvent, TableEventKind
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.proof.proven import ComparisonResult
@@ -26,7 +26,7 @@ from tests.ledger.made import (
 )
 from tests.ledger.refusals import refused
 
-READING = LoadBegin(schema(ORDERS), "server", place(100), 1000)
+READING = LoadBasis(schema(ORDERS), "server", place(100), 1000)
 MIDDLE = Bound(("id",), ("5",))
 FIRST, SECOND = Range(None, MIDDLE), Range(MIDDLE, None)
 FILE = SegmentFile("load.parquet", 5, 1000, "0" * 64)
@@ -65,7 +65,7 @@ def follows(batch: Batch, load: Load) -> CaptureRecord:
     return replace(
         record(batch, ORDERS),
         tables=(replace(state(ORDERS), need=Need.ROWS),),
-        followed_loads=(LoadFollowed(load.id, ORDERS, batch.base, 1),),
+        followed_loads=(FollowedLoad(load.id, ORDERS, batch.base, 1),),
     )
 
 
@@ -76,17 +76,17 @@ def joins(batch: Batch, load: Load) -> CaptureRecord:
         record(batch),
         events=(TableEvent(ORDERS, TableEventKind.REREAD, batch.base, 1, place(200), "loaded"),),
         snapshots=(SnapshotFiles(ORDERS, version, sequence, load.files),),
-        joined_loads=(LoadJoined(load.id, ORDERS),),
+        joined_loads=(JoinedLoad(load.id, ORDERS),),
     )
 
 
 def test_a_load_is_ordered_once_until_it_is_read(ledger: Ledger, lease: Lease) -> None:
     load = ledger.order_load(lease, ORDERS, author="ada", reason="older than the log")
-    assert (load.table, load.author, load.begin, load.is_complete) == (ORDERS, "ada", None, False)
+    assert (load.table, load.author, load.basis, load.is_complete) == (ORDERS, "ada", None, False)
     again = ledger.order_load(lease, ORDERS, author="bob", reason="me too")
     assert again == load
     ledger.begin_load(lease, load.id, READING)
-    assert the_load(ledger, lease).begin == READING
+    assert the_load(ledger, lease).basis == READING
     with refused(ledger, lease, "loads_one_open"):
         ledger.order_load(lease, ORDERS, author="bob", reason="me too")
 
@@ -203,7 +203,7 @@ def test_a_whole_load_is_joined_by_the_batch_that_follows_it(ledger: Ledger, lea
     both = replace(
         follows(begun, load),
         tables=(state(ORDERS),),
-        joined_loads=(LoadJoined(load.id, ORDERS),),
+        joined_loads=(JoinedLoad(load.id, ORDERS),),
         snapshots=(SnapshotFiles(ORDERS, 1, begun.base, (FILE,)),),
     )
     ledger.record_capture(lease, begun.id, both)

@@ -160,7 +160,7 @@ def test_what_came_back_later_is_not_in_an_earlier_set(ledger: Ledger, lease: Le
     settled(ledger, lease, STOCK, third.id, third.id, 2, "b")
     acknowledged(ledger, lease, second.id, third.id)
     assert ledger.version_set(lease.source, second.id).missing_tables == [
-        MissingTable(STOCK, MissingReason.LATER)
+        MissingTable(STOCK, MissingReason.RESUMED_LATER)
     ]
     assert ledger.version_set(lease.source, third.id).missing_tables == []
 

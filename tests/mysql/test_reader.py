@@ -128,7 +128,7 @@ MOVED = {
     "alter table t modify w varchar(40) character set latin1": "the definition of w differs",
     "alter table t drop primary key, add primary key (v)": "its primary key differs",
     "alter table t rename column v to u": "column 'v'|columns id, u, w",
-    "alter table t alter v set default 5": "a default differs",
+    "alter table t alter v set default 5": "a default or a visibility differs",
     "drop table t": "was dropped",
     "rename table t to u": "was dropped",
 }

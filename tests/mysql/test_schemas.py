@@ -11,6 +11,7 @@ from lockstep.pipeline.schema.model import (
     ExpressionDefault,
     ForeignKey,
     KeyPart,
+    ReferentialAction,
     TableSchema,
     ValueDefault,
 )
@@ -174,7 +175,7 @@ def test_structures_are_those_of_ordinary_tables(shop: Shop) -> None:
 def test_what_foreign_keys_do_is_seen_with_select_alone(shop: Shop) -> None:
     """MariaDB hides it from information_schema; a name with a backtick is a name."""
     keys = {key.name: key for key in shop.table("child").foreign_keys}
-    none = "RESTRICT" if shop.mariadb else "NO ACTION"
+    none: ReferentialAction = "RESTRICT" if shop.mariadb else "NO ACTION"
     parent = shop.name("parent")
     named = "odd ` name"
     assert keys.pop(named) == ForeignKey(named, ("id", "b"), parent, ("a", "b"), none, none)

@@ -32,7 +32,7 @@ from lockstep.pipeline.supply.plan import (
     plan,
 )
 from lockstep.pipeline.values.errors import Need
-from lockstep.pipeline.values.intent import RecordedMirrorVersion
+from lockstep.pipeline.values.intent import MirrorVersion
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.table import TableName
 from tests.pages.made import MadePart, row
@@ -50,7 +50,7 @@ TABLE: Final = TableName("shop", "orders")
 LOG: Final = LogSpan(cast("Any", None), cast("Any", None), None, Coordinates.parse("a.000001:4"))
 CHANGELOG: Final = ChangelogOrigin((TableContent(7),), 1)
 BASED: Final = ChangelogOrigin(
-    (TableContent(9),), 2, RecordedMirrorVersion(3, TABLE, "shop/shop/orders", 5, 8)
+    (TableContent(9),), 2, MirrorVersion(3, TABLE, "shop/shop/orders", 5, 8)
 )
 COLUMNS: Final = NewColumns(3, ("note",))
 PAST: Final = Past.after(Coordinates.parse("a.000001:4"), "the log begins there")

@@ -314,7 +314,7 @@ def test_a_group_was_written_by_one_version(version: str, groups: list[int]) -> 
             buffer.end()
         while (group := buffer.get()) is not None:
             assert buffer.description is not None
-            found.append((len(group.transactions), buffer.description.version))
+            found.append((len(group.transactions), buffer.description.server_version))
             buffer.ack()
     assert found == list(zip(groups, ["9.7.4-made", version][-len(groups) :], strict=True))
 

@@ -8,7 +8,12 @@ import pytest
 from lockstep.pipeline.binlog.stream import ring as columns
 from lockstep.pipeline.binlog.stream.framing import EventType
 from lockstep.pipeline.run.dump.cascade_watch import CascadedChange, References, may_change_children
-from lockstep.pipeline.schema.model import ForeignKey, ServerSchema, TableSchema
+from lockstep.pipeline.schema.model import (
+    ForeignKey,
+    ReferentialAction,
+    ServerSchema,
+    TableSchema,
+)
 from lockstep.pipeline.values.table import TableName
 
 PARENT, CHILD, GRANDCHILD = (TableName("shop", name) for name in ("a", "b", "c"))
@@ -18,7 +23,11 @@ OTHER = CascadedChange(updated_columns={"note": 7})
 
 
 def refers(
-    child: TableName, parent: TableName, column: str = "a_id", to: str = "id", **actions: str
+    child: TableName,
+    parent: TableName,
+    column: str = "a_id",
+    to: str = "id",
+    **actions: ReferentialAction,
 ) -> TableSchema:
     key = ForeignKey("fk", (column,), parent, (to,), **actions)
     return TableSchema(child, (), foreign_keys=(key,))
@@ -45,7 +54,7 @@ def test_deleted_rows_take_others_with_them() -> None:
 
 
 @pytest.mark.parametrize("action", ["SET NULL", "SET DEFAULT"])
-def test_a_reference_that_is_taken_back_is_an_update(action: str) -> None:
+def test_a_reference_that_is_taken_back_is_an_update(action: ReferentialAction) -> None:
     """Of the child's own columns; whoever refers to others of them loses nothing."""
     child = refers(CHILD, PARENT, on_delete=action)
     to_key = refers(GRANDCHILD, CHILD, on_delete="CASCADE", on_update="CASCADE")
@@ -58,7 +67,7 @@ def test_a_reference_that_is_taken_back_is_an_update(action: str) -> None:
 
 
 @pytest.mark.parametrize("action", ["RESTRICT", "NO ACTION"])
-def test_a_key_that_refuses_changes_nothing(action: str) -> None:
+def test_a_key_that_refuses_changes_nothing(action: ReferentialAction) -> None:
     """The server would not have let the parent go."""
     assert below(DELETED, refers(CHILD, PARENT, on_delete=action)) == {}
 

@@ -141,8 +141,8 @@ def test_set_up_compiles_every_loop() -> None:
 import importlib, pkgutil
 from lockstep.pipeline import binlog, resultset
 from lockstep.pipeline.binlog.arrays.compiled import kernel
-from lockstep.resources.mysql.rehearsal import rehearse
-rehearse()
+from lockstep.resources.mysql.decoder_compilation import compile_decoders
+compile_decoders()
 for package in binlog, resultset:
     for found in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
         for name, one in vars(importlib.import_module(found.name)).items():

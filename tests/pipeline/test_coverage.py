@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from lockstep.pipeline.values.table import (
+    CapturedRange,
     CaptureScope,
-    PastRange,
     TableName,
     TablePatterns,
     end_of_hole,
@@ -15,7 +15,7 @@ A, B = TableName("shop", "a"), TableName("shop", "b")
 ALL, WITHOUT_A = TablePatterns(("shop.*",)), TablePatterns(("shop.*",), ("shop.a",))
 
 
-def past(*changes: tuple[int, TablePatterns], batch: int) -> list[PastRange]:
+def past(*changes: tuple[int, TablePatterns], batch: int) -> list[CapturedRange]:
     """Ranges before a batch, where the patterns changed in these; batch n begins at n00."""
     scopes = [CaptureScope(since, f"binlog.000001:{since}00", told) for since, told in changes]
     return ranges_before(scopes, batch, f"binlog.000001:{batch}00")
@@ -32,15 +32,15 @@ def test_a_first_run_has_no_past() -> None:
 def test_patterns_that_never_changed_leave_no_hole() -> None:
     """The ordinary case: one range, every table in it, up to where this run begins."""
     ranges = past((1, ALL), batch=3)
-    assert ranges == [PastRange(2, "binlog.000001:300", ALL)]
+    assert ranges == [CapturedRange(2, "binlog.000001:300", ALL)]
     assert end_of_hole(A, None, ranges) is None
 
 
 def test_a_time_outside_the_patterns_is_a_hole() -> None:
     """Up to where the run began that took the table in again."""
     assert left_out == [
-        PastRange(1, "binlog.000001:200", ALL),
-        PastRange(3, "binlog.000001:400", WITHOUT_A),
+        CapturedRange(1, "binlog.000001:200", ALL),
+        CapturedRange(3, "binlog.000001:400", WITHOUT_A),
     ]
     assert end_of_hole(A, 1, left_out) == "binlog.000001:400"
     assert end_of_hole(B, 1, left_out) is None

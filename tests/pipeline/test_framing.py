@@ -155,7 +155,11 @@ def test_the_format_description_tells_the_dialect(version: str, flavour: str) ->
     body = struct.pack("<H50sIB", 4, version.encode(), 0, 19) + bytes(40) + b"\x01"
     event = read_event(packet(15, body, 4), START, checksum=True)
     found = read_description(event)
-    assert (found.version, found.flavour, found.has_checksums) == (version, flavour, True)
+    assert (found.server_version, found.writer.flavour, found.has_checksums) == (
+        version,
+        flavour,
+        True,
+    )
 
 
 def test_another_format_is_refused() -> None:

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from lockstep.pipeline.check.findings import MirrorEvidence, findings_of
-from lockstep.pipeline.check.mirrors import KEEPING_RULES
+from lockstep.pipeline.check.mirrors import MIRROR_RULES
 from lockstep.pipeline.values.retention import DEFAULT_KEEP, FILES_PROPERTY, LOG_PROPERTY, Retention
 from tests.pipeline.preflight_made import ORDERS, looked
 
@@ -43,7 +43,7 @@ def test_what_properties_say(properties: dict[str, str], expected: Retention | N
 def test_a_shorter_one_is_a_warning_with_what_to_type(files: int, log: int) -> None:
     """The statement names the mirror, and what it sets holds the promise."""
     mirror = MirrorEvidence(ORDERS, "/lake/shop/orders", Retention(files * DAY, log * DAY))
-    (found,) = findings_of(KEEPING_RULES, looked(mirrors=(mirror,)))
+    (found,) = findings_of(MIRROR_RULES, looked(mirrors=(mirror,)))
     assert (found.level, found.subject) == ("warning", "shop.orders")
     assert found.hint is not None
     assert "ALTER TABLE delta.`/lake/shop/orders` SET TBLPROPERTIES" in found.hint
@@ -53,4 +53,4 @@ def test_a_shorter_one_is_a_warning_with_what_to_type(files: int, log: int) -> N
 def test_a_log_may_be_kept_as_short_as_its_files() -> None:
     """Both as long as was promised: no warning."""
     mirror = MirrorEvidence(ORDERS, "/lake/shop/orders", Retention(DEFAULT_KEEP, DEFAULT_KEEP))
-    assert [one.level for one in findings_of(KEEPING_RULES, looked(mirrors=(mirror,)))] == ["ok"]
+    assert [one.level for one in findings_of(MIRROR_RULES, looked(mirrors=(mirror,)))] == ["ok"]

@@ -12,7 +12,7 @@ from lockstep.pipeline.model.load import (
     ChunkRows,
     FollowedFrom,
     Load,
-    LoadBegin,
+    LoadBasis,
     reason_void,
 )
 from lockstep.pipeline.model.table_state import TableCondition, TableState
@@ -25,7 +25,7 @@ from tests.ledger.made import ORDERS, place, schema, state
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
 MIDDLE = Bound(("id",), ("5",))
 ORDERED = Load(1, ORDERS, "ada", "older", NOW)
-READING = replace(ORDERED, begin=LoadBegin(schema(ORDERS), "server", place(100), 20))
+READING = replace(ORDERED, basis=LoadBasis(schema(ORDERS), "server", place(100), 20))
 FOLLOWED = replace(READING, followed_from=FollowedFrom(3, 30, 1))
 LOADING = replace(state(ORDERS), need=Need.ROWS)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lockstep.pipeline.values.table import TableName, TablePatterns, is_helper
+from lockstep.pipeline.values.table import TableName, TablePatterns, has_wildcard, is_helper
 
 HELPERS = [
     "_orders_gho",
@@ -51,15 +51,15 @@ def test_helpers_of_online_schema_changes_are_left_out(name: str) -> None:
     for pattern in ("shop.*", "*.*", "shop.?*", "shop.[_]*", "shop.*" + name[-4:]):
         patterns = TablePatterns((pattern,))
         assert patterns.exclusion_reason(table) == (
-            "a helper table of online schema changes; a pattern may name it"
+            "a helper table of online schema changes; only a pattern such as *._* matches it"
         )
         assert patterns.unmatched_patterns([table]) == [pattern]
-    for pattern in (f"shop.{name}", "shop._*", "*._*"):
+    for pattern in (f"shop.{name}", "shop._*", "*._*", f"shop.{name[:-1]}[{name[-1]}]"):
         patterns = TablePatterns(("shop.*", pattern))
         assert patterns.matches(table)
         assert patterns.unmatched_patterns([table]) == ["shop.*"]
         assert patterns.unmatched_patterns([]) == (
-            ["shop.*"] if "*" in pattern else ["shop.*", pattern]
+            ["shop.*"] if has_wildcard(pattern) else ["shop.*", pattern]
         )
         assert not TablePatterns(("shop.*", pattern), exclude=(pattern,)).matches(table)
 

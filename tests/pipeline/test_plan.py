@@ -186,7 +186,7 @@ def test_repairs_and_what_waits_are_told(mysql: MySqlStand, database: str, shop:
             lease, captured.end, predecessor=captured.batch_id, start_decision=None
         )
     plan = planned(shop)
-    assert plan.waiting_tables == {captured.batch_id: (TableName(database, "users"),)}
+    assert plan.waiting_batches == {captured.batch_id: (TableName(database, "users"),)}
     assert len(plan.abandoned_sentences) == 1
     assert "its capture did not finish" in plan.abandoned_sentences[0]
     assert plan.start is not None

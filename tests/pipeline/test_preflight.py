@@ -17,16 +17,10 @@ from lockstep.pipeline.check.findings import (
 )
 from lockstep.pipeline.model.table_state import Extent
 from lockstep.pipeline.ports.source import ListedTable
-from lockstep.pipeline.schema.history import (
-    Conversion,
-    Hash,
-    Knowledge,
-    Mask,
-    SchemaVersion,
-    VersionOrigin,
-)
+from lockstep.pipeline.schema.history import Knowledge, SchemaVersion, VersionOrigin
 from lockstep.pipeline.schema.model import KeyPart, KeySchema, TableSchema
 from lockstep.pipeline.schema.rows import schema_of
+from lockstep.pipeline.schema.treatments import Conversion, Hash, Mask
 from lockstep.pipeline.shape.hashes import PrivacyKey
 from lockstep.pipeline.shape.shape import ShapeRules
 from lockstep.pipeline.shape.shaping import Shaping
@@ -50,7 +44,7 @@ from lockstep.pipeline.values.survey import (
     SurveyedForeignKey,
     SurveyedTable,
 )
-from lockstep.pipeline.values.table import Column, NamePatterns, TableName, TablePatterns
+from lockstep.pipeline.values.table import Column, StatementPatterns, TableName, TablePatterns
 from tests.pipeline.preflight_made import (
     ANSWERING,
     GOOD,
@@ -240,7 +234,9 @@ CASES: list[tuple[str, SourceEvidence, str]] = [
     ),
     (
         "triggers and views",
-        replace(looked(surveyed(grants=ALL)), allowed_statements=NamePatterns(("mysql.rds_%",))),
+        replace(
+            looked(surveyed(grants=ALL)), allowed_statements=StatementPatterns(("mysql.rds_%",))
+        ),
         "ok",
     ),
     ("prepared statements", settings(max_prepared_stmt_count="9"), "warning"),
@@ -372,7 +368,9 @@ CASES: list[tuple[str, SourceEvidence, str]] = [
     ),
     (
         "files of changelogs",
-        looked(mirrors=(replace(SHORT, changelog_reason="1 of its files were deleted"),)),
+        looked(
+            mirrors=(replace(SHORT, reason_changelog_unreadable="1 of its files were deleted"),)
+        ),
         "warning",
     ),
 ]
@@ -569,6 +567,7 @@ def test_the_grant_names_the_account() -> None:
     [
         ("new.*", "correct the pattern, or GRANT SELECT ON `new`.* TO 'lockstep'@'%';"),
         ("new.t", "correct the pattern, or GRANT SELECT ON `new`.`t` TO 'lockstep'@'%';"),
+        ("new.t[12]", "correct the pattern, or GRANT SELECT ON `new`.* TO 'lockstep'@'%';"),
         ("n*.t", "correct the pattern, or grant SELECT on the tables it means (n*.t)"),
     ],
 )

@@ -65,6 +65,7 @@ from tests.pipeline.start_made import (
 NOW = READ_AT + timedelta(minutes=1)
 READ = f"{A}:1-100"
 ORDERS = TableName("shop", "orders")
+SEVERAL = [TableName("shop", f"t{number}") for number in range(6)]
 AWAY = SourceUnavailable("MySQL cannot be reached", hint="start it")
 
 
@@ -229,6 +230,19 @@ def test_a_person_is_needed_once_no_run_went_through_for_an_hour(changes: dict[s
             ("shop.orders: its images are incomplete", "grant it"),
         ),
         ({"gaps": (GAP,)}, State.GAP, ("a gap", "rows of shop.orders may be wrong", "verify")),
+        (
+            {
+                "extents": (Extent(ORDERS, at(3, 400)),),
+                "rewritten_changelogs": (replace(QUARANTINED, hint="restore it"),),
+            },
+            State.DIFFERS,
+            ("the changelog of shop.orders: its images are incomplete", "restore it"),
+        ),
+        (
+            {"waiting_batches": (WaitingBatch(batch(), tuple(SEVERAL)),)},
+            State.BEHIND,
+            ("waits for shop.t0, shop.t1, shop.t2, shop.t3, shop.t4 and 1 more", "lockstep run"),
+        ),
         (
             {"extents": (Extent(ORDERS, at(3, 400)),)},
             State.PARTIAL,

@@ -12,7 +12,7 @@ import pytest
 
 from lockstep.pipeline.catalog import EntryColumn
 from lockstep.pipeline.mirror.fold import key_hashes
-from lockstep.pipeline.run.load.limits import columns_of
+from lockstep.pipeline.run.load.by_condition import columns_of
 from lockstep.pipeline.schema.effects import CannotFollow
 from lockstep.pipeline.schema.evolve import evolve
 from lockstep.pipeline.schema.evolving.column_changes import text_type_with_convert
@@ -24,7 +24,7 @@ from lockstep.pipeline.snapshot.condition import Limit
 from lockstep.pipeline.snapshot.keys import FORMS
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import Column, TableName, TableStructure
-from lockstep.resources.mysql.rehearsal import LOG_COLUMNS, RESULT_COLUMNS
+from lockstep.resources.mysql.decoder_compilation import LOG_COLUMNS, RESULT_COLUMNS
 from lockstep.resources.unity.catalog import column_json
 from tests.mysql import chunk_key_cases
 from tests.mysql.random_tables import random_tables
@@ -111,7 +111,7 @@ def test_every_arrow_type_has_a_name_and_a_hash() -> None:
 
 
 def test_every_family_is_compiled_at_set_up() -> None:
-    """`resources.mysql.rehearsal`: of the log, each; of a result, each decoder once."""
+    """`resources.mysql.decoder_compilation`: of the log, each; of a result, each decoder once."""
     assert {FAMILIES[column.type] for column, _, _ in LOG_COLUMNS} == set(Family)
     same_as_others = {Family.FLOATING, Family.BIT, Family.TIMESTAMP, Family.ENUM, Family.SET}
     same_as_others |= {Family.BYTES, Family.JSON}
@@ -136,7 +136,7 @@ def test_every_type_has_a_printed_length_or_is_known_to_have_none() -> None:
 
 
 def test_every_type_that_a_condition_limits_is_known_to_be_compared() -> None:
-    """`run.load.limits` compares by the Arrow type, so a type whose literals mean something else
+    """A limit is compared by the Arrow type, so a type whose literals mean something else
     than its numbers must be left out there."""
     schema = pa.schema([pa.field(kind.type, arrow_type(kind)) for kind in COLUMNS])
     limits = [Limit(kind, 1901, 1901) for kind in FAMILIES]

@@ -110,7 +110,7 @@ def test_an_update_tells_the_columns_it_changed(
     found = []
     for images in decoder.decode(_block(events)):
         assert images.updated is not None
-        changed = unpack_bits(images.updated)[:, :WIDTH].tolist()
+        changed = unpack_bits(images.updated, WIDTH).tolist()
         for told, flags in zip(images.updated.is_valid().to_pylist(), changed, strict=True):
             found.append(flags if told else None)
     assert found == expected

@@ -28,7 +28,7 @@ from lockstep.pipeline.values.decisions import Lease, RecordedDecision
 from lockstep.pipeline.values.places import Place, parse_place
 from lockstep.pipeline.values.policies import LakePolicies, OnSourceChanged, StartPolicies
 from lockstep.pipeline.values.segment import Segment
-from lockstep.pipeline.values.table import NamePatterns, TableName, TablePatterns
+from lockstep.pipeline.values.table import StatementPatterns, TableName, TablePatterns
 from tests.fix_ledger import Content, LedgerOfTest
 from tests.twins.changelog import MemoryChangelog
 from tests.twins.claims import MemoryClaims
@@ -92,7 +92,7 @@ class Follower:
             standby=self.standby,
             until=parse_place(until) if until else None,
             snapshot=self.snapshot,
-            allowed_statements=NamePatterns(tuple(self.passes)),
+            allowed_statements=StatementPatterns(tuple(self.passes)),
             table_settings=tuple(self.settings),
         )
         return RunPorts(

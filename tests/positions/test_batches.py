@@ -85,7 +85,7 @@ def test_a_merged_batch_is_acknowledged_behind_the_one_before_it(shop: Shop) -> 
             capture(follower.ports(), lease)
             merge(follower.ports(), lease, frozenset({TableName(shop.name, "b")}))
             told = acknowledge(follower.ports(), lease)
-        assert (told.acknowledged_batches, told.waiting_tables) == ((), {2: (left,)})
+        assert (told.acknowledged_batches, told.waiting_batches) == ((), {2: (left,)})
     assert shop.states()[1:] == [BatchState.CAPTURED, BatchState.MERGED]
     follower.run()
     assert set(shop.states()) == {BatchState.ACKNOWLEDGED}

@@ -17,6 +17,7 @@ from lockstep.pipeline.start.bounds import Budget
 from lockstep.pipeline.values.position import Coordinates
 from tests.fix_mysql import MySqlStand
 from tests.positions.follower import SOURCE
+from tests.positions.interrupted import noted
 from tests.positions.one_table import Shop, open_shop
 
 
@@ -25,39 +26,32 @@ def shop(mysql: MySqlStand, database: str) -> Shop:
     return open_shop(mysql, database)
 
 
-@pytest.mark.parametrize(
-    ("budget", "batches"),
-    [
-        (Budget(max_transactions=2, max_bytes=1 << 30), 3),
-        (Budget(max_bytes=1), 5),
-    ],
-    ids=str,
-)
-def test_a_budget_cuts_between_transactions(shop: Shop, budget: Budget, batches: int) -> None:
+BUDGETS = {
+    Budget(max_transactions=2, max_bytes=1 << 30): 3,
+    Budget(max_bytes=1): 5,
+    Budget(max_seconds=1e-9): None,
+}
+"""How many runs five transactions take; how many in a time so short, nobody knows."""
+
+
+def test_a_budget_cuts_between_transactions(shop: Shop) -> None:
     """Each run ends at the first end of a transaction at or beyond it; the next goes on; at
-    last one finds nothing to do."""
-    shop.stand.execute(
-        *(f"insert into {shop.name}.t values ({key}, 0), (-{key}, 0)" for key in range(1, 6))
-    )
-    shop.follower.budget = budget
-    shown = []
-    while shop.follower.run().batch_id is not None:
-        shown.append(shop.keys())
-    assert len(shown) == batches
-    for keys in shown:
-        assert sorted(keys) == sorted(-key for key in keys)
-    assert len(shop.keys()) == 10
-
-
-def test_a_budget_of_seconds_cuts_between_transactions(shop: Shop) -> None:
-    """However little time there is, a run that has something to read gets on."""
-    shop.put(*range(1, 10))
-    shop.follower.budget = Budget(max_seconds=1e-9)
-    before: list[int] = []
-    while shop.follower.run().batch_id is not None:
-        assert len(shop.keys()) > len(before)
-        before = shop.keys()
-    assert shop.keys() == list(range(1, 10))
+    last one finds nothing to do. However little time there is, a run that has something to read
+    gets on."""
+    for number, (budget, batches) in enumerate(BUDGETS.items()):
+        with noted(str(budget)):
+            keys = range(10 * number + 1, 10 * number + 6)
+            shop.stand.execute(
+                *(f"insert into {shop.name}.t values ({key}, 0), (-{key}, 0)" for key in keys)
+            )
+            shop.follower.budget = budget
+            shown = [shop.keys()]
+            while shop.follower.run().batch_id is not None:
+                shown.append(shop.keys())
+                assert len(shown[-1]) > len(shown[-2])
+                assert sorted(shown[-1]) == sorted(-key for key in shown[-1])
+            assert batches in (None, len(shown) - 1)
+            assert len(shown[-1]) == len(shown[0]) + 2 * len(keys)
 
 
 def test_the_nearer_of_until_and_a_budget_ends_a_run(shop: Shop) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -21,6 +22,7 @@ from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower
+from tests.positions.interrupted import noted
 from tests.positions.one_table import NOBODY, Shop, open_shop
 from tests.positions.servers import head
 
@@ -68,15 +70,36 @@ def test_ends_that_are_refused(shop: Shop) -> None:
     assert (str(report.end.at), shop.keys()) == (shop.head(), [1])
 
 
-def test_until_a_position(shop: Shop) -> None:
-    """What ends at or before it is read, the rest is the next run's."""
-    shop.put(1, 2)
-    place = shop.head()
-    shop.put(3)
-    report = shop.follower.run(place)
-    assert (str(report.end.at), report.transactions, shop.keys()) == (place, 2, [1, 2])
-    shop.follower.run()
-    assert shop.keys() == [1, 2, 3]
+PLACES: dict[str, Callable[[Shop], str]] = {
+    "a position": Shop.head,
+    "a set": lambda shop: f"gtid:{shop.executed()}",
+    "a moment": lambda shop: moment(shop.stand),
+    "a moment in one file": lambda shop: f"{head(shop.stand)[0]}@{moment(shop.stand)}",
+    "the very beginning of a file": lambda shop: f"{new_file(shop)}:4",
+}
+"""Each where the log ends now; of a set all is read, in whatever order it stands in the log, and of
+a moment what was committed before it."""
+
+
+def new_file(shop: Shop) -> str:
+    shop.stand.execute("flush binary logs", "flush binary logs")
+    return head(shop.stand)[0]
+
+
+def test_until_a_place(shop: Shop) -> None:
+    """What ends at or before it is read, the rest is the next run's. The same place again is an
+    idle run, though there is more."""
+    for number, (kind, place_of) in enumerate(PLACES.items()):
+        with noted(kind):
+            shop.put(2 * number)
+            place = place_of(shop)
+            shop.put(2 * number + 1)
+            for _ in range(2):
+                report = shop.follower.run(place)
+                assert shop.keys() == [*range(2 * number + 1)]
+            assert report.batch_id is None
+            shop.follower.run()
+            assert shop.keys() == [*range(2 * number + 2)]
 
 
 def test_until_a_position_inside_a_transaction(shop: Shop) -> None:
@@ -108,7 +131,7 @@ def test_until_a_position_before_the_start_is_an_idle_run(shop: Shop) -> None:
     shop.put(2)
     report = shop.follower.run(place)
     assert (report.batch_id, report.start, report.transactions) == (None, report.end, 0)
-    assert report.is_end_passed
+    assert report.is_past_end
     assert (shop.told().kind, shop.told().rule) == ("idle", "nothing-to-do")
     assert str(shop.told().head) == shop.head()
     assert place in report.reason
@@ -134,62 +157,21 @@ def test_until_the_very_start_of_a_first_run(mysql: MySqlStand, database: str) -
     assert follower.mirror(f"{database}.t") == [{"id": 1, "v": 0}]
 
 
-def test_until_a_gtid_set(shop: Shop) -> None:
-    """Until all of it is read, in whatever order it stands in the log."""
-    shop.put(1, 2)
-    gtids = shop.executed()
-    shop.put(3)
-    shop.follower.run(f"gtid:{gtids}")
-    assert shop.keys() == [1, 2]
-    assert shop.follower.run(f"gtid:{gtids}").batch_id is None
-    shop.follower.run()
-    assert shop.keys() == [1, 2, 3]
-
-
-def test_until_a_moment(shop: Shop) -> None:
-    """What was committed before it; a transaction of that very microsecond is not."""
+def test_until_a_moment_after_all_of_one_file(shop: Shop) -> None:
+    """Where no transaction of it is at or after the moment, the run ends with the file."""
     shop.put(1)
-    until = moment(shop.stand)
-    shop.put(2)
-    shop.follower.run(until)
-    assert shop.keys() == [1]
-    shop.follower.run(moment(shop.stand))
-    assert shop.keys() == [1, 2]
-
-
-def test_until_a_moment_in_one_file(shop: Shop) -> None:
-    """Before its first transaction at or after it; where there is none, the file's end."""
-    shop.put(1)
-    until = moment(shop.stand)
-    shop.put(2)
     late = moment(shop.stand)
     file, _ = head(shop.stand)
     shop.stand.execute("flush binary logs")
-    shop.put(3)
-    shop.follower.run(f"{file}@{until}")
-    assert shop.keys() == [1]
+    shop.put(2)
     shop.follower.run(f"{file}@{late}")
-    assert shop.keys() == [1, 2]
+    assert shop.keys() == [1]
     newest, _ = head(shop.stand)
     report = shop.follower.run(f"{newest}@{moment(shop.stand)}")
-    assert (str(report.end.at), shop.keys()) == (shop.head(), [1, 2, 3])
-    shop.put(4)
+    assert (str(report.end.at), shop.keys()) == (shop.head(), [1, 2])
+    shop.put(3)
     shop.follower.run()
-    assert shop.keys() == [1, 2, 3, 4]
-
-
-def test_until_the_very_beginning_of_a_file(shop: Shop) -> None:
-    """What stands before it is read, and the next run goes on: the cursor is behind a
-    transaction, whose last event is its anchor."""
-    shop.put(1)
-    shop.stand.execute("flush binary logs", "flush binary logs")
-    file, _ = head(shop.stand)
-    shop.put(2)
-    for _ in range(2):
-        shop.follower.run(f"{file}:4")
-        assert shop.keys() == [1]
-    shop.follower.run()
-    assert shop.keys() == [1, 2]
+    assert shop.keys() == [1, 2, 3]
 
 
 CHANGES = (

@@ -207,21 +207,6 @@ def test_the_hint_about_lost_transactions_is_typed(
     project.require_once(TABLE)
 
 
-def test_lost_transactions_of_the_first_run_cannot_be_undone(pair: Pair) -> None:
-    """There is nothing before it to go back to: the source begins again under another name."""
-    open_shop(pair.a)
-    replicate(pair.a, pair.b)
-    catch_up(pair.a, pair.b)
-    promote(pair.b)
-    put(pair.a, 50)
-    follower = follow(pair.a, run_id="lossy")
-    follower.run()
-    turn_to(follower, pair.b)
-    error = refused(follower, SourceDiverged, StartRule.SOURCE_DIVERGED)
-    assert "undo" not in error.hint
-    assert "new source name" in error.hint
-
-
 def test_a_start_after_lost_transactions_leaves_them_in_the_changelog(pair: Pair) -> None:
     """A repair brings the mirror to what the new server has; what never happened there stays a
     change, which no later change takes back."""
@@ -287,24 +272,3 @@ def test_a_log_purged_beyond_the_cursor_is_refused_by_name(pair: Pair) -> None:
     follower.run()
     [gap] = follower.ledger.gaps(SOURCE)
     assert gap.tables == (("shop.t"),)
-
-
-def test_a_log_purged_within_the_cursor_goes_on(pair: Pair) -> None:
-    """What the new server purged was all read, and it shows the last that was: nothing is
-    missing."""
-    open_shop(pair.a)
-    put(pair.a, 1)
-    replicate(pair.a, pair.b)
-    catch_up(pair.a, pair.b)
-    purge(pair.b)
-    put(pair.a, 2)
-    follower = follow(pair.a)
-    follower.run()
-    put(pair.a, 3)
-    catch_up(pair.a, pair.b)
-    promote(pair.b)
-    turn_to(follower, pair.b)
-    assert follower.run().transactions == 1
-    require_rule(follower, StartRule.RESUME_OTHER_SERVER)
-    require_same(follower, pair.b)
-    require_each_once(follower)

@@ -181,18 +181,3 @@ def test_a_mode_that_nobody_used_is_harmless(pair: Pair) -> None:
     put(pair.a, 1)
     follower.run()
     assert _resumable(follower) == YES
-
-
-def test_a_server_without_gtids_may_not_take_over(pair: Pair) -> None:
-    """The cursor may be resumed by its set, but the new server's mode is not ON."""
-    open_shop(pair.a)
-    replicate(pair.a, pair.b)
-    follower = follow(pair.a)
-    follower.run()
-    catch_up(pair.a, pair.b)
-    promote(pair.b)
-    switch_gtids(pair.b, "ON_PERMISSIVE")
-    turn_to(follower, pair.b)
-    names = ["its gtid_mode is ON_PERMISSIVE"]
-    refused(follower, SourceChanged, StartRule.SOURCE_CHANGED, names)
-    assert _resumable(follower) == LAPSED

@@ -172,6 +172,7 @@ def random_statements(random: Random, table: str, count: int) -> Sequence[str]:
     return found if there else [*found, CREATE.format(t=table)]
 
 
+@pytest.mark.thin
 @pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.soak) for n in (1, 2))])
 def test_however_the_log_is_cut_the_rows_are_the_same(stand: MySqlStand, seed: int) -> None:
     """Also what they were last, and which of them came and went inside one batch."""

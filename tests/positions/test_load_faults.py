@@ -100,7 +100,7 @@ def test_a_server_that_dies_costs_one_chunk(shop: Shop, monkeypatch: pytest.Monk
     before = read(shop)
     assert len(before) >= 8
     loads = {load.table.name: load for load in shop.follower.ledger.open_loads(SOURCE)}
-    assert [chunk.number for load in loads.values() for chunk in load.unread] == [4]
+    assert [chunk.number for load in loads.values() for chunk in load.unread_chunks] == [4]
     shop.do("update a set v = 'later' where id % 3 = 0", "delete from b where id < 60")
     with monkeypatch.context() as patch:
         told: list[int] = []

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from functools import partial
 from itertools import product
 
 import pytest
@@ -15,6 +16,7 @@ from tests.mysql.reading import server
 from tests.positions.follower import Follower
 from tests.positions.paused import Shop
 from tests.positions.servers import prepare_xa
+from tests.positions.stories import tell
 from tests.positions.test_parts import require_equal
 
 
@@ -24,19 +26,6 @@ def stand(request: pytest.FixtureRequest) -> Iterator[MySqlStand]:
     stand: MySqlStand = request.getfixturevalue(request.param)
     stand.begin_file()
     yield stand
-
-
-def opened(stand: MySqlStand, name: str, *tables: str) -> Shop:
-    """Tables `a` and `t` with rows; of them `tables` are captured."""
-    shop = Shop(stand, name, Follower(server(stand), [f"{name}.{table}" for table in tables]))
-    shop.do(
-        "create table t (id int primary key, v int)",
-        "insert into t values (1, 1), (3, 3), (4, 4)",
-    )
-    shop.follower.start = str(head(stand))
-    shop.do("create table a (id int primary key, v int)", "insert into a values (1, 1)")
-    shop.run()
-    return shop
 
 
 def prepare(shop: Shop, xid: str = "x") -> None:
@@ -51,65 +40,59 @@ def prepare(shop: Shop, xid: str = "x") -> None:
     )
 
 
-ENDS = [
-    pytest.param(
-        (word, runs), marks=[pytest.mark.soak] if sum(runs) % 2 != (word == "rollback") else []
-    )
-    for word, runs in product(("commit", "rollback"), product((False, True), repeat=3))
-]
+ENDS = [*product(("commit", "rollback"), product((False, True), repeat=3))]
 """How the transaction ends, and whether a run comes behind its prepare, behind the table's name in
-the patterns, and behind what others write then. Any two of these four are there in each way."""
+the patterns, and behind what others write then."""
 
 
-@pytest.mark.thin
-@pytest.mark.parametrize("end", ENDS, ids=str)
-def test_a_table_joins_between_a_prepare_and_its_end(
-    stand: MySqlStand, end: tuple[str, tuple[bool, bool, bool]]
-) -> None:
+def test_a_table_joins_between_a_prepare_and_its_end(stand: MySqlStand) -> None:
     """However the runs lie between the three, and whether the rows were wanted at the prepare or
     not: its mirror has what the server has."""
-    word, runs = end
-    with stand.own_database() as name:
-        shop = opened(stand, name, "a")
-        prepare(shop, name)
-        if runs[0]:
-            shop.run()
-        shop.follower.tables = [f"{name}.*"]
-        shop.follower.start = "snapshot"
-        if runs[1]:
-            shop.run()
-        shop.do("insert into t values (5, 5)", "update t set v = 7 where id = 4")
-        if runs[2]:
-            shop.run()
-        shop.stand.execute(f"xa {word} '{name}'")
-        shop.do("insert into t values (6, 6)")
-        shop.run()
-        shop.run()
-        require_equal(shop, "a")
-        require_equal(shop, "t")
+    rows = ("insert into t values (3, 3), (4, 4)",)
+    tell(stand, [partial(_joins, *end) for end in ENDS], ("t", "a"), rows, ["a"])
+
+
+def _joins(word: str, runs: Sequence[bool], shop: Shop) -> Iterator[None]:
+    prepare(shop, shop.name)
+    if runs[0]:
+        yield
+    shop.follower.tables = [*shop.follower.tables, f"{shop.name}.t"]
+    shop.follower.start = "snapshot"
+    if runs[1]:
+        yield
+    shop.do("insert into t values (5, 5)", "update t set v = 7 where id = 4")
+    if runs[2]:
+        yield
+    shop.stand.execute(f"xa {word} '{shop.name}'")
+    shop.do("insert into t values (6, 6)")
+    yield
+    yield
+    require_equal(shop, "a")
+    require_equal(shop, "t")
 
 
 @pytest.mark.parametrize("stand", ["mariadb"], indirect=True)
 def test_a_prepared_parent_takes_rows_of_a_child_that_joins(stand: MySqlStand) -> None:
     """MariaDB does not log what ON DELETE CASCADE takes: the parent's rows are looked at where
     they are committed, though nobody watched the parent when they were prepared."""
-    with stand.own_database() as name:
-        shop = opened(stand, name, "a")
-        shop.do(
-            "create table p (id int primary key)",
-            "create table c (id int primary key, foreign key (id) references p (id) "
-            "on delete cascade)",
-            "insert into p values (1), (2)",
-            "insert into c values (1), (2)",
-        )
-        prepare_xa(stand, name, f"delete from {name}.p where id = 1")
-        shop.run()
-        shop.follower.tables = [f"{name}.a", f"{name}.c"]
-        shop.follower.start = "snapshot"
-        shop.run()
-        stand.execute(f"xa commit '{name}'")
-        [lost] = shop.run().quarantined
-        assert lost.table == shop.table("c")
+    family = (
+        "create table p (id int primary key)",
+        "create table c (id int primary key, foreign key (id) references p (id) on delete cascade)",
+        "insert into p values (1), (2)",
+        "insert into c values (1), (2)",
+    )
+    tell(stand, [_a_child_joins], ("a",), family, ["a"])
+
+
+def _a_child_joins(shop: Shop) -> Iterator[None]:
+    prepare_xa(shop.stand, shop.name, f"delete from {shop.name}.p where id = 1")
+    yield
+    shop.follower.tables = [f"{shop.name}.a", f"{shop.name}.c"]
+    shop.follower.start = "snapshot"
+    yield
+    shop.do(f"xa commit '{shop.name}'")
+    yield
+    assert [*shop.quarantined()] == ["c"]
 
 
 # DROP DATABASE is not among them: 5.7.22 corrupts its own memory when such a transaction is

@@ -8,12 +8,12 @@ from typing import Any, cast
 
 import pytest
 
-from lockstep.pipeline.values.intent import RecordedMirrorVersion
+from lockstep.pipeline.values.intent import MirrorVersion
 from lockstep.pipeline.values.table import TableName
 from tests.outside import RunPorts, earliest_readable_version, newest_readable_version
 
 VERSIONS = [
-    RecordedMirrorVersion(number, TableName("shop", "t"), "shop/shop/t", number, number)
+    MirrorVersion(number, TableName("shop", "t"), "shop/shop/t", number, number)
     for number in reversed(range(4))
 ]
 

@@ -18,10 +18,10 @@ import pyarrow as pa
 import pytest
 
 from lockstep.pipeline.model.table_state import OrderKind, Supplier
+from lockstep.pipeline.run.cut import cut_at
 from lockstep.pipeline.run.orders.table_orders import OrderRequest, give_order
 from lockstep.pipeline.run.rebuild import (
     RebuildReport,
-    cut_at,
     origin_at,
     rebuild_as_of,
 )
@@ -190,7 +190,7 @@ class Past:
         follower = self.follower
         with follower.leased() as lease:
             asked = OrderRequest(table, "somebody", "because")
-            give_order(follower.ports(), lease, kind, asked, lambda _: None)
+            give_order(follower.ports(), lease, kind, asked)
 
     # -- what MySQL has ------------------------------------------------------------------
 

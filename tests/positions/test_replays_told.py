@@ -39,7 +39,7 @@ def replayed(follower: Follower, *, commit: bool = True) -> ReplayReport:
 def order(follower: Follower, kind: OrderKind, table: TableName) -> None:
     with follower.leased() as lease:
         asked = OrderRequest(table, "somebody", "because")
-        give_order(follower.ports(), lease, kind, asked, lambda _: None)
+        give_order(follower.ports(), lease, kind, asked)
 
 
 def spoil(follower: Follower, table: TableName, key: int) -> None:

@@ -54,18 +54,6 @@ def test_a_reset_that_grew_to_the_same_place_is_noticed(pair: Pair) -> None:
     assert values["captured"]["why_not_by_gtid"] == "the server's log is not the one that was read"
 
 
-def test_a_reset_that_began_files_anew_is_noticed(pair: Pair) -> None:
-    """The newest file is older than the cursor's."""
-    open_shop(pair.a)
-    pair.a.execute("flush binary logs")
-    follower = follow(pair.a)
-    follower.run()
-    pair.a.execute(_RESET)
-    refused(
-        follower, HistoryRewritten, StartRule.HISTORY_REWRITTEN, ["newest file is binlog.000001"]
-    )
-
-
 def test_after_a_reset_a_person_may_begin_again(pair: Pair) -> None:
     """The file ends before the cursor, and what was read was never executed. What was between is a
     gap that names the tables; the mirror holds what the new log tells, although keys come

@@ -124,7 +124,7 @@ def test_a_wrong_row_is_found_while_it_is_written(stand: MySqlStand, own: str, c
     assert {table.name for table in told if told[table].equal} == {"hot", "quiet"}
     for table, how in wrong.items():
         found = told[table]
-        assert found.differing_rows in (1, 2), how
+        assert found.difference_count in (1, 2), how
         assert len(found.examples) in (1, 2), how
 
 

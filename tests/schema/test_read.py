@@ -16,6 +16,7 @@ from lockstep.pipeline.schema.statements.changes import (
     Irrelevant,
     NotUnderstood,
     TruncateTable,
+    required_tables,
 )
 from lockstep.pipeline.schema.statements.read import (
     HARMLESS_STATEMENTS,
@@ -279,3 +280,25 @@ def test_a_server_says_what_it_drops() -> None:
     assert read_change("drop table t", context) == (DropTables((named("t"),)),)
     assert isinstance(read_change("create table t (id int)", context), tuple)
     assert isinstance(read_change("create or replace table t like u", context), tuple)
+
+
+NEEDED = {
+    "create table a like b": "b",
+    "drop table a, b": "a b",
+    "drop table if exists a": "",
+    "alter table a add x int": "a",
+    "alter table if exists a add x int": "",
+    "create index i on a (x)": "a",
+    "rename table if exists a to b": "",
+    "rename table a to b, c to a": "a c",
+    "rename table a to x, b to a, x to b": "a b",
+}
+
+
+@pytest.mark.parametrize("text", NEEDED)
+def test_the_tables_that_were_there_before(text: str) -> None:
+    """Without them the server would have refused the statement; a name that the statement
+    itself gives is none of them."""
+    read = read_change(text, MARIADB)
+    assert not isinstance(read, Irrelevant | NotUnderstood)
+    assert required_tables(read) == tuple(named(name) for name in NEEDED[text].split())

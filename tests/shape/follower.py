@@ -12,7 +12,6 @@ from lockstep.pipeline.shape.shape import ShapeRules
 from lockstep.pipeline.source_plan import TableSettings
 from lockstep.pipeline.values.table import TablePatterns
 from lockstep.resources.mysql.server import MySqlServer
-from lockstep.resources.mysql.shaped import ShapedServer
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import settings
 from tests.positions.follower import Follower
@@ -46,5 +45,5 @@ class ShapedFollower(Follower):
         source = replace(ports.source, table_settings=blocks)
         key = None if self.key is None else PrivacyKey(self.key, replaces=self.replaces)
         shaping = source.shaping(key)
-        server = ShapedServer(MySqlServer(settings(self.stand)), shaping)
+        server = MySqlServer(settings(self.stand), shaping=shaping)
         return replace(ports, source=source, server=server, shaping=shaping)

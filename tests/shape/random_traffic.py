@@ -20,7 +20,7 @@ from typing import Any, Final
 import pymysql
 from pymysql.cursors import Cursor
 
-from lockstep.pipeline.schema.history import Conversion, Hash, read_mask
+from lockstep.pipeline.schema.treatments import Conversion, Hash, read_mask
 from lockstep.pipeline.shape.shape import ShapeRules
 from tests.fix_mysql import MySqlStand
 from tests.shape.reference import Of, Row, Settings

@@ -27,7 +27,7 @@ from lockstep.pipeline.run.recovery.recover import recover, run_to_undo
 from lockstep.pipeline.run.replay.replay import replay
 from lockstep.pipeline.run.replay.segment_comparison import changelog_folder
 from lockstep.pipeline.run.reshaping import plaintext_sentence, stop_reshaped_tables
-from lockstep.pipeline.schema.history import Hash
+from lockstep.pipeline.schema.treatments import Hash
 from lockstep.pipeline.shape.hashes import PrivacyKey
 from lockstep.pipeline.shape.shape import ShapeRules
 from lockstep.pipeline.upkeep.clearing import UnclearedValues

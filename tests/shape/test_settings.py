@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from inspect import getsource
 from random import Random
 from typing import Any
 
@@ -13,6 +15,7 @@ import pytest
 from pymysql.cursors import DictCursor
 
 from lockstep.pipeline.model.table_state import OrderKind, Supplier
+from lockstep.pipeline.ports.source import SourceServer
 from lockstep.pipeline.replay.spans import Span
 from lockstep.pipeline.run.orders.reloads import give_reload, plan_reload
 from lockstep.pipeline.run.orders.table_orders import (
@@ -25,7 +28,7 @@ from lockstep.pipeline.run.proof.verify_sample import verify_sample
 from lockstep.pipeline.run.proof.verify_schema import verify_schema
 from lockstep.pipeline.run.recovery.recover import recover
 from lockstep.pipeline.run.replay.replay import replay
-from lockstep.pipeline.schema.history import Conversion, Hash, Mask, read_mask
+from lockstep.pipeline.schema.treatments import Conversion, Hash, Mask, read_mask
 from lockstep.pipeline.shape.hashes import PrivacyKey
 from lockstep.pipeline.shape.shape import ShapeRules, matches
 from lockstep.pipeline.shape.shaping import Shaping
@@ -38,7 +41,6 @@ from lockstep.pipeline.values.policies import LakePolicies, OnRewrite
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.mysql import shaped
 from lockstep.resources.mysql.server import MySqlServer
-from lockstep.resources.mysql.shaped import ShapedServer
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import settings
 from tests.positions.follower import SOURCE
@@ -262,8 +264,8 @@ def test_a_table_that_is_not_seen_is_not_read_as_it_is(
     )
     rules = ShapeRules(hash_columns={"ssn": Hash.EXACT})
     shaping = Shaping({table: rules}.get, PrivacyKey(KEY), has_rules=True)
-    unshaped = MySqlServer(settings(mysql))
-    server, (schema,) = ShapedServer(unshaped, shaping), unshaped.baseline([table]).tables
+    server = MySqlServer(settings(mysql), shaping=shaping)
+    (schema,) = MySqlServer(settings(mysql)).baseline([table]).tables
     seen = (replace(schema, columns=schema.columns[:1]),) if has_dropped_column else ()
     monkeypatch.setattr(shaped, "read_schemas", lambda *_: seen)
     reads: dict[str, Callable[[], AbstractContextManager[Any]]] = {
@@ -273,6 +275,24 @@ def test_a_table_that_is_not_seen_is_not_read_as_it_is(
     }
     with pytest.raises(StructureMoved), reads[method]():
         pytest.fail("it was read")
+
+
+WITHOUT_VALUES = {
+    *("facts", "survey", "dump", "dump_after", "prepared", "tables", "engines", "invisible"),
+    *("is_view", "empty", "estimated_where", "estimated_rows", "estimated_bytes", "source_load"),
+}
+
+
+def test_each_answer_is_shaped_or_has_no_values() -> None:
+    """An answer that the server gives from some version on shows nothing before somebody decided
+    here what it may show."""
+    answers = {name for name in dir(SourceServer) if not name.startswith("_")}
+    shaped_answers = {
+        name
+        for name in answers
+        if re.search(r"self\._(shap|lake_structure)", getsource(getattr(MySqlServer, name)))
+    }
+    assert answers - shaped_answers == WITHOUT_VALUES
 
 
 def test_nothing_is_shown_under_another_name(mysql: MySqlStand, database: str) -> None:

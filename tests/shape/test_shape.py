@@ -19,9 +19,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep.pipeline.run.dump.image_decoder import with_default_values
-from lockstep.pipeline.run.load.limits import comparable_limits
-from lockstep.pipeline.schema.history import Conversion, Hash, Mask, Visibility, read_mask
+from lockstep.pipeline.run.load.by_condition import comparable_limits
 from lockstep.pipeline.schema.model import ValueDefault
+from lockstep.pipeline.schema.treatments import Conversion, Hash, Mask, Visibility, read_mask
 from lockstep.pipeline.schema.types import FAMILIES, arrow_schema, arrow_type
 from lockstep.pipeline.shape.condition import ConditionUnusable, read_condition
 from lockstep.pipeline.shape.hashes import PrivacyKey
@@ -415,7 +415,7 @@ def test_an_image_without_a_column_of_the_condition_is_refused() -> None:
 
 def test_a_row_that_enters_must_be_whole() -> None:
     images = _partial((1, "FR", None), (1, "DE", None), [(True, True, False), (True, True, False)])
-    with pytest.raises(TableError, match="without some of its columns"):
+    with pytest.raises(TableError, match="leaves columns out"):
         _shaper(rows="country = 'DE'").shape_images(images)
     leaves = _partial((1, "DE", None), (1, "FR", None), [(True, True, False), (True, True, False)])
     shaped = _shaper(rows="country = 'DE'").shape_images(leaves)
@@ -434,7 +434,7 @@ def test_defaults_of_hidden_columns_are_given_as_they_are_shown() -> None:
     images = _partial((1, None, None), (2, None, None), [(True, False, False)] * 2)
     inserts = replace(images, change_type=pa.array([0, 0], pa.int8()))
     shaper = _shaper(exclude_columns=("country",), hash_columns={"email": Hash.EXACT})
-    later = with_default_values(inserts, kept, later=shaper.late_fill_indexes)
+    later = with_default_values(inserts, kept, later=shaper.indexes_filled_later)
     whole = with_default_values(shaper.shape_images(later), shown_as.schema)
     hashed = reference.hashed(KEY, "varchar", "de")
     assert whole.columns.to_pylist() == [{"id": n, "email": hashed} for n in (1, 2)]

@@ -11,18 +11,12 @@ from hypothesis import strategies as st
 
 from lockstep.pipeline.schema.context import ServerDialect, StatementContext
 from lockstep.pipeline.schema.effects import LoggedStatement
-from lockstep.pipeline.schema.history import (
-    Conversion,
-    Hash,
-    Knowledge,
-    Mask,
-    Treatment,
-    Visibility,
-)
+from lockstep.pipeline.schema.history import Knowledge
 from lockstep.pipeline.schema.model import TableSchema, WrittenDefault
 from lockstep.pipeline.schema.rows import row_structure
 from lockstep.pipeline.schema.table_effects import TableEffect, reason_shape_changed
 from lockstep.pipeline.schema.tracker import SchemaTracker, StructuresInMemory
+from lockstep.pipeline.schema.treatments import Conversion, Hash, Mask, Treatment, Visibility
 from lockstep.pipeline.shape.hashes import PrivacyKey
 from lockstep.pipeline.shape.shape import (
     Shape,

@@ -16,7 +16,7 @@ from lockstep.pipeline.model.table_state import OrderKind
 from lockstep.pipeline.run.orders.table_orders import OrderRequest, plan_resume
 from lockstep.pipeline.run.status.plan import make_plan
 from lockstep.pipeline.run.status.schema_history import show_schema
-from lockstep.pipeline.schema.history import Hash, read_mask
+from lockstep.pipeline.schema.treatments import Hash, read_mask
 from lockstep.pipeline.shape.shape import ShapeRules
 from lockstep.pipeline.values.errors import ConfigurationError
 from lockstep.pipeline.values.table import TableName

@@ -7,6 +7,7 @@ Belongs here: the port's calls, as the real one answers them. Does not: the file
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -149,11 +150,13 @@ class MemoryChangelog:
         with self._lake.lock:
             require_held()
             commits = self._lake.tables.get(folder)
+            names = _names(commits) if commits else None
+            change = Restatement.between(
+                names, files, lambda some: damaged(self._lake, folder, some)
+            )
             if not commits:
-                return Restatement(None, lost_paths=tuple(file.path for file in files))
-            listed = _names(commits)
-            lost = {one.path for one in files if damaged(self._lake, folder, [one])}
-            wanted = [one.path for one in files if one.path in listed or one.path not in lost]
+                return change
+            wanted = [one.path for one in files if one.path not in change.lost_paths]
             schema = commits[-1].rows.schema
             found = [
                 _listed(self._lake.files[self._lake.path(f"{folder}/{name}")], schema)
@@ -161,10 +164,7 @@ class MemoryChangelog:
             ]
             rows = pa.concat_tables([schema.empty_table(), *found], promote_options="default")
             commits.append(MemoryCommit(app_id, batch, user_metadata, rows, tuple(wanted), True))
-            removed_paths, back = listed - set(wanted), set(wanted) - listed
-            return Restatement(
-                len(commits) - 1, len(removed_paths), len(back), tuple(sorted(lost - set(wanted)))
-            )
+            return replace(change, delta_version=len(commits) - 1)
 
 
 def _refuse_another(

@@ -31,6 +31,7 @@ from lockstep.pipeline.ports.mirror_writes import (
     CountedReplace,
     DropColumns,
     Fill,
+    Inputs,
     Merge,
     MirrorRows,
     MirrorStep,
@@ -38,7 +39,6 @@ from lockstep.pipeline.ports.mirror_writes import (
     RenameColumn,
     Replace,
     Rewrite,
-    Snapshot,
     StagedFiles,
     WidenColumn,
 )
@@ -116,7 +116,7 @@ def _named(rows: pa.Table, columns: Sequence[ColumnOrigin], schema: pa.Schema) -
     return named
 
 
-def _read(files: Files, parts: Snapshot, schema: pa.Schema) -> list[Row]:
+def _read(files: Files, parts: Inputs, schema: pa.Schema) -> list[Row]:
     """The rows of a snapshot or a completion; those of a mirror are told apart from files by their
     version, and have no column of the lake's own that marks them."""
     found: list[Row] = []

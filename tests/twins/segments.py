@@ -84,13 +84,13 @@ class MemorySegments:
             del self._lake.files[path]
         return len(gone)
 
-    def move_files(self, origin: str, folder: str, files: Iterable[SegmentFile]) -> None:
+    def move_files(self, origin: str, target: str, files: Iterable[SegmentFile]) -> None:
         for file in files:
             moved = self._lake.files.pop(
                 self._lake.path(f"{origin}/{name_before_revision(file.path)}"), None
             )
             if moved is not None:
-                self._lake.files[self._lake.path(f"{folder}/{file.path}")] = moved
+                self._lake.files[self._lake.path(f"{target}/{file.path}")] = moved
 
     def remove_folder(self, folder: str) -> None:
         below = self._lake.path(f"{folder}/")

@@ -14,15 +14,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import cast
 
-from lockstep.pipeline.binlog.arrays.compiled import inline
+from lockstep.pipeline.binlog.arrays.compiled import intrinsic
 
 
 def _load(bits: int) -> Callable[[int], int]:
-    return cast("Callable[[int], int]", inline("load_at", bits))
+    return cast("Callable[[int], int]", intrinsic("load_at", bits))
 
 
 def _store(bits: int) -> Callable[[int, int], None]:
-    return cast("Callable[[int, int], None]", inline("store_at", bits))
+    return cast("Callable[[int, int], None]", intrinsic("store_at", bits))
 
 
 u8, u16, u32, i64 = _load(8), _load(16), _load(32), _load(64)
@@ -31,11 +31,11 @@ u8, u16, u32, i64 = _load(8), _load(16), _load(32), _load(64)
 put8, put16, put32, put64 = _store(8), _store(16), _store(32), _store(64)
 """`put16(address, value)`: store the value's low 16 bits, little-endian."""
 
-multiply_high = cast("Callable[[int, int, int], int]", inline("multiply_high"))
+multiply_high = cast("Callable[[int, int, int], int]", intrinsic("multiply_high"))
 """`multiply_high(upper, lower, factor)`: (upper·2**64 + lower)·factor / 2**128, all
 unsigned, with the last bit set if the quotient is not whole. A remainder of 1 counts as
 0, because the first factor is a power of ten that was rounded up (`digits`)."""
 
-multiply_add = cast("Callable[[int, int, int, int], tuple[int, int]]", inline("multiply_add"))
+multiply_add = cast("Callable[[int, int, int, int], tuple[int, int]]", intrinsic("multiply_add"))
 """`multiply_add(high, low, factor, addend)`: the halves of (high·2**64 + low)·factor +
 addend, a signed integer of 128 bits."""

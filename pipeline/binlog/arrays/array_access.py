@@ -15,49 +15,49 @@ from typing import Final, cast
 import numpy as np
 import numpy.typing as npt
 
-from lockstep.pipeline.binlog.arrays.compiled import inline, part
+from lockstep.pipeline.binlog.arrays.compiled import intrinsic, kernel_part
 
 Bytes = npt.NDArray[np.uint8]
 
 
-def _load(bits: int, *, big: bool = False) -> Callable[[Bytes, int], int]:
-    return cast("Callable[[Bytes, int], int]", inline("load", bits, big=big))
+def _load(bits: int, *, big_endian: bool = False) -> Callable[[Bytes, int], int]:
+    return cast("Callable[[Bytes, int], int]", intrinsic("load", bits, big_endian=big_endian))
 
 
 def _store(bits: int) -> Callable[[Bytes, int, int], None]:
-    return cast("Callable[[Bytes, int, int], None]", inline("store", bits))
+    return cast("Callable[[Bytes, int, int], None]", intrinsic("store", bits))
 
 
 u8, u16, u32, i64 = _load(8), _load(16), _load(32), _load(64)
 """`u16(array, at)`: the little-endian integer of 16 bits at byte `at`."""
 
-b16, b32, b64 = _load(16, big=True), _load(32, big=True), _load(64, big=True)
-"""The same, big-endian."""
+b16, b32, b64 = (_load(bits, big_endian=True) for bits in (16, 32, 64))
+"""`b16(array, at)`: the big-endian integer of 16 bits at byte `at`."""
 
 put8, put16, put32, put64 = _store(8), _store(16), _store(32), _store(64)
 """`put16(array, at, value)`: store the value's low 16 bits at byte `at`, little-endian."""
 
-copy = cast("Callable[[Bytes, int, Bytes, int, int], None]", inline("copy"))
+copy = cast("Callable[[Bytes, int, Bytes, int, int], None]", intrinsic("copy"))
 """`copy(into, at, source, begin, count)`: copy `source[begin : begin + count]` to
 `into[at:]`; the two must not overlap."""
 
 
-@part
+@kernel_part
 def u24(array: Bytes, at: int) -> int:
     return u16(array, at) | u8(array, at + 2) << 16
 
 
-@part
+@kernel_part
 def b24(array: Bytes, at: int) -> int:
     return b16(array, at) << 8 | u8(array, at + 2)
 
 
-@part
+@kernel_part
 def b40(array: Bytes, at: int) -> int:
     return b32(array, at) << 8 | u8(array, at + 4)
 
 
-@part
+@kernel_part
 def equal_bytes(array: Bytes, at: int, other: Bytes, other_at: int, count: int) -> bool:
     """Return whether `count` bytes of two arrays are equal."""
     done = 0
@@ -73,23 +73,25 @@ def equal_bytes(array: Bytes, at: int, other: Bytes, other_at: int, count: int) 
 
 
 def _crc_tables() -> npt.NDArray[np.uint32]:
-    """Return sixteen tables of 256, so that one step of CRC-32 (IEEE 802.3, reflected)
-    takes 16 bytes ("slicing by 16")."""
+    """Return the tables with which one step of CRC-32 (IEEE 802.3, reflected) takes 16
+    bytes ("slicing by 16"). `tables[n, byte]` is the CRC of `byte` and `n` zero bytes
+    after it."""
     tables = np.zeros((16, 256), np.uint32)
     for byte in range(256):
         value = byte
         for _ in range(8):
-            value = value >> 1 ^ (0xEDB88320 if value & 1 else 0)
+            value = (value >> 1) ^ (0xEDB88320 if value & 1 else 0)
         tables[0, byte] = value
     for step in range(1, 16):
-        tables[step] = tables[step - 1] >> 8 ^ tables[0, tables[step - 1] & 0xFF]
+        former = tables[step - 1]
+        tables[step] = (former >> 8) ^ tables[0, former & 0xFF]
     return tables
 
 
 CRC_TABLES: Final = _crc_tables()
 
 
-@part
+@kernel_part
 def crc32(array: Bytes, at: int, count: int) -> int:
     """Return the CRC-32 of `count` bytes, as `zlib.crc32` does."""
     crc = 0xFFFFFFFF
@@ -99,10 +101,10 @@ def crc32(array: Bytes, at: int, count: int) -> int:
         high = i64(array, at + 8)
         crc = 0
         for byte in range(8):
-            crc ^= int(CRC_TABLES[15 - byte, low >> 8 * byte & 0xFF])
-            crc ^= int(CRC_TABLES[7 - byte, high >> 8 * byte & 0xFF])
+            crc ^= int(CRC_TABLES[15 - byte, (low >> (8 * byte)) & 0xFF])
+            crc ^= int(CRC_TABLES[7 - byte, (high >> (8 * byte)) & 0xFF])
         at += 16
     while at < end:
-        crc = crc >> 8 ^ int(CRC_TABLES[0, (crc ^ u8(array, at)) & 0xFF])
+        crc = (crc >> 8) ^ int(CRC_TABLES[0, (crc ^ u8(array, at)) & 0xFF])
         at += 1
     return crc ^ 0xFFFFFFFF

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lockstep.pipeline.binlog.arrays.array_access import Bytes, u8, u16, u24, u32
-from lockstep.pipeline.binlog.arrays.compiled import part
+from lockstep.pipeline.binlog.arrays.compiled import kernel_part
 from lockstep.pipeline.values.errors import TableError
 
 Places = npt.NDArray[np.int32]
@@ -41,36 +41,47 @@ class Layout:
     bare_doubles: bool = False
 
 
-# Type code → bytes of a cell; of a temporal type, the bytes before its fraction.
-_FIXED_SIZES: Final = {1: 1, 2: 2, 3: 4, 4: 4, 5: 8, 7: 4, 8: 8, 9: 3, 10: 3, 11: 3, 12: 8, 13: 1}
-_TIMESTAMP2, _DATETIME2, _TIME2, _BIT, _DECIMAL = 17, 18, 19, 16, 246
-_TEMPORAL_SIZES: Final = {_TIMESTAMP2: 4, _DATETIME2: 5, _TIME2: 3}
-_ENUM, _SET, _STRING = 247, 248, 254
+# Type codes: `enum_field_types` of MySQL.
+_BIT = 16
+_TIMESTAMP2, _DATETIME2, _TIME2 = 17, 18, 19
 JSON: Final = 245
+_DECIMAL = 246
+_ENUM, _SET = 247, 248
+_STRING = 254
+_FIXED_SIZES: Final = {1: 1, 2: 2, 3: 4, 4: 4, 5: 8, 7: 4, 8: 8, 9: 3, 10: 3, 11: 3, 12: 8, 13: 1}
+"""Type code → bytes of a cell. 1, 2, 9, 3, 8: integers; 4, 5: FLOAT, DOUBLE; 7, 10, 11,
+12: TIMESTAMP, DATE, TIME, DATETIME without fractions; 13: YEAR."""
+_TEMPORAL_SIZES: Final = {_TIMESTAMP2: 4, _DATETIME2: 5, _TIME2: 3}
+"""Type code → bytes of a cell before its fraction."""
 _LENGTH_PREFIXED_TYPES: Final = frozenset({242, JSON, 252, 255})
 """VECTOR, JSON, BLOB, GEOMETRY: the metadata is the number of bytes of a cell's
 length."""
 
-# Limits of valid metadata. 38 digits after the point is MariaDB's limit, MySQL's is 30.
+# Limits of valid metadata.
 _MEMBER_BYTES: Final = {_ENUM: (1, 2), _SET: (1, 2, 3, 4, 8)}
-_MOST_FRACTION, _MOST_BITS, _MOST_DIGITS, _MOST_SCALE, _MOST_LENGTH_BYTES = 6, 64, 65, 38, 4
+_MOST_FRACTION = 6
+_MOST_BITS = 64
+_MOST_DIGITS = 65
+_MOST_SCALE = 38  # MariaDB's limit; MySQL's is 30
+_MOST_LENGTH_BYTES = 4
 
 
 def layout(code: int, data: bytes) -> Layout:
     """Return the layout for a type code and its metadata bytes in a TABLE_MAP;
     TableError if the type cannot have this metadata."""
+    # ENUM and SET are logged as STRING, with their own code in the metadata.
+    if code == _STRING and data[0] in _MEMBER_BYTES:
+        code = data[0]
     if not _is_possible(code, data):
         raise TableError(
             f"a column of the type number {code} has a layout that this version does not read",
             hint="exclude the table, and report this log to us",
         )
-    if code == _STRING and data[0] in (_ENUM, _SET):
-        return Layout(data[0], data[1])
     if code in _FIXED_SIZES:
         return Layout(code, _FIXED_SIZES[code])
     if code in _TEMPORAL_SIZES:
         return Layout(code, _TEMPORAL_SIZES[code] + (data[0] + 1) // 2, scale=data[0])
-    if code in (_ENUM, _SET):
+    if code in _MEMBER_BYTES:
         return Layout(code, data[1])
     if code == _BIT:
         return Layout(code, data[1] + (data[0] > 0), width=data[1] * 8 + data[0])
@@ -88,10 +99,8 @@ def layout(code: int, data: bytes) -> Layout:
 
 
 def _is_possible(code: int, data: bytes) -> bool:
-    if code in (_STRING, _ENUM, _SET):
-        member_type = code if code != _STRING else data[0]
-        sizes = _MEMBER_BYTES.get(member_type)
-        return sizes is None or data[1] in sizes
+    if code in _MEMBER_BYTES:
+        return data[1] in _MEMBER_BYTES[code]
     if code in _TEMPORAL_SIZES:
         return data[0] <= _MOST_FRACTION
     if code == _BIT:
@@ -111,7 +120,7 @@ def decimal_size(precision: int, scale: int) -> int:
     return size
 
 
-@part
+@kernel_part
 def cell_length(data: Bytes, at: int, size: int) -> int:
     """Return the length of a cell's content, stored in the `size` bytes before it."""
     if size == 1:

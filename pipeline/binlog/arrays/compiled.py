@@ -31,7 +31,7 @@ _RESULTSET: Final = _PACKAGE.parent / "resultset"
 _PREFIX: Final = "compiled-"
 
 
-class _Part:
+class _KernelPart:
     """A function that only compiled code calls, built when a caller is compiled. A
     kernel from the cache needs no parts, and a command that reads no event does not
     even import numba."""
@@ -55,21 +55,22 @@ class _Part:
         return cpu_target.typing_context.resolve_value_type(function)
 
 
-def part(function: Callable[P, R]) -> Callable[P, R]:
-    """Mark a function that only compiled code calls; it is compiled with its callers."""
-    return cast("Callable[P, R]", _Part(lambda: _compile(function)))
+def kernel_part(function: Callable[P, R]) -> Callable[P, R]:
+    """Mark a function that only kernels and their parts call; it is compiled with its
+    callers."""
+    return cast("Callable[P, R]", _KernelPart(lambda: _compile(function)))
 
 
-def inline(name: str, *args: Any, **kwargs: Any) -> object:
-    """Return a function for compiled code, which `name` of the module `intrinsics`
-    builds from these arguments."""
+def intrinsic(name: str, *args: Any, **kwargs: Any) -> object:
+    """Return a function for compiled code: the intrinsic that the function `name` of
+    the module `intrinsics` returns for these arguments."""
 
     def build() -> Any:
         from lockstep.pipeline.binlog.arrays import intrinsics
 
         return getattr(intrinsics, name)(*args, **kwargs)
 
-    return _Part(build)
+    return _KernelPart(build)
 
 
 class kernel(Generic[P, R]):

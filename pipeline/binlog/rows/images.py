@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from lockstep.pipeline.binlog.arrays.array_access import Bytes, u8, u16
 from lockstep.pipeline.binlog.arrays.cells import ABSENT, NULL, Places, cell_length
-from lockstep.pipeline.binlog.arrays.compiled import kernel, part
+from lockstep.pipeline.binlog.arrays.compiled import kernel, kernel_part
 from lockstep.pipeline.binlog.stream import ring
 from lockstep.pipeline.binlog.stream.framing import HEADER_BYTES, EventType
 from lockstep.pipeline.binlog.stream.ring import Integers
@@ -154,7 +154,7 @@ def walk(
     return DONE
 
 
-@part
+@kernel_part
 def _skip_head(data: Bytes, at: int, end: int, event_type: int, expected_count: int) -> int:
     """Return the place of the bitmap of present columns; -1 if the event is damaged, -2
     if its number of columns is not `expected_count`."""
@@ -176,7 +176,7 @@ def _skip_head(data: Bytes, at: int, end: int, event_type: int, expected_count: 
     return at if column_count == expected_count else -2
 
 
-@part
+@kernel_part
 def _all_bits(data: Bytes, at: int, count: int, byte: int) -> bool:
     """Return whether the first `count` bits at `at` are all 1 (`byte` 0xFF) or all 0
     (`byte` 0)."""
@@ -187,7 +187,7 @@ def _all_bits(data: Bytes, at: int, count: int, byte: int) -> bool:
     return mask == 0 or u8(data, at + count // 8) & mask == byte & mask
 
 
-@part
+@kernel_part
 def _place_cells(
     data: Bytes,
     at: int,
@@ -248,14 +248,14 @@ def _place_cells(
     return at
 
 
-@part
+@kernel_part
 def _cell_size(data: Bytes, at: int, end: int, size: int) -> int:
     """Return the cell's size with its length bytes; -1 if those are not all in the
     event."""
     return -1 if at - size > end else cell_length(data, at, -size) - size
 
 
-@part
+@kernel_part
 def _skip_options(data: Bytes, at: int, end: int, is_json: npt.NDArray[np.bool_]) -> int:
     """Return the place after value options and their bits; -1 if they are damaged."""
     if at >= end:
@@ -272,7 +272,7 @@ def _skip_options(data: Bytes, at: int, end: int, is_json: npt.NDArray[np.bool_]
     return at if at <= end else -1
 
 
-@part
+@kernel_part
 def _put_unchanged(
     data: Bytes,
     options_at: int,

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from lockstep.pipeline.binlog.arrays.array_access import Bytes, equal_bytes
 from lockstep.pipeline.binlog.arrays.cells import ABSENT, JSON, Cells, Layout, Places, cell_length
-from lockstep.pipeline.binlog.arrays.compiled import kernel, part
+from lockstep.pipeline.binlog.arrays.compiled import kernel, kernel_part
 from lockstep.pipeline.binlog.rows import images
 from lockstep.pipeline.binlog.rows.images import AFTER, BEFORE
 from lockstep.pipeline.binlog.rows.maps import split_portions
@@ -350,14 +350,14 @@ def _fill_changed(
                 changed[image, column] = _cell_changed(data, old, new, sizes[column])
 
 
-@part
+@kernel_part
 def _cell_changed(data: Bytes, old: int, new: int, size: int) -> bool:
     if new == ABSENT or old == new:
         return False
     return old < 0 or new < 0 or not _same_bytes(data, old, new, size)
 
 
-@part
+@kernel_part
 def _same_bytes(data: Bytes, old: int, new: int, size: int) -> bool:
     length = size
     if size < 0:

@@ -27,16 +27,24 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _THREAD_SPECIFIC = 0x4
 _LOAD_QUERY_BYTES = 13
 _MAX_NUMBER = (1 << 63) - 1
+_MAX_OFFSET = (1 << 62) - 1
+"""Sums of two larger offsets need not fit into a signed 64-bit number."""
 _LAST_MOMENT = (datetime.max.replace(tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
+
+
+_LAST_GTID_FIELD: Final = 11
+"""Fields of newer servers have higher numbers, and come after these."""
 
 
 def read_tagged_gtid(event: Event) -> tuple[str, int, int, int]:
     """Return a GTID_TAGGED event's source with its tag, its number, and its immediate
-    and original commit timestamps (microseconds since the epoch, 0 if it has none).
+    and original commit timestamps (microseconds since the epoch).
 
     The event (MySQL 8.3+) has numbered fields, encoded by `mysql::serialization`
-    (`libs/mysql/serialization/readme.md`): a version, a size and the last field that
-    must not be ignored, then each field's number and value, in ascending order."""
+    (`libs/mysql/serialization/readme.md`): a version, the size and the number of a
+    field, then each field's number and value, in ascending order. Fields: 1 the
+    source's UUID, 2 the GTID's number (signed, so doubled), 3 its tag, 6 the immediate
+    timestamp, 7 the original one if it differs."""
     reader = Reader(event.body, "a tagged GTID event")
     _, size, _ = (reader.serialized() for _ in range(3))
     if size != len(event.body):
@@ -44,10 +52,8 @@ def read_tagged_gtid(event: Event) -> tuple[str, int, int, int]:
             f"a tagged GTID event says that it has {size} bytes, not {len(event.body)}", event.at
         )
     source, number, immediate, original = "", 0, 0, 0
-    while reader.bytes_left:
-        match reader.serialized():
-            case 0 | 4 | 5 | 8 | 9 | 10 | 11:
-                reader.serialized()
+    while reader.bytes_left and (field := reader.serialized()) <= _LAST_GTID_FIELD:
+        match field:
             case 1:
                 uuid = bytes(reader.serialized() & 0xFF for _ in range(16))
                 source = str(UUID(bytes=uuid))
@@ -61,7 +67,7 @@ def read_tagged_gtid(event: Event) -> tuple[str, int, int, int]:
             case 7:
                 original = reader.serialized()
             case _:
-                break
+                reader.serialized()
     try:
         GtidSet.parse(f"{source}:{number}")
     except ValueError as error:
@@ -76,9 +82,14 @@ def read_xa_prepare(event: Event) -> tuple[Xid, bool]:
     bqual."""
     reader = Reader(event.body, "an XA_PREPARE event")
     one_phase = reader.integer(1) != 0
+    return _take_xid(reader, length_bytes=4), one_phase
+
+
+def _take_xid(reader: Reader, *, length_bytes: int) -> Xid:
+    """Read an XID, in which the lengths of gtrid and bqual have `length_bytes` each."""
     format_id = _signed(reader.integer(4))
-    lengths = reader.integer(4), reader.integer(4)
-    return Xid(format_id, reader.take(lengths[0]), reader.take(lengths[1])), one_phase
+    gtrid_length, bqual_length = reader.integer(length_bytes), reader.integer(length_bytes)
+    return Xid(format_id, reader.take(gtrid_length), reader.take(bqual_length))
 
 
 _XA: Final = re.compile(
@@ -144,11 +155,7 @@ def read_mariadb_gtid(event: Event) -> MariaDbGtid:
         raise damaged(f"a GTID event holds no GTID: its number is {number}", event.at)
     if flags & 0x02:
         reader.take(8)
-    xid = None
-    if flags & 0xC0:
-        format_id = _signed(reader.integer(4))
-        lengths = reader.integer(1), reader.integer(1)
-        xid = Xid(format_id, reader.take(lengths[0]), reader.take(lengths[1]))
+    xid = _take_xid(reader, length_bytes=1) if flags & 0xC0 else None
     return MariaDbGtid(domain, number, bool(flags & 0x01), bool(flags & 0x40), xid)
 
 
@@ -161,7 +168,7 @@ def read_rotate(body: bytes, at: Coordinates) -> Coordinates:
     that is not in a file of the same log. The body: offset 8, the file's name."""
     offset = int.from_bytes(body[:8], "little")
     name = body[8:].decode("utf-8", "replace")
-    if offset >> 62:
+    if offset > _MAX_OFFSET:
         raise damaged(f"the log continues at offset {offset}, which no file has", at)
     quoted_name = name[:_QUOTED_NAME_LENGTH]
     try:
@@ -204,7 +211,7 @@ def read_query(event: Event) -> Query:
     reader = Reader(event.body, "a QUERY event")
     reader.take(8)
     database_length = reader.integer(1)
-    error = reader.integer(2)
+    error_number = reader.integer(2)
     status_length = reader.integer(2)
     if event.type is EventType.EXECUTE_LOAD_QUERY:
         reader.take(_LOAD_QUERY_BYTES)
@@ -212,9 +219,15 @@ def read_query(event: Event) -> Query:
     database = reader.take(database_length)
     reader.take(1)
     raw = reader.rest()
-    thread_specific = bool(event.flags & _THREAD_SPECIFIC)
-    texts = _decoded(database), _decoded(raw)
-    return Query(*texts, status, raw, event.timestamp, thread_specific, error)
+    return Query(
+        _decoded(database),
+        _decoded(raw),
+        status,
+        raw,
+        event.timestamp,
+        is_thread_specific=bool(event.flags & _THREAD_SPECIFIC),
+        error_number=error_number,
+    )
 
 
 _GTID_FLAGS, _COLLATIONS = 0x82, 0x83
@@ -233,10 +246,13 @@ def is_uncommitted_alter(event: Event) -> bool:
     reader = Reader(event.body, "a QUERY event")
     reader.take(11)
     variables = Reader(reader.take(reader.integer(2)), "the status of a QUERY event")
-    while variables.bytes_left and (code := variables.integer(1)) != _GTID_FLAGS:
+    while variables.bytes_left:
+        code = variables.integer(1)
+        if code == _GTID_FLAGS:
+            return bool(variables.integer(1) & (_START_ALTER | _ROLLBACK_ALTER))
         if not _skip_value(variables, code):
-            return False
-    return bool(variables.bytes_left and variables.integer(1) & (_START_ALTER | _ROLLBACK_ALTER))
+            break
+    return False
 
 
 def _skip_value(variables: Reader, code: int) -> bool:
@@ -272,7 +288,8 @@ def to_datetime(microseconds: int) -> datetime:
 @dataclass(frozen=True, slots=True)
 class LogWriter:
     """The kind of server that wrote a log file. `version`: 80015 for MySQL 8.0.15,
-    101118 for MariaDB 10.11.18; None if the file has a version of another form."""
+    101118 for MariaDB 10.11.18; None if the file has a version of another form. The
+    defaults stand for a recent MySQL, for events that no log file describes."""
 
     flavour: Literal["mysql", "mariadb"] = "mysql"
     version: int | None = 90704
@@ -288,18 +305,15 @@ class LogWriter:
 
 
 @dataclass(frozen=True, slots=True)
-class Description:
-    """A log file's format description: the server's version and flavour, whether its
-    events have a CRC32, and when the file was created (seconds since the epoch)."""
+class FormatDescription:
+    """A log file's format description. `server_version`: as the server writes it, such
+    as 8.0.15-log. `has_checksums`: its events have a CRC32. `created_at`: when the file
+    was created, in seconds since the epoch."""
 
-    version: str
+    server_version: str
     writer: LogWriter
     has_checksums: bool
     created_at: int
-
-    @property
-    def flavour(self) -> str:
-        return self.writer.flavour
 
 
 _VERSION: Final = re.compile(r"(?:5\.5\.5-)?(\d+)\.(\d+)\.(\d+)")
@@ -326,10 +340,11 @@ _POST_HEADERS: Final[dict[int, int]] = {
     EventType.DELETE_ROWS: 10,
 }
 """Event type → bytes of the fixed part after its header, for the types that we read. A
-log that declares another length has a format that this version does not know."""
+log that declares another length has a format that this version does not know; 0 says
+that the server does not write the type."""
 
 
-def read_description(event: Event) -> Description:
+def read_description(event: Event) -> FormatDescription:
     """Read a format description: format version 2 (always 4), server version 50, time
     4, header length 1 (always 19), one byte per event type, then the checksum
     algorithm."""
@@ -353,12 +368,17 @@ def read_description(event: Event) -> Description:
         )
     flavour: Literal["mysql", "mariadb"] = "mariadb" if "mariadb" in version.lower() else "mysql"
     writer = LogWriter(flavour, version_number(version))
-    return Description(version, writer, event.raw[-1] == 1, event.timestamp)
+    return FormatDescription(version, writer, event.raw[-1] == 1, event.timestamp)
 
 
 def encode_gtid_set(gtids: GtidSet) -> bytes:
-    """Return a GTID set's bytes for COM_BINLOG_DUMP_GTID. They have MySQL 8.3's form
-    with tags only if the set has tags, because older servers do not read that form."""
+    """Return a GTID set's bytes for COM_BINLOG_DUMP_GTID: number of sources 8; for each
+    source its UUID 16, number of intervals 8; for each interval its first number 8, the
+    number after its last 8.
+
+    If a source has a tag, the number of sources has 6 bytes, with a byte 1 before and
+    after it, and each UUID is followed by the tag, with its doubled length 1 before it.
+    Servers before MySQL 8.3 do not read this form."""
     has_tags = any(":" in source for source in gtids.intervals)
     count = len(gtids.intervals)
     count_bytes = count.to_bytes(6, "little")

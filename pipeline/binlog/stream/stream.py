@@ -33,7 +33,7 @@ from lockstep.pipeline.binlog.arrays.array_access import (
     u16,
     u32,
 )
-from lockstep.pipeline.binlog.arrays.compiled import kernel, part
+from lockstep.pipeline.binlog.arrays.compiled import kernel, kernel_part
 from lockstep.pipeline.binlog.stream import framing
 from lockstep.pipeline.binlog.stream import ring as columns
 from lockstep.pipeline.binlog.stream.framing import (
@@ -128,7 +128,7 @@ _IT: Final = int.from_bytes(b"IT", "little")
 _PYTHON: Final = -2
 """Returned instead of a role: Python has to classify the event."""
 
-_is_artificial: Final = part(framing.is_artificial)
+_is_artificial: Final = kernel_part(framing.is_artificial)
 
 
 @kernel
@@ -205,7 +205,7 @@ def scan(
                 return STOPPED
 
 
-@part
+@kernel_part
 def _find_event(wire: Bytes, stop: int, mode: int, state: Integers) -> int:
     """Set the place and size of the next event; return NONE, or why there is no whole
     event."""
@@ -243,7 +243,7 @@ def _find_event(wire: Bytes, stop: int, mode: int, state: Integers) -> int:
     return NONE
 
 
-@part
+@kernel_part
 def _check_event(wire: Bytes, event: int, size: int, code: int, mode: int, state: Integers) -> int:
     """Check the event's checksum and the end offset in its header; return NONE if both
     fit."""
@@ -264,7 +264,7 @@ def _check_event(wire: Bytes, event: int, size: int, code: int, mode: int, state
     return NONE
 
 
-@part
+@kernel_part
 def _classify(wire: Bytes, event: int, end: int, code: int) -> int:
     """Return the event's role, or _PYTHON if it takes more than a look at a few
     bytes."""
@@ -302,7 +302,7 @@ def _classify(wire: Bytes, event: int, end: int, code: int) -> int:
     return _PYTHON
 
 
-@part
+@kernel_part
 def _keep(
     wire: Bytes,
     event: int,
@@ -352,7 +352,7 @@ def _keep(
     return NONE
 
 
-@part
+@kernel_part
 def _index_event(
     row: Integers, wire: Bytes, event: int, size: int, number: int, state: Integers
 ) -> None:
@@ -367,7 +367,7 @@ def _index_event(
     row[columns.FLAGS] = u16(wire, event + HEADER_BYTES + 6)
 
 
-@part
+@kernel_part
 def _put(
     wire: Bytes,
     event: int,
@@ -405,7 +405,7 @@ def _put(
     return NONE
 
 
-@part
+@kernel_part
 def _advance(
     wire: Bytes,
     event: int,
@@ -425,7 +425,7 @@ def _advance(
         transactions[state[TRANSACTIONS], columns.LOG_BYTES] += size
 
 
-@part
+@kernel_part
 def _begin_transaction(
     wire: Bytes, event: int, end: int, code: int, state: Integers, transactions: Integers
 ) -> None:
@@ -457,12 +457,12 @@ def _begin_transaction(
         row[columns.COMMIT_TIME] = immediate if is_own or original > immediate else original
 
 
-@part
+@kernel_part
 def _u56(wire: Bytes, at: int) -> int:
     return u32(wire, at) | u16(wire, at + 4) << 32 | u8(wire, at + 6) << 48
 
 
-@part
+@kernel_part
 def _keep_text(
     wire: Bytes,
     event: int,
@@ -502,7 +502,7 @@ def _keep_text(
     return NONE
 
 
-@part
+@kernel_part
 def _cut_text(wire: Bytes, begin: int, size: int) -> int:
     """Return the largest length up to `size` that does not split a character."""
     for back in range(min(_MOST_CONTINUATION_BYTES, size) + 1):
@@ -549,9 +549,9 @@ def is_at_stop(state: Integers) -> bool:
     )
 
 
-_open_transaction: Final = part(open_transaction)
-_emit: Final = part(emit)
-_is_at_stop: Final = part(is_at_stop)
+_open_transaction: Final = kernel_part(open_transaction)
+_emit: Final = kernel_part(emit)
+_is_at_stop: Final = kernel_part(is_at_stop)
 
 
 _DAMAGE_SENTENCES: Final = {

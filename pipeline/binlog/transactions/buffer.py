@@ -25,7 +25,7 @@ import numpy.typing as npt
 from lockstep.pipeline.binlog.rows.maps import TableMaps
 from lockstep.pipeline.binlog.stream import ring as columns
 from lockstep.pipeline.binlog.stream import stream
-from lockstep.pipeline.binlog.stream.control import Description
+from lockstep.pipeline.binlog.stream.control import FormatDescription
 from lockstep.pipeline.binlog.stream.framing import WHOLE
 from lockstep.pipeline.binlog.stream.intake import (
     InputBytes,
@@ -152,7 +152,7 @@ class TransactionBuffer:
         return self._loop.registers.phase
 
     @property
-    def description(self) -> Description | None:
+    def description(self) -> FormatDescription | None:
         return self._log.description
 
     @property

@@ -13,7 +13,11 @@ from lockstep.pipeline.binlog.rows.maps import TableMaps
 from lockstep.pipeline.binlog.rows.table_map import read_table_map
 from lockstep.pipeline.binlog.stream import ring as columns
 from lockstep.pipeline.binlog.stream import stream
-from lockstep.pipeline.binlog.stream.control import Description, read_description, read_rotate
+from lockstep.pipeline.binlog.stream.control import (
+    FormatDescription,
+    read_description,
+    read_rotate,
+)
 from lockstep.pipeline.binlog.stream.framing import (
     CHECKSUM_BYTES,
     HEADER_BYTES,
@@ -186,7 +190,7 @@ class LogPlace:
         self, start: Coordinates, registers: Registers, limits: Limits, file_created: int
     ) -> None:
         self.files: list[LogFile] = [start.file]
-        self.description: Description | None = None
+        self.description: FormatDescription | None = None
         self.file_created = file_created
         self.last_event: Event | None = None
         self._registers = registers
@@ -206,11 +210,11 @@ class LogPlace:
         Everything before it has to be decoded by the old version's rules first."""
         if event.type is not EventType.FORMAT_DESCRIPTION or self.description is None:
             return False
-        return read_description(event).version != self.description.version
+        return read_description(event).server_version != self.description.server_version
 
     # -- how it moves ----------------------------------------------------------------
 
-    def describe(self, event: Event) -> Description:
+    def describe(self, event: Event) -> FormatDescription:
         """Read a format description, which applies to all events after it."""
         self.description = description = read_description(event)
         self._registers.checksum = description.has_checksums

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lockstep.pipeline.binlog.arrays.address_access import multiply_high, put8, put16, u8
-from lockstep.pipeline.binlog.arrays.compiled import part
+from lockstep.pipeline.binlog.arrays.compiled import kernel_part
 
 MAX_DOUBLE_BYTES: Final = 34
 """Bytes of a double's longest text: "-0.", 14 zeros and 17 digits."""
@@ -47,7 +47,7 @@ DIGIT_PAIRS: Final = np.frombuffer(b"".join(b"%02d" % pair for pair in range(100
 POWERS_OF_TEN: Final = np.array([10**power for power in range(19)], np.int64)
 
 
-@part
+@kernel_part
 def put_digits(at: int, value: int, count: int) -> None:
     """Write the last `count` digits of `value` ≥ 0, with leading zeros, at address
     `at`."""
@@ -61,7 +61,7 @@ def put_digits(at: int, value: int, count: int) -> None:
         put8(at, _ZERO + value % 10)
 
 
-@part
+@kernel_part
 def count_digits(value: int) -> int:
     """Return the number of digits of `value` ≥ 0; 1 for 0."""
     if value < 10000:
@@ -74,7 +74,7 @@ def count_digits(value: int) -> int:
     return count
 
 
-@part
+@kernel_part
 def put_unsigned(at: int, value: int) -> int:
     """Write the 64 bits of `value` as an unsigned number; return the address after
     it."""
@@ -108,7 +108,7 @@ def _powers_of_ten() -> npt.NDArray[np.int64]:
 POWER_BITS: Final = _powers_of_ten()
 
 
-@part
+@kernel_part
 def shortest_digits(bits: int) -> tuple[int, int]:
     """Return (digits, power) such that ±digits·10**power reads back as the double with
     these bits.
@@ -137,7 +137,7 @@ def shortest_digits(bits: int) -> tuple[int, int]:
     return digits, power
 
 
-@part
+@kernel_part
 def _nearest_digits(significand: int, exponent: int) -> tuple[int, int]:
     """Return (digits, power) for significand·2**exponent; `digits` may end with zeros.
 
@@ -174,7 +174,7 @@ def _nearest_digits(significand: int, exponent: int) -> tuple[int, int]:
     return digits if rounds_down else digits + 1, power
 
 
-@part
+@kernel_part
 def put_double(at: int, bits: int) -> int:
     """Write a finite double, at most MAX_DOUBLE_BYTES bytes; return the address after
     it.
@@ -204,7 +204,7 @@ def put_double(at: int, bits: int) -> int:
     return at + count + 1
 
 
-@part
+@kernel_part
 def _put_with_point(at: int, digits: int, count: int, whole_digits: int) -> None:
     """Write `count` digits with a point after the first `whole_digits` of them."""
     put_digits(at + 1, digits, count)
@@ -213,14 +213,14 @@ def _put_with_point(at: int, digits: int, count: int, whole_digits: int) -> None
     put8(at + whole_digits, _POINT)
 
 
-@part
+@kernel_part
 def _put_zeros(at: int, count: int) -> int:
     for place in range(at, at + count):
         put8(place, _ZERO)
     return at + count
 
 
-@part
+@kernel_part
 def _put_scientific(at: int, digits: int, count: int, exponent: int) -> int:
     """Write one digit, the others after a point, and an exponent without plus or
     leading zeros."""

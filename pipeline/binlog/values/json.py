@@ -39,7 +39,7 @@ from lockstep.pipeline.binlog.arrays.address_access import (
 )
 from lockstep.pipeline.binlog.arrays.array_access import Bytes
 from lockstep.pipeline.binlog.arrays.cells import Cells, decimal_size
-from lockstep.pipeline.binlog.arrays.compiled import kernel, part
+from lockstep.pipeline.binlog.arrays.compiled import kernel, kernel_part
 from lockstep.pipeline.binlog.stream.ring import Integers
 from lockstep.pipeline.binlog.values.digits import (
     INFINITE_EXPONENT,
@@ -269,7 +269,7 @@ _FRAME: Final = 64
 _STACK_BYTES: Final = MAX_DEPTH * _FRAME
 
 
-@part
+@kernel_part
 def _write_document(
     begin: int, end: int, place: int, limit: int, stack: int, bare_doubles: bool
 ) -> int:
@@ -313,12 +313,12 @@ def _write_document(
         value_type, at, stop = _next_element(top)
 
 
-@part
+@kernel_part
 def _read_number(at: int, width: int) -> int:
     return u16(at) if width == 2 else u32(at)
 
 
-@part
+@kernel_part
 def _open_frame(value_type: int, at: int, stop: int, frame: int) -> bool:
     """Fill the frame for the object or array at `at`. Return False if that ends after
     `stop`."""
@@ -342,7 +342,7 @@ def _open_frame(value_type: int, at: int, stop: int, frame: int) -> bool:
     return True
 
 
-@part
+@kernel_part
 def _write_key(frame: int, end: int, place: int, limit: int) -> int:
     """Write the next key and its colon."""
     entry, width = i64(frame + _KEY), i64(frame + _WIDTH)
@@ -357,7 +357,7 @@ def _write_key(frame: int, end: int, place: int, limit: int) -> int:
     return place
 
 
-@part
+@kernel_part
 def _next_element(frame: int) -> tuple[int, int, int]:
     """Return (type, first byte, end of the bytes that it may use) of the next element.
     The type is _NO_TYPE if its offset is invalid."""
@@ -372,7 +372,7 @@ def _next_element(frame: int) -> tuple[int, int, int]:
     return value_type, at, stop
 
 
-@part
+@kernel_part
 def _write_scalar(
     value_type: int, at: int, stop: int, end: int, place: int, limit: int, bare_doubles: bool
 ) -> int:
@@ -404,7 +404,7 @@ def _write_scalar(
     return _write_opaque(at, stop, end, place, limit) if value_type == OPAQUE else DAMAGED
 
 
-@part
+@kernel_part
 def _write_signed(place: int, value: int) -> int:
     if value >= 0:
         return put_unsigned(place, value)
@@ -412,7 +412,7 @@ def _write_signed(place: int, value: int) -> int:
     return put_unsigned(place + 1, -value)
 
 
-@part
+@kernel_part
 def _write_literal(place: int, literal: int) -> int:
     if literal == FALSE:
         put32(place, _FALSE)
@@ -424,7 +424,7 @@ def _write_literal(place: int, literal: int) -> int:
     return place + 4
 
 
-@part
+@kernel_part
 def _read_length(at: int, stop: int) -> tuple[int, int]:
     """Read a length of variable size. Return (first byte after it, length), or length
     -1 if that is invalid."""
@@ -439,7 +439,7 @@ def _read_length(at: int, stop: int) -> tuple[int, int]:
     return at, -1
 
 
-@part
+@kernel_part
 def _write_opaque(at: int, stop: int, end: int, place: int, limit: int) -> int:
     """Write an opaque value: its SQL type, its length, and its bytes."""
     if at == stop:
@@ -455,7 +455,7 @@ def _write_opaque(at: int, stop: int, end: int, place: int, limit: int) -> int:
     return _write_sql_value(value_type, first, length, place)
 
 
-@part
+@kernel_part
 def _write_string(at: int, length: int, end: int, place: int, limit: int) -> int:
     if limit - place < length + SLACK:
         return FULL
@@ -480,7 +480,7 @@ def _write_string(at: int, length: int, end: int, place: int, limit: int) -> int
     return place + 1
 
 
-@part
+@kernel_part
 def _read_word(at: int, count: int) -> int:
     word = 0
     for byte in range(count):
@@ -488,7 +488,7 @@ def _read_word(at: int, count: int) -> int:
     return word
 
 
-@part
+@kernel_part
 def _escape_bits(word: int) -> int:
     """Return zero if no byte of the word needs an escape.
 
@@ -502,7 +502,7 @@ def _escape_bits(word: int) -> int:
     ) & _HIGH_BITS
 
 
-@part
+@kernel_part
 def _write_escaped(place: int, word: int, count: int) -> int:
     """Write the word's first `count` bytes, with escapes."""
     for at in range(count):
@@ -523,7 +523,7 @@ def _write_escaped(place: int, word: int, count: int) -> int:
     return place
 
 
-@part
+@kernel_part
 def _max_opaque_bytes(value_type: int, length: int) -> int:
     if value_type in (DECIMAL, DATE, TIME, DATETIME, TIMESTAMP):
         return _MAX_DECIMAL_BYTES
@@ -531,7 +531,7 @@ def _max_opaque_bytes(value_type: int, length: int) -> int:
     return _MAX_DECIMAL_BYTES + letters + letters // _BASE64_LINE * 2
 
 
-@part
+@kernel_part
 def _write_sql_value(value_type: int, at: int, length: int, place: int) -> int:
     """Write a value of an SQL type. The caller has checked the room
     (`_max_opaque_bytes`)."""
@@ -549,7 +549,7 @@ def _write_sql_value(value_type: int, at: int, length: int, place: int) -> int:
     return place
 
 
-@part
+@kernel_part
 def _write_moment(value_type: int, packed: int, place: int) -> int:
     """Write a temporal value. Its bits, from the highest: 13 * year + month, day 5,
     hour 5 (10 for TIME), minute 6, second 6, microsecond 24."""
@@ -592,7 +592,7 @@ def _write_moment(value_type: int, packed: int, place: int) -> int:
     return place + 13
 
 
-@part
+@kernel_part
 def _write_decimal(at: int, length: int, place: int) -> int:
     """Write a decimal: precision 1, scale 1, and the number in the format of a
     column."""
@@ -607,10 +607,10 @@ def _write_decimal(at: int, length: int, place: int) -> int:
     return place if place > 0 else DAMAGED
 
 
-_decimal_size: Final = part(decimal_size)
+_decimal_size: Final = kernel_part(decimal_size)
 
 
-@part
+@kernel_part
 def _write_base64(value_type: int, at: int, length: int, place: int) -> int:
     """Write `"base64:type15:…"`, in lines of 76 letters."""
     put64(place, _BASE64_HEAD)

@@ -35,7 +35,7 @@ from lockstep.pipeline.binlog.arrays.array_access import (
     u32,
 )
 from lockstep.pipeline.binlog.arrays.cells import Cells, Places, allocate
-from lockstep.pipeline.binlog.arrays.compiled import kernel, part
+from lockstep.pipeline.binlog.arrays.compiled import kernel, kernel_part
 from lockstep.pipeline.binlog.stream.framing import damaged
 from lockstep.pipeline.binlog.stream.ring import Integers
 from lockstep.pipeline.binlog.values.digits import POWERS_OF_TEN, count_digits, put_digits
@@ -183,7 +183,7 @@ def _digit_groups(precision: int, scale: int) -> Integers:
     return np.array([(_GROUP_BYTES[n], 10**n) for n in digits if n], np.int64)
 
 
-@part
+@kernel_part
 def _read_group(data: Bytes, at: int, size: int, flip: int) -> int:
     """Return a group of digits as a number. `flip`: -1 inverts all bits, 0 none."""
     if size == 4:
@@ -237,7 +237,7 @@ def _write_decimal_texts(
     return -1
 
 
-@part
+@kernel_part
 def put_decimal(at: int, precision: int, scale: int, place: int) -> int:
     """Write the decimal at address `at` to address `place` as MySQL prints it: with at
     least one digit before the point, and `scale` digits after it. Return the address

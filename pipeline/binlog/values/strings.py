@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 
 from lockstep.pipeline.binlog.arrays.array_access import Bytes, copy, i64, put8, put32, u8, u32
 from lockstep.pipeline.binlog.arrays.cells import Cells, Places, allocate, cell_length
-from lockstep.pipeline.binlog.arrays.compiled import kernel, part
+from lockstep.pipeline.binlog.arrays.compiled import kernel, kernel_part
 from lockstep.pipeline.binlog.stream.framing import damaged
 from lockstep.pipeline.binlog.stream.ring import Integers
 from lockstep.pipeline.binlog.values.charsets import (
@@ -190,7 +190,7 @@ def _translate_text(column: Column, cells: Cells, table: Integers) -> pa.Array:
     )
 
 
-@part
+@kernel_part
 def _is_ascii(data: Bytes, at: int, length: int) -> bool:
     """Return whether all bytes are below 0x80; eight are compared at once."""
     done = 0

@@ -31,7 +31,7 @@ from lockstep.pipeline.binlog.arrays.array_access import (
     u32,
 )
 from lockstep.pipeline.binlog.arrays.cells import NULLED, Cells, Places, allocate
-from lockstep.pipeline.binlog.arrays.compiled import kernel, part
+from lockstep.pipeline.binlog.arrays.compiled import kernel, kernel_part
 from lockstep.pipeline.binlog.stream.framing import damaged
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import Column
@@ -87,7 +87,7 @@ def _check_outcome(column: Column, cells: Cells, outcome: tuple[int, int]) -> No
         raise damaged(f"a {column.type} has an hour, minute or second that does not exist")
 
 
-@part
+@kernel_part
 def _date_quality(year: int, month: int, day: int) -> int:
     """Return the quality of a date: _GOOD, _SOFT or _WRONG."""
     if year == 0 or month == 0 or day == 0:
@@ -103,7 +103,7 @@ def _date_quality(year: int, month: int, day: int) -> int:
     return _WRONG if day > days else _GOOD
 
 
-@part
+@kernel_part
 def _days_since_1970(year: int, month: int, day: int) -> int:
     """Return the days since 1970-01-01 in the Gregorian calendar, for years from 1
     on."""
@@ -136,7 +136,7 @@ def _write_dates(data: Bytes, at: Places, out: Bytes) -> tuple[int, int]:
     return soft_count, worst_quality
 
 
-@part
+@kernel_part
 def _fraction(data: Bytes, at: int, scale: int) -> int:
     """Return the microseconds of a fraction with `scale` digits."""
     if scale == 0:
@@ -229,14 +229,14 @@ _MAX_TIME_BYTES: Final = 11
 """Length of "-838:59:59", and one byte of reserve."""
 
 
-@part
+@kernel_part
 def _put_two_digits(out: Bytes, at: int, value: int) -> int:
     put8(out, at, 48 + value // 10)
     put8(out, at + 1, 48 + value % 10)
     return at + 2
 
 
-@part
+@kernel_part
 def _packed_time(data: Bytes, at: int, scale: int) -> int:
     """Return hours << 36 | minutes << 30 | seconds << 24 | microseconds, with the
     value's sign."""

@@ -14,9 +14,10 @@ from lockstep.pipeline.model.claim import (
     judge_unclaimed,
 )
 from lockstep.pipeline.run.agreement.lake_logs import (
+    ChangedChangelogs,
+    claim_obstacle,
     disagreeing_tables,
-    source_error_in_changelogs,
-    unknown_batch_error,
+    unrecorded_commit_error,
 )
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.values.errors import ForeignCommit, LockstepError
@@ -77,17 +78,19 @@ def _disagreement(ports: RunPorts) -> LockstepError | None:
     """Return why the tables of a folder without a claim do not fit the ledger."""
     tables = disagreeing_tables(ports)
     if not tables:
-        return unknown_batch_error(ports)
+        return claim_obstacle(ports)
     return ForeignCommit(
         f"the ledger and the lake's folder {ports.source.name} disagree: {tables[0].reason}",
         hint=tables[0].hint,
     )
 
 
-def lake_error(ports: RunPorts) -> LockstepError | None:
+def lake_error(
+    ports: RunPorts, changelogs: ChangedChangelogs | None = None
+) -> LockstepError | None:
     """Return the error with which the next run would refuse the source; nothing is
-    written."""
-    return claim_error(ports) or source_error_in_changelogs(ports)
+    written. `changelogs`: the result of `changed_changelogs`, if the caller has it."""
+    return claim_error(ports) or unrecorded_commit_error(ports, changelogs)
 
 
 def contradicted_spans(ports: RunPorts, claim: Claim | Unclaimed) -> list[BatchSpan]:

@@ -9,8 +9,7 @@ ledgers write to one lake.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Final
 
@@ -29,7 +28,12 @@ from lockstep.pipeline.model.foreign_commits import (
     judge_mirror_log,
 )
 from lockstep.pipeline.model.lake_commit import LakeCommit, LogSince
-from lockstep.pipeline.model.table_state import OrderKind, TableCondition, TableState
+from lockstep.pipeline.model.table_state import (
+    OrderKind,
+    StoppedTable,
+    TableCondition,
+    TableState,
+)
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.stop_errors import reload_hint
 from lockstep.pipeline.values.errors import ForeignCommit, MirrorRefused, TableError
@@ -41,17 +45,9 @@ _MOST_SEARCHED_COMMITS: Final = 50
 """Number of newest commits in a folder that are searched for one of Lockstep's."""
 
 
-@dataclass(frozen=True, slots=True)
-class DisagreeingTable:
-    """A table whose Delta log and the ledger disagree, with the reason and the cure."""
-
-    table: TableName
-    reason: str
-    hint: str
-
-    @classmethod
-    def of(cls, table: TableName, error: TableError | ForeignCommit) -> DisagreeingTable:
-        return cls(table, str(error), error.hint)
+ChangedChangelogs = Sequence[tuple[str, Judgement]]
+"""The folders of changelogs, and of system tables, to which somebody committed, each
+with the judgement on these commits."""
 
 
 def checked_version(ports: RunPorts, state: TableState, judgement: Judgement) -> int | None:
@@ -92,9 +88,9 @@ def mirror_judgement(
         last_txn_version=newest_writes.last_txn_version,
     )
     return judge_mirror_log(
-        ports.mirrors.log_since(state.mirror, expected.examined_through),
+        ports.mirrors.log_since(state.mirror, expected.base_version),
         expected,
-        replaced=will_be_replaced,
+        will_be_replaced=will_be_replaced,
     )
 
 
@@ -102,10 +98,14 @@ def changelog_judgement(ports: RunPorts, log: LogSince, examined_version: int) -
     """Return the judgement on the commits to a changelog, or to a system table
     (`_transactions`, `_ddl`), after `examined_version`. `log`: these commits."""
     ledger, source = ports.ledger, ports.source.name
-    named_batches = ((commit.metadata or {}).get("batches") for commit in log.commits)
+    last_batches = {
+        batch_ids[-1]
+        for commit in log.commits
+        if (batch_ids := (commit.metadata or {}).get("batches"))
+    }
     batches = {
         batch.id: batch
-        for batch_id in {batch_ids[-1] for batch_ids in named_batches if batch_ids}
+        for batch_id in last_batches
         for batch in ledger.live_batches(source, batch_id, batch_id)
     }
     return judge_changelog_log(
@@ -128,12 +128,11 @@ def changelog_error(
     match judgement:
         case Ahead():
             raise _ahead_error(ports, folder, judgement)
-        case Behind(newest, expected):
-            ends = "is missing" if newest is None else f"ends at version {newest}"
+        case Behind(_, expected):
             mirror = ". The mirror has all rows" if isinstance(table, TableName) else ""
             return TableError(
-                f"the changelog {folder} {ends}, and version {expected} of it is in the ledger: "
-                f"its later changes are lost{mirror}",
+                f"the changelog {folder} {_end_in_words(judgement)}, and version {expected} of it "
+                f"is in the ledger: its later changes are lost{mirror}",
                 hint=f"mount or restore the folder before the next run; {keep}",
             )
         case Foreign(commit, effect):
@@ -158,12 +157,12 @@ def keep_hint(table: TableName | SystemTable) -> str:
 
 
 def replay_hint(table: TableName | SystemTable) -> str:
-    """Return the hint for a changelog that lists other files than were captured."""
+    """Return the hint to list a changelog's captured files again."""
     tables_option = f" --tables {table}" if isinstance(table, TableName) else ""
     return f"`lockstep replay --from earliest --to latest{tables_option}` lists what was captured"
 
 
-def disagreeing_tables(ports: RunPorts) -> list[DisagreeingTable]:
+def disagreeing_tables(ports: RunPorts) -> list[StoppedTable]:
     """Return the tables whose mirrors have commits of Lockstep that the ledger does not
     know, or lack commits that it knows."""
     source = ports.source.name
@@ -175,51 +174,64 @@ def disagreeing_tables(ports: RunPorts) -> list[DisagreeingTable]:
             ports, state, examined_versions.get(state.mirror), intents.get(table)
         )
         if isinstance(judgement, Ahead | Behind) and not state.is_mirror_removed:
-            tables.append(DisagreeingTable.of(table, _mirror_error(ports, state, judgement)))
+            tables.append(_disagreeing(table, _mirror_error(ports, state, judgement)))
     return tables
 
 
-def source_error_in_changelogs(ports: RunPorts) -> ForeignCommit | None:
+def _disagreeing(table: TableName, error: TableError | ForeignCommit) -> StoppedTable:
+    return StoppedTable(table, str(error), error.hint, "")
+
+
+def unrecorded_commit_error(
+    ports: RunPorts, changelogs: ChangedChangelogs | None = None
+) -> ForeignCommit | None:
     """Return the error of the first changelog, or system table, with a commit of
-    Lockstep that the ledger does not know; None if there is none."""
-    for folder, judgement in _changelogs_with_new_commits(ports):
+    Lockstep that the ledger does not know; None if there is none. `changelogs`: the
+    result of `changed_changelogs`, if the caller has it."""
+    for folder, judgement in changed_changelogs(ports) if changelogs is None else changelogs:
         if isinstance(judgement, Ahead):
             return _ahead_error(ports, folder, judgement)
     return None
 
 
-def unknown_batch_error(ports: RunPorts) -> ForeignCommit | None:
+def claim_obstacle(ports: RunPorts) -> ForeignCommit | None:
     """Return why the ledger must not claim a source's folder, or None if it may claim
     it. It must not if the newest commit to a changelog, or to a system table, names a
     batch that the ledger does not know."""
-    if (error := source_error_in_changelogs(ports)) is not None:
+    if (error := unrecorded_commit_error(ports)) is not None:
         return error
     source = ports.source.name
     examined_versions = ports.ledger.examined_versions(source)
     for folder in ports.claims.tables(source):
         # The folder of a mirror begins with a database's name, whose `_` is escaped.
-        if folder in examined_versions or not folder.startswith(f"{source}/_"):
+        is_changelog = folder.startswith(f"{source}/_")
+        if not is_changelog or folder in examined_versions:
             continue
         commit = next((commit for commit in ports.mirrors.history(folder) if commit.is_ours), None)
         if commit is None:
             continue
-        judgement = changelog_judgement(
-            ports, LogSince(commit.delta_version, commits=(commit,)), -1
-        )
+        log = LogSince(commit.delta_version, commits=(commit,))
+        judgement = changelog_judgement(ports, log, examined_version=-1)
         if isinstance(judgement, Ahead):
             return _ahead_error(ports, folder, judgement)
     return None
 
 
-def _changelogs_with_new_commits(ports: RunPorts) -> Iterator[tuple[str, Judgement]]:
-    """Yield the changelogs, and the system tables, with commits after the version that
+def changed_changelogs(ports: RunPorts) -> ChangedChangelogs:
+    """Return the changelogs, and the system tables, with commits after the version that
     was examined last, and the judgement on these commits."""
     mirrors = {state.mirror for state in ports.ledger.table_states(ports.source.name).values()}
-    versions = ports.ledger.examined_versions(ports.source.name)
-    versions = {folder: versions[folder] for folder in versions.keys() - mirrors}
-    for folder in sorted(ports.mirrors.changed_since(versions)):
-        log = ports.changelog.log_since(folder, versions[folder])
-        yield folder, changelog_judgement(ports, log, versions[folder])
+    examined_versions = ports.ledger.examined_versions(ports.source.name)
+    versions = {
+        folder: version for folder, version in examined_versions.items() if folder not in mirrors
+    }
+    logs = {
+        folder: ports.changelog.log_since(folder, versions[folder])
+        for folder in sorted(ports.mirrors.changed_since(versions))
+    }
+    return [
+        (folder, changelog_judgement(ports, log, versions[folder])) for folder, log in logs.items()
+    ]
 
 
 def mirrors_with_new_commits(
@@ -245,11 +257,11 @@ def mirrors_with_new_commits(
     ]
 
 
-def tables_to_quarantine(ports: RunPorts) -> list[DisagreeingTable]:
-    """Return the tables that the next run would quarantine because of commits to their
-    mirrors, and those that it would quarantine because of commits to their changelogs
-    once it publishes there. Mirrors that it writes again, because a person ordered a
-    reload, are left out."""
+def tables_to_quarantine(ports: RunPorts, changelogs: ChangedChangelogs) -> list[StoppedTable]:
+    """Return the tables that runs would quarantine because of commits that are not
+    Lockstep's: the next run because of those to a mirror, the next run that publishes
+    there because of those to a changelog. Mirrors that are written again, because a
+    person ordered a reload, are left out."""
     source = ports.source.name
     orders = ports.ledger.open_orders(source)
     to_reload = {order.table for order in orders if order.kind is OrderKind.RELOAD}
@@ -265,32 +277,36 @@ def tables_to_quarantine(ports: RunPorts) -> list[DisagreeingTable]:
         )
         if isinstance(judgement, Behind | Foreign | Unknown):
             error = _mirror_error(ports, state, judgement)
-            disagreeing.append(DisagreeingTable.of(state.table, error))
-    tables = _changelogs_of(ports, {TableCondition.FOLLOWING})
-    for folder, judgement in _changelogs_with_new_commits(ports):
-        if folder in tables and isinstance(judgement, Behind | Foreign | Unknown):
-            changelog_problem = changelog_error(ports, folder, judgement, tables[folder])
-            if changelog_problem is not None:
-                disagreeing.append(DisagreeingTable.of(tables[folder], changelog_problem))
+            disagreeing.append(_disagreeing(state.table, error))
+    table_by_folder = _changelogs_of(ports, {TableCondition.FOLLOWING})
+    for folder, judgement in changelogs:
+        if folder not in table_by_folder or isinstance(judgement, Ahead):
+            continue
+        table = table_by_folder[folder]
+        if (changelog_problem := changelog_error(ports, folder, judgement, table)) is not None:
+            disagreeing.append(_disagreeing(table, changelog_problem))
     return disagreeing
 
 
-def changelogs_with_moved_rows(ports: RunPorts) -> list[DisagreeingTable]:
+def changelogs_with_moved_rows(
+    ports: RunPorts, changelogs: ChangedChangelogs
+) -> list[StoppedTable]:
     """Return the changelogs whose rows another program moved to other files without
     changing them, as a compaction does. A replay, or the next run that publishes there,
     lists the captured files again."""
-    tables = _changelogs_of(ports, frozenset(TableCondition))
+    table_by_folder = _changelogs_of(ports, frozenset(TableCondition))
     return [
-        DisagreeingTable(
-            tables[folder],
+        StoppedTable(
+            table_by_folder[folder],
             f"{_foreign_sentence(folder, judgement.commit)}: it put rows into files that nobody "
             "recorded",
-            f"only Lockstep may write changelogs; {replay_hint(tables[folder])}, and so does the "
-            "next run that publishes there; if captured files were deleted since, that run says "
-            "what to do",
+            f"only Lockstep may write changelogs; {replay_hint(table_by_folder[folder])}; the next "
+            "run that publishes there does the same, or says what to do if captured files were "
+            "deleted since",
+            "",
         )
-        for folder, judgement in _changelogs_with_new_commits(ports)
-        if folder in tables and isinstance(judgement, Moved)
+        for folder, judgement in changelogs
+        if folder in table_by_folder and isinstance(judgement, Moved)
     ]
 
 
@@ -313,12 +329,10 @@ def _mirror_error(
     match judgement:
         case Ahead():
             return _ahead_error(ports, mirror, judgement)
-        case Behind(newest, expected):
-            ends = "is missing" if newest is None else f"ends at version {newest}"
-            if newest is not None and newest >= expected:
-                ends = "was replaced by somebody else"
+        case Behind(_, expected):
             return MirrorRefused(
-                f"its mirror {mirror} {ends}, and version {expected} of it is in the ledger",
+                f"its mirror {mirror} {_end_in_words(judgement)}, and version {expected} of it is "
+                "in the ledger",
                 hint=f"mount or restore the lake's folder; or {reload_hint(table)}",
             )
         case Foreign(commit, effect):
@@ -336,6 +350,15 @@ def _mirror_error(
             raise AssertionError("harmless commits make no error")
 
 
+def _end_in_words(behind: Behind) -> str:
+    """Return what became of a Delta table that is behind, as a predicate."""
+    if behind.newest is None:
+        return "is missing"
+    if behind.newest >= behind.expected_version:
+        return "was replaced by somebody else"
+    return f"ends at version {behind.newest}"
+
+
 def _ahead_error(ports: RunPorts, folder: str, ahead: Ahead) -> ForeignCommit:
     """Return the error for a commit of Lockstep that the ledger does not know."""
     commit = ahead.commit
@@ -343,11 +366,11 @@ def _ahead_error(ports: RunPorts, folder: str, ahead: Ahead) -> ForeignCommit:
     subject = f"version {commit.delta_version} of {folder} ({_commit_time_text(commit)})"
     if batches := metadata.get("batches"):
         subject += f" shows batch {batches[-1]} up to {metadata.get('position')}"
-    writer = "that it does not know"
+    write = "a write that it does not know"
     if ahead.ledger:
-        writer = f"of the ledger {ahead.ledger}; this one is {ports.ledger.identity()}"
+        write = f"a write of the ledger {ahead.ledger}; this one is {ports.ledger.identity()}"
     return ForeignCommit(
-        f"the ledger is behind its lake: {subject}, a write {writer}",
+        f"the ledger is behind its lake: {subject}, {write}",
         hint=recovery_hint(ports.source.name),
     )
 
@@ -367,9 +390,10 @@ def _commit_time_text(commit: LakeCommit) -> str:
 
 
 def foreign_mirrors(ports: RunPorts, tables: Iterable[TableName]) -> dict[TableName, str]:
-    """Return the new tables that are left out, each with a sentence that says why:
-    another program has a Delta table in the folder of their mirror, or that folder
-    cannot be read. A table that a person ordered to be reloaded is not left out."""
+    """Return those of the tables that runs do not begin to capture, each with a sentence
+    that says why: another program has a Delta table in the folder of their mirror, or
+    that folder cannot be read. Not returned are tables that are captured already, and
+    those of which a person ordered a reload."""
     source = ports.source.name
     captured_tables = ports.ledger.table_states(source).keys()
     examined_versions = ports.ledger.examined_versions(source)

@@ -26,7 +26,7 @@ from lockstep.pipeline.mirror.layout import (
     scratch_path,
 )
 from lockstep.pipeline.mirror.marks import changelog_rows, file_schema
-from lockstep.pipeline.model.load import LoadFollowed, LoadJoined, SourceReading
+from lockstep.pipeline.model.load import FollowedLoad, JoinedLoad, SourceReading
 from lockstep.pipeline.model.table_state import (
     SnapshotFiles,
     StoppedTable,
@@ -48,7 +48,7 @@ from lockstep.pipeline.values.policies import LakePolicies
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.row_groups import RowBuffer
 from lockstep.pipeline.values.segment import ChangeType, RowCounts, Segment
-from lockstep.pipeline.values.table import PastRange, TableName, end_of_hole
+from lockstep.pipeline.values.table import CapturedRange, TableName, end_of_hole
 
 MOST_UNWRITTEN_BYTES = 128 << 20
 """Largest size in bytes of the rows in memory, over all tables. Once it is reached, the
@@ -249,7 +249,7 @@ class CapturedTables:
         last_sequence_before: int = 0,
         is_captured: Callable[[TableName], bool] = lambda table: True,
         states: Mapping[TableName, TableState],
-        past_ranges: Sequence[PastRange] = (),
+        past_ranges: Sequence[CapturedRange] = (),
         complete_since: Callable[[TableName], int | None] = lambda table: None,
         policies_of: PoliciesOf = lambda table: LakePolicies(),
         open_loads: Mapping[TableName, bool] | None = None,
@@ -266,8 +266,8 @@ class CapturedTables:
         self.policies_of, self.counted_only = policies_of, counted_only
         self.events: list[TableEvent] = []
         self.snapshots: list[SnapshotFiles] = []
-        self.followed_loads: list[LoadFollowed] = []
-        self.joined_loads: list[LoadJoined] = []
+        self.followed_loads: list[FollowedLoad] = []
+        self.joined_loads: list[JoinedLoad] = []
         self.finished_loads: list[LoadProgress] = []
         """The progress of the loads that ended."""
         self._store, self._source, self._in_scratch_folder = store, source, in_scratch_folder

@@ -31,7 +31,7 @@ from lockstep.pipeline.binlog.stream.framing import EventType
 from lockstep.pipeline.binlog.stream.ring import Block, Integers, TransactionGroup
 from lockstep.pipeline.run.dump.table_map_check import checked_hidden_columns
 from lockstep.pipeline.schema.history import Knowledge
-from lockstep.pipeline.schema.model import ForeignKey, TableSchema
+from lockstep.pipeline.schema.model import ROW_CHANGING_ACTIONS, ForeignKey, TableSchema
 from lockstep.pipeline.schema.tracker import SchemaTracker
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.position import Coordinates
@@ -177,7 +177,6 @@ class CascadeWatch:
 _KEYS_ABOVE_ENGINE: Final = 0x10
 _KEYS_UNCHECKED: Final = 0x02
 _WRITES: Final = (EventType.WRITE_ROWS_V1, EventType.WRITE_ROWS)
-_CHANGES_CHILDREN: Final = frozenset({"CASCADE", "SET NULL", "SET DEFAULT"})
 
 
 def may_change_children(events: Integers) -> npt.NDArray[np.bool_]:
@@ -234,7 +233,7 @@ class References:
         self._keys: dict[TableName, list[tuple[TableName, ForeignKey]]] = {}
         for table in schemas:
             for key in table.foreign_keys:
-                if key.on_delete in _CHANGES_CHILDREN or key.on_update in _CHANGES_CHILDREN:
+                if key.on_delete in ROW_CHANGING_ACTIONS or key.on_update in ROW_CHANGING_ACTIONS:
                     keys_of_parent = self._keys.setdefault(fold_case(key.references), [])
                     keys_of_parent.append((table.name, key))
 
@@ -257,7 +256,7 @@ class References:
         return frozenset(
             name.lower()
             for _, key in self._keys.get(self._fold_case(parent), ())
-            if key.on_update in _CHANGES_CHILDREN
+            if key.on_update in ROW_CHANGING_ACTIONS
             for name in key.referenced
         )
 
@@ -294,7 +293,7 @@ def _change_by_key(
     """Return the change that a foreign key makes in the child after `parent_change`, a
     change of the parent; None if it makes none."""
     change, action = CascadedChange(), ""
-    if parent_change.first_delete is not None and key.on_delete in _CHANGES_CHILDREN:
+    if parent_change.first_delete is not None and key.on_delete in ROW_CHANGING_ACTIONS:
         action = f"ON DELETE {key.on_delete}"
         if key.on_delete == "CASCADE":
             change.first_delete = parent_change.first_delete
@@ -308,7 +307,7 @@ def _change_by_key(
         for name in referenced
         if name in parent_change.updated_columns
     ]
-    if events and key.on_update in _CHANGES_CHILDREN:
+    if events and key.on_update in ROW_CHANGING_ACTIONS:
         action = action or f"ON UPDATE {key.on_update}"
         change.widen(
             CascadedChange(updated_columns={name.lower(): min(events) for name in key.columns})

@@ -169,8 +169,8 @@ class ImageDecoder:
         self._policies_of, self._unshaped_tables = policies_of, unshaped_tables
         self._decoders: dict[tuple[int, int], TableDecoder] = {}
         self.tables_with_defaults: set[TableName] = set()
-        """Tables with inserted rows whose missing columns got the DEFAULT of the
-        history."""
+        """Tables with inserted rows that lacked a column in the log, and got the
+        DEFAULT that the history has for it."""
 
     def use_buffer(self, buffer: TransactionBuffer) -> None:
         self.buffer = buffer
@@ -201,7 +201,7 @@ class ImageDecoder:
             return
         is_mariadb = self.buffer.maps.table_maps[map_index].writer.is_mariadb
         shaper = self._shapers[map_index, version.version]
-        filled_later = frozenset[int]() if shaper is None else shaper.late_fill_indexes
+        filled_later = frozenset[int]() if shaper is None else shaper.indexes_filled_later
         for images in decoder.decode(events):
             if is_mariadb:
                 refuse_partial_updates(images)
@@ -272,7 +272,7 @@ def with_default_values(
     if images.present is None:
         return images
     inserted = images.change_type.to_numpy() == _INSERT
-    present = unpack_bits(images.present)[:, : images.columns.num_columns]
+    present = unpack_bits(images.present, images.columns.num_columns)
     is_missing = inserted[:, None] & ~present
     is_missing[:, sorted(later)] = False
     if not is_missing.any():

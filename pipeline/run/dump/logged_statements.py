@@ -9,7 +9,12 @@ from dataclasses import replace
 from typing import Final
 
 from lockstep.pipeline.binlog.stream.commit_times import SECOND, commit_times
-from lockstep.pipeline.binlog.stream.control import Description, Query, to_datetime, version_number
+from lockstep.pipeline.binlog.stream.control import (
+    FormatDescription,
+    Query,
+    to_datetime,
+    version_number,
+)
 from lockstep.pipeline.binlog.stream.ring import ORIGIN_SERVER, TransactionGroup
 from lockstep.pipeline.binlog.transactions.identity import gtid_text
 from lockstep.pipeline.binlog.values.charsets import text_decoder
@@ -47,17 +52,20 @@ def dialect_of(facts: ServerFacts) -> ServerDialect:
     )
 
 
-def dialect_of_writer(facts: ServerFacts, writer: Description | None) -> ServerDialect:
+def dialect_of_writer(facts: ServerFacts, description: FormatDescription | None) -> ServerDialect:
     """Return the dialect of the server at the time when it logged a statement.
-    `writer`: the log file's description of this server; None if it is not known.
-    `facts`: the server's present facts, which differ after an upgrade."""
-    if writer is None or writer.version.partition("-")[0] == facts.version.partition("-")[0]:
+    `description`: of the log file with the statement; None if it is not known. `facts`:
+    the server's present facts, which differ after an upgrade."""
+    if description is None:
+        return dialect_of(facts)
+    version = description.server_version
+    if version.partition("-")[0] == facts.version.partition("-")[0]:
         return dialect_of(facts)
     # The log does not say which value this variable had before the upgrade: assume the
     # default of older versions.
     settings = {**facts.settings, "explicit_defaults_for_timestamp": "OFF"}
     return dialect_of(
-        replace(facts, version=writer.version, flavour=writer.flavour, settings=settings)
+        replace(facts, version=version, flavour=description.writer.flavour, settings=settings)
     )
 
 

@@ -4,7 +4,7 @@ with all changes)."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Set
+from collections.abc import Collection, Iterable, Iterator, Set
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,10 +40,10 @@ from lockstep.pipeline.values.table import TableName
 
 
 class Segmenter:
-    """The `LogTaker` of a capture. It decodes the groups of one buffer and adds the
-    rows to `tables`; `table_changes` applies everything else to them.
-    `unshaped_tables`: those of `tables.counted_only` whose rows are counted as if the
-    table was shown as it is.
+    """Takes, for a capture, what is read from the log (`log_reader.LogTaker`). It
+    decodes the rows of one buffer's groups and adds them to `tables`. `table_changes`
+    applies statements, and starts and stops tables. `unshaped_tables`: tables of
+    `tables.counted_only` whose rows are all counted, also those that the settings hide.
 
     `nulled_counts`: number of values, by column, that a policy replaced by NULL.
     `undefined_code_counts`: number of texts, by column, with a code that has no
@@ -72,8 +72,8 @@ class Segmenter:
         )
         self.row_count = 0
         self.nulled_counts, self.undefined_code_counts = Counter[str](), Counter[str]()
-        self.new_names: Mapping[TableName, TableName] = {}
-        """Former names of tables that this batch renamed, each with the table's present
+        self.present_names: dict[TableName, TableName] = {}
+        """Former name of each table that this batch renamed → the table's present
         name."""
 
     @property
@@ -82,8 +82,8 @@ class Segmenter:
 
     @property
     def tables_with_defaults(self) -> Set[TableName]:
-        """Tables with inserted rows whose missing columns got the DEFAULT of the
-        history."""
+        """Tables with inserted rows that lacked a column in the log, and got the
+        DEFAULT that the history has for it."""
         return self._decoder.tables_with_defaults
 
     def use_buffer(self, buffer: TransactionBuffer) -> None:
@@ -109,12 +109,12 @@ class Segmenter:
                 yield table.name
 
     def parents_with_children(
-        self, more_tables: Iterable[TableName]
+        self, more_parents: Iterable[TableName]
     ) -> dict[TableName, frozenset[TableName]]:
-        """Return the parents of foreign keys that have events in this batch, and the
-        tables of `more_tables`. The value is a table's children in the lake whose rows
-        a cascade may have changed."""
-        by_parent = {table: self._watch.children(table) for table in more_tables}
+        """Return, for each parent of foreign keys that has events in this batch, and
+        for each of `more_parents`, its children in the lake whose rows a cascade may
+        have changed."""
+        by_parent = {table: self._watch.children(table) for table in more_parents}
         by_parent |= self._watch.inspected_parents
         return {
             parent: frozenset(
@@ -127,14 +127,17 @@ class Segmenter:
 
     def apply_statement(self, statement: LoggedStatement, followed: FollowedStatement) -> None:
         """Apply a statement that changed structures to the tables."""
-        renames = {
-            effect.table: effect.to for effect in followed.effects if isinstance(effect, Renamed)
-        }
-        earlier_renames = {table: renames.get(name, name) for table, name in self.new_names.items()}
-        self.new_names = earlier_renames | renames
+        for effect in followed.effects:
+            if isinstance(effect, Renamed):
+                # A statement may rename a table to a name that it renames again.
+                for former_name, present_name in self.present_names.items():
+                    if present_name == effect.table:
+                        self.present_names[former_name] = effect.to
+                self.present_names[effect.table] = effect.to
         actions = self._table_changes.apply_statement(statement, followed)
         if self._watch.refresh():
             self._decoder.buffer.maps.update_captured()
+        # `_ddl` has the statements that the history has recorded.
         if (
             self._system_table_rows is not None
             and self._system_table_rows.statement_count < self._structures.statement_count
@@ -161,6 +164,7 @@ class Segmenter:
         for block in group.blocks:
             self._put_block(group, block, transaction_marks, counts)
         if group.is_from_file:
+            # The group is one transaction. Tables that stopped in it took rows back.
             counts.row_counts[0] = self._tables.rows_of_transaction
             self._tables.end_parts()
         if self._system_table_rows is not None:
@@ -173,10 +177,10 @@ class Segmenter:
         transaction_marks: TransactionMarks,
         counts: TransactionCounts,
     ) -> None:
-        losses = self._losses(group, block)
+        cascades = self._unlogged_cascades(group, block)
         # Rows before an unlogged change are decoded while their table is still wanted.
-        decoded_tables = self._decode(group, block, losses)
-        self._table_changes.stop_losing_tables(losses)
+        decoded_tables = self._decode(group, block, cascades)
+        self._table_changes.stop_cascaded_tables(cascades)
         event_images, event_rows = np.zeros((2, len(block.events)), np.int64)
         for decoded in decoded_tables:
             event_images[decoded.event_numbers] = decoded.event_images
@@ -190,16 +194,16 @@ class Segmenter:
         self._tables.change_count += int(event_images.sum())
 
     def _decode(
-        self, group: TransactionGroup, block: Block, losses: dict[TableName, UnloggedCascade]
+        self, group: TransactionGroup, block: Block, cascades: dict[TableName, UnloggedCascade]
     ) -> list[DecodedEvents]:
-        """Return the decoded events of a block, table by table. `losses`: tables that
+        """Return the decoded events of a block, table by table. `cascades`: tables that
         stop inside the block, because of a change that is not logged."""
         decoded_tables: list[DecodedEvents] = []
         maps = self._decoder.buffer.maps.table_maps
         for name, event_numbers, sub_block in split_by_table(block, maps):
             taken = event_numbers[self._tables[name].taken_events(group, sub_block.events)]
-            if name in losses:
-                taken = taken[losses[name].before(block.events[taken])]
+            if name in cascades:
+                taken = taken[cascades[name].before(block.events[taken])]
             if len(taken):
                 decoded = self._decode_table(group, name, taken, block.subset(taken))
                 if decoded is not None:
@@ -232,26 +236,26 @@ class Segmenter:
         self,
         group: TransactionGroup,
         decoded: DecodedEvents,
-        first_sequence: Integers,
+        first_sequences: Integers,
         transaction_marks: TransactionMarks,
     ) -> None:
-        """Add a table's rows to its segment. `first_sequence`: for each event, the
+        """Add a table's rows to its segment. `first_sequences`: for each event, the
         sequence number of its first image."""
         segment = decoded.segment
         if segment.version.table in self._tables.counted_only:
             return
         if group.is_from_file:
             self._tables.begin_part(segment)
-        first_row = _first_rows(segment, group, decoded)
+        first_rows = _continue_rows(segment, group, decoded)
         images_so_far = np.zeros(len(decoded.event_numbers), np.int64)
         for images in decoded.batches:
             first_event = int(images.event[0].as_py())
-            sequence_numbers = sequences(images, first_sequence, int(images_so_far[first_event]))
+            sequence_numbers = sequences(images, first_sequences, int(images_so_far[first_event]))
             rows = with_marks(
                 images,
                 sequence_numbers,
                 decoded.events,
-                first_row,
+                first_rows,
                 transaction_marks,
                 segment.schema,
                 batch=self._tables.batch_id,
@@ -274,33 +278,36 @@ class Segmenter:
 
     # -- changes by foreign keys that are not logged ------------------------------------------
 
-    def _losses(self, group: TransactionGroup, block: Block) -> dict[TableName, UnloggedCascade]:
+    def _unlogged_cascades(
+        self, group: TransactionGroup, block: Block
+    ) -> dict[TableName, UnloggedCascade]:
         """Return the captured tables with rows that the server changed in this block
         without logging the change."""
         maps = self._decoder.buffer.maps.table_maps
-        losses: dict[TableName, UnloggedCascade] = {}
-        for table, loss in self._watch.find_unlogged(group, block, maps).items():
-            if not self._has_rows(loss, block):
+        cascades: dict[TableName, UnloggedCascade] = {}
+        for table, cascade in self._watch.find_unlogged(group, block, maps).items():
+            if not self._has_rows(cascade, block):
                 continue
             captured = self._tables[table]
             if captured.begin is None:
-                losses[table] = loss
+                cascades[table] = cascade
                 continue
+            # Only the events from `begin` on count for this table.
             taken_block = block.subset(captured.taken_events(group, block.events))
-            taken_losses = self._watch.find_unlogged(group, taken_block, maps)
-            if table in taken_losses:
-                losses[table] = taken_losses[table]
-        return losses
+            taken_cascades = self._watch.find_unlogged(group, taken_block, maps)
+            if table in taken_cascades:
+                cascades[table] = taken_cascades[table]
+        return cascades
 
-    def _has_rows(self, loss: UnloggedCascade, block: Block) -> bool:
+    def _has_rows(self, cascade: UnloggedCascade, block: Block) -> bool:
         """Return whether the table may have rows in the lake, or in this block before
         the unlogged change."""
-        if self._tables[loss.table].is_known:
+        if self._tables[cascade.table].is_known:
             return True
-        is_before = block.events[:, columns.TRANSACTION] <= loss.transaction_index
+        is_before = block.events[:, columns.TRANSACTION] <= cascade.transaction_index
         maps = self._decoder.buffer.maps.table_maps
         map_indexes = np.unique(block.events[is_before, columns.MAP])
-        return any(maps[map_index].table == loss.table for map_index in map_indexes)
+        return any(maps[map_index].table == cascade.table for map_index in map_indexes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,10 +338,10 @@ class DecodedEvents:
         batches: list[RowImages],
     ) -> DecodedEvents:
         count = len(event_numbers)
-        event_images = sum((images_per_event(b, count) for b in batches), np.zeros(count, np.int64))
-        event_rows = sum((rows_per_event(b, count) for b in batches), np.zeros(count, np.int64))
-        event_spans: Integers = np.zeros(count, np.int64)
+        event_images, event_rows, event_spans = np.zeros((3, count), np.int64)
         for batch in batches:
+            event_images += images_per_event(batch, count)
+            event_rows += rows_per_event(batch, count)
             np.maximum.at(event_spans, batch.event.to_numpy(), batch.row.to_numpy() + 1)
         return cls(segment, event_numbers, events, batches, event_images, event_rows, event_spans)
 
@@ -350,24 +357,24 @@ def _transaction_marks(group: TransactionGroup) -> TransactionMarks:
     )
 
 
-def _first_rows(segment: TableSegment, group: TransactionGroup, decoded: DecodedEvents) -> Integers:
+def _continue_rows(
+    segment: TableSegment, group: TransactionGroup, decoded: DecodedEvents
+) -> Integers:
     """Return the `_row` of each event's first row. Usually it is 0. Events inside a
     compressed payload, or at an XA COMMIT, have the same offset as the event before.
-    These continue its count, so that file, offset and `_row` identify a change."""
+    These continue its count, so that file, offset and `_row` identify a change. The
+    segment notes the last count for the next events."""
     offsets = decoded.events[:, columns.OFFSET]
     files = group.transactions[decoded.events[:, columns.TRANSACTION], columns.FILE]
-    same_place = np.zeros(len(offsets), bool)
-    same_place[1:] = (np.diff(offsets) == 0) & (np.diff(files) == 0)
-    place = (str(group.files[files[0]]), int(offsets[0]))
-    rows_before = segment.rows_at_last_place if place == segment.last_place else 0
-    event_ends = np.cumsum(decoded.event_spans)
-    event_starts = event_ends - decoded.event_spans
-    place_starts = np.flatnonzero(~same_place)
+    is_other_place = np.ones(len(offsets), bool)
+    is_other_place[1:] = (np.diff(offsets) != 0) | (np.diff(files) != 0)
+    place_starts = np.flatnonzero(is_other_place)
+    events_at_place = np.diff(place_starts, append=len(offsets))
     # Each event's rows are counted from the first event at the same place.
-    first_rows = event_starts - np.repeat(
-        event_starts[place_starts], np.diff(place_starts, append=len(same_place))
-    )
-    first_rows[: place_starts[1] if len(place_starts) > 1 else len(first_rows)] += rows_before
+    rows_before = np.cumsum(decoded.event_spans) - decoded.event_spans
+    first_rows = rows_before - np.repeat(rows_before[place_starts], events_at_place)
+    if segment.last_place == (str(group.files[files[0]]), int(offsets[0])):
+        first_rows[: events_at_place[0]] += segment.rows_at_last_place
     segment.last_place = (str(group.files[files[-1]]), int(offsets[-1]))
     segment.rows_at_last_place = int(first_rows[-1] + decoded.event_spans[-1])
     return first_rows

@@ -111,7 +111,7 @@ def prove_structures(
     if not dependents and not renamed_tables:
         return StructureProof()
     later, server = _LaterStructures(capture), capture.basis.ports.server
-    names_of = {table: {table, segmenter.new_names.get(table, table)} for table in dependents}
+    names_of = {table: {table, segmenter.present_names.get(table, table)} for table in dependents}
     current = server.current_schemas(sorted(renamed_tables.union(*names_of.values())))
     if (reason := later.advance_to(current)) is not None:
         return StructureProof(unproven_tables=frozenset(dependents), reason=reason)
@@ -135,15 +135,15 @@ def prove_structures(
                 errors[captured_table] = _structure_error(captured_table, table, name, differences)
             if table not in dependents[table] and schema is not None:
                 parent_schemas[table] = replace(schema, name=table)
-    for table in errors.keys() & segmenter.new_names.keys():
-        new_name = segmenter.new_names[table]
-        if new_name not in segmenter.new_names:
+    for table in errors.keys() & segmenter.present_names.keys():
+        new_name = segmenter.present_names[table]
+        if new_name not in segmenter.present_names:
             # The error under the old name suffices: the next run reads the table by its
             # new name.
             errors.pop(new_name, None)
     for table in sorted(renamed_tables - errors.keys()):
         if table in current.tables and later.is_missing(table) and later.still_exists(table):
-            errors[table] = _wrong_rename_error(table, segmenter.new_names[table])
+            errors[table] = _wrong_rename_error(table, segmenter.present_names[table])
     unproven_tables = frozenset(table for table in dependents if names_of[table] & unclear.keys())
     reason = "; ".join(dict.fromkeys(unclear.values()))
     return StructureProof(
@@ -179,7 +179,7 @@ def _renamed_tables(capture: BatchCapture) -> frozenset[TableName]:
     for MySQL."""
     if capture.basis.run_start.facts.flavour != "mariadb":
         return frozenset()
-    tables = (capture.basis.tables[name] for name in capture.segmenter.new_names)
+    tables = (capture.basis.tables[name] for name in capture.segmenter.present_names)
     return frozenset(table.name for table in tables if table.is_wanted and table.is_known)
 
 

@@ -18,7 +18,7 @@ from typing import Final
 
 from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
 from lockstep.pipeline.mirror.merging import ChangelogOrigin
-from lockstep.pipeline.model.load import LoadFollowed, LoadJoined, SourceReading
+from lockstep.pipeline.model.load import FollowedLoad, JoinedLoad, SourceReading
 from lockstep.pipeline.model.table_state import SnapshotFiles, TableEventKind
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.captured_tables import CapturedTable, CapturedTables
@@ -361,7 +361,7 @@ class TableChanges:
             # A load ends once all changes before its high watermark have numbers. Those
             # after the previous call of `reach` do not have them yet.
             load = table.open_load
-            if load is None or not load.complete:
+            if load is None or not load.is_complete:
                 continue
             last = self._last_reached
             if at is None or (last is not None and load.high <= last):
@@ -422,7 +422,7 @@ class TableChanges:
             self._record_rows(reading, reading.version, self._tables.last_sequence)
         elif schema is not None:
             version = self._structures.record_server_schema(schema, reading.low)
-            is_complete = reading.complete and reading.low == reading.high
+            is_complete = reading.is_complete and reading.low == reading.high
             table.open_load = None if is_complete else reading
             self._take_changes_from(reading, version, is_complete=is_complete)
         elif version is not None:  # the server did not have the table
@@ -450,7 +450,7 @@ class TableChanges:
         version_number, sequence = version.version, self._tables.last_sequence
         if reading.load is not None:
             self._tables.followed_loads.append(
-                LoadFollowed(reading.load.id, reading.table, sequence, version_number)
+                FollowedLoad(reading.load.id, reading.table, sequence, version_number)
             )
         if is_complete:
             self._tables.record_event(TableEventKind.REREAD, version, reading.reason)
@@ -480,7 +480,7 @@ class TableChanges:
         """Record the files with the read rows. They apply after the change number
         `sequence`."""
         if reading.load is not None:
-            self._tables.joined_loads.append(LoadJoined(reading.load.id, reading.table))
+            self._tables.joined_loads.append(JoinedLoad(reading.load.id, reading.table))
             self._tables.finished_loads.append(reading.load.progress)
         part = SnapshotFiles(reading.table, version, sequence, reading.files, reading.columns)
         self._tables.snapshots.append(part)
@@ -520,18 +520,18 @@ class TableChanges:
         if exists and self._tables[table].takes(at):
             self._record_stop(table, at, reread_error(reason))
 
-    def stop_losing_tables(self, losses: Mapping[TableName, UnloggedCascade]) -> None:
+    def stop_cascaded_tables(self, cascades: Mapping[TableName, UnloggedCascade]) -> None:
         """Stop the tables with rows that foreign keys changed and MySQL did not log.
         The policy `foreign_keys` decides whether the next run reads a table again, or a
         person has to."""
-        for table, loss in losses.items():
+        for table, cascade in cascades.items():
             if not self._tables.is_wanted(table):
                 continue
             if self._tables.policies_of(table).foreign_keys is ForeignKeys.RESNAPSHOT:
-                self._record_stop(table, loss.at, reread_error(loss.reason))
+                self._record_stop(table, cascade.at, reread_error(cascade.reason))
             else:
-                error = TableError(loss.reason, hint=resume_hint(table), need=Need.ROWS)
-                self.stop(table, loss.at, error)
+                error = TableError(cascade.reason, hint=resume_hint(table), need=Need.ROWS)
+                self.stop(table, cascade.at, error)
 
 
 def _with_server_error(ports: RunPorts, table: TableName, error: StructureUnknown) -> TableError:

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from time import perf_counter
 
 from lockstep.pipeline.mirror.layout import snapshot_path
-from lockstep.pipeline.model.load import Chunk, ChunkRows, Load, LoadBegin, SourceReading
+from lockstep.pipeline.model.load import Chunk, ChunkRows, Load, LoadBasis, SourceReading
 from lockstep.pipeline.ports.source import Baseline
 from lockstep.pipeline.run.begin import RunStart
 from lockstep.pipeline.run.context import RunPorts, load_progress
@@ -182,7 +182,7 @@ def _begin_loads(
 ) -> list[Load]:
     """Begin the loads that are new, and return all loads whose chunks can be read.
     Tables that cannot be read are added to `readings`, with an error."""
-    new_loads = [load for load in loads if load.begin is None]
+    new_loads = [load for load in loads if load.basis is None]
     if not new_loads:
         return list(loads)
     estimates = ports.server.estimated_rows([load.table for load in new_loads])
@@ -221,15 +221,15 @@ def _begin_loads(
             )
             void_load(ports, lease, load, error.reason)
             continue
-        reading = LoadBegin(schema, server_uuid, baseline.low, estimates.get(load.table), shape)
-        ports.ledger.begin_load(lease, load.id, reading)
+        basis = LoadBasis(schema, server_uuid, baseline.low, estimates.get(load.table), shape)
+        ports.ledger.begin_load(lease, load.id, basis)
         begun_tables.setdefault(load.reason, []).append(load.table)
     for reason, tables in begun_tables.items():
         verb = "is" if len(tables) == 1 else "are"
         ports.progress.note(f"{name_list(tables)} {verb} read from the source: {reason}")
     open_loads = {load.id: load for load in ports.ledger.open_loads(ports.source.name)}
     begun_loads = [open_loads[load.id] for load in loads if load.id in open_loads]
-    return [load for load in begun_loads if load.begin]
+    return [load for load in begun_loads if load.basis]
 
 
 def _baselines(
@@ -267,14 +267,14 @@ def _reading_of(ports: RunPorts, lease: Lease, read: LoadReading) -> SourceReadi
     turn did not come. If other sessions keep the table busy, the next run continues the
     load. If the table cannot be read, the load is voided."""
     load = read.load
-    if read.error is None and load.at_once and not load.is_complete:
+    if read.error is None and load.is_one_read and not load.is_complete:
         return None
-    assert load.begin is not None and load.low is not None, "it was begun"
-    reading = load.begin
+    assert load.basis is not None and load.low is not None, "it was begun"
+    schema = load.basis.schema
     result = SourceReading(
         load.table,
         load.reason,
-        reading.schema,
+        schema,
         load.low,
         load.high or load.low,
         load.files,
@@ -287,9 +287,7 @@ def _reading_of(ports: RunPorts, lease: Lease, read: LoadReading) -> SourceReadi
         return result
     if not isinstance(read.error, TableBusy):
         void_load(ports, lease, load, read.error.reason)
-    return SourceReading(
-        load.table, load.reason, reading.schema, load.low, load.low, error=read.error
-    )
+    return SourceReading(load.table, load.reason, schema, load.low, load.low, error=read.error)
 
 
 REPORT_SECONDS = 0.3
@@ -410,10 +408,10 @@ class ChunkReader:
         Return None if the load needs no further chunk."""
         if not reading.goes_on:
             return None
-        for chunk in reading.load.unread:
+        for chunk in reading.load.unread_chunks:
             if chunk.number not in reading.chunks_in_progress:
                 return chunk
-        if reading.load.planned:
+        if reading.load.is_planned:
             return None
         try:
             return self._new_chunk(reading)
@@ -424,12 +422,12 @@ class ChunkReader:
     def _new_chunk(self, reading: LoadReading) -> Chunk:
         """Choose the key range of the next chunk, and record it before it is read."""
         load = reading.load
-        assert load.begin is not None, "a load that is read has begun"
+        assert load.basis is not None, "a load that is read has begun"
         last_bound = load.chunks[-1].range.through if load.chunks else None
         through = None
-        if chunk_key(load.begin.schema):
+        if chunk_key(load.basis.schema):
             through = self._ports.server.next_bound(
-                load.begin.schema, last_bound, reading.next_rows, since=load.begin.low
+                load.basis.schema, last_bound, reading.next_rows, since=load.basis.low
             )
         chunk = Chunk(len(load.chunks), Range(last_bound, through))
         self._ports.ledger.plan_chunk(self._lease, load.id, chunk.number, chunk.range)
@@ -489,15 +487,15 @@ class ChunkReader:
         """Write the rows of a chunk to files. Return the files, and the rows' size in
         bytes."""
         ports, timer_start, size, count = self._ports, perf_counter(), 0, 0
-        assert load.begin is not None, "a load that is read has begun"
-        schema = load.begin.schema
+        assert load.basis is not None, "a load that is read has begun"
+        schema = load.basis.schema
         is_keyless = not merge_key(schema)
         with ports.server.chunk(
             schema,
             chunk.range,
             exact=is_keyless,
             most_seconds=self._piece_seconds,
-            since=load.begin.low,
+            since=load.basis.low,
         ) as rows:
             if is_keyless and not rows.exact:
                 raise TableError(

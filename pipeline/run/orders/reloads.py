@@ -20,7 +20,7 @@ from lockstep.pipeline.run.load.by_condition import condition_refusal
 from lockstep.pipeline.run.orders.table_orders import OrderRequest
 from lockstep.pipeline.run.reports import VerifyReport
 from lockstep.pipeline.run.table_plans import (
-    ServerOnlyReach,
+    KnownReach,
     TablePlans,
     changelog_origin_of,
     earlier_version_origin_of,
@@ -42,11 +42,7 @@ from lockstep.pipeline.supply.plan import (
     plan,
 )
 from lockstep.pipeline.values.decisions import Lease
-from lockstep.pipeline.values.errors import (
-    LedgerRefused,
-    Need,
-    PastRefused,
-)
+from lockstep.pipeline.values.errors import LedgerRefused, Need, PastRefused
 from lockstep.pipeline.values.table import TableName
 
 
@@ -126,7 +122,7 @@ class ReloadFacts:
         load, state = self.loads.get(table), self.states.get(table)
         if state is not None and (state.has_stopped or state.is_loading):
             return state.is_loading
-        return load is not None and load.begin is not None
+        return load is not None and load.basis is not None
 
     def origin(self, request: OrderRequest, supplier: Supplier | None) -> ReloadOrigin:
         """Return the changelog from which the mirror would be written, or a sentence
@@ -230,7 +226,7 @@ def plan_condition_reload(
     return the reload of all rows."""
     table, condition = order.table, order.condition
     refusal = condition_refusal(ports, table)
-    reach = ServerOnlyReach(reason_against_condition=None if refusal is None else refusal.message)
+    reach = KnownReach(reason_against_condition=None if refusal is None else refusal.message)
     have = Have(table, SupplyStanding.FOLLOWING, reason=order.reason)
     table_plan = plan(have, Want(condition=condition, author=order.author), reach)
     [step] = with_prices(ports, TablePlans({table: table_plan})).plans[table].steps
@@ -268,7 +264,7 @@ def plan_repairs(ports: RunPorts, report: VerifyReport, author: str) -> list[Rel
     facts = ReloadFacts(ports, [difference.table for difference in differing_tables])
     repairs = []
     for difference in differing_tables:
-        count = difference.differing_rows
+        count = difference.difference_count
         rows = "1 row that differs" if count == 1 else f"{count:,} rows that differ"
         be = "is" if count == 1 else "are"
         request = OrderRequest(
@@ -294,7 +290,7 @@ def _plan_reload_from_log(request: OrderRequest, facts: ReloadFacts) -> Reload:
     table = request.table
     if table in facts.states:
         past: Past | str = "it is in the lake, and its changelog cannot begin earlier"
-    elif table in facts.loads and facts.loads[table].begin is not None:
+    elif table in facts.loads and facts.loads[table].basis is not None:
         past = "its rows are being read from MySQL already"
     else:
         past = facts.pasts.by_table[table]

@@ -7,7 +7,7 @@ today's settings make of the statement at which the table stopped.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -19,10 +19,7 @@ from lockstep.pipeline.run.dump.logged_statements import dialect_of, recorded_st
 from lockstep.pipeline.run.mirror_places import collisions
 from lockstep.pipeline.run.status.schema_history import unknown_table_error
 from lockstep.pipeline.run.stop_errors import unsupported_error
-from lockstep.pipeline.run.table_plans import (
-    TablePlans,
-    plan_returns,
-)
+from lockstep.pipeline.run.table_plans import TablePlans, plan_returns
 from lockstep.pipeline.schema.consequences import (
     NOT_FOLLOWED_RULE,
     ROW_KEEPING_ACTIONS,
@@ -101,10 +98,9 @@ def give_order(
     lease: Lease,
     kind: OrderKind,
     request: OrderRequest,
-    tell: Callable[[str], None] = lambda sentence: None,
+    planned: RecordedOrder | None = None,
 ) -> RecordedOrder:
-    """Record an order. For a resume, `tell` is first called with a sentence on what the
-    next run will do.
+    """Record an order. `planned`: the result of `plan_resume`, if the caller has it.
 
     Raise `NothingMatches` for an unknown table, `ConfigurationError` for a statement
     that cannot be used or for a resume of a table that no run follows, and
@@ -116,8 +112,7 @@ def give_order(
     require_captured_table(states, ports.source.name, table)
     resume_order = None
     if kind is OrderKind.RESUME:
-        resume_order = plan_resume(ports, request)
-        tell(resume_order.sentence)
+        resume_order = planned or plan_resume(ports, request)
     loads = ledger.open_loads(ports.source.name) if kind is OrderKind.PAUSE else []
     order = ledger.order_table(
         lease,

@@ -221,11 +221,9 @@ def _key_hashes(hasher: RowHasher, images: RowImages) -> Hashes:
     keys = hasher.key_hashes(images.columns)
     if images.present is None:
         return keys
-    places = [hasher.structure.names.index(name) for name in hasher.key_columns]
-    bits = unpack_bits(images.present)
-    if not bits.shape[1]:
-        return keys
-    for index in np.flatnonzero(~bits[:, places].all(axis=1) & _exists_after(images)).tolist():
+    key_indexes = [hasher.structure.names.index(name) for name in hasher.key_columns]
+    has_key = unpack_bits(images.present, images.columns.num_columns)[:, key_indexes].all(axis=1)
+    for index in np.flatnonzero(~has_key & _exists_after(images)).tolist():
         keys[index] = keys[index - 1]
     return keys
 

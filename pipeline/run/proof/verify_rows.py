@@ -328,7 +328,7 @@ def _proofs(report: VerifyReport) -> Iterator[ComparisonResult]:
     for table in report.tables:
         is_whole = table.compared is None
         if not table.equal:
-            yield ComparisonResult(table.table, is_whole, None, table.differing_rows)
+            yield ComparisonResult(table.table, is_whole, None, table.difference_count)
         elif table.place is not None:
             rows = table.source_rows if table.compared is None else table.compared
             proven = EqualityProof(table.proof, rows, table.place.at, table.place.gtids)

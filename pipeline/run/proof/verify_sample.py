@@ -71,7 +71,7 @@ def prove_sample(ports: RunPorts, randomness: Random) -> VerifyReport | None:
     for table in report.tables:
         if not table.equal:
             ports.progress.note(
-                f"{table.table} DIFFERS from MySQL in {table.differing_rows} of {table.compared} "
+                f"{table.table} DIFFERS from MySQL in {table.difference_count} of {table.compared} "
                 f"compared rows; `lockstep verify {table.table}` finds all of them"
             )
     return report

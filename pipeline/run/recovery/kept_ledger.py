@@ -13,8 +13,9 @@ these, so that no file or transaction is mistaken for one of this ledger.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from lockstep.pipeline.mirror.layout import application_id
 from lockstep.pipeline.model.batch import BatchState
@@ -110,11 +111,15 @@ def plan_lake_changes(ports: RunPorts, reloads: Iterable[tuple[TableName, str]])
     }
     unmerged = {batch for batch in _unmerged(ports) if batch in waiting}
     void_spans = _claim_with_void(ports, cursor.batch, highest).void
-    foreseen = (
-        (listing.changelog.folder, _foreseen_restatement(ports, listing))
+    restatements = {
+        (folder := listing.changelog.folder): Restatement.between(
+            ports.changelog.listed_files(folder),
+            listing.files,
+            partial(ports.segments.damage_sentences, folder),
+        )
         for listing in _listings(ports, unmerged, void_spans)
-    )
-    return LakeChanges(tuple(filter(_changes_listing, foreseen)), _unknown_folders(ports))
+    }
+    return LakeChanges(_without_empty(restatements), _unknown_folders(ports))
 
 
 def keep_ledger(
@@ -301,24 +306,10 @@ def _restate_changelogs(ports: RunPorts, lease: Lease) -> tuple[tuple[str, Resta
     ledger.note_examined_versions(
         lease, {folder: restated.delta_version for folder, restated in restatements.items()}
     )
-    return tuple(filter(_changes_listing, restatements.items()))
+    return _without_empty(restatements)
 
 
-def _foreseen_restatement(ports: RunPorts, listing: _Listing) -> Restatement:
-    """Return what `ports.changelog.restate` would do; nothing is written."""
-    folder = listing.changelog.folder
-    listed, wanted = ports.changelog.listed_files(folder), {file.path for file in listing.files}
-    if listed is None:
-        return Restatement(None, lost_paths=tuple(file.path for file in listing.files))
-    unlisted = [file for file in listing.files if file.path not in listed]
-    lost = [file.path for file in unlisted if ports.segments.damage_sentences(folder, [file])]
-    return Restatement(
-        None, len(listed.keys() - wanted), len(unlisted) - len(lost), tuple(sorted(lost))
-    )
-
-
-def _changes_listing(restated: tuple[str, Restatement]) -> bool:
-    """Return whether a changelog (its folder, and what is done) lists other files then,
-    or has lost some."""
-    _, files = restated
-    return bool(files.removed_count or files.added_count or files.lost_paths)
+def _without_empty(
+    restatements: Mapping[str, Restatement],
+) -> tuple[tuple[str, Restatement], ...]:
+    return tuple(item for item in restatements.items() if not item[1].is_empty)

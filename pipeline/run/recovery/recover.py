@@ -57,7 +57,7 @@ from lockstep.pipeline.recovery import (
 )
 from lockstep.pipeline.run.agreement.changelog_files import batches_in_file
 from lockstep.pipeline.run.agreement.claim import claim_folder, claim_of, lake_error
-from lockstep.pipeline.run.agreement.lake_logs import disagreeing_tables, source_error_in_changelogs
+from lockstep.pipeline.run.agreement.lake_logs import disagreeing_tables, unrecorded_commit_error
 from lockstep.pipeline.run.commit_metadata import recovery_metadata
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.recovery.kept_ledger import (
@@ -251,7 +251,7 @@ def _ledger_content(ports: RunPorts) -> LedgerContent:
     just_made = [batch.start for batch in batches] == [batches[0].end] and all(
         state.adopted_version is not None for state in states
     )
-    if just_made and not disagreeing_tables(ports) and source_error_in_changelogs(ports) is None:
+    if just_made and not disagreeing_tables(ports) and unrecorded_commit_error(ports) is None:
         return LedgerContent.RECOVERING
     return LedgerContent.RECORDED
 

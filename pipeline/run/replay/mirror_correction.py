@@ -43,7 +43,7 @@ from lockstep.pipeline.run.agreement.lake_logs import checked_version, mirror_ju
 from lockstep.pipeline.run.commit_metadata import commit_metadata
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.replay.segment_comparison import Details, SegmentResult
-from lockstep.pipeline.run.replay.settle import settle_writes
+from lockstep.pipeline.run.replay.settle import settle_replay_writes
 from lockstep.pipeline.run.stop_errors import arrow_errors_as_table_error, reload_hint
 from lockstep.pipeline.run.write.job import lineage_over, versions_between
 from lockstep.pipeline.run.write.mirror_write import mirror_target
@@ -109,7 +109,7 @@ def correct_mirror(
             rows = tuple(mirror.differences(wrong, details))
             return MirrorCorrection(table, keys, wrong.num_rows, rows=rows)
     except TableError as error:
-        tuple(settle_writes(ports, lease))
+        settle_replay_writes(ports, lease)
         hint = reload_hint(table) if isinstance(error, MirrorRefused) else error.hint
         is_comparable = not isinstance(error, _NotComparable)
         return MirrorCorrection(
@@ -120,7 +120,7 @@ def correct_mirror(
 def _write_changes(mirror: _MirrorComparison, lease: Lease, changes: pa.Table) -> int:
     """Write changes to the mirror in one commit, and return its Delta version. If the
     process dies, the next run finds the commit by the recorded intent
-    (`settle_writes`)."""
+    (`settle_replay_writes`)."""
     ports, fold = mirror.ports, mirror.fold
     names_by_changelog_name = dict(
         zip(changelog_names(fold.schema.names), fold.schema.names, strict=True)

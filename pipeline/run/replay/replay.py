@@ -27,7 +27,7 @@ from lockstep.pipeline.run.agreement.changelog_files import (
     system_table,
 )
 from lockstep.pipeline.run.agreement.claim import require_agreement, require_claim
-from lockstep.pipeline.run.agreement.lake_logs import source_error_in_changelogs
+from lockstep.pipeline.run.agreement.lake_logs import unrecorded_commit_error
 from lockstep.pipeline.run.context import RunPorts, table_progress
 from lockstep.pipeline.run.replay import revise
 from lockstep.pipeline.run.replay.mirror_correction import MirrorCorrection, correct_mirror
@@ -149,7 +149,7 @@ def replay(
     for note in settle_replays(ports, lease):
         ports.progress.note(note)
     _require_merged(ports)
-    if (error := source_error_in_changelogs(ports)) is not None:
+    if (error := unrecorded_commit_error(ports)) is not None:
         raise error
     selection = select_batches(ports, span, only_tables)
     if not selection.batches:

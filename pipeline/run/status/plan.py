@@ -78,7 +78,8 @@ class RunPlan:
     """The plan of the next run.
 
     - `abandoned_sentences`: one for each batch that would be abandoned.
-    - `waiting_tables`: by batch id, captured batches' tables that are not merged yet.
+    - `waiting_batches`: captured batches that are not merged, each with the tables that have yet to
+      be merged.
     - `capture_seconds`: estimate for the capture; None if earlier batches give none.
     - `stopped_tables`: those that are stopped already.
     - `active_run`: the lease of the run that is active now.
@@ -90,7 +91,7 @@ class RunPlan:
     """
 
     abandoned_sentences: tuple[str, ...]
-    waiting_tables: Mapping[int, tuple[TableName, ...]]
+    waiting_batches: Mapping[int, tuple[TableName, ...]]
     start: PlannedStart | None
     reading: PlannedReading | None
     capture_seconds: float | None
@@ -160,7 +161,7 @@ def make_plan(ports: RunPorts) -> RunPlan:
             f"batch {abandonment.batch.id} is abandoned: {abandonment.reason}"
             for abandonment in abandonments
         ),
-        waiting_tables=_waiting_tables(ports, abandonments),
+        waiting_batches=_waiting_batches(ports, abandonments),
         start=start,
         reading=reading,
         capture_seconds=estimate_seconds(ports, reading),
@@ -286,7 +287,7 @@ def _planned_start(ports: RunPorts, proposal: StartProposal) -> PlannedStart:
     return PlannedStart(decision.rule.value, decision.reason, position, decision.continuity, tables)
 
 
-def _waiting_tables(
+def _waiting_batches(
     ports: RunPorts, abandonments: Sequence[Abandonment]
 ) -> dict[int, tuple[TableName, ...]]:
     batch_ids = {abandonment.batch.id for abandonment in abandonments}

@@ -3,7 +3,7 @@ if it answers. `pipeline.status` judges them."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -18,7 +18,7 @@ from lockstep.pipeline.ports.source import ServerFacts, SourceServer
 from lockstep.pipeline.proof.proven import ComparisonRecord
 from lockstep.pipeline.run.agreement.claim import lake_error
 from lockstep.pipeline.run.agreement.lake_logs import (
-    DisagreeingTable,
+    changed_changelogs,
     changelogs_with_moved_rows,
     tables_to_quarantine,
 )
@@ -85,8 +85,16 @@ def standing_of(
         if states:
             visible_tables = ports.server.engines()
             invisible = invisible_tables(ports.server, patterns, states, visible_tables)
-    except LockstepError as error:
-        server_error = error
+    except LockstepError as failure:
+        server_error = failure
+    error: LockstepError | None = None
+    upcoming: Iterable[StoppedTable] = ()
+    rewritten: Iterable[StoppedTable] = ()
+    if isinstance(ports, RunPorts):
+        changelogs = changed_changelogs(ports)
+        error = lake_error(ports, changelogs)
+        upcoming = tables_to_quarantine(ports, changelogs)
+        rewritten = changelogs_with_moved_rows(ports, changelogs)
     return Standing(
         source=source,
         captured=captured,
@@ -116,16 +124,12 @@ def standing_of(
         ),
         extents=partial_tables(ledger, source, patterns),
         batches=tuple(batches),
-        lake_error=None if isinstance(ports, LockstepError) else lake_error(ports),
+        lake_error=error,
         loads=tuple(
             load.progress for load in ledger.open_loads(source) if patterns.matches(load.table)
         ),
-        upcoming_quarantines=()
-        if isinstance(ports, LockstepError)
-        else _stopped_tables_of(tables_to_quarantine(ports), patterns),
-        rewritten_changelogs=()
-        if isinstance(ports, LockstepError)
-        else _stopped_tables_of(changelogs_with_moved_rows(ports), patterns),
+        upcoming_quarantines=tuple(table for table in upcoming if patterns.matches(table.table)),
+        rewritten_changelogs=tuple(table for table in rewritten if patterns.matches(table.table)),
         invisible_tables=invisible,
         proofs=captured_proofs(ledger, source, patterns),
         unproven=unproven_structures(ledger, source),
@@ -170,16 +174,6 @@ def captured_proofs(
     """Return the results of comparisons, without those of tables that the source's
     patterns do not match any more."""
     return tuple(proof for proof in ledger.proofs(source) if patterns.matches(proof.table))
-
-
-def _stopped_tables_of(
-    tables: Sequence[DisagreeingTable], patterns: TablePatterns
-) -> tuple[StoppedTable, ...]:
-    return tuple(
-        StoppedTable(table.table, table.reason, table.hint, "")
-        for table in tables
-        if patterns.matches(table.table)
-    )
 
 
 def _log_end_known_at(

@@ -246,7 +246,7 @@ _REASONS_AND_HINTS: Final = {
         "its changes were merged together with those of batch {batch}",
         "`lockstep versions --at {place}` has it",
     ),
-    MissingReason.LATER: (
+    MissingReason.RESUMED_LATER: (
         "it was brought back with a later batch",
         "`lockstep versions` shows its version, or says why there is none",
     ),

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, TypeVar
 
 import pyarrow as pa
 
@@ -48,6 +48,8 @@ from lockstep.pipeline.values.errors import LockstepError, SourceBusy, TableErro
 from lockstep.pipeline.values.retries import UPKEEP_TURN
 from lockstep.pipeline.values.segment import SegmentFile, SystemTable
 
+Result = TypeVar("Result")
+
 _NO_COLUMNS: Final = pa.schema([])
 _BATCHES_AT_ONCE: Final = 1000
 """Number of batches, or of leases, whose rows in the ledger one transaction deletes."""
@@ -60,14 +62,13 @@ def last_lease_at(ports: RunPorts) -> datetime | None:
     return None if lease is None else lease.beat_at or lease.taken_at
 
 
-def under_lock(ports: RunPorts, holder: str, act: Callable[[Lease], None]) -> bool:
-    """Take the source's lock, call `act`, and return True. Return False if a run holds
-    the lock and does not release it soon."""
+def under_lock(ports: RunPorts, holder: str, act: Callable[[Lease], Result]) -> Result | None:
+    """Take the source's lock, call `act`, and return its result. Return None if a run
+    holds the lock and does not release it soon."""
     for _ in UPKEEP_TURN.tries(ports.pause):
         with suppress(SourceBusy), ports.ledger.lock(ports.source.name, holder, None) as lease:
-            act(lease)
-            return True
-    return False
+            return act(lease)
+    return None
 
 
 def plan_changes(
@@ -188,30 +189,30 @@ def _record_steps(
     `begin_through`: the last batch of a deletion that begins; `unlisted`, `deleted`:
     notes for which that step is done."""
     ledger = ports.ledger
-    obstacles: list[str] = []
 
-    def record(lease: Lease) -> None:
-        obstacles.extend(
+    def record(lease: Lease) -> list[str]:
+        obstacles = [
             check.reason_not_corrected
             for check in correct_changelogs(ports, lease)
             if check.reason_not_corrected is not None
-        )
+        ]
         if obstacles:
-            return
+            return obstacles
         if begin_through is not None:
             ledger.begin_deletion(lease, begin_through)
         for note in unlisted:
             ledger.note_deletion_step(lease, DeletionStep.UNLISTED, note.last_batch)
         for note in deleted:
             ledger.note_deletion_step(lease, DeletionStep.DELETED, note.last_batch)
+        return []
 
     try:
-        has_recorded = under_lock(ports, holder, record)
+        obstacles = under_lock(ports, holder, record)
     except LockstepError as error:
         # For example, a consumer registered after the plan was made, and needs these
         # changes.
         return error.message
-    if not has_recorded:
+    if obstacles is None:
         return _BUSY_SENTENCE
     return obstacles[0] if obstacles else None
 

@@ -5,8 +5,8 @@ No run waits for upkeep. Files of mirrors are rewritten without the source's loc
 only while no run holds it. Each upkeep commit is based on the version that was planned.
 If a run writes to the mirror meanwhile, the run's commit stays and upkeep's conflicts;
 the next upkeep tries again. The lock is taken once, while the ledger records the
-commits. Files are deleted only after that. Commits of an upkeep that died are recorded
-first (`UpkeepTarget.is_unrecorded`).
+commits, also those of an upkeep that died (`UpkeepTarget.is_unrecorded`). Files are
+deleted only after that.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import partial
 from time import perf_counter
+from typing import Final
 
 from lockstep.pipeline.model.table_state import TableState
 from lockstep.pipeline.ports.mirrors import MirrorUpkeep
@@ -49,6 +51,8 @@ from lockstep.pipeline.values.errors import (
 from lockstep.pipeline.values.retries import UPKEEP_TURN
 from lockstep.pipeline.values.table import TableName
 
+_NEXT_UPKEEP: Final = "the next upkeep tries again"
+
 
 @dataclass(frozen=True, slots=True)
 class CompletedStep:
@@ -66,14 +70,14 @@ class TableUpkeep:
     """The upkeep of one mirror.
 
     - `mirror`: its folder. `files`: of its newest version.
-    - `target`: the version to which upkeep may write. If it is None, `reason_excluded` says why
-      upkeep leaves the mirror alone.
+    - `target`: the version to which upkeep may write. If it is None, `reason_left_alone` says
+      why upkeep leaves the mirror alone.
     - `obstacles`: a sentence on each step that is needed but cannot be done.
     """
 
     table: TableName
     mirror: str
-    reason_excluded: str | None = None
+    reason_left_alone: str | None = None
     planned_steps: tuple[UpkeepStep, ...] = ()
     obstacles: list[str] = field(default_factory=list)
     files: MirrorFiles | None = None
@@ -103,12 +107,12 @@ class UpkeepFacts:
         ledger, source = ports.ledger, ports.source.name
         intended_tables = (intent.table for intent in ledger.open_intents(source))
         return cls(
-            ledger.table_states(source),
-            frozenset((*ledger.pending_batches(source), *intended_tables)),
-            ledger.examined_versions(source),
-            ledger.upkeep_versions(source),
-            last_lease_at(ports),
-            ledger.clock(),
+            states=ledger.table_states(source),
+            busy_tables=frozenset((*ledger.pending_batches(source), *intended_tables)),
+            examined_versions=ledger.examined_versions(source),
+            upkeep_versions=ledger.upkeep_versions(source),
+            last_lease_at=last_lease_at(ports),
+            now=ledger.clock(),
         )
 
 
@@ -136,28 +140,31 @@ def _plan_table(
     ports: RunPorts, lake: MirrorUpkeep, policy: UpkeepPolicy, facts: UpkeepFacts, state: TableState
 ) -> TableUpkeep:
     try:
-        target = target_of(ports, facts, state)
-        if isinstance(target, str):
-            return TableUpkeep(state.table, state.mirror, target)
+        target = _target(ports, facts, state)
         files = lake.files(state.mirror)
-        newest = lake.commit(target.mirror, target.version)
-        committed_at = None if newest is None else newest.committed_at
-        doubt = clock_doubt(ports.clock(), facts.now, committed_at, facts.last_lease_at, lake.keep)
-        plan = decide(files, policy, doubt)
-        return TableUpkeep(
-            state.table, state.mirror, None, plan.steps, [*plan.obstacles], files, target
-        )
+        newest = next(ports.mirrors.history(target.mirror), None)
     except TableError as error:
         return TableUpkeep(state.table, state.mirror, error.reason)
+    committed_at = None if newest is None else newest.committed_at
+    doubt = clock_doubt(ports.clock(), facts.now, committed_at, facts.last_lease_at, lake.keep)
+    plan = decide(files, policy, doubt)
+    return TableUpkeep(
+        state.table,
+        state.mirror,
+        planned_steps=plan.steps,
+        obstacles=[*plan.obstacles],
+        files=files,
+        target=target,
+    )
 
 
-def target_of(ports: RunPorts, facts: UpkeepFacts, state: TableState) -> UpkeepTarget | str:
-    """Return the mirror version to which upkeep may write now, or a sentence on why
+def _target(ports: RunPorts, facts: UpkeepFacts, state: TableState) -> UpkeepTarget:
+    """Return the mirror version to which upkeep may write now. Raise TableError if
     upkeep leaves the mirror alone."""
     if not state.is_complete:
-        return f"the table is {state.in_words}"
+        raise TableError(f"the table is {state.in_words}", hint=_NEXT_UPKEEP)
     if state.table in facts.busy_tables:
-        return "captured changes wait for their merge"
+        raise TableError("captured changes wait for their merge", hint=_NEXT_UPKEEP)
     examined_version = facts.examined_versions.get(state.mirror)
     upkeep_version = facts.upkeep_versions.get(state.mirror, -1)
     return upkeep_target(ports, state, examined_version, upkeep_version)
@@ -173,23 +180,23 @@ class FormerMirror:
 
 @dataclass(frozen=True, slots=True)
 class UpkeepReport:
-    """The outcome of an upkeep, or of a plan: then it says what would be deleted. The
-    fields after `seconds` are empty if the upkeep was for some tables only.
+    """The outcome of an upkeep. The report of a plan has what would be done. The fields
+    after `seconds` are empty if the upkeep was for some tables only.
 
     - `changes`: the deletion of old changes.
-    - `cleared_values`: hidden values that were cleared.
+    - `cleared_notes`: the ledger's notes of hidden values that were cleared.
     - `checkpoints`: total of the checkpoints that were deleted.
     """
 
     tables: tuple[TableUpkeep, ...]
     seconds: float
     changes: ChangesPlan = field(default_factory=ChangesPlan)
-    cleared_values: tuple[UnclearedValues, ...] = ()
+    cleared_notes: tuple[UnclearedValues, ...] = ()
     checkpoints: FileTotal = field(default_factory=FileTotal)
     former_mirrors: tuple[FormerMirror, ...] = ()
 
 
-def upkeep(
+def carry_out_upkeep(
     ports: RunPorts,
     lake: MirrorUpkeep,
     policy: UpkeepPolicy,
@@ -201,7 +208,7 @@ def upkeep(
     the source's lock is taken. Spark is not started if no step is planned."""
     timer_start = perf_counter()
     tables = plan_upkeep(ports, lake, policy, only_tables)
-    commits = {
+    to_record = {
         table.mirror: table.target
         for table in tables
         if table.target and table.target.is_unrecorded
@@ -211,22 +218,21 @@ def upkeep(
     for table in tables:
         newest = _commit_steps(ports, lake, table)
         if newest is not None:
-            commits[newest.mirror] = newest
-    has_recorded = _record_commits(ports, holder, list(commits.values()))
+            to_record[newest.mirror] = newest
+    has_recorded = _record_commits(ports, holder, list(to_record.values()))
     for table in tables:
-        if table.mirror in commits and not has_recorded:
+        if table.mirror in to_record and not has_recorded:
             table.obstacles.append("a run has the source: the next upkeep records the new version")
         else:
             _vacuum(ports, lake, table)
-    changes, checkpoints, cleared = ChangesPlan(), FileTotal(), list[UnclearedValues]()
-    former: tuple[FormerMirror, ...] = ()
-    if only_tables is None:
-        checkpoints = thin_logs(ports, lake, delete=True)
-        changes = delete_changes(ports, plan_changes(ports, policy.keep_changes, lake.keep), holder)
-        under_lock(ports, holder, lambda lease: cleared.extend(clear(ports, lease)))
-        former = delete_former_folders(ports, plan_former_folders(ports, lake.keep), holder)
+    if only_tables is not None:
+        return UpkeepReport(tuple(tables), perf_counter() - timer_start)
+    checkpoints = thin_logs(ports, lake, delete=True)
+    changes = delete_changes(ports, plan_changes(ports, policy.keep_changes, lake.keep), holder)
+    cleared = under_lock(ports, holder, partial(clear, ports)) or ()
+    former = delete_former_folders(ports, plan_former_folders(ports, lake.keep), holder)
     seconds = perf_counter() - timer_start
-    return UpkeepReport(tuple(tables), seconds, changes, tuple(cleared), checkpoints, former)
+    return UpkeepReport(tuple(tables), seconds, changes, cleared, checkpoints, former)
 
 
 def _commit_steps(ports: RunPorts, lake: MirrorUpkeep, table: TableUpkeep) -> UpkeepTarget | None:
@@ -236,53 +242,55 @@ def _commit_steps(ports: RunPorts, lake: MirrorUpkeep, table: TableUpkeep) -> Up
     for step in table.planned_steps:
         if not step.kind.makes_commit:
             continue
-        timer_start, version = perf_counter(), None
-        target: UpkeepTarget | str = "a run has the source; the next upkeep does it"
+        timer_start = perf_counter()
         try:
-            if _is_free(ports):
-                target = newest or _target_now(ports, table)
-            if isinstance(target, UpkeepTarget):
-                version = lake.carry_out(target.mirror, step, target.metadata, target.version)
+            _require_free(ports)
+            target = newest or _target_now(ports, table)
+            version = lake.carry_out(target.mirror, step, target.metadata, target.version)
         except CommitConflict:
-            target = "a run wrote to it first; the next upkeep does it"
+            table.obstacles.append(f"{step.kind.value}: a run wrote to it first; {_NEXT_UPKEEP}")
+            continue
         except TableError as error:
-            target = error.reason
-        if isinstance(target, str):
-            table.obstacles.append(f"{step.kind.value}: {target}")
-        elif version is not None:
+            table.obstacles.append(f"{step.kind.value}: {error.reason}")
+            continue
+        if version is not None:
             newest = replace(target, version=version)
             table.completed_steps.append(CompletedStep(step, perf_counter() - timer_start, version))
             ports.progress.note(f"{target.table}: {step.kind.value}, {step.reason}")
     return newest
 
 
-def _target_now(ports: RunPorts, table: TableUpkeep) -> UpkeepTarget | str:
+def _target_now(ports: RunPorts, table: TableUpkeep) -> UpkeepTarget:
     """Return the mirror version to which upkeep may write now, because the plan may be
-    minutes old; or why upkeep leaves the mirror alone."""
+    minutes old. Raise TableError if upkeep leaves the mirror alone."""
     facts = UpkeepFacts.read(ports)
     state = facts.states[table.table]
     if state.mirror != table.mirror:
-        return "it got another mirror meanwhile"
-    return target_of(ports, facts, state)
+        raise TableError("it got another mirror meanwhile", hint=_NEXT_UPKEEP)
+    return _target(ports, facts, state)
 
 
-def _is_free(ports: RunPorts) -> bool:
-    """Return whether no run holds the source, after a short wait at most."""
-    leases = (ports.ledger.newest_lease(ports.source.name) for _ in UPKEEP_TURN.tries(ports.pause))
-    return any(lease is None or not lease.live for lease in leases)
+def _require_free(ports: RunPorts) -> None:
+    """Raise TableError if a run holds the source, and still does after a short wait."""
+    for _ in UPKEEP_TURN.tries(ports.pause):
+        lease = ports.ledger.newest_lease(ports.source.name)
+        if lease is None or not lease.live:
+            return
+    raise TableError(f"a run has the source; {_NEXT_UPKEEP}", hint=_NEXT_UPKEEP)
 
 
-def _record_commits(ports: RunPorts, holder: str, commits: Sequence[UpkeepTarget]) -> bool:
-    """Record commits in the ledger, so that version sets name them. Return False if a
-    run holds the source."""
+def _record_commits(ports: RunPorts, holder: str, targets: Sequence[UpkeepTarget]) -> bool:
+    """Record the mirrors' new versions in the ledger, so that version sets name them.
+    Return False if a run holds the source."""
 
-    def record(lease: Lease) -> None:
-        for target in commits:
+    def record(lease: Lease) -> bool:
+        for target in targets:
             ports.ledger.note_upkeep_version(
                 lease, target.mirror, shows=target.written_version, delta_version=target.version
             )
+        return True
 
-    return not commits or under_lock(ports, holder, record)
+    return not targets or under_lock(ports, holder, record) is not None
 
 
 def _vacuum(ports: RunPorts, lake: MirrorUpkeep, table: TableUpkeep) -> None:
@@ -323,8 +331,7 @@ def plan_former_folders(ports: RunPorts, keep: timedelta) -> tuple[FormerMirror,
     A mirror gets another folder if the settings give it another name, if its folder was
     lost, or if it was made for other readers. Version sets (the versions of all mirrors
     that show one moment) may name versions in the former folder. So that folder is
-    deleted as a whole, and only once none of its versions is promised any more. The
-    time counts from the moment when a newer version set names the new folder.
+    deleted as a whole, once `keep` has passed since a version set named the new one.
     """
     ledger, source = ports.ledger, ports.source.name
     folders = former_places(ledger, source)
@@ -343,8 +350,9 @@ def plan_former_folders(ports: RunPorts, keep: timedelta) -> tuple[FormerMirror,
             elif newest.delta_version != examined_versions[folder]:
                 reason_kept = "somebody else wrote to it; delete it yourself"
             elif folder in replacement_times and replacement_times[folder] is None:
-                reason_kept = "the newest versions that are acknowledged name it"
+                reason_kept = "the newest version set names it"
             else:
+                # A folder that no version set ever named has no replacement time.
                 moments = [newest.committed_at, replacement_times.get(folder)]
                 replaced_at = max((moment for moment in moments if moment), default=None)
                 doubt = clock_doubt(ports.clock(), now, newest.committed_at, lease_at, keep)
@@ -368,10 +376,10 @@ def delete_former_folders(
 ) -> tuple[FormerMirror, ...]:
     """Carry out the plan, and return the folders with the reasons of those that stay."""
     folders = [former.folder for former in plan if former.reason_kept is None]
-    deleted: list[str] = []
-    if folders and not under_lock(
-        ports, holder, lambda lease: deleted.extend(delete_former_places(ports, lease, folders))
-    ):
+    if not folders:
+        return tuple(plan)
+    deleted = under_lock(ports, holder, lambda lease: delete_former_places(ports, lease, folders))
+    if deleted is None:
         reason = "a run has the source: the next upkeep deletes it"
         return tuple(replace(former, reason_kept=former.reason_kept or reason) for former in plan)
     for folder in deleted:

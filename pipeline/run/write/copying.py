@@ -41,7 +41,7 @@ from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.stop_errors import reread_error
 from lockstep.pipeline.schema.history import SchemaVersion
 from lockstep.pipeline.schema.types import comparable_name
-from lockstep.pipeline.values.intent import Intent, RecordedMirrorVersion
+from lockstep.pipeline.values.intent import Intent, MirrorVersion
 from lockstep.pipeline.values.segment import Segment
 from lockstep.pipeline.values.table import TableName
 
@@ -61,7 +61,7 @@ class CopiedRows:
     ascending."""
 
     origin: TableName
-    copied_version: RecordedMirrorVersion | None
+    copied_version: MirrorVersion | None
     above: int = 0
     through: int = 0
     segments: tuple[Segment, ...] = ()
@@ -87,7 +87,7 @@ class _FormerName:
     table: TableName
     plan: MergePlan
     contents: tuple[TableContent, ...]
-    copied_version: RecordedMirrorVersion | None
+    copied_version: MirrorVersion | None
     end: int
 
 
@@ -157,7 +157,7 @@ def _former_name(ports: RunPorts, intent: Intent, event: TableEvent, batch: int)
 
 def _copied_version(
     ports: RunPorts, intent: Intent, table: TableName, batch: int
-) -> RecordedMirrorVersion | None:
+) -> MirrorVersion | None:
     """Return the newest version of the former name's mirror before that batch. If the
     write was begun before, return the version that its intent records."""
     ledger, source = ports.ledger, ports.source.name

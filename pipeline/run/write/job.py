@@ -70,7 +70,7 @@ from lockstep.pipeline.schema.history import (
 )
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.values.decisions import Continuity
-from lockstep.pipeline.values.intent import Intent, NewestWrites, RecordedMirrorVersion
+from lockstep.pipeline.values.intent import Intent, MirrorVersion, NewestWrites
 from lockstep.pipeline.values.policies import Deletes, DroppedColumns, LakePolicies
 from lockstep.pipeline.values.position import Position
 from lockstep.pipeline.values.segment import RowCounts, Segment, batch_of
@@ -473,7 +473,7 @@ def _lineage(
 
 
 def lineage_of_copy(
-    ports: RunPorts, copied_version: RecordedMirrorVersion | None, versions: Sequence[SchemaVersion]
+    ports: RunPorts, copied_version: MirrorVersion | None, versions: Sequence[SchemaVersion]
 ) -> ColumnLineage:
     """Return the lineage from the mirror version whose rows are copied. It must be
     readable. Columns that only that mirror has are left out."""

@@ -34,12 +34,12 @@ from lockstep.pipeline.ports.mirror_writes import (
     CountedMerge,
     CountedReplace,
     FoldedChanges,
+    Inputs,
     Merge,
     MirrorRows,
     MirrorTarget,
     MirrorWrite,
     Replace,
-    Snapshot,
     StagedFiles,
 )
 from lockstep.pipeline.ports.mirrors import MirrorCommit
@@ -239,7 +239,7 @@ def mirror_target(
     )
 
 
-def _snapshot(ports: RunPorts, job: Job) -> Snapshot:
+def _snapshot(ports: RunPorts, job: Job) -> Inputs:
     files, copied_rows = job.task.plan.snapshot, job.task.copied_rows
     copied_version = None if copied_rows is None else copied_rows.copied_version
     if copied_version is not None:

@@ -26,7 +26,7 @@ from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.stop_errors import read_after_resume_error, reread_error
 from lockstep.pipeline.values.decisions import Continuity
 from lockstep.pipeline.values.errors import TableError
-from lockstep.pipeline.values.intent import Intent, RecordedMirrorVersion
+from lockstep.pipeline.values.intent import Intent, MirrorVersion
 from lockstep.pipeline.values.table import TableName
 
 
@@ -102,8 +102,8 @@ def _last_incomplete_batch(ports: RunPorts, table: TableName) -> int:
 
 
 def earliest_readable_version(
-    ports: RunPorts, versions: Sequence[RecordedMirrorVersion]
-) -> RecordedMirrorVersion | None:
+    ports: RunPorts, versions: Sequence[MirrorVersion]
+) -> MirrorVersion | None:
     """Return the earliest of these versions whose commit and files all exist; None if
     there is none. `versions`: newest first."""
     for _, group in groupby(reversed(versions), lambda version: version.mirror):
@@ -123,18 +123,18 @@ def earliest_readable_version(
 
 
 def newest_readable_version(
-    ports: RunPorts, versions: Sequence[RecordedMirrorVersion]
-) -> RecordedMirrorVersion | None:
+    ports: RunPorts, versions: Sequence[MirrorVersion]
+) -> MirrorVersion | None:
     """Return the newest of these versions whose commit and files all exist; None if
     there is none, and then there is no earliest one either. `versions`: newest first."""
     return next((version for version in versions if _is_readable(ports, version)), None)
 
 
-def _is_readable(ports: RunPorts, version: RecordedMirrorVersion) -> bool:
+def _is_readable(ports: RunPorts, version: MirrorVersion) -> bool:
     return reason_unreadable(ports, version) is None
 
 
-def reason_unreadable(ports: RunPorts, version: RecordedMirrorVersion) -> str | None:
+def reason_unreadable(ports: RunPorts, version: MirrorVersion) -> str | None:
     """Return why a version cannot be read, or is not the version that was written; None
     if it can be read."""
     return ports.mirrors.reason_unreadable(
@@ -145,9 +145,7 @@ def reason_unreadable(ports: RunPorts, version: RecordedMirrorVersion) -> str | 
     )
 
 
-def schema_version_shown_by(
-    version: RecordedMirrorVersion, contents: Sequence[TableContent]
-) -> int:
+def schema_version_shown_by(version: MirrorVersion, contents: Sequence[TableContent]) -> int:
     """Return the schema version that a version of a mirror shows: the last one under
     which batches up to there recorded anything. Raise `TableError` if it is unknown."""
     earlier = [content for content in contents if content.batch <= version.last_batch]

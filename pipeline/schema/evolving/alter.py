@@ -428,7 +428,7 @@ def _place_columns(
         for change in plan.column_definitions
         if change.old is not None
         and change.column.type.name in LOB_SIZES
-        and not change.column.type.has_length
+        and change.column.type.length is None
     }
     columns: list[_PlacedColumn | HiddenColumn] = []
     for column in with_hidden_columns(table.columns, table.hidden):

@@ -310,7 +310,7 @@ def _column_of_type(
     # TEXT(0) is a TINYTEXT in MySQL 8.0, and the same as TEXT in MariaDB and MySQL 5.7.
     return _fitting_column(
         column,
-        has_length=written_type.has_length
+        has_length=written_type.length is not None
         and bool(written_type.length or context.facts.is_mysql_8),
     )
 

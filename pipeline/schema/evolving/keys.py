@@ -26,6 +26,7 @@ from lockstep.pipeline.schema.model import (
     ForeignKey,
     KeyPart,
     KeySchema,
+    ReferentialAction,
     ServerSchema,
     TableSchema,
 )
@@ -415,7 +416,7 @@ def resolve_references(
         (_constraint_number(key.name, table.name) for key in existing_keys), default=0
     )
     names = {column.name.lower(): column.name for column in columns}
-    default_action = "NO ACTION" if context.facts.is_mysql_8 else "RESTRICT"
+    default_action: ReferentialAction = "NO ACTION" if context.facts.is_mysql_8 else "RESTRICT"
     keys = []
     for reference in written:
         name = reference.name

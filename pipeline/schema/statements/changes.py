@@ -13,7 +13,7 @@ from enum import Enum, StrEnum
 from itertools import chain
 from typing import ClassVar, Final, Literal, assert_never
 
-from lockstep.pipeline.schema.model import KeyKind, KeyPart
+from lockstep.pipeline.schema.model import KeyKind, KeyPart, ReferentialAction
 from lockstep.pipeline.values.table import TableName
 
 FIRST: Final = ""
@@ -122,10 +122,11 @@ EXCHANGE: Final = "EXCHANGE PARTITION"
 
 @dataclass(frozen=True, slots=True)
 class RowsChange:
-    """A clause that may change rows without row events. `reason`: the clause's name.
-    `other_table`: the table with which EXCHANGE PARTITION exchanges rows."""
+    """A clause that may change rows without row events. `name`: the clause, such as
+    DROP PARTITION. `other_table`: the table with which EXCHANGE PARTITION exchanges
+    rows."""
 
-    reason: str
+    name: str
     other_table: TableName | None = None
 
 
@@ -202,8 +203,8 @@ class DropTables:
 
 @dataclass(frozen=True, slots=True)
 class RenameTables:
-    """RENAME TABLE. `pairs`: old and new names, which the server renames one after the
-    other."""
+    """RENAME TABLE. `pairs`: old and new names. The server carries out the renames one
+    after the other."""
 
     kind: ClassVar = StatementKind.RENAME_TABLE
     pairs: tuple[tuple[TableName, TableName], ...]
@@ -281,8 +282,7 @@ SchemaChange = (
 
 @dataclass(frozen=True, slots=True)
 class Irrelevant:
-    """A statement that changes no structure and no captured row. `first_words`: its
-    first words."""
+    """A statement that changes no structure and no captured row."""
 
     first_words: str
 
@@ -317,15 +317,18 @@ class Constant:
     @property
     def as_sql(self) -> str:
         introducer = f"_{self.charset} " if self.charset else ""
+        quoted = "'" + _SURROGATES.sub("?", self.text).replace("'", "''") + "'"
         match self.kind:
-            case "hex":
-                return f"{introducer}x'{self.text}'"
-            case "bits":
-                return f"{introducer}b'{self.text}'"
             case "number":
                 return self.text
-        word = "" if self.kind == "string" else f"{self.kind} "
-        return introducer + word + "'" + _SURROGATES.sub("?", self.text).replace("'", "''") + "'"
+            case "string":
+                return f"{introducer}{quoted}"
+            case "hex":
+                return f"{introducer}x{quoted}"
+            case "bits":
+                return f"{introducer}b{quoted}"
+            case _:
+                return f"{self.kind} {quoted}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,11 +342,11 @@ class WrittenExpression:
 
 @dataclass(frozen=True, slots=True)
 class WrittenType:
-    """A data type as written. `name`: as in information_schema. `length`: in
-    characters, bytes, bits or dimensions, or fractional digits. `has_length`: TEXT(n) or
-    BLOB(n); the server picks the smallest type for n. `binary`: the attribute BINARY.
-    `check_json`: MariaDB's JSON, which is a LONGTEXT with a CHECK. `compressed`:
-    MariaDB's COMPRESSED."""
+    """A data type as written. `name`: as in information_schema. `length`: the number in
+    parentheses, which counts characters, bytes, bits, dimensions or fractional digits;
+    for TEXT(n) and BLOB(n) the server picks the smallest type for n. `binary`: the
+    attribute BINARY. `serial`: SERIAL, which also makes a key. `check_json`: MariaDB's
+    JSON, which is a LONGTEXT with a CHECK. `compressed`: MariaDB's COMPRESSED."""
 
     name: str
     length: int | None = None
@@ -355,7 +358,6 @@ class WrittenType:
     collation: str | None = None
     binary: bool = False
     members: tuple[Constant, ...] = ()
-    has_length: bool = False
     serial: bool = False
     check_json: bool = False
     compressed: bool = False
@@ -365,15 +367,15 @@ class WrittenType:
 class WrittenReference:
     """FOREIGN KEY, or REFERENCES in a column's definition. `references`: the parent
     table. `referenced`: the parent's columns; empty if they are omitted, for its
-    primary key. `on_delete`, `on_update`: the referential action, such as SET NULL."""
+    primary key."""
 
     columns: tuple[str, ...]
     references: TableName
     referenced: tuple[str, ...]
     name: str | None = None
     index_name: str | None = None
-    on_delete: str | None = None
-    on_update: str | None = None
+    on_delete: ReferentialAction | None = None
+    on_update: ReferentialAction | None = None
     if_not_exists: bool = False
 
 
@@ -440,26 +442,27 @@ class WrittenPeriod:
 Element = WrittenColumn | WrittenKey | WrittenReference | WrittenPeriod
 
 
-# -- the tables of changes -----------------------------------------------------------
+# -- the tables that changes concern -------------------------------------------------
 
 
 def restructured_tables(
     changes: Sequence[SchemaChange], tables: Sequence[TableName]
 ) -> dict[TableName, bool]:
     """Return the tables whose structures may change, each with True if the changes
-    create a table that cannot have existed before. `tables`: existing tables, some of
-    which DROP DATABASE may drop."""
+    create a table that cannot have existed before. `tables`: all existing tables, of
+    which DROP DATABASE drops those in its database."""
     is_new_table: dict[TableName, bool] = {}
     for change in changes:
         names: Iterable[TableName]
         is_new = False
         match change:
             case CreateTable() | CreateLike() | CreateSelect():
-                names, is_new = [change.table], not (change.if_not_exists or change.or_replace)
+                names = [change.table]
+                is_new = not (change.if_not_exists or change.or_replace)
             case AlterTable(table):
                 names = [table, *change.new_names]
-            case DropTables(names):
-                pass
+            case DropTables():
+                names = change.tables
             case RenameTables(pairs):
                 names = chain.from_iterable(pairs)
             case DropDatabase(database):
@@ -507,12 +510,16 @@ def required_tables(changes: Sequence[SchemaChange]) -> tuple[TableName, ...]:
     required: list[TableName] = []
     for change in changes:
         match change:
-            case DropTables(tables, if_exists):
-                required += () if if_exists else tables
-            case RepairTables(tables):
+            case DropTables() | RenameTables() | AlterTable() if change.if_exists:
+                pass
+            case DropTables(tables) | RepairTables(tables):
                 required += tables
-            case RenameTables(pairs, if_exists):
-                required += () if if_exists else (old for old, _ in pairs)
+            case RenameTables(pairs):
+                new_names = set[TableName]()
+                for old, new in pairs:
+                    if old not in new_names:
+                        required.append(old)
+                    new_names.add(new)
             case AlterTable() | TruncateTable():
                 required.append(change.table)
             case CreateLike():

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Final, get_args
 
 from lockstep.pipeline.schema.collations import UTF8_CHARSETS
 from lockstep.pipeline.schema.context import REAL_AS_FLOAT
@@ -21,6 +21,7 @@ from lockstep.pipeline.schema.model import (
     TEXT_FAMILY,
     KeyKind,
     KeyPart,
+    ReferentialAction,
     now_expression,
 )
 from lockstep.pipeline.schema.statements.changes import (
@@ -297,13 +298,12 @@ def _read_string_type(word: str, reader: StatementReader) -> WrittenType | None:
     name = word.lower()
     if name in TEXT_FAMILY:
         length = _read_length(reader) if name == "text" else None
-        text = WrittenType(name, length=length, has_length=length is not None)
-        return _read_charset_attributes(_read_compressed(text, reader), reader)
+        return _read_charset_attributes(
+            _read_compressed(WrittenType(name, length=length), reader), reader
+        )
     if name in BLOB_FAMILY:
         length = _read_length(reader) if name == "blob" else None
-        return _read_compressed(
-            WrittenType(name, length=length, has_length=length is not None), reader
-        )
+        return _read_compressed(WrittenType(name, length=length), reader)
     return None
 
 
@@ -527,7 +527,8 @@ def _ends_expression(reader: StatementReader, first: int) -> bool:
 _KEY_WORDS: Final = frozenset(
     {"CONSTRAINT", "PRIMARY", "UNIQUE", "INDEX", "KEY", "FULLTEXT", "SPATIAL", "FOREIGN", "CHECK"}
 )
-_ACTIONS: Final = ("RESTRICT", "CASCADE")
+_ACTIONS: Final[tuple[ReferentialAction, ...]] = get_args(ReferentialAction)
+_FIRST_WORDS_OF_ACTIONS: Final = frozenset(action.split()[0] for action in _ACTIONS)
 _KEY_OPTIONS: Final = (
     "KEY_BLOCK_SIZE",
     "COMMENT",
@@ -659,7 +660,7 @@ def _read_reference(columns: tuple[str, ...], reader: StatementReader) -> Writte
         elif reader.accept("ON", "DELETE"):
             reference = replace(reference, on_delete=_read_action(reader))
         # ON UPDATE CURRENT_TIMESTAMP is the column's next attribute.
-        elif reader.sees("ON", "UPDATE") and reader.peek(2).keyword in (*_ACTIONS, "SET", "NO"):
+        elif reader.sees("ON", "UPDATE") and reader.peek(2).keyword in _FIRST_WORDS_OF_ACTIONS:
             reader.at += 2
             reference = replace(reference, on_update=_read_action(reader))
         elif ignores_actions:
@@ -668,10 +669,8 @@ def _read_reference(columns: tuple[str, ...], reader: StatementReader) -> Writte
             return reference
 
 
-def _read_action(reader: StatementReader) -> str:
-    if word := reader.accept_any(*_ACTIONS):
-        return word
-    for first, second in (("SET", "NULL"), ("SET", "DEFAULT"), ("NO", "ACTION")):
-        if reader.accept(first, second):
-            return f"{first} {second}"
+def _read_action(reader: StatementReader) -> ReferentialAction:
+    for action in _ACTIONS:
+        if reader.accept(*action.split()):
+            return action
     raise reader.unexpected("a referential action")

@@ -41,7 +41,7 @@ from lockstep.pipeline.schema.statements.table_statements import (
     read_create_database,
     read_create_index,
     read_create_table,
-    skip_locks,
+    skip_algorithm_and_lock,
 )
 from lockstep.pipeline.values.table import TableName
 
@@ -226,7 +226,7 @@ def _read_schema_change(reader: StatementReader) -> SchemaChange | None:
         case "TRUNCATE":
             reader.accept("TABLE")
             table = reader.read_table()
-            skip_locks(reader)
+            skip_algorithm_and_lock(reader)
             return TruncateTable(table)
         case "REPAIR" if not (reader.sees("VIEW") or reader.sees("VIEWS")):
             return _read_repair(reader)
@@ -267,7 +267,7 @@ def _read_drop(reader: StatementReader) -> SchemaChange | None:
         if_exists = reader.accept_if_exists()
         tables = reader.read_tables()
         reader.accept_any("RESTRICT", "CASCADE")
-        skip_locks(reader)
+        skip_algorithm_and_lock(reader)
         return DropTables(tables, if_exists)
     if reader.accept_any("DATABASE", "SCHEMA"):
         if_exists = reader.accept_if_exists()
@@ -278,7 +278,7 @@ def _read_drop(reader: StatementReader) -> SchemaChange | None:
         name = reader.read_name()
         reader.expect("ON")
         table = reader.read_table()
-        skip_locks(reader)
+        skip_algorithm_and_lock(reader)
         return AlterTable(table, (DropElement(ElementKind.KEY, name, if_exists),))
     return None
 
@@ -290,7 +290,7 @@ def _read_rename(reader: StatementReader) -> SchemaChange:
 
     def read_pair() -> tuple[TableName, TableName]:
         old = reader.read_table()
-        skip_locks(reader)
+        skip_algorithm_and_lock(reader)
         reader.expect("TO")
         return old, reader.read_table()
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 from lockstep.pipeline.schema.context import IGNORE_SPACE, StatementContext
-from lockstep.pipeline.schema.model import TableAccess
+from lockstep.pipeline.schema.model import RowChange, TableAccess
 from lockstep.pipeline.schema.statements.read import read_settings
 from lockstep.pipeline.schema.statements.reader import CannotRead, StatementReader, Token
 from lockstep.pipeline.values.table import TableName
@@ -67,7 +67,9 @@ function."""
 
 Access = TypeVar("Access", bound=TableAccess | None)
 
-INSERT, UPDATE, DELETE = "INSERT", "UPDATE", "DELETE"
+INSERT: Final = "INSERT"
+UPDATE: Final = "UPDATE"
+DELETE: Final = "DELETE"
 
 _FIRST_WORDS: Final = frozenset({INSERT, "REPLACE", UPDATE, DELETE, "LOAD", "SELECT", "DO", "WITH"})
 _REFUSED_WORDS: Final = frozenset(
@@ -200,7 +202,7 @@ class _Walk:
 
     reader: StatementReader
     is_body: bool = False
-    writes: dict[TableName, set[str]] = field(default_factory=dict)
+    writes: dict[TableName, set[RowChange]] = field(default_factory=dict)
     reads: dict[TableName, None] = field(default_factory=dict)
     with_names: set[TableName] = field(default_factory=set)
     insert_target: TableName | None = None
@@ -216,7 +218,7 @@ class _Walk:
         writes = tuple((table, tuple(sorted(events))) for table, events in self.writes.items())
         return TableAccess(writes, tuple(self.reads), tuple(sorted(self.with_names)))
 
-    def _record_write(self, table: TableName, *events: str) -> None:
+    def _record_write(self, table: TableName, *events: RowChange) -> None:
         self.writes.setdefault(table, set()).update(events)
 
     # -- names -------------------------------------------------------------------------

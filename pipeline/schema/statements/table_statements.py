@@ -63,10 +63,10 @@ def read_alter_table(reader: StatementReader, *, is_ignore: bool) -> AlterTable:
     clauses: list[Clause] = [RowsChange("ALTER IGNORE")] if is_ignore else []
     while not reader.is_over:
         clauses.extend(_read_clauses(reader))
+        if reader.accept_symbol(",") or reader.is_over:
+            continue
         # A clause about partitions may follow the others without a comma.
-        partitions = reader.sees("PARTITION", "BY") or reader.sees("REMOVE", "PARTITIONING")
-        has_more = reader.accept_symbol(",") or partitions
-        if not has_more and not reader.is_over:
+        if not (reader.sees("PARTITION", "BY") or reader.sees("REMOVE", "PARTITIONING")):
             raise reader.unexpected("a comma")
     return AlterTable(table, tuple(clauses), if_exists)
 
@@ -109,7 +109,7 @@ def _read_add_clause(reader: StatementReader) -> list[Clause]:
         if reader.accept("PERIOD", "FOR"):
             period = _read_period(reader)
             return [NeutralClause() if period is None else AddElement(period)]
-    if sees_key(reader) or reader.sees("CHECK"):
+    if sees_key(reader):
         return [_read_added_key(reader)]
     reader.accept("COLUMN")
     if_not_exists = reader.accept_if_not_exists()
@@ -122,12 +122,12 @@ def _read_add_clause(reader: StatementReader) -> list[Clause]:
 def _read_added_group(reader: StatementReader, *, if_not_exists: bool) -> list[Clause]:
     """Read the columns and keys in ADD (…)."""
 
-    def clause() -> Clause:
+    def read_clause() -> Clause:
         if sees_key(reader):
             return _read_added_key(reader)
         return DefineColumn(None, read_column(reader), None, if_not_exists)
 
-    return list(reader.read_list(clause))
+    return list(reader.read_list(read_clause))
 
 
 def _read_added_key(reader: StatementReader) -> Clause:
@@ -193,26 +193,28 @@ def _read_drop_clause(reader: StatementReader) -> Clause:
         return NeutralClause()
     if reader.accept("PRIMARY", "KEY"):
         return DropElement(ElementKind.KEY, "PRIMARY")
-    if reader.accept_any("INDEX", "KEY"):
-        if_exists = reader.accept_if_exists()
-        return DropElement(ElementKind.KEY, reader.read_name(), if_exists)
-    if reader.accept("FOREIGN", "KEY") or reader.sees("CONSTRAINT"):
-        kind = ElementKind.CONSTRAINT if reader.accept("CONSTRAINT") else ElementKind.FOREIGN_KEY
-        reader.accept_if_exists()
-        return DropElement(kind, reader.read_name())
     if reader.sees("CHECK") and reader.peek(1).is_name:
         reader.next()
         reader.read_name()
         return NeutralClause()
-    reader.accept("COLUMN")
+    if reader.accept_any("INDEX", "KEY"):
+        kind = ElementKind.KEY
+    elif reader.accept("FOREIGN", "KEY"):
+        kind = ElementKind.FOREIGN_KEY
+    elif reader.accept("CONSTRAINT"):
+        kind = ElementKind.CONSTRAINT
+    else:
+        reader.accept("COLUMN")
+        kind = ElementKind.COLUMN
     if_exists = reader.accept_if_exists()
     name = reader.read_name()
     reader.accept_any("RESTRICT", "CASCADE")
-    return DropElement(ElementKind.COLUMN, name, if_exists)
+    return DropElement(kind, name, if_exists)
 
 
 def _read_rename_clause(reader: StatementReader) -> Clause:
     reader.expect("RENAME")
+    # In RENAME column.t, COLUMN is the name of a database.
     if reader.sees("COLUMN") and not reader.sees_symbol(".", 1):
         reader.next()
         return _read_renamed_element(reader, ElementKind.COLUMN)
@@ -281,8 +283,7 @@ def _may_delete_rows(words: Sequence[str]) -> bool:
     """Return whether REORGANIZE PARTITION may delete rows. Servers delete a row if none
     of the new lists (VALUES IN) has its value; new ranges that leave out rows are
     refused."""
-    ranges = ("VALUES", "LESS", "THAN") in zip(words, words[1:], words[2:], strict=False)
-    return "INTO" in words and not ranges
+    return "INTO" in words and "VALUES LESS THAN" not in " ".join(words)
 
 
 def _take_rest(reader: StatementReader) -> list[str]:
@@ -317,8 +318,6 @@ _NEUTRAL_OPTIONS: Final = frozenset(
     | {"ENGINE_ATTRIBUTE", "INSERT_METHOD", "KEY_BLOCK_SIZE", "MAX_ROWS", "MIN_ROWS", "PACK_KEYS"}
     | {"PASSWORD", "SECONDARY_ENGINE", "SECONDARY_ENGINE_ATTRIBUTE", "STATS_AUTO_RECALC"}
     | {"STATS_PERSISTENT", "STATS_SAMPLE_PAGES", "PAGE_CHECKSUM", "TRANSACTIONAL"}
-    | {"ENCRYPTED", "ENCRYPTION_KEY_ID", "ITEF_QUOTES", "PAGE_COMPRESSED"}
-    | {"PAGE_COMPRESSION_LEVEL", "IETF_QUOTES"}
 )
 _ENGINE_NAMES: Final = {
     "INNODB": "InnoDB",
@@ -357,13 +356,14 @@ def _read_option(options: WrittenOptions, reader: StatementReader) -> WrittenOpt
     if reader.accept("COLLATE"):
         return replace(options, collation=reader.read_value_name())
     if reader.at > place:
+        # DEFAULT belongs to another form, such as DEFAULT ENCRYPTION.
         reader.at = place
         return None
     if reader.accept_any("ENGINE", "TYPE"):
         return replace(options, engine=engine_name(reader.read_value_name(), reader.context.facts))
     if reader.accept("ROW_FORMAT"):
         return replace(options, row_format=reader.read_value_name().lower())
-    return _read_neutral_option(options, reader)
+    return _read_other_option(options, reader)
 
 
 def engine_name(written: str, facts: ServerDialect) -> str:
@@ -372,7 +372,7 @@ def engine_name(written: str, facts: ServerDialect) -> str:
     return "MRG_MyISAM" if facts.is_mariadb and name == "MRG_MYISAM" else name
 
 
-def _read_neutral_option(options: WrittenOptions, reader: StatementReader) -> WrittenOptions | None:
+def _read_other_option(options: WrittenOptions, reader: StatementReader) -> WrittenOptions | None:
     if reader.accept_any(*_NEUTRAL_OPTIONS):
         reader.read_value()
     elif reader.accept_any("DATA", "INDEX"):
@@ -424,9 +424,11 @@ def _skip_partitions(reader: StatementReader) -> bool:
     return True
 
 
-_QUERY_WORDS = ("SELECT", "WITH", "VALUES", "TABLE", "AS", "IGNORE", "REPLACE")
-"""Words with which the end of CREATE TABLE … SELECT can begin. After an opening
-parenthesis, the first four begin a query; other words begin the list of columns."""
+_QUERY_WORDS: Final = ("SELECT", "WITH", "VALUES", "TABLE")
+"""Words that begin a query. After the opening parenthesis of CREATE TABLE, other words
+begin the list of columns."""
+_WORDS_BEFORE_QUERY: Final = ("AS", "IGNORE", "REPLACE")
+"""Words between CREATE TABLE and its query."""
 
 
 def read_create_table(
@@ -435,16 +437,17 @@ def read_create_table(
     """Read what follows CREATE TABLE."""
     if_not_exists = reader.accept_if_not_exists()
     table = reader.read_table()
-    if reader.accept("LIKE"):
-        return CreateLike(table, reader.read_table(), if_not_exists, or_replace)
-    if reader.sees_symbol("(") and reader.peek(1).keyword == "LIKE":
-        reader.next()
+
+    def read_like() -> CreateLike:
         reader.expect("LIKE")
-        like = CreateLike(table, reader.read_table(), if_not_exists, or_replace)
-        reader.expect_symbol(")")
-        return like
+        return CreateLike(table, reader.read_table(), if_not_exists, or_replace)
+
+    if reader.sees("LIKE"):
+        return read_like()
+    if reader.sees_symbol("(") and reader.peek(1).keyword == "LIKE":
+        return reader.read_enclosed(read_like)
     elements: tuple[Element, ...] = ()
-    if reader.sees_symbol("(") and reader.peek(1).keyword not in _QUERY_WORDS[:4]:
+    if reader.sees_symbol("(") and reader.peek(1).keyword not in _QUERY_WORDS:
         read_elements = reader.read_enclosed(
             lambda: reader.read_list(lambda: _read_element(reader))
         )
@@ -453,7 +456,8 @@ def read_create_table(
     if _skip_partitions(reader):
         options = replace(options, partitioned=True)
     reader.accept("START", "TRANSACTION")
-    if reader.peek().keyword in _QUERY_WORDS or reader.sees_symbol("("):
+    word = reader.peek().keyword
+    if word in _QUERY_WORDS or word in _WORDS_BEFORE_QUERY or reader.sees_symbol("("):
         reader.skip_rest()
         return CreateSelect(table, if_not_exists, or_replace)
     if not elements:
@@ -487,14 +491,14 @@ def read_create_index(kind: KeyKind, reader: StatementReader, *, or_replace: boo
     uses_hash = accept_using_hash(reader)
     reader.expect("ON")
     table = reader.read_table()
-    unread_key = WrittenKey(kind, (), name, if_not_exists=if_not_exists, uses_hash=uses_hash)
-    key = read_key_parts(unread_key, reader)
-    skip_locks(reader)
+    bare_key = WrittenKey(kind, (), name, if_not_exists=if_not_exists, uses_hash=uses_hash)
+    key = read_key_parts(bare_key, reader)
+    skip_algorithm_and_lock(reader)
     dropped_key = (DropElement(ElementKind.KEY, name, if_exists=True),) if or_replace else ()
     return AlterTable(table, (*dropped_key, AddElement(key)))
 
 
-def skip_locks(reader: StatementReader) -> None:
+def skip_algorithm_and_lock(reader: StatementReader) -> None:
     """Skip ALGORITHM, LOCK, WAIT and NOWAIT."""
     while word := reader.accept_any("ALGORITHM", "LOCK", "WAIT", "NOWAIT"):
         if word in ("ALGORITHM", "LOCK"):
@@ -514,9 +518,9 @@ def read_alter_database(reader: StatementReader) -> AlterDatabase:
     """Read what follows ALTER DATABASE. If no name is written, it alters the default
     database."""
     word = reader.peek().keyword
-    options_begin = word in ("DEFAULT", "CHARACTER", "CHARSET", "COLLATE", "ENCRYPTION", "COMMENT")
-    has_name = reader.peek().kind == "name" or not (options_begin or reader.sees("READ", "ONLY"))
-    name = reader.read_name() if has_name else reader.context.database
+    option_words = ("DEFAULT", "CHARACTER", "CHARSET", "COLLATE", "ENCRYPTION", "COMMENT")
+    has_no_name = word in option_words or reader.sees("READ", "ONLY")
+    name = reader.context.database if has_no_name else reader.read_name()
     options = _read_database_options(reader)
     return AlterDatabase(name, options.charset, options.collation)
 

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from time import time
 
 import pyarrow as pa
@@ -190,33 +192,25 @@ class DeltaChangelog:
         path = self._lake / folder
         with lake_errors(path):
             table = table_if_exists(path)
-            if table is None:
-                return Restatement(None, lost_paths=tuple(file.path for file in files))
-            listed_sizes = _listed_sizes(table)
-            recorded_batch = table.transaction_version(app_id)
-        unlisted_files = [file for file in files if file.path not in listed_sizes]
-        lost_paths = {file.path for file in unlisted_files if damage_sentences(path, [file])}
-        restored_files = [file for file in unlisted_files if file.path not in lost_paths]
-        wanted_paths = {file.path for file in files}
-        surplus_sizes = {
-            name: size for name, size in listed_sizes.items() if name not in wanted_paths
-        }
-        if not restored_files and not surplus_sizes and recorded_batch == batch:
-            return Restatement(table.version(), lost_paths=tuple(sorted(lost_paths)))
+            listed_sizes = None if table is None else _listed_sizes(table)
+            recorded_batch = None if table is None else table.transaction_version(app_id)
+        change = Restatement.between(listed_sizes, files, partial(damage_sentences, path))
+        if table is None or listed_sizes is None:
+            return change
+        if not change.added_files and not change.removed_paths and recorded_batch == batch:
+            return replace(change, delta_version=table.version())
         require_held()
         commit_properties = _commit_properties(app_id, batch, user_metadata)
         with lake_errors(path):
             actions: list[AddAction | RemoveAction] = [
-                _add_action(path, file) for file in restored_files
+                _add_action(path, file) for file in change.added_files
             ]
-            actions += _remove_actions(surplus_sizes)
+            actions += _remove_actions({name: listed_sizes[name] for name in change.removed_paths})
             try:
                 version = _commit(table, table.schema(), actions, commit_properties)
             except CommitFailedError as error:
                 raise _conflict_error(path, folder, table) from error
-        return Restatement(
-            version, len(surplus_sizes), len(restored_files), tuple(sorted(lost_paths))
-        )
+        return replace(change, delta_version=version)
 
 
 def _newest_tables(path: LakePath) -> Iterator[DeltaTable | None]:

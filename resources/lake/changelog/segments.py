@@ -135,13 +135,15 @@ class ParquetSegments:
 
     def discard(self, source: str, batch: int) -> int:
         # The files of a batch that this process began are its own; those of a batch that
-        # another process began are unknown.
-        digits = f"{self._random_digits}-" if batch in self._own_batches else ""
+        # another process began have unknown digits.
+        own_digits = f"{self._random_digits}-" if batch in self._own_batches else ""
         deleted_count = 0
         source_folder = self._lake / source
         with lake_errors(source_folder):
             for folder in ("_changes/*/*", *SystemTable):
-                for path in source_folder.glob(f"{folder}/batch-{batch:012d}-v*-{digits}*.parquet"):
+                for path in source_folder.glob(
+                    f"{folder}/batch-{batch:012d}-v*-{own_digits}*.parquet"
+                ):
                     if _BATCH_FILE.fullmatch(path.name):
                         path.unlink()
                         deleted_count += 1
@@ -166,8 +168,8 @@ class ParquetSegments:
                 file.unlink()
         return len(files)
 
-    def move_files(self, origin: str, folder: str, files: Iterable[SegmentFile]) -> None:
-        source_folder, target_folder = self._lake / origin, self._lake / folder
+    def move_files(self, origin: str, target: str, files: Iterable[SegmentFile]) -> None:
+        source_folder, target_folder = self._lake / origin, self._lake / target
         with lake_errors(target_folder):
             make_durable_folder(target_folder)
             for file in files:

@@ -3,8 +3,8 @@ not ended yet. They are encrypted (`event_files`).
 
 There are two kinds of files. A scratch file has no name, so the operating system
 deletes it when the process ends, even if it is killed. A prepared file holds the row
-events of a prepared XA transaction. Its path is
-`<lake>/<source>/_prepared/batch-<batch, 12 digits>-<number, 5 digits>.events`; no
+events of a prepared XA transaction. It is in the folder `<lake>/<source>/_prepared`,
+and its name is `batch-<batch, 12 digits>-<random digits>-<number, 5 digits>.events`. No
 database has this folder, because the names of their folders never begin with `_`
 (`pipeline.mirror.layout`). If the lake is in an object store, a prepared file is first
 written to a scratch file and uploaded when it is sealed; before it is read, it is
@@ -22,6 +22,7 @@ import re
 import secrets
 import shutil
 import tempfile
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -52,8 +53,9 @@ class FileSpool:
     `scratch` is a local folder for files that need not survive the process. It is
     created with the first such file, and only this account can access it.
     `wrapping_key` is the key of 32 bytes with which the keys of prepared files are
-    wrapped; with None they are not wrapped. Each spool has random digits, which are in
-    its prepared files' names, for the reason that `segments.ParquetSegments` gives.
+    wrapped; with None they are not wrapped. Each spool has its own random digits in the
+    names of prepared files: two copies of a ledger give batches the same numbers
+    (`segments.ParquetSegments`).
     """
 
     def __init__(self, lake: LakePath, scratch: Path, wrapping_key: bytes | None = None) -> None:
@@ -64,8 +66,8 @@ class FileSpool:
         self._own_batches = set[int]()
 
     def with_privacy_key(self, key: PrivacyKey | None) -> FileSpool:
-        """Return the same spool, which wraps the keys of prepared files with the
-        privacy key. With None it does not wrap them."""
+        """Return a spool for the same folders that wraps the keys of prepared files
+        with the privacy key. With None it does not wrap them."""
         wrapping_key = None if key is None else key.derive_key("keys of prepared files")
         return FileSpool(self._lake, self._scratch, wrapping_key)
 
@@ -120,16 +122,14 @@ class FileSpool:
         privacy key was configured when the file was sealed."""
         if len(file.key) == KEY_BYTES:
             return file.key
-        try:
-            if self._wrapping_key is not None:
+        if self._wrapping_key is not None:
+            with suppress(InvalidUnwrap):
                 return aes_key_unwrap(self._wrapping_key, file.key)
-        except InvalidUnwrap:
-            pass
         raise ConfigurationError(
-            f"A prepared XA transaction waits in {file.path}, whose key is wrapped by a "
-            "privacy key other than the configured one.",
-            hint="set the key under [privacy] with which the transaction was read; replace it "
-            "once XA RECOVER lists nothing at the server and a later run has captured the log",
+            f"A prepared XA transaction waits in {file.path}, and the privacy key with which it "
+            "was written is not the one under [privacy].",
+            hint="set that key under [privacy]; replace it only after XA RECOVER lists no "
+            "transaction at the server and a run has captured the log up to then",
         )
 
     def _download(self, path: ObjectPath) -> int:
@@ -142,10 +142,12 @@ class FileSpool:
         return descriptor
 
     def discard(self, source: str, batch: int) -> int:
-        digits = f"{self._random_digits}-" if batch in self._own_batches else ""
+        # The files of a batch that this process began are its own; those of a batch that
+        # another process began have unknown digits.
+        own_digits = f"{self._random_digits}-" if batch in self._own_batches else ""
         folder = self._prepared_folder(source)
         with lake_errors(folder):
-            paths: list[LakePath] = [*folder.glob(f"batch-{batch:012d}-{digits}*.events")]
+            paths: list[LakePath] = [*folder.glob(f"batch-{batch:012d}-{own_digits}*.events")]
             prepared_files = [path for path in paths if _PREPARED_NAME.fullmatch(path.name)]
             for path in prepared_files:
                 path.unlink()

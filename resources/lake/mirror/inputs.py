@@ -28,10 +28,10 @@ from lockstep.pipeline.mirror.mapping import KEPT_CHANGE_TYPE
 from lockstep.pipeline.ports.mirror_writes import (
     ColumnOrigin,
     FoldedChanges,
+    Inputs,
     Merge,
     MirrorRows,
     Replace,
-    Snapshot,
     StagedFiles,
 )
 from lockstep.pipeline.schema.types import sql_type
@@ -119,7 +119,7 @@ def read_images(
 
 
 def read_snapshot(
-    session: SparkSession, parts: Snapshot, schema: pa.Schema, lake: LakePath
+    session: SparkSession, parts: Inputs, schema: pa.Schema, lake: LakePath
 ) -> DataFrame:
     """Return a snapshot's rows under the source's column names; a column that a part
     lacks is NULL. `lake`: any path in the lake that has the parts."""

@@ -33,11 +33,11 @@ from lockstep.pipeline.ports.mirror_writes import (
     CountedMerge,
     CountedReplace,
     FoldedChanges,
+    Inputs,
     Merge,
     MirrorRows,
     MirrorWrite,
     Replace,
-    Snapshot,
     StagedFiles,
     copied_mirrors,
     inputs_of,
@@ -190,7 +190,7 @@ def _read_images(
 
 
 def _snapshot_rows(
-    read_file: ReadFile, parts: Snapshot, schema: pa.Schema, lake: LakePath
+    read_file: ReadFile, parts: Inputs, schema: pa.Schema, lake: LakePath
 ) -> pa.Table:
     """Return the rows of a snapshot. `lake`: any path of the lake that has the parts."""
     tables = [schema.empty_table()]

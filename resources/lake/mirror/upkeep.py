@@ -20,7 +20,6 @@ from urllib.parse import unquote
 
 from deltalake import DeltaTable
 
-from lockstep.pipeline.model.lake_commit import LakeCommit
 from lockstep.pipeline.upkeep.decide import (
     Checkpoint,
     FileTotal,
@@ -31,7 +30,7 @@ from lockstep.pipeline.upkeep.decide import (
 )
 from lockstep.pipeline.values.errors import CommitConflict
 from lockstep.pipeline.values.retention import Retention
-from lockstep.resources.lake.delta.delta_log import newest_version, read_commit
+from lockstep.resources.lake.delta.delta_log import newest_version
 from lockstep.resources.lake.delta.pin import head_of, pinned_errors
 from lockstep.resources.lake.delta.statement import quoted
 from lockstep.resources.lake.delta.versions import count_deleted_rows, rows_and_sizes
@@ -53,11 +52,12 @@ from lockstep.resources.lake.store.storage import (
 _SETTING_PREFIX: Final = "spark.databricks.delta"
 _HOUR: Final = timedelta(hours=1)
 _FEW_FILES: Final = 10_000
-"""Largest number of files that a session for few rows vacuums faster than another."""
+"""Largest number of files for which VACUUM is faster with Spark's settings for few rows
+(`FEW_ROWS_SETTINGS`)."""
 _FEW_BYTES: Final = 64 << 20
-"""Largest size of files that a session for few rows rewrites faster than another."""
+"""Largest size of files for which OPTIMIZE and REORG are faster with these settings."""
 _CHECKPOINT: Final = re.compile(r"(\d{20})\.checkpoint\.parquet")
-_REASON_UNKNOWN: Final = (
+_RETENTION_TOO_SHORT: Final = (
     "its properties keep replaced files or the log for a shorter time than `keep` under [lake], so "
     "it is unknown which files are needed: `lockstep check` says how to set them"
 )
@@ -79,29 +79,24 @@ class SparkUpkeep:
             rows, sizes = rows_and_sizes(table)
             deleted_rows = count_deleted_rows(path, table, rows)
             retention = Retention.of(table.metadata().configuration)
-            keeps_versions = retention is not None and retention.covers(self.keep)
-            deletable = _deletable_files(path, table, self.keep) if keeps_versions else FileTotal()
+            is_kept = retention is not None and retention.covers(self.keep)
+            deletable = _deletable_files(path, table, self.keep) if is_kept else FileTotal()
             free_bytes = None if isinstance(path, ObjectPath) else shutil.disk_usage(path).free
         return MirrorFiles(
             tuple(sizes),
             rows,
             deleted_rows,
             deletable,
-            None if keeps_versions else _REASON_UNKNOWN,
+            None if is_kept else _RETENTION_TOO_SHORT,
             free_bytes,
         )
 
-    def commit(self, mirror: str, version: int) -> LakeCommit | None:
-        path = self._lake / mirror
-        with mirror_errors(self._lake, path):
-            return read_commit(path, version)
-
     def carry_out(
-        self, mirror: str, step: UpkeepStep, user_metadata: str, above: int
+        self, mirror: str, step: UpkeepStep, user_metadata: str, after_version: int
     ) -> int | None:
         path = self._lake / mirror
         head = head_of(path)
-        if head.version != above:
+        if head.version != after_version:
             raise CommitConflict(
                 f"Another writer committed to {mirror} before its upkeep did",
                 hint="wait for the next upkeep, which tries again",
@@ -122,13 +117,15 @@ class SparkUpkeep:
             session_settings(session, settings),
         ):
             session.sql(statement).collect()
-        return None if newest_version(path) == above else above + 1
+        # The commit was bound to `after_version`, so it can only be the next version.
+        has_committed = newest_version(path) != after_version
+        return after_version + 1 if has_committed else None
 
     def thin_log(self, folder: str, now: datetime, *, delete: bool) -> FileTotal:
         """Delete the checkpoints that `checkpoints_to_delete` names, if `delete` is
         true; return their number and bytes. Only checkpoints of one file are considered
-        (Delta protocol, "Checkpoints"). delta-rs' `cleanup_metadata` would keep all of
-        them as long as the log."""
+        (Delta protocol, "Checkpoints"). delta-rs' `cleanup_metadata` is not used,
+        because it deletes no checkpoint before the log's retention time has passed."""
         log = self._lake / folder / "_delta_log"
         with lake_errors(log.parent):
             checkpoints = [
@@ -147,7 +144,8 @@ class SparkUpkeep:
 
     def vacuum(self, mirror: str) -> FileTotal:
         path = self._lake / mirror
-        files_before, hours = files_below(path), f"{self.keep / _HOUR:.6f}"
+        files_before = files_below(path)
+        hours = f"{self.keep / _HOUR:.6f}"
         settings = {
             # Delta's check guards against a mistyped time; this time is computed.
             f"{_SETTING_PREFIX}.retentionDurationCheck.enabled": "false",

@@ -41,6 +41,7 @@ from lockstep.pipeline.values.segment import ChangeType
 from lockstep.resources.lake.delta.columns import VECTORS_PROPERTY, Spelling, mirror_schema
 from lockstep.resources.lake.delta.delta_log import newest_version
 from lockstep.resources.lake.delta.statement import (
+    CHANGES_VIEW,
     COMPLETION,
     keyless_merge_statement,
     literal,
@@ -176,7 +177,6 @@ def _merge_into(
     schema, spell = write.target.schema, destination.spell
     statement = merge_statement(
         mirror=str(destination.path),
-        source="changes",
         columns=list(map(spell, schema.names)),
         source_columns=changelog_names(schema.names),
         key=list(map(spell, write.key)),
@@ -220,7 +220,6 @@ def _merge_counted(
         merge_source = session.read.schema(merge_source.schema).parquet(source_folder)
         statement = keyless_merge_statement(
             mirror=str(destination.path),
-            source="changes",
             columns=list(map(destination.spell, names)),
             source_columns=columns,
         )
@@ -228,12 +227,12 @@ def _merge_counted(
 
 
 def _execute_on_changes(session: SparkSession, changes: DataFrame, statement: str) -> None:
-    """Execute a statement that reads the changes as the view `changes`."""
-    changes.createOrReplaceTempView("changes")
+    """Execute a statement that reads the changes as the view `CHANGES_VIEW`."""
+    changes.createOrReplaceTempView(CHANGES_VIEW)
     try:
         session.sql(statement)
     finally:
-        session.catalog.dropTempView("changes")
+        session.catalog.dropTempView(CHANGES_VIEW)
 
 
 def write_rows(

@@ -111,8 +111,8 @@ class JavaProcess:
             raise start_error(settings)
         return self._gateway, settings
 
-    def end(self, patience_seconds: float = 0) -> None:
-        """End Java and remove its folder. `patience_seconds`: seconds to wait for Java
+    def end(self, timeout_seconds: float = 0) -> None:
+        """End Java and remove its folder. `timeout_seconds`: seconds to wait for Java
         to end by itself, before it is killed."""
         from py4j.protocol import Py4JError
 
@@ -124,7 +124,7 @@ class JavaProcess:
             with suppress(OSError):
                 process.stdin.close()
             with suppress(TimeoutExpired):
-                process.wait(patience_seconds)
+                process.wait(timeout_seconds)
             process.kill()
             process.wait()
         if self._scratch is not None:

@@ -55,12 +55,12 @@ class SparkSettings:
     """Everything that determines the configuration of a Spark process.
 
     `user_settings`: the `[spark]` table. `class_path`: Delta's jars and ours.
-    `last_jars`: jars that come after all others, because the class-data archive
-    (`archive`) is valid only for class paths that begin with its own. `log4j`: the file
-    with the settings of logging. `scratch`: a folder that is removed when this process
-    ends. `cores`, `memory_bytes`: those of the machine. `hadoop_settings`: Hadoop's
-    settings for the lake's object store. `log_bytes`: the size of the binary log whose
-    changes will be written, as far as it is known.
+    `last_jars`: jars at the end of the class path. `archive`: a class-data archive,
+    which is valid only for class paths that begin with the one it was made for.
+    `log4j`: the file with the settings of logging. `scratch`: a folder that is removed
+    when this process ends. `cores`, `memory_bytes`: those of the machine.
+    `hadoop_settings`: Hadoop's settings for the lake's object store. `log_bytes`: how
+    much of the binary log this process will write to the lake, as far as it is known.
     """
 
     user_settings: Mapping[str, str]
@@ -94,9 +94,12 @@ class SparkSettings:
 
     def _defaults(self) -> dict[str, str]:
         jars = ",".join(path.as_uri() for path in (*self.class_path, *self.last_jars))
+        # Executors on other machines fetch the jars from the driver.
+        task_settings = (
+            _LOCAL_SETTINGS if has_local_tasks(self.user_settings) else {"spark.jars": jars}
+        )
         return {
-            # Executors elsewhere fetch the jars from the driver.
-            **(_LOCAL_SETTINGS if has_local_tasks(self.user_settings) else {"spark.jars": jars}),
+            **task_settings,
             "spark.app.name": "lockstep",
             "spark.master": "local[*]",
             "spark.ui.enabled": "false",
@@ -136,13 +139,13 @@ class SparkSettings:
         options = [
             f"-XX:TieredStopAtLevel={4 if self.log_bytes >= SECOND_COMPILER_BYTES else 1}",
             # With one compiler, Java's code cache has 48 MB. Writes to many tables need
-            # more, so Java would discard code and compile it again, in a quarter of the
-            # processor time.
+            # more: Java would discard code and compile it again, which took a quarter
+            # of the processor time.
             "-XX:ReservedCodeCacheSize=240m",
             "-XX:+UseParallelGC",
-            # Without a limit the young generation grows as long as the heap has room.
-            # After writes to a hundred small tables, 2.7 GB are resident instead of
-            # 1.1; the time is the same.
+            # Without a limit the young generation grows as long as the heap has room:
+            # after writes to a hundred small tables, 2.7 GB are resident without the
+            # limit, and 1.1 GB with it. The time is the same.
             "-XX:MaxNewSize=400m",
             # In another zone Delta reads each log again to validate its checksum file.
             "-Duser.timezone=UTC",
@@ -198,12 +201,11 @@ def store_settings(lake: LakePath | None) -> dict[str, str]:
     is_virtual_hosted = options.get("virtual_hosted_style_request") == "true"
     is_unencrypted = options.get("endpoint", "").startswith("http:")
     provider = _credentials_provider(options)
-    settings = {
-        **{S3A_NAMES[name]: value for name, value in options.items() if name in S3A_NAMES},
-        "path.style.access": "false" if is_virtual_hosted else "true",
-        "connection.ssl.enabled": "false" if is_unencrypted else "true",
-        **({} if provider is None else {"aws.credentials.provider": f"{_S3A_PACKAGE}.{provider}"}),
-    }
+    settings = {S3A_NAMES[name]: value for name, value in options.items() if name in S3A_NAMES}
+    settings["path.style.access"] = "false" if is_virtual_hosted else "true"
+    settings["connection.ssl.enabled"] = "false" if is_unencrypted else "true"
+    if provider is not None:
+        settings["aws.credentials.provider"] = f"{_S3A_PACKAGE}.{provider}"
     return {
         **{
             f"spark.hadoop.fs.{scheme}.impl": f"{_S3A_PACKAGE}.S3AFileSystem"

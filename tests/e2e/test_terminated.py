@@ -1,8 +1,4 @@
-"""Runs that cannot merge, and runs that are terminated: what waits is merged later, once.
-
-One project for the module, and one first run; each test writes, is held up, and ends with
-MySQL and the lake equal.
-"""
+"""Runs that are terminated: what waits is merged later, once."""
 
 from __future__ import annotations
 
@@ -10,12 +6,11 @@ import json
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.e2e.points import Point
-from tests.e2e.project import Project, followed, without_java
+from tests.e2e.project import Project, followed
 from tests.e2e.warm import TIMEOUT, WarmProcess
 from tests.fix_mysql import MySqlStand
 
@@ -23,28 +18,22 @@ DATABASE = "waiting"
 TABLES = ("a", "b")
 
 
-@pytest.fixture(scope="module")
-def waiting(
-    mysql: MySqlStand, tmp_path_factory: pytest.TempPathFactory, warm: WarmProcess
-) -> Project:
+@pytest.fixture
+def project(mysql: MySqlStand, tmp_path: Path, warm: WarmProcess) -> Iterator[Project]:
+    """At the end a run that nothing holds up was right."""
     made = followed(
         mysql,
         DATABASE,
-        tmp_path_factory.mktemp("waiting") / "project",
+        tmp_path / "project",
         warm,
         *(f"create table {table} (id int primary key, v int)" for table in TABLES),
         *(f"insert into {table} values (0, 0), (1, 0)" for table in TABLES),
     )
     made.run("run")
-    return made
-
-
-@pytest.fixture
-def project(waiting: Project, mysql: MySqlStand) -> Iterator[Project]:
-    """At the end of each test a run that nothing holds up was right."""
-    yield waiting
-    assert waiting.unequal(mysql, *(f"{DATABASE}.{table}" for table in TABLES)) == {}
-    assert open_batches(waiting) == []
+    yield made
+    assert made.unequal(mysql, *(f"{DATABASE}.{table}" for table in TABLES)) == {}
+    assert made.status()["open_batches"] == []
+    mysql.execute(f"drop database {DATABASE}")
 
 
 def write(mysql: MySqlStand) -> None:
@@ -54,41 +43,6 @@ def write(mysql: MySqlStand) -> None:
             f"update {DATABASE}.{table} set v = v + 1",
             f"insert into {DATABASE}.{table} select max(id) + 1, 0 from {DATABASE}.{table}",
         )
-
-
-def open_batches(project: Project) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = project.status()["open_batches"]
-    return found
-
-
-def ranges(project: Project, table: str) -> list[int]:
-    """How many batches each commit of a mirror holds."""
-    told = [
-        json.loads(commit["commitInfo"]["userMetadata"])["lockstep"]["batches"]
-        for commit in project.commits(f"{DATABASE}.{table}")
-    ]
-    return [last - first + 1 for first, last in told]
-
-
-def test_batches_wait_until_they_can_be_merged(project: Project, mysql: MySqlStand) -> None:
-    """A run that is killed before its writes, then no Java (2, everything is captured): nothing
-    is acknowledged. Afterwards what was intended is written as it was, and
-    all that came later is one commit for each mirror."""
-    before = {table: len(ranges(project, table)) for table in TABLES}
-    acknowledged = project.status()["acknowledged"]
-    write(mysql)
-    project.killed(Point.MIRROR_WRITTEN, "before")
-    for _ in range(2):
-        write(mysql)
-        assert "Java" in project.run("run", expect=2, **without_java()).stderr
-    assert [batch["state"] for batch in open_batches(project)] == ["captured"] * 3
-    assert project.status()["acknowledged"] == acknowledged
-    project.run("run")
-    assert {table: ranges(project, table)[before[table] :] for table in TABLES} == {
-        "a": [1, 2],
-        "b": [1, 2],
-    }
-    project.require_once(*(f"{DATABASE}.{table}" for table in TABLES))
 
 
 def require_terminated(code: int | None, out: str, err: str) -> None:

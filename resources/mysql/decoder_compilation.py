@@ -75,17 +75,28 @@ RESULT_COLUMNS: Final[tuple[tuple[Column, ColumnDefinition], ...]] = (
     (Column("", "geometry"), ColumnDefinition(255, False, 40)),
     (Column("", "vector"), ColumnDefinition(242, False, 40)),
 )
-"""One column for each decoder of results: column and its definition in the result."""
+"""One column for each decoder of results: the column, and its type code, whether it is
+unsigned, and its display length in the result."""
 
-_EMPTY_OBJECT: Final = b"\x05\x00\x00\x00" + b"\x00\x00\x00\x04\x00"
+_EMPTY_JSON_OBJECT: Final = b"\x05\x00\x00\x00" + b"\x00\x00\x00\x04\x00"
+"""The length of the value, then its type, number of members and size."""
+
+_END: Final = b"\xfe\x00\x00\x02\x00"
+"""The content of an EOF packet: no warnings, and the status AUTOCOMMIT."""
+
 _LOG_START: Final = Coordinates(LogFile("binlog", 1), FIRST_OFFSET)
 
 
-def rehearse() -> None:
+def compile_decoders() -> None:
     """Read the synthetic log and answer, so that all decoders are compiled and cached."""
+    _decode_log()
+    _decode_result()
+
+
+def _decode_log() -> None:
     buffer = TransactionBuffer(_LOG_START, is_captured=lambda _: True, spool=RefusingSpool())
     structure = TableStructure(
-        TableName("rehearsal", "every_type"),
+        TableName("synthetic", "every_type"),
         tuple(replace(column, name=f"c{n}") for n, (column, _, _) in enumerate(LOG_COLUMNS)),
         ("c0",),
     )
@@ -100,15 +111,14 @@ def rehearse() -> None:
                 schema = arrow_schema(structure)
                 decoder = TableDecoder(structure, layouts, schema, reports_updates=True)
                 list(decoder.decode(events))
-                decoder.first_changed_events(events, (0,))
+                decoder.first_changed_events(events, (0,))  # has a kernel of its own
         buffer.ack()
-    _rehearse_result()
 
 
-def _rehearse_result() -> None:
-    """Read a row of NULLs and the last packet."""
+def _decode_result() -> None:
+    """Decode a row of NULLs and the last packet."""
     nulls = b"\0" + b"\xff" * ((len(RESULT_COLUMNS) + 9) // 8)
-    packets = bytes([len(nulls), 0, 0, 0]) + nulls + b"\x05\0\0\1\xfe\0\0\2\0"
+    packets = _packet(0, nulls) + _packet(1, _END)
     piece = Received(np.frombuffer(packets, np.uint8).copy(), 0, len(packets))
     columns, definitions = zip(*RESULT_COLUMNS, strict=True)
     list(ResultBatches(columns, definitions, [piece], sequence=0))
@@ -119,20 +129,23 @@ def _log_packets() -> bytes:
     count = len(LOG_COLUMNS)
     type_codes = bytes(code for _, code, _ in LOG_COLUMNS)
     metadata = b"".join(data for _, _, data in LOG_COLUMNS)
-    names = b"\x09rehearsal\x00\x0aevery_type\x00"
-    nulls = bytearray(b"\xff" * ((count + 7) // 8))
-    nulls[(count - 1) >> 3] &= ~(1 << ((count - 1) & 7))
-    identity = bytes(6) + b"\x01\x00"
-    table_map = identity + names + bytes([count]) + type_codes + bytes([len(metadata)]) + metadata
-    rows = identity + b"\x02\x00" + bytes([count]) + b"\xff" * len(nulls)
+    names = b"\x09synthetic\x00\x0aevery_type\x00"
+    all_columns = b"\xff" * ((count + 7) // 8)
+    # All columns are NULL but the last, the JSON.
+    nulls = ((1 << (count - 1)) - 1).to_bytes(len(all_columns), "little")
+    table_id_and_flags = bytes(6) + b"\x01\x00"
+    columns = bytes([count]) + type_codes + bytes([len(metadata)]) + metadata
+    table_map = table_id_and_flags + names + columns + all_columns
+    row = table_id_and_flags + b"\x02\x00" + bytes([count]) + all_columns + nulls
+    # Fields that the decoders do not need are zero.
     events = (
         (EventType.FORMAT_DESCRIPTION, struct.pack("<H50sIB", 4, b"", 0, 19) + bytes(40) + b"\x01"),
         (EventType.ANONYMOUS_GTID, bytes(25)),
         (EventType.QUERY, bytes(14) + b"DO 1"),
         (EventType.ANONYMOUS_GTID, bytes(25)),
         (EventType.QUERY, bytes(14) + b"BEGIN"),
-        (EventType.TABLE_MAP, table_map + b"\xff" * len(nulls)),
-        (EventType.WRITE_ROWS, rows + bytes(nulls) + _EMPTY_OBJECT),
+        (EventType.TABLE_MAP, table_map),
+        (EventType.WRITE_ROWS, row + _EMPTY_JSON_OBJECT),
         (EventType.XID, bytes(8)),
     )
     packets, offset = [], FIRST_OFFSET
@@ -141,5 +154,9 @@ def _log_packets() -> bytes:
         offset += size
         event = HEADER.pack(0, event_type, 1, size, offset, 0) + body
         event += struct.pack("<I", zlib.crc32(event))
-        packets.append(struct.pack("<I", 1 + size)[:3] + bytes([number, 0]) + event)
-    return b"".join([*packets, b"\x05\x00\x00", bytes([len(events) + 1]), b"\xfe\x00\x00\x02\x00"])
+        packets.append(_packet(number, b"\0" + event))
+    return b"".join([*packets, _packet(len(events) + 1, _END)])
+
+
+def _packet(number: int, content: bytes) -> bytes:
+    return struct.pack("<I", len(content))[:3] + bytes([number]) + content
