@@ -456,7 +456,7 @@ class FormerName:
     new_policies: LakePolicies = _DEFAULTS
 
 
-_OTHER_POLICIES: Final = (
+_ROW_NEUTRAL_POLICIES: Final = (
     "on_rewrite",
     "dropped_tables",
     "readers",
@@ -469,7 +469,9 @@ _OTHER_POLICIES: Final = (
 
 
 def _row_policies(policies: LakePolicies) -> list[object]:
-    names = (field.name for field in fields(LakePolicies) if field.name not in _OTHER_POLICIES)
+    names = (
+        field.name for field in fields(LakePolicies) if field.name not in _ROW_NEUTRAL_POLICIES
+    )
     return [getattr(policies, name) for name in names]
 
 
