@@ -131,6 +131,6 @@ def remove_unneeded_files(ports: RunPorts, batch_id: int) -> None:
     content = batch_content(ports.ledger, source, batch_id)
     for transaction in content.ended_transactions:
         if transaction.file is not None:
-            ports.spool.remove(source, transaction.file)
+            ports.spool.delete_file(source, transaction.file)
     for snapshot in content.snapshots:
-        ports.segments.remove(snapshot_path(source, snapshot.table), snapshot.files)
+        ports.segments.delete_files(snapshot_path(source, snapshot.table), snapshot.files)

@@ -378,10 +378,7 @@ class MySqlServer:
             return cursor.fetchone() is not None
 
     def locked_schema(self, table: TableName) -> CurrentSchemas:
-        with (
-            self.own_cursor() as cursor,
-            translate_table_errors(self._settings, table),
-        ):
+        with self.own_cursor() as cursor, translate_table_errors(self._settings, table):
             return self._shaped_tables.redacted(read_locked_schema(cursor, table))
 
     def comments(self, tables: Collection[TableName]) -> dict[TableName, dict[str, str]]:

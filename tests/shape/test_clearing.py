@@ -150,7 +150,7 @@ _WRITES = frozenset(
     {
         "begin_clearing",
         "revise",
-        "purge",
+        "delete_batches",
         "cut",
         "note_examined_versions",
         "note_keep_clear",

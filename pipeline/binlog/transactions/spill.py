@@ -169,7 +169,7 @@ def _never(*_: object) -> NoReturn:
 class RefusingSpool:
     """A spool for a reading that captures no table, and so never writes a file."""
 
-    create_scratch_file = create_prepared_file = seal = open = discard = remove = _never
+    create_scratch_file = create_prepared_file = seal = open = delete_batch = delete_file = _never
 
 
 class SummarisingSpool(Generic[T]):
@@ -194,7 +194,7 @@ class SummarisingSpool(Generic[T]):
     def open(self, source: str, file: WaitingFile) -> EventFile:
         return self._recorded.open(source, file)
 
-    create_prepared_file = seal = discard = remove = _never
+    create_prepared_file = seal = delete_batch = delete_file = _never
 
 
 class SummarisedFile(Generic[T]):

@@ -283,13 +283,11 @@ class TableChanges:
     def _wait_for_consent(
         self, table: CapturedTable, consequence: Consequence, followed: FollowedStatement
     ) -> None:
-        """Let a table that a run would read from the source by itself wait for a person
-        instead, if the statement gave it rows or columns of which it would show more."""
+        """Let a stopped table wait for a person's consent, if the statement gave it rows
+        or columns of which it would show more."""
         stopped = table.quarantine or table.stopped_earlier
-        waits_for_run = stopped is not None and stopped.by is StoppedBy.RUN
-        if not waits_for_run or table.name in self._tables.waiting_tables:
+        if stopped is None or table.name in self._tables.waiting_tables:
             return  # `_join_reading` sees the error of a table that is being read.
-        assert stopped is not None
         error = self._decider.hidden_rows_error(table.name, consequence, followed)
         if error is not None and error.need is Need.CONSENT and stopped.at is not None:
             self._record_stop(table.name, stopped.at, error)

@@ -84,7 +84,7 @@ def carry_out_revision(ports: RunPorts, lease: Lease, revision: Revision) -> Non
         raise
     ports.ledger.end_revision(lease, revision, settled=True)
     ports.ledger.note_examined_versions(lease, dict(_versions_to_record(ports, changelogs)))
-    ports.segments.remove_folder(scratch_path(ports.source.name))
+    ports.segments.delete_folder(scratch_path(ports.source.name))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
@@ -206,19 +207,14 @@ class SparkMirrors:
             return None  # the size is only displayed, so an error must not stop a run
 
     def changed_since(self, examined_versions: Mapping[str, int]) -> frozenset[str]:
-        mirrors, versions = examined_versions.keys(), examined_versions.values()
-        most_at_once = _MOST_LOOKUPS_AT_ONCE if isinstance(self._lake, ObjectPath) else 1
-        with ThreadPoolExecutor(most_at_once, thread_name_prefix="lockstep-logs") as pool:
-            are_newest = pool.map(self._is_newest_version, mirrors, versions)
-            return frozenset(
-                mirror
-                for mirror, is_newest in zip(mirrors, are_newest, strict=True)
-                if not is_newest
-            )
+        def changed(mirror: str) -> bool:
+            with self._folder_of(mirror) as path:
+                return not is_newest_version(path, examined_versions[mirror])
 
-    def _is_newest_version(self, mirror: str, version: int) -> bool:
-        with self._folder_of(mirror) as path:
-            return is_newest_version(path, version)
+        if not isinstance(self._lake, ObjectPath) or len(examined_versions) < 2:
+            return frozenset(filter(changed, examined_versions))
+        with ThreadPoolExecutor(_MOST_LOOKUPS_AT_ONCE, thread_name_prefix="lockstep-logs") as pool:
+            return frozenset(compress(examined_versions, pool.map(changed, examined_versions)))
 
     def log_since(self, mirror: str, version: int) -> LogSince:
         with self._folder_of(mirror) as path:
