@@ -25,7 +25,6 @@ from lockstep.pipeline.run.catch_up import catch_up
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.basis import basis_of, bounds_of
 from lockstep.pipeline.run.dump.batch_capture import BatchCapture
-from lockstep.pipeline.run.dump.condition_rows import put_condition_rows
 from lockstep.pipeline.run.dump.log_reader import require_complete, require_prepares_read
 from lockstep.pipeline.run.dump.structure_proof import (
     StructureProof,
@@ -358,7 +357,7 @@ def _capture_batch(
             capture.table_changes.stop(table, run_start.start.at, error)
     capture.rewrite(plans.changelog_origins)
     if read is not None:
-        put_condition_rows(read, basis.tables, basis.structures, ports.clock())
+        capture.put_condition_rows(read)
     reading.run()
     reached_limit = reading.reached_limit
     if reached_limit is None:

@@ -14,7 +14,6 @@ from lockstep.pipeline.model.claim import (
     judge_unclaimed,
 )
 from lockstep.pipeline.run.agreement.lake_logs import (
-    ChangedChangelogs,
     claim_obstacle,
     disagreeing_tables,
     unrecorded_commit_error,
@@ -85,12 +84,10 @@ def _disagreement(ports: RunPorts) -> LockstepError | None:
     )
 
 
-def lake_error(
-    ports: RunPorts, changelogs: ChangedChangelogs | None = None
-) -> LockstepError | None:
+def lake_error(ports: RunPorts) -> LockstepError | None:
     """Return the error with which the next run would refuse the source; nothing is
-    written. `changelogs`: the result of `changed_changelogs`, if the caller has it."""
-    return claim_error(ports) or unrecorded_commit_error(ports, changelogs)
+    written."""
+    return claim_error(ports) or unrecorded_commit_error(ports)
 
 
 def contradicted_spans(ports: RunPorts, claim: Claim | Unclaimed) -> list[BatchSpan]:
