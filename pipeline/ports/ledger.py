@@ -397,9 +397,9 @@ class Tables(Protocol):
         """Record that the lake has all rows of these tables as of the batch's end."""
 
     def quarantine(self, lease: Lease, quarantined: StoppedTable) -> None:
-        """Stop a followed table outside a capture; repeating it changes nothing. The
-        table's open write is given up, so call it only if no commit of that write is in
-        the lake."""
+        """Stop a followed table outside a capture; repeating it changes nothing. If the
+        table needs more than the log, its open write is given up: the next one does not
+        continue its mirror."""
 
     def record_event(self, lease: Lease, table: TableName, event: MirrorEvent) -> TableState:
         """Record an event of the table's mirror outside a capture; return the table's

@@ -88,8 +88,8 @@ class SegmentStore(Protocol):
         """Abort the unfinished uploads of killed runs anywhere below the source's
         folder. Only for the holder of the source, while nothing is written there."""
 
-    def delete_load(self, folder: str, load: int) -> int:
-        """Delete every file of a load, and return their number."""
+    def delete_load(self, folder: str, load: int) -> None:
+        """Delete every file of a load."""
 
     def move_files(self, origin: str, target: str, files: Iterable[SegmentFile]) -> None:
         """Move files durably from the folder `origin` to the folder `target`, each

@@ -25,7 +25,6 @@ from lockstep.pipeline.run.catch_up import catch_up
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.basis import basis_of, bounds_of
 from lockstep.pipeline.run.dump.batch_capture import BatchCapture
-from lockstep.pipeline.run.dump.condition_rows import put_condition_rows
 from lockstep.pipeline.run.dump.log_reader import require_complete, require_prepares_read
 from lockstep.pipeline.run.dump.structure_proof import (
     StructureProof,
@@ -52,7 +51,7 @@ from lockstep.pipeline.run.load.loads import (
 from lockstep.pipeline.run.mirror_places import collisions
 from lockstep.pipeline.run.repair import repair
 from lockstep.pipeline.run.reports import CaptureReport, RereadCounts, softened_lines
-from lockstep.pipeline.run.reshaping import stop_reshaped_tables
+from lockstep.pipeline.run.reshaping import consent_errors, stop_reshaped_tables
 from lockstep.pipeline.run.stop_errors import collision_error, engine_error
 from lockstep.pipeline.run.table_plans import TablePlans, open_orders, plan_readings, plan_returns
 from lockstep.pipeline.schema.model import TableSchema
@@ -60,7 +59,7 @@ from lockstep.pipeline.source_plan import RereadRows
 from lockstep.pipeline.start.bounds import RunBounds
 from lockstep.pipeline.values.decisions import AttemptOutcome, Decision, Lease
 from lockstep.pipeline.values.engines import reason_refused
-from lockstep.pipeline.values.errors import LogStops, Need, RowsNotRead, TableError
+from lockstep.pipeline.values.errors import LogStops, RowsNotRead, TableError
 from lockstep.pipeline.values.places import AtCoordinates
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.table import TableName
@@ -353,9 +352,12 @@ def _capture_batch(
     for table, error in misread.errors.items():
         if basis.tables[table].takes(run_start.start.at):
             capture.table_changes.stop(table, run_start.start.at, error)
+    for table, error in consent_errors(ports).items():
+        if not basis.tables[table].is_known:  # the others were stopped before
+            capture.table_changes.stop(table, run_start.start.at, error)
     capture.rewrite(plans.changelog_origins)
     if read is not None:
-        put_condition_rows(read, basis.tables, basis.structures, ports.clock())
+        capture.put_condition_rows(read)
     reading.run()
     reached_limit = reading.reached_limit
     if reached_limit is None:
@@ -367,15 +369,11 @@ def _capture_batch(
         capture.drop()
         return _abandon_misread(ports, lease, batch, proof, misread, read)
     note_unproven(ports, lease, proof, earlier_unproven)
-    # An order that waits ends if its table comes to need consent: it was given before.
-    quarantines = basis.tables.quarantines
-    consent_tables = {t for t, stopped in quarantines.items() if stopped.need is Need.CONSENT}
-    void_orders = [o for o in plans.orders if o.table in consent_tables & plans.wait_reasons.keys()]
     record = capture.finish(
         end=reading.end,
         anchor=reading.anchor,
         by_gtid=reading.by_gtid,
-        carried_out_orders=tuple(order.id for order in (*plans.resumed_orders, *void_orders)),
+        carried_out_orders=tuple(order.id for order in plans.resumed_orders),
     )
     # As late as this, so that a first run which fails does not claim the lake for its
     # ledger.

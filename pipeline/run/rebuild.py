@@ -32,7 +32,7 @@ from lockstep.pipeline.mirror.merging import (
 )
 from lockstep.pipeline.model.batch import TableContent
 from lockstep.pipeline.model.lake_commit import WriteKind, metadata_text
-from lockstep.pipeline.model.table_state import TableEvent, TableEventKind
+from lockstep.pipeline.model.table_state import TableEventKind
 from lockstep.pipeline.ports.lease_check import no_check
 from lockstep.pipeline.ports.ledger import table_contents
 from lockstep.pipeline.ports.mirror_writes import (
@@ -128,14 +128,14 @@ def _contents_at(ports: RunPorts, table: TableName, cut: Cut) -> list[TableConte
         return contents
     last = contents[-1]
     segments = [segment for segment in last.segments if segment.first_sequence <= cut.sequence]
-    events = [event for event in last.events if _lies_before(event, cut)]
+    # Several statements may follow one change: then their places in the log decide.
+    events = [
+        event
+        for event in last.events
+        if event.sequence <= cut.sequence and not cut.at < event.place
+    ]
     earlier_content = replace(last, segments=tuple(segments), events=tuple(events))
     return [*contents[:-1], *([earlier_content] if segments or events else [])]
-
-
-def _lies_before(event: TableEvent, cut: Cut) -> bool:
-    # Several statements may follow one change: then their places in the log decide.
-    return event.sequence <= cut.sequence and not cut.at < event.place
 
 
 def _schema_version_of(

@@ -50,6 +50,7 @@ from lockstep.pipeline.run.mirror_places import (
     pending_moves,
     replace_mirror,
 )
+from lockstep.pipeline.run.reshaping import consent_errors
 from lockstep.pipeline.run.stop_errors import states_once_stopped
 from lockstep.pipeline.run.write.job import (
     lineage_of_copy,
@@ -134,8 +135,15 @@ def foreseen_orders(ports: RunPorts, known: KnownTables | None = None) -> list[T
     are not recorded yet have the id 0. `known`: the tables; if None, as the ledger has
     them."""
     source, now = ports.source.name, ports.clock()
-    states = ports.ledger.table_states(source) if known is None else known.states
-    orders = ports.ledger.open_orders(source)
+    states_before = ports.ledger.table_states(source)
+    states = states_before if known is None else known.states
+    orders = [
+        order
+        for order in ports.ledger.open_orders(source)
+        # The ledger leaves these orders out once it has that need.
+        if states[order.table].need is not Need.CONSENT
+        or states_before[order.table].need is Need.CONSENT
+    ]
     ordered_tables = {order.table for order in orders}
     orders += [
         TableOrder(0, table, OrderKind.RESUME, "lockstep", _reason(state), now, state.stopped)
@@ -708,6 +716,8 @@ def plan_readings(
     }
     tables |= {t for t, state in states.items() if state.is_loading}
     plans, wants = dict(returns.plans), dict(returns.wants)
+    # Nothing of a new table is read before a person consents.
+    tables -= {table for table in consent_errors(ports) if table not in states}
     for table in sorted(filter(ports.source.patterns.matches, tables)):
         state, load = states.get(table), valid_loads.get(table) or void_by_table.get(table)
         if table in plans and (table not in tables_without_log or plans[table].reads_rows):

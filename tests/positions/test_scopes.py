@@ -22,6 +22,7 @@ from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower
+from tests.positions.interrupted import Crash, mortal
 from tests.positions.paused import Shop, open_shop
 
 _IDLE_RUNS = 10_001
@@ -89,6 +90,21 @@ def test_it_is_stopped_where_it_was_left_out(shop: Shop) -> None:
     standing = standings_of(ports)[a]
     assert (standing.health, standing.hint) == (TableHealth.LEFT_OUT, "")
     assert verdict_now(shop).state is State.FINE
+
+
+@pytest.mark.parametrize("is_written", [False, True])
+def test_a_write_that_a_dead_run_left_open_is_settled(shop: Shop, is_written: bool) -> None:
+    """Once the table is back: it is found in the lake, or carried out."""
+    shop.do("insert into a values (2, 2)")
+    step = "settle" if is_written else "intend"
+    with mortal(shop.follower, step, after=not is_written), pytest.raises(Crash):
+        shop.run()
+    leave_out(shop, 3)
+    shop.follower.tables = [f"{shop.name}.*"]
+    shop.run()
+    assert shop.quarantined() == {}
+    shop.require_whole("a")
+    assert shop.follower.ledger.open_intents(SOURCE) == []
 
 
 def test_its_folders_can_be_deleted(shop: Shop) -> None:

@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import partial
 from inspect import getsource
 from random import Random
 from typing import Any
@@ -14,6 +15,8 @@ from typing import Any
 import pytest
 from pymysql.cursors import DictCursor
 
+from lockstep import exits
+from lockstep.commands.plan import exit_code
 from lockstep.pipeline.model.table_state import OrderKind, Supplier
 from lockstep.pipeline.ports.source import SourceServer
 from lockstep.pipeline.replay.spans import Span
@@ -28,6 +31,8 @@ from lockstep.pipeline.run.proof.verify_sample import verify_sample
 from lockstep.pipeline.run.proof.verify_schema import verify_schema
 from lockstep.pipeline.run.recovery.recover import recover
 from lockstep.pipeline.run.replay.replay import replay
+from lockstep.pipeline.run.status.plan import make_plan
+from lockstep.pipeline.schema import tracker
 from lockstep.pipeline.schema.treatments import Conversion, Hash, Mask, read_mask
 from lockstep.pipeline.shape.hashes import PrivacyKey
 from lockstep.pipeline.shape.shape import ShapeRules, matches
@@ -35,17 +40,18 @@ from lockstep.pipeline.shape.shaping import Shaping
 from lockstep.pipeline.snapshot.bounds import Range
 from lockstep.pipeline.snapshot.pace import Pace
 from lockstep.pipeline.source_plan import SnapshotPlan
-from lockstep.pipeline.values.errors import ConfigurationError, LedgerRefused, StructureMoved
+from lockstep.pipeline.values.errors import ConfigurationError, LedgerRefused, Need, StructureMoved
 from lockstep.pipeline.values.places import parse_place
 from lockstep.pipeline.values.policies import LakePolicies, OnRewrite
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.mysql import shaped
 from lockstep.resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
+from tests.mysql.logged import head
 from tests.mysql.reading import settings
 from tests.positions.follower import SOURCE
 from tests.shape import reference
-from tests.shape.follower import KEY, ShapedFollower
+from tests.shape.follower import KEY, ShapedFollower, followed_by_nobody
 
 _TABLE = """
 create table c (
@@ -403,6 +409,117 @@ def test_all_that_a_new_name_would_show_is_named(mysql: MySqlStand, database: st
     customers.run()
     wanted = [{**hiding(row), "active": row["active"]} for row in customers.rows("d")]
     assert customers.mirror("d") == [row for row in wanted if row["id"] != 3]
+
+
+AWAY = {
+    "left out": (),
+    "paused": (OrderKind.PAUSE,),
+    "paused, left out": (OrderKind.PAUSE,),
+    "resumed, left out": (OrderKind.PAUSE, OrderKind.RESUME),
+}
+"""What a person orders of a table that nothing captures for a time."""
+
+MEANWHILE = {
+    "a column": ("alter table c rename column ssn to social",),
+    "all rows": ("drop table c", "rename table t to c"),
+}
+
+
+@pytest.mark.parametrize("is_log_gone", [False, True], ids=["log", "purged"])
+@pytest.mark.parametrize("meanwhile", MEANWHILE)
+@pytest.mark.parametrize("way", AWAY)
+def test_what_got_another_name_meanwhile_needs_consent(
+    mysql: MySqlStand, database: str, way: str, meanwhile: str, is_log_gone: bool
+) -> None:
+    """Whoever stopped the table, and whether its log is still there; an order that was given before
+    is no consent, nor is a reload."""
+    table, hidden = TableName(database, "c"), "333333333"
+    customers = Customers(mysql, database, ShapeRules(exclude_columns=("ssn",)))
+    follower, asked = customers.follower, OrderRequest(table, "ada", "because")
+    follower.shapes[f"{database}.t"] = ShapeRules(exclude_columns=("phone",))
+    customers.do("create table t like c", f"insert into t (id, phone) values (1, '{hidden}')")
+    customers.do("create table o (i int)")
+    customers.run()
+    for kind in AWAY[way]:
+        customers.order(kind, asked)
+    if "left out" in way:
+        follower.tables = [f"{database}.o"]
+    customers.do("insert into o values (1)")
+    customers.run()
+    customers.do(*MEANWHILE[meanwhile], "flush binary logs", "insert into o values (2)")
+    customers.run()
+    if is_log_gone:
+        mysql.execute(f"purge binary logs to '{head(mysql).file}'")
+    follower.tables = [f"{database}.*"]
+    assert "left out" not in way or exit_code(make_plan(follower.ports())) == exits.QUARANTINED
+    for _ in range(2):
+        customers.run()
+        assert follower.states()[table].need is Need.CONSENT
+        assert hidden not in str(customers.mirror())
+        with pytest.raises(LedgerRefused, match="might show more"):
+            plan_reload(follower.ports(), asked, Supplier.SOURCE)
+    assert "your consent" in plan_resume(follower.ports(), asked).sentence
+    customers.order(OrderKind.RESUME, asked)
+    customers.run()
+    assert hidden in str(customers.mirror())
+
+
+@pytest.mark.parametrize("way", ["left out", "paused"])
+def test_a_statement_that_nobody_follows_may_rename_what_is_hidden(
+    mysql: MySqlStand, database: str, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run does not read such a table by itself, and a person is told what a resume shows."""
+    table, customers = TableName(database, "c"), Customers(mysql, database, HIDING)
+    monkeypatch.setattr(tracker, "read_change", partial(followed_by_nobody, table))
+    follower, asked = customers.follower, OrderRequest(table, "ada", "because")
+    customers.do("create table o (i int)")
+    customers.run()
+    if way == "paused":
+        customers.order(OrderKind.PAUSE, asked)
+    else:
+        follower.tables = [f"{database}.o"]
+    customers.run()
+    customers.do("alter table c rename column ssn to social", "insert into o values (2)")
+    customers.run()
+    follower.tables = [f"{database}.*"]
+    for _ in range(2):
+        customers.run()
+        assert "social" not in str(customers.mirror())
+    assert (follower.states()[table].need is Need.CONSENT) == (way == "left out")
+    mysql.execute("flush binary logs")
+    mysql.execute(f"purge binary logs to '{head(mysql).file}'")
+    assert "your consent" in plan_resume(follower.ports(), asked).sentence
+
+
+@pytest.mark.parametrize(
+    ("start", "supplier"),
+    [("snapshot", None), *(("latest", s) for s in (None, Supplier.SOURCE, Supplier.LOG))],
+)
+def test_rows_that_got_a_name_which_is_captured_later_need_consent(
+    mysql: MySqlStand, database: str, start: str, supplier: Supplier | None
+) -> None:
+    """Nothing captured the table before, so that nobody could stop it."""
+    table, hidden = TableName(database, "d"), "333333333"
+    customers = Customers(mysql, database, ShapeRules(exclude_columns=("ssn",)), start=start)
+    follower, asked = customers.follower, OrderRequest(table, "ada", "because")
+    follower.tables = [f"{database}.o"]
+    customers.do("create table o (i int)", "insert into o values (1)")
+    customers.run()
+    customers.do("rename table c to d", "flush binary logs", "update d set phone = 9")
+    customers.run()
+    mysql.execute(f"purge binary logs to '{head(mysql).file}'")
+    follower.tables = [f"{database}.*"]
+    if supplier is not None:
+        follower.reload(table, supplier)
+    customers.do("update d set phone = 8")
+    assert exit_code(make_plan(follower.ports())) == exits.QUARANTINED
+    for _ in range(2):
+        customers.run()
+        assert follower.states()[table].need is Need.CONSENT
+        assert hidden not in str([*follower.lake.files.values(), customers.mirror("d")])
+    customers.order(OrderKind.RESUME, asked)
+    customers.run()
+    assert hidden in str(customers.mirror("d"))
 
 
 def test_a_name_with_wildcards_is_named_as_a_pattern(mysql: MySqlStand, database: str) -> None:

@@ -77,12 +77,10 @@ class MemorySegments:
     def abort_uploads(self, source: str) -> None:
         """What was on its way went with its process."""
 
-    def delete_load(self, folder: str, load: int) -> int:
+    def delete_load(self, folder: str, load: int) -> None:
         begin = self._lake.path(f"{folder}/load-{load:012d}-")
-        gone = [path for path in self._lake.files if path.startswith(begin)]
-        for path in gone:
+        for path in [path for path in self._lake.files if path.startswith(begin)]:
             del self._lake.files[path]
-        return len(gone)
 
     def move_files(self, origin: str, target: str, files: Iterable[SegmentFile]) -> None:
         for file in files:

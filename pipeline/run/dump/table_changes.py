@@ -50,7 +50,12 @@ from lockstep.pipeline.schema.history import Knowledge, SchemaVersion
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.rows import row_structure
 from lockstep.pipeline.schema.statements.changes import EXCHANGE
-from lockstep.pipeline.schema.table_effects import match_columns, may_rename_columns, reason_unclear
+from lockstep.pipeline.schema.table_effects import (
+    match_columns,
+    may_rename_columns,
+    reason_given_shape_changed,
+    reason_unclear,
+)
 from lockstep.pipeline.schema.tracker import SchemaTracker
 from lockstep.pipeline.shape.shaping import Shaping, consent_hint
 from lockstep.pipeline.supply.plan import FromMirror
@@ -283,13 +288,11 @@ class TableChanges:
     def _require_consent(
         self, table: CapturedTable, consequence: Consequence, followed: FollowedStatement
     ) -> None:
-        """Let a table that a run would read from the source by itself wait for a person
-        instead, if the statement gave it rows or columns of which it would show more."""
+        """Let a stopped table wait for a person's consent, if the statement gave it rows
+        or columns of which it would show more."""
         stopped = table.quarantine or table.stopped_earlier
-        waits_for_run = stopped is not None and stopped.by is StoppedBy.RUN
-        if not waits_for_run or table.name in self._tables.waiting_tables:
+        if stopped is None or table.name in self._tables.waiting_tables:
             return  # `_join_reading` sees the error of a table that is being read.
-        assert stopped is not None
         error = self._decider.hidden_rows_error(table.name, consequence, followed)
         if error is not None and error.need is Need.CONSENT and stopped.at is not None:
             self._record_stop(table.name, stopped.at, error)
@@ -389,8 +392,11 @@ class TableChanges:
             may_rename = may_rename_columns(statement.text, statement.context)
         origins = None
         if last_known is not None:
-            doubt_reason = doubt_reason or reason_unclear(
-                last_known, given_schema, renames, may_rename=may_rename
+            treatments = self._decider.shaping.treatment_texts
+            doubt_reason = (
+                doubt_reason
+                or reason_unclear(last_known, given_schema, renames, may_rename=may_rename)
+                or reason_given_shape_changed(last_known, given_schema, renames, treatments)
             )
             origins = match_columns(last_known, given_schema, renames)
         table.doubt_reason = doubt_reason

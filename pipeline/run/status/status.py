@@ -16,11 +16,12 @@ from lockstep.pipeline.model.table_state import StoppedTable
 from lockstep.pipeline.ports.ledger import Ledger, attempts_of, unproven_structures
 from lockstep.pipeline.ports.source import ServerFacts, SourceServer
 from lockstep.pipeline.proof.proven import ComparisonRecord
-from lockstep.pipeline.run.agreement.claim import lake_error
+from lockstep.pipeline.run.agreement.claim import claim_error
 from lockstep.pipeline.run.agreement.lake_logs import (
     changed_changelogs,
     changelogs_with_moved_rows,
     tables_to_quarantine,
+    unrecorded_commit_error,
 )
 from lockstep.pipeline.run.begin import gather_facts
 from lockstep.pipeline.run.context import RunPorts
@@ -92,7 +93,7 @@ def standing_of(
     rewritten: Iterable[StoppedTable] = ()
     if isinstance(ports, RunPorts):
         changelogs = changed_changelogs(ports)
-        error = lake_error(ports, changelogs)
+        error = claim_error(ports) or unrecorded_commit_error(ports, changelogs)
         upcoming = tables_to_quarantine(ports, changelogs)
         rewritten = changelogs_with_moved_rows(ports, changelogs)
     return Standing(

@@ -157,8 +157,8 @@ class ParquetSegments:
         ):
             _abort_uploads(self._spark.session(), self._lake / source)
 
-    def delete_load(self, folder: str, load: int) -> int:
-        return self._unlink(folder, f"load-{load:012d}-*.parquet")
+    def delete_load(self, folder: str, load: int) -> None:
+        self._unlink(folder, f"load-{load:012d}-*.parquet")
 
     def _unlink(self, folder: str, pattern: str) -> int:
         path = self._lake / folder
