@@ -313,11 +313,6 @@ class SourceServer(ComparedServer, Protocol):
     def table_comments(self, tables: Collection[TableName]) -> dict[TableName, str]:
         """Return the comments on these tables; tables without one are left out."""
 
-    def rows(self, structure: TableStructure) -> AbstractContextManager[Iterator[pa.RecordBatch]]:
-        """Return the table's rows in one consistent read, with columns of the types in
-        `schema.types`, in batches as in `TableSnapshot`. Raise `TableError` as
-        `snapshot` does."""
-
     def structure(self, table: TableName) -> TableStructure:
         """Return the table's structure now, from information_schema. Raise
         `NothingMatches` if the account sees no such table."""
