@@ -201,6 +201,7 @@ def test_a_reader_who_goes_away_is_no_defect(folder: Path) -> None:
     os.close(writing)
 
 
+@pytest.mark.thin
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 @pytest.mark.parametrize(
     "program",

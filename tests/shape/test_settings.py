@@ -33,9 +33,6 @@ from lockstep.pipeline.run.recovery.recover import recover
 from lockstep.pipeline.run.replay.replay import replay
 from lockstep.pipeline.run.status.plan import make_plan
 from lockstep.pipeline.schema import tracker
-from lockstep.pipeline.schema.context import StatementContext
-from lockstep.pipeline.schema.statements.changes import NotUnderstood
-from lockstep.pipeline.schema.statements.read import read_change
 from lockstep.pipeline.schema.treatments import Conversion, Hash, Mask, read_mask
 from lockstep.pipeline.shape.hashes import PrivacyKey
 from lockstep.pipeline.shape.shape import ShapeRules, matches
@@ -54,7 +51,7 @@ from tests.mysql.logged import head
 from tests.mysql.reading import settings
 from tests.positions.follower import SOURCE
 from tests.shape import reference
-from tests.shape.follower import KEY, ShapedFollower
+from tests.shape.follower import KEY, ShapedFollower, followed_by_nobody
 
 _TABLE = """
 create table c (
@@ -472,8 +469,8 @@ def test_a_statement_that_nobody_follows_may_rename_what_is_hidden(
     mysql: MySqlStand, database: str, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A run does not read such a table by itself, and a person is told what a resume shows."""
-    monkeypatch.setattr(tracker, "read_change", partial(_followed_by_nobody, database))
     table, customers = TableName(database, "c"), Customers(mysql, database, HIDING)
+    monkeypatch.setattr(tracker, "read_change", partial(followed_by_nobody, table))
     follower, asked = customers.follower, OrderRequest(table, "ada", "because")
     customers.do("create table o (i int)")
     customers.run()
@@ -492,12 +489,6 @@ def test_a_statement_that_nobody_follows_may_rename_what_is_hidden(
     mysql.execute("flush binary logs")
     mysql.execute(f"purge binary logs to '{head(mysql).file}'")
     assert "your consent" in plan_resume(follower.ports(), asked).sentence
-
-
-def _followed_by_nobody(database: str, text: str, context: StatementContext) -> object:
-    if "rename column" in text:
-        return NotUnderstood("not this one", possible_tables=(TableName(database, "c"),))
-    return read_change(text, context)
 
 
 @pytest.mark.parametrize(

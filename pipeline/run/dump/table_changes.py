@@ -50,7 +50,12 @@ from lockstep.pipeline.schema.history import Knowledge, SchemaVersion
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.rows import row_structure
 from lockstep.pipeline.schema.statements.changes import EXCHANGE
-from lockstep.pipeline.schema.table_effects import match_columns, may_rename_columns, reason_unclear
+from lockstep.pipeline.schema.table_effects import (
+    match_columns,
+    may_rename_columns,
+    reason_given_shape_changed,
+    reason_unclear,
+)
 from lockstep.pipeline.schema.tracker import SchemaTracker
 from lockstep.pipeline.shape.shaping import Shaping, consent_hint
 from lockstep.pipeline.supply.plan import FromMirror
@@ -387,8 +392,11 @@ class TableChanges:
             may_rename = may_rename_columns(statement.text, statement.context)
         origins = None
         if last_known is not None:
-            doubt_reason = doubt_reason or reason_unclear(
-                last_known, given_schema, renames, may_rename=may_rename
+            treatments = self._decider.shaping.treatment_texts
+            doubt_reason = (
+                doubt_reason
+                or reason_unclear(last_known, given_schema, renames, may_rename=may_rename)
+                or reason_given_shape_changed(last_known, given_schema, renames, treatments)
             )
             origins = match_columns(last_known, given_schema, renames)
         table.doubt_reason = doubt_reason
