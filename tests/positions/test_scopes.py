@@ -67,7 +67,8 @@ def missing(shop: Shop) -> dict[TableName, MissingReason]:
 
 
 def test_it_is_stopped_where_it_was_left_out(shop: Shop) -> None:
-    """Version sets lack it from there on, and nothing compares it or asks for anything."""
+    """Version sets lack it from there on, and nothing compares it or asks for anything. Whoever
+    retires it deletes its folders then."""
     place, a, b = shop.follower.batches()[0].end, shop.table("a"), shop.table("b")
     assert place is not None
     leave_out(shop)
@@ -89,11 +90,6 @@ def test_it_is_stopped_where_it_was_left_out(shop: Shop) -> None:
     standing = standings_of(ports)[a]
     assert (standing.health, standing.hint) == (TableHealth.LEFT_OUT, "")
     assert verdict_now(shop).state is State.FINE
-
-
-def test_its_folders_can_be_deleted(shop: Shop) -> None:
-    """Whoever retires a table leaves it out, has a run stop it, and deletes them."""
-    leave_out(shop)
     for folder in [folder for folder in shop.follower.lake.tables if folder.endswith("/a")]:
         del shop.follower.lake.tables[folder]
     shop.do("insert into b values (3, 3)")
