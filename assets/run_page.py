@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
@@ -104,10 +104,6 @@ def format_seconds(seconds: float) -> str:
     return f"{seconds / 60:,.0f} min" if seconds < 7200 else f"{seconds / 3600:,.1f} h"
 
 
-def quote_json(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
-
-
 def _acknowledgement_words(batches: tuple[Batch, ...]) -> str:
     """Return the state of the oldest batch that is not acknowledged. If all are
     acknowledged, return the time of the last acknowledgement."""
@@ -133,7 +129,7 @@ def _template() -> Any:
     )
     environment.filters |= {
         "moment": utc_text,
-        "quote_json": quote_json,
+        "quote_json": partial(json.dumps, ensure_ascii=False),
         "format_bytes": format_bytes,
         "format_seconds": format_seconds,
     }

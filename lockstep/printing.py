@@ -87,9 +87,9 @@ _COLUMN_GAP = 3
 def show_table(
     context: CommandContext, heads: Sequence[str], rows: Sequence[Iterable[object]]
 ) -> None:
-    """Print rows of values under their heads, numbers aligned to the right; nothing if
-    there are no rows. Words are never broken: if they do not fit, lines are longer than
-    the terminal is wide."""
+    """Print rows of values under their heads; nothing if there are no rows. A column of
+    numbers, some of which may be missing, is aligned to the right. Words are never
+    broken: if they do not fit, lines are longer than the terminal is wide."""
     if context.wants_json or not rows:
         return
     from rich import box
@@ -102,9 +102,9 @@ def show_table(
     width = 1  # the margin of the box
     for index, head in enumerate(heads):
         cells = [row[index] for row in texts]
-        numeric = all(cell.replace(",", "").isdigit() for cell in cells)
+        is_numeric = all(cell.replace(",", "").isdigit() for cell in cells if cell)
         longest = max(cell_len(word) for cell in (head, *cells) for word in cell.split() or [""])
-        table.add_column(head, justify="right" if numeric else "left", min_width=longest)
+        table.add_column(head, justify="right" if is_numeric else "left", min_width=longest)
         width += longest + _COLUMN_GAP
     for row in texts:
         table.add_row(*map(Text, row))

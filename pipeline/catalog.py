@@ -26,8 +26,8 @@ from lockstep.pipeline.values.table import TableName
 SOURCE_MARK: Final = "lockstep.source"
 TABLE_MARK: Final = "lockstep.table"
 CONTENT_MARK: Final = "lockstep.content"
-"""Properties of an entry. The first two show that Lockstep made it, the last whether it
-was changed since."""
+"""Properties of an entry. The first two show that Lockstep made it, the last what it
+contained then."""
 
 DATABASE_PLACEHOLDER, SOURCE_PLACEHOLDER = "{database}", "{source}"
 """Parts of the template for names of schemas."""

@@ -118,12 +118,8 @@ class Adapters:
         if standby_address is not None:
             standby = replace(primary, host=standby_address[0], port=standby_address[1])
         plan = settings.plan()
-        server = MySqlServer(primary, standby=standby, read_from=replica)
-        if not plan.has_shapes:
-            return server
-        from lockstep.resources.mysql.shaped import ShapedServer
-
-        return ShapedServer(server, plan.shaping(self._settings.privacy_key()))
+        shaping = plan.shaping(self._settings.privacy_key()) if plan.has_shapes else None
+        return MySqlServer(primary, standby=standby, read_from=replica, shaping=shaping)
 
     def lake(self) -> Lake:
         """Return the lake's adapters. Spark is started only by operations that need it."""

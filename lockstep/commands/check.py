@@ -352,16 +352,19 @@ def declare_tables(settings: Settings, ports: RunPorts) -> None:
 def _lake_findings(ports: RunPorts) -> tuple[Finding, ...]:
     """Check that ledger and lake belong together, and report mirrors and changelogs
     that somebody else changed."""
-    from lockstep.pipeline.run.agreement.claim import lake_error
+    from lockstep.pipeline.run.agreement.claim import claim_error
     from lockstep.pipeline.run.agreement.lake_logs import (
         changed_changelogs,
         changelogs_with_moved_rows,
         tables_to_quarantine,
+        unrecorded_commit_error,
     )
     from lockstep.pipeline.run.mirror_places import former_places, pending_moves
 
+    if (claim := claim_error(ports)) is not None:
+        return (_refusal_finding("lake", claim),)
     changelogs = changed_changelogs(ports)
-    if (error := lake_error(ports, changelogs)) is not None:
+    if (error := unrecorded_commit_error(ports, changelogs)) is not None:
         return (_refusal_finding("lake", error),)
     return (
         *(
@@ -383,7 +386,7 @@ def _lake_findings(ports: RunPorts) -> tuple[Finding, ...]:
         ),
         *(
             Finding("ok", "lake", f"{folder} is kept for its versions", topic="former mirrors")
-            for folder in former_places(ports.ledger, ports.source.name)
+            for folder in former_places(ports)
         ),
     )
 

@@ -10,12 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lockstep import exits
-from lockstep.arguments import (
-    author_of,
-    parse_table_name,
-    place_argument,
-    reason_of,
-)
+from lockstep.arguments import author_of, parse_table_name, place_argument, reason_of
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError
 from lockstep.pipeline.model.json_values import attributes

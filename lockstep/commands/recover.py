@@ -58,7 +58,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     payload = {
         "source": source,
         "done": is_recorded,
-        **attributes(outcome, "case, disagreement, moved_folders as moved_to"),
+        **attributes(outcome, "case, disagreement, lake_changes.moved_folders as moved_to"),
         **recovery_values(outcome),
         **changelog_values(outcome),
         "consumers": {consumer.name: consumer.cursor for consumer in consumers},
@@ -86,7 +86,7 @@ def _outcome_lines(
         case _:
             assert outcome.plan is not None, "a ledger is made from the lake"
             yield from recovery_lines(source, outcome, outcome.plan, consumers)
-    yield from (f"  now at {folder}" for folder in outcome.moved_folders)
+    yield from (f"  now at {folder}" for folder in outcome.lake_changes.moved_folders)
 
 
 def _kept_ledger_lines(
@@ -106,12 +106,12 @@ def _kept_ledger_lines(
             "  versions of these tables that are gone from the lake, or belong to another history, "
             f"can no longer be read (`lockstep versions --list --source {source}` lists the places)"
         )
-    for folder, files in outcome.restatements:
+    for folder, files in outcome.lake_changes.restatements:
         yield (
             f"  {folder}: {files.removed_count} files that this ledger does not have are no longer "
             f"listed, {files.added_count} are listed again, {len(files.lost_paths)} are lost"
         )
-    for folder in outcome.unknown_folders:
+    for folder in outcome.lake_changes.unknown_folders:
         yield f"  {folder} moves to _before: this ledger does not know it"
     if not is_recorded:
         yield (
@@ -156,7 +156,9 @@ def changelog_values(outcome: RecoveryOutcome) -> dict[str, Any]:
     each of them lists now or no longer, for `--json`."""
     names = "removed_count as removed, added_count as added, lost_paths as lost"
     return {
-        "changelogs": {folder: attributes(files, names) for folder, files in outcome.restatements}
+        "changelogs": {
+            folder: attributes(files, names) for folder, files in outcome.lake_changes.restatements
+        }
     }
 
 

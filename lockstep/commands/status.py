@@ -366,10 +366,7 @@ def proof_lines(
 
 # -- tables that are not followed just now ----------------------------------------------------
 
-_ORDER_WORDS = {
-    OrderKind.RESUME: "resumed",
-    OrderKind.RELOAD: "to be reloaded",
-}
+_ORDER_WORDS = {OrderKind.RESUME: "resumed", OrderKind.RELOAD: "to be reloaded"}
 
 
 @dataclass(frozen=True, slots=True)

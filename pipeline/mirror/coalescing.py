@@ -86,8 +86,8 @@ def coalesced(
     (`layout.origin_names`).
 
     `marks`: columns of the changelog (`layout.MARKS`) that the result keeps.
-    `doubtful_through`: the highest `_sequence` of which it is unknown whether the
-    mirror shows the change; a row whose key such a change sets cannot be looked up.
+    `doubtful_through`: up to this `_sequence` it is unknown which changes the mirror
+    shows, so a row cannot be looked up if one of them changed its key.
     `ignores_deletes`: deleted rows stay (`mapping.outcome`). Raise `TableError` if a
     row cannot be identified.
     """

@@ -52,7 +52,8 @@ def type_change(old: pa.DataType, new: pa.DataType) -> TypeChange:
 
 def _widens(old: pa.DataType, new: pa.DataType) -> bool:
     if types.is_decimal(new) and (digits := _whole_digits(old)):
-        return bool(new.precision - new.scale >= digits and new.scale >= _scale(old))
+        scale = old.scale if types.is_decimal(old) else 0
+        return bool(new.precision - new.scale >= digits and new.scale >= scale)
     if old in _INTEGERS and new in _INTEGERS:
         return bool(new.bit_width > old.bit_width)
     if new == pa.float64():
@@ -68,10 +69,6 @@ def _whole_digits(old: pa.DataType) -> int:
     if old == pa.int64():
         return LONG_DIGITS
     return INT_DIGITS if old in _INTEGERS else 0
-
-
-def _scale(old: pa.DataType) -> int:
-    return int(old.scale) if types.is_decimal(old) else 0
 
 
 def _casts(old: pa.DataType, new: pa.DataType) -> bool:

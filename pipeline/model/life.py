@@ -22,6 +22,8 @@ all other tables go on. `StoppedBy` says who stopped it, and so who starts it ag
 - *Lockstep* quarantines a table that it cannot capture or write as it is. It waits for a person;
 - a *person* pauses a table. A pause replaces any other reason, and no other reason replaces it.
 
+A stopped table that comes to need a person's consent waits for that, whoever stopped it.
+
 A capture starts a table again when it carries out an order. A person gives the order,
 or a run gives it for a table that a run stopped. `supply.plan` decides how the table
 starts again, and what is read for it.
@@ -204,10 +206,7 @@ def _same_condition(
 
 
 TRANSITIONS: Final[Mapping[ConditionAndEvent, TableCondition]] = MappingProxyType(
-    {
-        (NEW, Followed): TableCondition.FOLLOWING,
-        (NEW, Dropped): TableCondition.DROPPED,
-    }
+    {(NEW, Followed): TableCondition.FOLLOWING, (NEW, Dropped): TableCondition.DROPPED}
     | _to_condition(_FOLLOWING + _DROPPED, Followed, TableCondition.FOLLOWING)
     | _to_condition(_FOLLOWING + _DROPPED, Dropped, TableCondition.DROPPED)
     | _to_condition(_ANY, TableStopped, TableCondition.STOPPED)
@@ -328,11 +327,16 @@ def _state_after(state: TableState, event: Event, condition: TableCondition) -> 
 
 
 def _stopped_state(state: TableState, event: TableStopped) -> TableState:
-    """Return the stopped state. A person's reason replaces any other; otherwise the
-    first reason stays."""
+    """Return the stopped state. A person's reason replaces any other, and the need for
+    consent any but a person's; otherwise the first reason stays."""
     is_by_person, before = event.by is StoppedBy.PERSON, state.condition
     if before is TableCondition.STOPPED and not is_by_person:
-        return state
+        if event.need is not Need.CONSENT:
+            return state
+        waiting = replace(state, need=Need.CONSENT)
+        if state.stopped_by is StoppedBy.PERSON:
+            return waiting
+        return replace(waiting, stopped_by=event.by, reason=event.reason, hint=event.hint)
     stopped, needs = event.stopped, {state.need, event.need}
     if is_by_person and before is not TableCondition.FOLLOWING:
         stopped = state.stopped

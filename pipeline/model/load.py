@@ -83,8 +83,8 @@ class FollowedFrom:
 
 @dataclass(frozen=True, slots=True)
 class FollowedLoad:
-    """A load from which on a batch captures the table's changes (`FollowedFrom`).
-    `load`: its id."""
+    """A load for which a batch begins to capture the table's changes. `load`: its id.
+    `sequence`, `version`: as in `FollowedFrom`."""
 
     load: int
     table: TableName
@@ -164,7 +164,7 @@ class Load:
             return None
         if not self.is_complete or self.followed_from is not None:
             return self.basis.low
-        # A chunk may be opened before the load begins, with an earlier `low`.
+        # Earlier changes than those after `basis.low` are not captured for the load.
         return max(min(rows.low for rows in self._rows), self.basis.low)
 
     @property

@@ -79,7 +79,7 @@ class SegmentStore(Protocol):
         """Return the bytes of the files' values before compression, without reading
         them."""
 
-    def discard(self, source: str, batch: int) -> int:
+    def delete_batch(self, source: str, batch: int) -> int:
         """Delete the files of a batch in the source's changelogs and system tables, and
         return their number. If this process wrote files of the batch, delete only
         these, otherwise all."""
@@ -88,19 +88,19 @@ class SegmentStore(Protocol):
         """Abort the unfinished uploads of killed runs anywhere below the source's
         folder. Only for the holder of the source, while nothing is written there."""
 
-    def discard_load(self, folder: str, load: int) -> int:
-        """Delete every file of a load, and return their number."""
+    def delete_load(self, folder: str, load: int) -> None:
+        """Delete every file of a load."""
 
     def move_files(self, origin: str, target: str, files: Iterable[SegmentFile]) -> None:
         """Move files durably from the folder `origin` to the folder `target`, each
         atomically; a file of the same name is replaced. Names in `origin` lack the
         revision. A file that is missing there was moved by an earlier try."""
 
-    def remove_folder(self, folder: str) -> None:
+    def delete_folder(self, folder: str) -> None:
         """Delete the folder and everything below it; a missing folder is no error. Only
         for folders with no file that the ledger records."""
 
-    def purge(
+    def delete_batches(
         self,
         folder: str,
         through: int,
@@ -111,7 +111,7 @@ class SegmentStore(Protocol):
         `kept_names`, and return their number. `require_held` is called after the folder
         was listed: files of a run that takes over later are not in that list."""
 
-    def remove(self, folder: str, files: Iterable[SegmentFile]) -> None:
+    def delete_files(self, folder: str, files: Iterable[SegmentFile]) -> None:
         """Delete files that no table lists any more. A missing file is no error."""
 
 
@@ -150,10 +150,10 @@ class Spool(Protocol):
     def open(self, source: str, file: WaitingFile) -> EventFile:
         """Open a sealed file; raise `SegmentsLost` if it is missing or was changed."""
 
-    def discard(self, source: str, batch: int) -> int:
+    def delete_batch(self, source: str, batch: int) -> int:
         """Delete the files of a batch's prepared transactions, and return their number."""
 
-    def remove(self, source: str, file: WaitingFile) -> None:
+    def delete_file(self, source: str, file: WaitingFile) -> None:
         """Delete the sealed file of a transaction that was committed or rolled back.
         Call it only once the batch with that event is acknowledged: until then the
         batch may be abandoned, and the next one needs the file. A missing file is no

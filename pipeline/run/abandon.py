@@ -39,5 +39,5 @@ def abandon(ports: RunPorts, lease: Lease, batch: Batch, reason: str) -> str:
 
 def discard(ports: RunPorts, batch: Batch) -> int:
     """Delete the files of an abandoned batch, and return their number."""
-    files = ports.segments.discard(ports.source.name, batch.id)
-    return files + ports.spool.discard(ports.source.name, batch.id)
+    files = ports.segments.delete_batch(ports.source.name, batch.id)
+    return files + ports.spool.delete_batch(ports.source.name, batch.id)

@@ -118,7 +118,7 @@ def _clear_values(ports: RunPorts, lease: Lease, note: UnclearedValues) -> None:
     _clear_former_folders(ports, lease, note)
     if ports.ledger.revisions(ports.source.name).open is None:
         # A replay that was killed may have left files with the values there.
-        ports.segments.remove_folder(scratch_path(ports.source.name))
+        ports.segments.delete_folder(scratch_path(ports.source.name))
     for system_table in SystemTable:
         _clear_texts(ports, lease, note, system_table, statements)
     _clear_structures(ports, note)
@@ -148,7 +148,7 @@ def _clear_changes(ports: RunPorts, lease: Lease, note: UnclearedValues) -> None
                 user_metadata=deletion_metadata(ports, note.table, 0, through),
                 require_held=require_held,
             )
-        ports.segments.purge(changelog.folder, through, require_held=require_held)
+        ports.segments.delete_batches(changelog.folder, through, require_held=require_held)
 
 
 def _clear_mirror(ports: RunPorts, lease: Lease, note: UnclearedValues) -> None:
@@ -182,7 +182,7 @@ def _clear_mirror(ports: RunPorts, lease: Lease, note: UnclearedValues) -> None:
 def _clear_former_folders(ports: RunPorts, lease: Lease, note: UnclearedValues) -> None:
     # `table_of_folder` reads the folder's Delta log: a ledger that was recovered from
     # the lake does not know which table's mirror the folder had.
-    folders = former_places(ports.ledger, ports.source.name)
+    folders = former_places(ports)
     delete_former_places(
         ports, lease, [folder for folder in folders if table_of_folder(ports, folder) == note.table]
     )
@@ -254,9 +254,9 @@ def _clear_texts(
             require_held=require_held,
         )
         ports.ledger.clear_files(lease, cleared)
-        ports.segments.remove_folder(scratch_path(source, folder))
+        ports.segments.delete_folder(scratch_path(source, folder))
     listed = ports.changelog.listed_files(folder) or {}
-    ports.segments.purge(folder, through, {*kept_paths, *listed}, require_held)
+    ports.segments.delete_batches(folder, through, {*kept_paths, *listed}, require_held)
 
 
 def _system_files(

@@ -319,21 +319,24 @@ def resolve_end(ports: RunPorts, place: Place, facts: ServerFacts, start: Positi
             )
         case AtMoment(moment):
             return _search_moment(ports, moment, facts).at
-        case AfterGtids(gtids):
-            return find_end_of(
-                ports.server,
-                start,
-                facts.head,
-                gtids,
-                binlogs=facts.binlogs,
-                report_progress=search_reporter(ports),
-            )
         case _:
             where = resolve_place(ports, place, facts)
     if isinstance(where, GtidSet):
-        return find_end_of(ports.server, start, facts.head, where, binlogs=facts.binlogs)
+        return _end_of(ports, where, facts, start)
     assert isinstance(where, Coordinates), f"{where} is an end that a case above resolves"
     return boundary_at(ports, where, verb="ends").at
+
+
+def _end_of(ports: RunPorts, gtids: GtidSet, facts: ServerFacts, start: Position) -> Coordinates:
+    report_progress = search_reporter(ports)
+    return find_end_of(
+        ports.server,
+        start,
+        facts.head,
+        gtids,
+        binlogs=facts.binlogs,
+        report_progress=report_progress,
+    )
 
 
 def end_of_transactions_to_leave_out(
@@ -345,14 +348,7 @@ def end_of_transactions_to_leave_out(
     start = Position(proven_position.at, gtids_before, facts.server_uuid)
     in_log = proven_position.leave_out.difference(GtidSet.parse(facts.gtid_purged))
     try:
-        return find_end_of(
-            ports.server,
-            start,
-            facts.head,
-            in_log,
-            binlogs=facts.binlogs,
-            report_progress=search_reporter(ports),
-        )
+        return _end_of(ports, in_log, facts, start)
     except EndNotReached:
         return facts.head
     except TransactionsWithoutGtid as error:

@@ -23,9 +23,10 @@ from lockstep.pipeline.schema.statements.changes import AlterTable, RenameTables
 from lockstep.pipeline.schema.statements.read import read_change
 from lockstep.pipeline.schema.treatments import Visibility
 from lockstep.pipeline.shape.shape import ShapeChange, shows_no_more
+from lockstep.pipeline.shape.shaping import consent_hint
 from lockstep.pipeline.upkeep.clearing import Tightening, UnclearedValues
 from lockstep.pipeline.values.decisions import Lease
-from lockstep.pipeline.values.errors import TableError
+from lockstep.pipeline.values.errors import Need, StoppedBy, TableError
 from lockstep.pipeline.values.table import TableName, TablePatterns
 
 
@@ -112,6 +113,44 @@ def versions_under_present_key(
             yield version
 
 
+def consent_errors(ports: RunPorts) -> dict[TableName, TableError]:
+    """Return the tables that are not followed, and that a run must not take before a
+    person consents, since they may show what was hidden: under another name, while the
+    patterns left the table out, or after a statement that was not followed."""
+    source, patterns, shaping = ports.source.name, ports.source.patterns, ports.shaping
+    states, scopes = ports.ledger.table_states(source), ports.ledger.capture_scopes(source)
+    errors = dict[TableName, TableError]()
+    for version in ports.ledger.schemas_at(source, shaped=True):
+        table, state = version.table, states.get(version.table)
+        is_followed = state is not None and state.condition is TableCondition.FOLLOWING
+        if is_followed or (state and state.need is Need.CONSENT) or not patterns.matches(table):
+            continue
+        # A table that is not captured is recorded as strictly as its values were before.
+        then = [scope.patterns for scope in scopes if scope.batch <= version.batch]
+        if then and not then[-1].matches(table):
+            error = shaping.consent_error(version)
+            errors |= {} if error is None else {table: error}
+    for table, state in states.items():
+        starts_by_itself = state.stopped_by is StoppedBy.RUN and patterns.matches(table)
+        error = unknown_structure_error(ports, table) if starts_by_itself else None
+        errors |= {} if error is None else {table: error}
+    return errors
+
+
+def unknown_structure_error(ports: RunPorts, table: TableName) -> TableError | None:
+    """Return an error if the table's structure is not known any more, and the last that
+    was known hides something; otherwise None."""
+    newest = ports.ledger.schema_at(ports.source.name, table)
+    if newest is None or newest.knowledge is not Knowledge.UNKNOWN:
+        return None
+    versions = ports.ledger.schema_versions(ports.source.name, table)
+    known = [version for version in versions if version.schema is not None]
+    if not known or known[-1].shown_as is None:
+        return None
+    reason = f"{newest.reason}, so that what its settings hide may have another name"
+    return TableError(reason, hint=consent_hint(table), need=Need.CONSENT)
+
+
 def reshaped_tables(ports: RunPorts) -> Iterator[tuple[TableState, TableError]]:
     """Yield the tables that have another shape in the settings than in the lake, and
     the tables to which the settings cannot be applied, each with the error that stops
@@ -123,7 +162,10 @@ def reshaped_tables(ports: RunPorts) -> Iterator[tuple[TableState, TableError]]:
     for version in versions_under_present_key(ports.ledger, source, patterns):
         shaping.require_key(version)
     tables_to_reread = {note.table for note in _tightenings_to_reread(ports)}
+    errors = consent_errors(ports)
     for table, state in sorted(ports.ledger.table_states(source).items()):
+        if table in errors:
+            yield state, errors[table]
         if state.condition is not TableCondition.FOLLOWING or not patterns.matches(table):
             continue
         if table in tables_to_reread:
@@ -225,33 +267,49 @@ def _tightenings_by_renames(
         for note in ledger.uncleared_values(source)
         for column in note.tightening.columns
     }
-    newest = dict[TableName, SchemaVersion]()
+    newest, knowledge = dict[TableName, SchemaVersion](), dict[TableName, Knowledge]()
     for version in history:
+        table = version.table
+        knowledge_before, knowledge[table] = knowledge.get(table), version.knowledge
         # A version without a structure says nothing of what was shown.
-        if version.schema is None or ports.shaping.rules_of(version.table) is None:
+        if version.schema is None or ports.shaping.rules_of(table) is None:
             continue
-        before, newest[version.table] = newest.get(version.table), version
+        before, newest[table] = newest.get(table), version
+        # A batch that read the table again has no values from before that.
+        last_batch = version.batch - (version.columns_from is None)
         columns = tuple(
             column
-            for column in (() if before is None else _columns_hidden_by(before, version))
-            if noted.get((version.table, column), 0) < version.batch
+            for column in _columns_hidden_by(
+                before, version, may_rename=knowledge_before is Knowledge.UNKNOWN
+            )
+            if noted.get((table, column), 0) < last_batch
         )
-        if columns and version.batch > ledger.deletion_notes(source, version.table).last_batch:
-            reason = keep_clear_reason(ports, version.table)
-            yield Tightening(version.table, version.batch, columns, kept_because=reason)
+        if columns and last_batch > ledger.deletion_notes(source, table).last_batch:
+            reason = keep_clear_reason(ports, table)
+            yield Tightening(table, last_batch, columns, kept_because=reason)
 
 
-def _columns_hidden_by(before: SchemaVersion, after: SchemaVersion) -> Iterator[str]:
+def _columns_hidden_by(
+    before: SchemaVersion | None, after: SchemaVersion, *, may_rename: bool
+) -> Iterator[str]:
     """Yield the columns of a version that show less than the columns of the version
-    before it whose values they have."""
-    if after.schema is None or after.columns_from is None:
+    before it whose values they have. `may_rename`: a statement in between was not
+    followed. If nobody says where the columns come from, each new one may then have the
+    values of any that is gone."""
+    if before is None or before.schema is None or after.schema is None:
         return
     treatments_before, treatments = before.treatments, after.treatments
-    for column, origin in zip(after.schema.names, after.columns_from, strict=True):
-        if origin is None or origin.lower() == column.lower():
-            continue
-        shown_before = treatments_before.get(origin.lower(), Visibility.SHOWN)
-        if not shows_no_more(shown_before, treatments.get(column.lower(), Visibility.SHOWN)):
+    names, names_before = (
+        [name.lower() for name in schema.names] for schema in (after.schema, before.schema)
+    )
+    gone = [name for name in names_before if name not in names] if may_rename else []
+    for column, origin in zip(after.schema.names, after.columns_from or names, strict=True):
+        name = column.lower()
+        is_new = after.columns_from is None and name not in names_before
+        origins = gone if is_new else [(origin or column).lower()]
+        treatment = treatments.get(name, Visibility.SHOWN)
+        shown_before = [treatments_before.get(one, Visibility.SHOWN) for one in origins]
+        if name not in origins and not all(shows_no_more(one, treatment) for one in shown_before):
             yield column
 
 
@@ -298,14 +356,16 @@ def _new_name(ports: RunPorts, end: SchemaVersion, tables: Iterable[TableName]) 
             case _:
                 pairs = ()
         for old_name, new_name in pairs:
-            if _is_same_name(old_name, name):
+            if old_name == _spelling(name, dict(pairs)):
                 name = new_name
-    return next((table for table in tables if _is_same_name(table, name)), None)
+    return _spelling(name, tables)
 
 
-def _is_same_name(table: TableName, other: TableName) -> bool:
-    # A statement may spell a name in another case than the server's tables have it.
-    return str(table).lower() == str(other).lower()
+def _spelling(name: TableName, names: Iterable[TableName]) -> TableName | None:
+    """Return which of the names is this one. A statement may spell a name in another
+    case than the server's tables have it."""
+    is_same = [other for other in names if str(other).lower() == str(name).lower()]
+    return name if name in is_same else next(iter(is_same), None)
 
 
 def _with_name(version: SchemaVersion, name: TableName) -> SchemaVersion:

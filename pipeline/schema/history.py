@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
@@ -100,7 +100,7 @@ class ShownAs:
 
     def has_same_rules(self, other: ShownAs | None) -> bool:
         """Return whether both have the same treatments, condition and key."""
-        return other is not None and replace(self, schema=other.schema) == other
+        return other is not None and self.fingerprint == other.fingerprint
 
 
 def shown_as_to_json(shown_as: ShownAs) -> dict[str, Any]:
@@ -127,15 +127,17 @@ def shown_as_from_json(data: Mapping[str, Any]) -> ShownAs:
 class SchemaVersion:
     """A table's structure from `since` on, numbered from 1 for each table name.
 
-    Only KNOWN has a `schema`, only UNKNOWN a `reason`. `columns_from`: for each column
-    of `schema` the name that it had in the version before, None for a new column; the
-    tuple itself is None if the table did not keep its rows. `statement_number`: an index into the
-    statements that the same run records; once stored, the statement's id in the ledger.
-    `generation`: the number of the changelog's part that gets the rows
-    (`pipeline.mirror.generations`; the changelog is the Delta table with every change).
-    `batch`: 0 until stored. `shown_as`: how the lake shows the table; None if it shows
-    every column and row as it is. `schema` also has the hidden columns, so only the
-    log's decoder may read it; all other code reads `shown_schema`.
+    - `schema`: only of KNOWN. It also has the hidden columns, so only the log's decoder may read
+      it; all other code reads `shown_schema`.
+    - `columns_from`: for each column of `schema` the name that it had in the version before, None
+      for a new column; the tuple itself is None if the table did not keep its rows.
+    - `statement_number`: an index into the statements that the same run records; once stored, the
+      statement's id in the ledger.
+    - `reason`: only of UNKNOWN.
+    - `generation`: the number of the changelog's part that gets the rows
+      (`pipeline.mirror.generations`; the changelog is the Delta table with every change).
+    - `batch`: 0 until stored.
+    - `shown_as`: how the lake shows the table; None if it shows every column and row as it is.
     """
 
     table: TableName

@@ -390,7 +390,8 @@ def schema_fingerprint(schema: TableSchema) -> str:
     """Return 16 hexadecimal digits of a hash over the schema. The table's name and the
     order of its keys do not count. Hidden columns do not count either, since no
     statement says at which places they are."""
-    data = {**schema_to_json(schema), "name": None, "keys": sorted(map(_json_text, schema.keys))}
+    keys = sorted(json.dumps(_json_value(key), sort_keys=True) for key in schema.keys)
+    data = {**schema_to_json(schema), "name": None, "keys": keys}
     data.pop("hidden", None)
     text = json.dumps(data, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
@@ -415,10 +416,6 @@ def _json_value(value: Any) -> Any:
         if part is not default and part != default:
             data[name] = part if type(part) in _SCALAR_TYPES else _json_value(part)
     return data
-
-
-def _json_text(key: KeySchema) -> str:
-    return json.dumps(_json_value(key), sort_keys=True)
 
 
 def _column_from_json(data: Mapping[str, Any]) -> ColumnSchema:

@@ -268,11 +268,13 @@ def _comparison_test(column: Column, sign: str, literal: Literal) -> _Test:
         scalar = _scalar(column, literal)
         if scalar is None:
             return _number_test(column, sign, literal)
+    except ConditionUnusable:
+        raise
     except ValueError as error:
-        if isinstance(error, ConditionUnusable):
-            raise
+        zone = "; a TIMESTAMP ends with its offset from UTC, as +00:00"
         raise ConditionUnusable(
-            f"{literal} is no value of column {column.name!r} ({kind.upper()}){_advice(kind)}"
+            f"{literal} is no value of column {column.name!r} ({kind.upper()})"
+            f"{zone if kind == 'timestamp' else ''}"
         ) from error
     if kind in ("enum", "set") and sign not in _EQUALITY_SIGNS:
         raise ConditionUnusable(
@@ -284,10 +286,6 @@ def _comparison_test(column: Column, sign: str, literal: Literal) -> _Test:
     if kind == "float":  # As a double, since the literal 0.1 is not equal to the float 0.1.
         return lambda values: compare(values.cast(pa.float64()), scalar)
     return lambda values: compare(values, scalar)
-
-
-def _advice(kind: str) -> str:
-    return "; a TIMESTAMP ends with its offset from UTC, as +00:00" if kind == "timestamp" else ""
 
 
 _NUMBER: Final = re.compile(r"-?(\d{1,70}\.?\d{0,70}|\.\d{1,70})(e[+-]?\d{1,2})?", re.IGNORECASE)

@@ -190,7 +190,8 @@ class Shaper:
         if updated is not None:  # An update that became an insert no longer has these bits.
             updated = pc.if_else(pa.array(kinds == _AFTER), updated, pa.scalar(None, updated.type))
         kinds = pa.array(kinds, pa.int8())
-        return _select_images(replace(images, change_type=kinds, updated=updated), is_taken)
+        images = replace(images, change_type=kinds, updated=updated)
+        return images.take(pa.array(np.flatnonzero(is_taken)))
 
     def _require_shown_columns(self, present: pa.Array, entering: npt.NDArray[np.int64]) -> None:
         """Raise TableError if a row that becomes an insert lacks a column that the lake
@@ -275,22 +276,7 @@ def _without_unchanged_updates(images: RowImages) -> RowImages:
     is_kept[before[is_unchanged]] = is_kept[after[is_unchanged]] = False
     if is_kept.all():
         return images
-    return _select_images(images, is_kept)
-
-
-def _select_images(images: RowImages, is_kept: npt.NDArray[np.bool_]) -> RowImages:
-    """Return the images for which `is_kept` is true."""
-    rows = pa.array(np.flatnonzero(is_kept))
-    return replace(
-        images,
-        columns=images.columns.take(rows),
-        event=images.event.take(rows),
-        row=images.row.take(rows),
-        change_type=images.change_type.take(rows),
-        present=None if images.present is None else images.present.take(rows),
-        logged=None if images.logged is None else images.logged.take(rows),
-        updated=None if images.updated is None else images.updated.take(rows),
-    )
+    return images.take(pa.array(np.flatnonzero(is_kept)))
 
 
 def _equal_pairs(left: pa.Array, right: pa.Array) -> npt.NDArray[np.bool_]:

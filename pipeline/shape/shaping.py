@@ -222,6 +222,17 @@ class Shaping:
             hidden |= {name for name, origin in origins.items() if origin in hidden_before}
         return redact_schema(schema, hidden), shown_as
 
+    def consent_error(self, version: SchemaVersion) -> TableError | None:
+        """Return an error if the settings show more of a captured table than `version`
+        does, which was recorded while the table was not captured; otherwise None."""
+        if version.schema is None:
+            return None
+        try:
+            self.for_history(version.schema, version)
+        except TableError as error:
+            return error if error.need is Need.CONSENT else None
+        return None
+
     def _as_strict(
         self,
         shape: Shape | None,
@@ -557,7 +568,7 @@ def redact_schema(schema: TableSchema, hidden: Set[str]) -> TableSchema:
 
 def _redact_column(column: ColumnSchema, hidden: Set[str]) -> ColumnSchema:
     generated = column.generated
-    if generated is not None and any(name in generated.lower() for name in hidden):
+    if generated is not None and any(_quoted(name) in generated.lower() for name in hidden):
         # The names stay, so that a shown column that is computed from a hidden one is
         # refused wherever its structure comes from.
         names = [f"`{_quoted(name)}`" for name in _names_in(generated, hidden)]
@@ -615,6 +626,9 @@ def _reason_shows_more(
         if origin is None or shows_no_more(treatment, treatment_before):
             continue
         hiding[column.name] = treatment_before
+        if (before.table, origin) == (schema.name, column.name.lower()):
+            reasons.append(f"its column {column.name!r} would show values that are hidden so far")
+            continue
         reasons.append(
             f"its column {column.name!r} shows more than the settings of {before.table} show of "
             f"{origin!r}, whose values it has"
@@ -622,7 +636,11 @@ def _reason_shows_more(
     lines = [*_hiding_lines(hiding)]
     rows = shown_before.row_condition
     if rows is not None and (after is None or after.row_condition != rows):
-        reasons.append(f"the settings of {before.table} leave rows out, and its own take them")
+        reasons.append(
+            "its settings would take rows that are left out so far"
+            if before.table == schema.name
+            else f"the settings of {before.table} leave rows out, and its own take them"
+        )
         lines.append(f"rows = {_toml(rows)}")
     return ("; ".join(reasons), ", ".join(lines)) if reasons else None
 

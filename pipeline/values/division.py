@@ -111,11 +111,9 @@ def find_moment(
     return divider.result
 
 
-def find_moment_end(
-    times: Sequence[datetime], moment: datetime, latest: datetime | None = None
-) -> MomentPlace:
+def find_moment_end(times: Sequence[datetime], moment: datetime) -> MomentPlace:
     """Return the place of the moment's end: items at the moment itself come before it."""
-    return find_moment(times, moment + timedelta(microseconds=1), latest)
+    return find_moment(times, moment + timedelta(microseconds=1))
 
 
 def microseconds(at: datetime) -> int:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 import numpy as np
@@ -62,6 +62,18 @@ class RowImages:
     logged: pa.BinaryArray | None = None
     updated: pa.BinaryArray | None = None
 
+    def take(self, indexes: pa.Array) -> RowImages:
+        """Return the images at these indexes. The counts stay those of all images."""
+        bits = {"present": self.present, "logged": self.logged, "updated": self.updated}
+        return replace(
+            self,
+            columns=self.columns.take(indexes),
+            event=self.event.take(indexes),
+            row=self.row.take(indexes),
+            change_type=self.change_type.take(indexes),
+            **{name: array.take(indexes) for name, array in bits.items() if array is not None},
+        )
+
 
 def merge_images(
     indexed_parts: Sequence[tuple[RowImages, npt.NDArray[np.int64]]],
@@ -72,33 +84,31 @@ def merge_images(
     """
     parts = [images for images, _ in indexed_parts]
     event = np.concatenate([indices[images.event.to_numpy()] for images, indices in indexed_parts])
-    order = pa.array(np.argsort(event, kind="stable"))
     nulled_counts, undefined_code_counts = Counter[str](), Counter[str]()
     for images in parts:
         nulled_counts.update(images.nulled_counts)
         undefined_code_counts.update(images.undefined_code_counts)
-    return RowImages(
-        columns=pa.concat_batches([images.columns for images in parts]).take(order),
-        event=pa.array(event.astype(np.int32)).take(order),
-        row=pa.concat_arrays([images.row for images in parts]).take(order),
-        change_type=pa.concat_arrays([images.change_type for images in parts]).take(order),
+    merged = RowImages(
+        columns=pa.concat_batches([images.columns for images in parts]),
+        event=pa.array(event.astype(np.int32)),
+        row=pa.concat_arrays([images.row for images in parts]),
+        change_type=pa.concat_arrays([images.change_type for images in parts]),
         nulled_counts=nulled_counts,
         undefined_code_counts=undefined_code_counts,
-        present=_merge_bits([(images.present, len(images.row)) for images in parts], order),
-        logged=_merge_bits([(images.logged, len(images.row)) for images in parts], order),
-        updated=_merge_bits([(images.updated, len(images.row)) for images in parts], order),
+        present=_merge_bits([(images.present, len(images.row)) for images in parts]),
+        logged=_merge_bits([(images.logged, len(images.row)) for images in parts]),
+        updated=_merge_bits([(images.updated, len(images.row)) for images in parts]),
     )
+    return merged.take(pa.array(np.argsort(event, kind="stable")))
 
 
-def _merge_bits(
-    bits_and_lengths: Sequence[tuple[pa.Array | None, int]], order: pa.Array
-) -> pa.Array | None:
+def _merge_bits(bits_and_lengths: Sequence[tuple[pa.Array | None, int]]) -> pa.Array | None:
     if all(bits is None for bits, _ in bits_and_lengths):
         return None
     arrays = [
         pa.nulls(length, pa.binary()) if bits is None else bits for bits, length in bits_and_lengths
     ]
-    return pa.concat_arrays(arrays).take(order)
+    return pa.concat_arrays(arrays)
 
 
 def pack_bits(present: npt.NDArray[np.bool_], whole: npt.NDArray[np.bool_]) -> pa.Array:

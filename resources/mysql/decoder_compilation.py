@@ -137,7 +137,7 @@ def _log_packets() -> bytes:
     columns = bytes([count]) + type_codes + bytes([len(metadata)]) + metadata
     table_map = table_id_and_flags + names + columns + all_columns
     row = table_id_and_flags + b"\x02\x00" + bytes([count]) + all_columns + nulls
-    # The fields before the texts of statements, of the GTIDs and of the XID are zero.
+    # Fields that the decoders do not need are zero.
     events = (
         (EventType.FORMAT_DESCRIPTION, struct.pack("<H50sIB", 4, b"", 0, 19) + bytes(40) + b"\x01"),
         (EventType.ANONYMOUS_GTID, bytes(25)),

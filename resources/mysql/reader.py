@@ -264,6 +264,7 @@ def _difference(expected: TableStructure, now: TableStructure) -> str:
 def _changed_definitions(
     expected: Sequence[Column | ColumnSchema], now: Sequence[Column | ColumnSchema]
 ) -> str | None:
+    """Return a phrase that names the columns whose definitions differ, or None."""
     changed = [old.name for old, new in zip(expected, now, strict=True) if old != new]
     return f"the definition of {', '.join(changed)} differs" if changed else None
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import select
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -20,6 +20,7 @@ from time import monotonic
 from typing import Any, Final, TypeAlias
 from weakref import finalize
 
+import numpy as np
 import pyarrow as pa
 import pymysql
 from pymysql.cursors import Cursor
@@ -33,22 +34,27 @@ from lockstep.pipeline.ports.source import (
     ConditionSnapshot,
     CurrentSchemas,
     ListedTable,
+    ReadMarks,
     ServerFacts,
     SourceHashes,
     SourceSample,
     SourceSum,
     TableSnapshot,
 )
+from lockstep.pipeline.proof.hashes import RowHasher, RowSum
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.rows import row_structure
+from lockstep.pipeline.shape.shaping import Shaping
 from lockstep.pipeline.snapshot.bounds import Bound, Range
 from lockstep.pipeline.snapshot.condition import RowCondition
 from lockstep.pipeline.snapshot.pace import PIECE_SECONDS, SourceLoad
 from lockstep.pipeline.values.errors import (
     HostUnknown,
     NothingMatches,
+    NotSampled,
     ServerSettings,
     SourceUnavailable,
+    TableError,
 )
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.position import Coordinates, LogFile, ServerProcess
@@ -75,7 +81,6 @@ from lockstep.resources.mysql.defaults import with_default_values
 from lockstep.resources.mysql.reader import (
     has_no_row,
     open_snapshot,
-    reading_cursor,
     translate_table_errors,
 )
 from lockstep.resources.mysql.receiving import (
@@ -89,7 +94,7 @@ from lockstep.resources.mysql.receiving import (
 from lockstep.resources.mysql.replica import Replica, source_load
 from lockstep.resources.mysql.row_hashes import open_hashes, read_rows, read_sample, read_sum
 from lockstep.resources.mysql.schemas import WholeTables, read_schemas, read_whole_tables
-from lockstep.resources.mysql.select import BEGIN, select_rows
+from lockstep.resources.mysql.shaped import ShapedTable, ShapedTables
 from lockstep.resources.mysql.survey import take_survey
 from lockstep.resources.mysql.visible_tables import (
     scopes_of,
@@ -97,6 +102,7 @@ from lockstep.resources.mysql.visible_tables import (
     unreadable_table_error,
 )
 from lockstep.resources.mysql.watermarks import (
+    commits_in_order,
     high_mark,
     low_mark,
     prepared_transactions,
@@ -192,7 +198,8 @@ class MySqlServer:
     """The port `SourceServer` for a server of MySQL or MariaDB. Short queries share a
     session (`QuerySessions`); dumps, reads of rows, and queries that change the session
     have their own. `standby`: the server to use if the first one cannot be reached.
-    `read_from`: a replica from which chunks of tables are read."""
+    `read_from`: a replica from which chunks of tables are read. `shaping`: the settings
+    that hide or change rows and columns; no method returns a value that they hide."""
 
     def __init__(
         self,
@@ -200,8 +207,11 @@ class MySqlServer:
         *,
         standby: ConnectionSettings | None = None,
         read_from: ConnectionSettings | None = None,
+        shaping: Shaping | None = None,
     ) -> None:
         self._primary_and_standby = settings, standby
+        self._shaping = shaping or Shaping()
+        self._shaped_tables = ShapedTables(self._shaping, self.own_cursor)
         self._read_from = read_from
         self._query_sessions = QuerySessions(lambda: self._settings)
 
@@ -300,50 +310,53 @@ class MySqlServer:
     def structure(self, table: TableName) -> TableStructure:
         with self.own_cursor() as cursor:
             whole_tables = read_whole_tables(cursor, [table])
-            structures = _row_structures(whole_tables)
-            if not structures and table not in whole_tables.unread:
+            schemas = _ordinary_tables(whole_tables)
+            if not schemas and table not in whole_tables.unread:
                 with translate_table_errors(self._settings, table):
                     require_missing(cursor, table)
         if table in whole_tables.unread:
             raise unreadable_table_error(self._settings, table, whole_tables.unread[table])
-        if not structures:
+        if not schemas:
             raise NothingMatches(
                 f"the source has no table {table} that can be captured",
                 hint=f"correct the name, or exclude {table}",
             )
-        return structures[0]
+        shaped = self._shaped_tables.of(table)
+        return row_structure(schemas[0]) if shaped is None else shaped.lake_structure
 
     def structures(self) -> list[TableStructure]:
+        """Return all structures. A table to which its settings cannot be applied keeps
+        the server's."""
         with self.own_cursor() as cursor:
-            return _row_structures(read_whole_tables(cursor))
+            schemas = _ordinary_tables(read_whole_tables(cursor))
+        return [self._lake_structure(schema) for schema in schemas]
 
-    @contextmanager
-    def rows(self, structure: TableStructure) -> Iterator[Iterator[pa.RecordBatch]]:
-        with (
-            reading_cursor(self._settings_for_read()) as cursor,
-            translate_table_errors(self._settings, structure.name, structure.names),
-        ):
-            cursor.execute(BEGIN)
-            yield select_rows(cursor, structure)
+    def _lake_structure(self, schema: TableSchema) -> TableStructure:
+        try:
+            shape = self._shaping.shape(schema)
+        except TableError:
+            shape = None
+        return row_structure(schema) if shape is None else shape.structure
 
     def baseline(self, names: Collection[TableName] | None = None) -> Baseline:
         with self.own_cursor() as cursor:
             if names is None or len(names) != 1:
-                return read_baseline(cursor, names)
-            (table,) = names
-            with translate_table_errors(self._settings, table):
                 baseline = read_baseline(cursor, names)
-                if table in baseline.unread_tables:
-                    raise unreadable_table_error(
-                        self._settings, table, baseline.unread_tables[table]
-                    )
-                if not baseline.tables:
-                    require_missing(cursor, table)
-                return baseline
+            else:
+                (table,) = names
+                with translate_table_errors(self._settings, table):
+                    baseline = read_baseline(cursor, names)
+                    if table in baseline.unread_tables:
+                        raise unreadable_table_error(
+                            self._settings, table, baseline.unread_tables[table]
+                        )
+                    if not baseline.tables:
+                        require_missing(cursor, table)
+        return replace(baseline, tables=tuple(map(self._shaping.redact, baseline.tables)))
 
     def current_schemas(self, tables: Collection[TableName]) -> CurrentSchemas:
         with self.own_cursor() as cursor:
-            return read_current_schemas(cursor, tables)
+            return self._shaped_tables.redacted(read_current_schemas(cursor, tables))
 
     def is_view(self, name: TableName) -> bool:
         with self._query_sessions.cursor() as cursor:
@@ -351,23 +364,24 @@ class MySqlServer:
             return cursor.fetchone() is not None
 
     def locked_schema(self, table: TableName) -> CurrentSchemas:
-        with (
-            self.own_cursor() as cursor,
-            translate_table_errors(self._settings, table),
-        ):
-            return read_locked_schema(cursor, table)
+        with self.own_cursor() as cursor, translate_table_errors(self._settings, table):
+            return self._shaped_tables.redacted(read_locked_schema(cursor, table))
 
     def comments(self, tables: Collection[TableName]) -> dict[TableName, dict[str, str]]:
+        """Return the comments except those of hidden columns: a comment may reveal
+        values."""
         comments: dict[TableName, dict[str, str]] = {}
         names = frozenset(tables)
         with self._query_sessions.cursor() as cursor:
             for table, (column, comment) in select_by_table(cursor, _COMMENTS, scopes_of(names)):
-                if table in names:
+                if table in names and not self._shaping.hides_column(table, column):
                     comments.setdefault(table, {})[column] = comment
         return comments
 
     def table_comments(self, tables: Collection[TableName]) -> dict[TableName, str]:
-        names = frozenset(tables)
+        """Return the comments except those of tables with a shape: they may reveal
+        hidden values."""
+        names = frozenset(table for table in tables if self._shaping.rules_of(table) is None)
         with self._query_sessions.cursor() as cursor:
             rows = select_by_table(cursor, _TABLE_COMMENTS, scopes_of(names))
             return {table: comment for table, (comment,) in rows if table in names}
@@ -376,14 +390,23 @@ class MySqlServer:
         with self._query_sessions.cursor() as cursor:
             return frozenset(table for table in tables if has_no_row(cursor, table))
 
+    @contextmanager
     def snapshot(
         self,
         table: TableSchema | TableStructure,
         columns: Sequence[str] | None = None,
         *,
         exact: bool = False,
-    ) -> AbstractContextManager[TableSnapshot]:
-        return open_snapshot(self._settings_for_read(), table, columns, exact=exact)
+    ) -> Iterator[TableSnapshot]:
+        shaped = self._shaped_tables.same(table)
+        if shaped is not None:
+            table = shaped.schema
+            if columns is not None:
+                shaped = shaped.for_columns(columns)
+                columns = shaped.shaper.source_columns
+        settings = self._settings_for_read()
+        with open_snapshot(settings, table, columns, exact=exact) as snapshot:
+            yield snapshot if shaped is None else shaped.shape_snapshot(snapshot)
 
     def next_bound(
         self,
@@ -393,16 +416,28 @@ class MySqlServer:
         *,
         since: Coordinates | None = None,
     ) -> Bound | None:
+        shaped = self._shaped_tables.same(schema)
+        if shaped is None or not shaped.hides_bounds:
+            return self._next_bound(schema, after, rows, since)
+        cipher = shaped.bound_cipher
+        if cipher is None:
+            return None
+        after = None if after is None else cipher.decrypt(after)
+        bound = self._next_bound(schema, after, rows, since)
+        return None if bound is None else cipher.encrypt(bound)
+
+    def _next_bound(
+        self, schema: TableSchema, after: Bound | None, rows: int, since: Coordinates | None
+    ) -> Bound | None:
         if self._replica is not None:
             return self._replica.next_bound(schema, after, rows, since)
         with (
             self.own_cursor() as cursor,
-            translate_table_errors(
-                self._settings, schema.name, [column.name for column in schema.columns]
-            ),
+            translate_table_errors(self._settings, schema.name, schema.names),
         ):
             return next_bound(cursor, schema, after, rows)
 
+    @contextmanager
     def chunk(
         self,
         schema: TableSchema,
@@ -411,23 +446,42 @@ class MySqlServer:
         exact: bool = False,
         most_seconds: float = PIECE_SECONDS,
         since: Coordinates | None = None,
-    ) -> AbstractContextManager[TableSnapshot]:
+    ) -> Iterator[TableSnapshot]:
+        shaped = self._shaped_tables.same(schema)
+        if shaped is not None:
+            schema, rows = shaped.schema, shaped.decrypt_bounds(rows)
         if self._replica is not None and not exact:
-            return self._replica.chunk(schema, rows, since, most_seconds=most_seconds)
-        return open_chunk(
-            self._settings_for_read(), schema, rows, exact=exact, most_seconds=most_seconds
-        )
+            chunk = self._replica.chunk(schema, rows, since, most_seconds=most_seconds)
+        else:
+            settings = self._settings_for_read()
+            chunk = open_chunk(settings, schema, rows, exact=exact, most_seconds=most_seconds)
+        with chunk as snapshot:
+            yield snapshot if shaped is None else shaped.shape_snapshot(snapshot)
 
+    @contextmanager
     def rows_where(
         self,
         schema: TableSchema,
         condition: RowCondition,
         *,
         most_seconds: float = PIECE_SECONDS,
-    ) -> AbstractContextManager[ConditionSnapshot]:
-        return open_condition(
-            self._settings_for_read(), schema, condition, most_seconds=most_seconds
-        )
+    ) -> Iterator[ConditionSnapshot]:
+        shaped = self._shaped_tables.same(schema)
+        if shaped is not None and shaped.hides_bounds:
+            # Rows are read again by their keys, which do not tell whether the settings
+            # take them.
+            raise TableError(
+                "the table's key is hashed or rows are left out, so single rows cannot be "
+                "read again",
+                hint=f"read the whole table by `lockstep reload {schema.name} --from source "
+                "--reason …`",
+            )
+        schema = schema if shaped is None else shaped.schema
+        settings = self._settings_for_read()
+        with open_condition(settings, schema, condition, most_seconds=most_seconds) as snapshot:
+            if shaped is not None:
+                snapshot = replace(snapshot, rows=shaped.shape_snapshot(snapshot.rows))
+            yield snapshot
 
     def estimated_where(self, table: TableName, condition: RowCondition) -> int:
         return estimated_where(self._settings, table, condition)
@@ -446,27 +500,82 @@ class MySqlServer:
         with self.own_cursor() as cursor:
             return estimate_by_statistic(cursor, tables, "data_length")
 
-    def row_sum(self, structure: TableStructure) -> SourceSum:
-        return read_sum(self._settings_for_read(), structure)
+    # -- comparisons ---------------------------------------------------------------------------
 
-    def row_hashes(self, structure: TableStructure) -> AbstractContextManager[SourceHashes]:
-        return open_hashes(self._settings_for_read(), structure)
+    def row_sum(self, structure: TableStructure) -> SourceSum:
+        shaped = self._shaped_tables.matching(structure)
+        if shaped is None:
+            return read_sum(self._settings_for_read(), structure)
+        hasher, total = self._hasher(shaped), RowSum()
+        with self._open_shaped_read(shaped) as (marks, batches):
+            for batch in batches:
+                total += hasher.row_sum(batch)
+        return SourceSum(total, marks)
+
+    @contextmanager
+    def row_hashes(self, structure: TableStructure) -> Iterator[SourceHashes]:
+        shaped = self._shaped_tables.matching(structure)
+        if shaped is None:
+            with open_hashes(self._settings_for_read(), structure) as hashes:
+                yield hashes
+            return
+        hasher = self._hasher(shaped)
+        with self._open_shaped_read(shaped) as (marks, batches):
+            pairs = ((hasher.key_hashes(batch), hasher.row_hashes(batch)) for batch in batches)
+            yield SourceHashes(marks, pairs)
 
     def rows_by_hash(self, structure: TableStructure, keys: Collection[int]) -> ComparedRows:
-        return read_rows(self._settings_for_read(), structure, keys)
+        shaped = self._shaped_tables.matching(structure)
+        if shaped is None:
+            return read_rows(self._settings_for_read(), structure, keys)
+        hasher = self._hasher(shaped)
+        hashes = np.array(sorted(keys), np.uint64)
+        with self._open_shaped_read(shaped) as (marks, batches):
+            matching_batches = [
+                batch.filter(pa.array(np.isin(hasher.key_hashes(batch), hashes)))
+                for batch in batches
+            ]
+        return ComparedRows(marks, pa.Table.from_batches(matching_batches, hasher.schema))
 
     def sample(
         self,
         structure: TableStructure,
         starts: Sequence[tuple[Any, ...]] | Callable[[int, int], Sequence[int]],
     ) -> SourceSample:
-        return read_sample(self._settings_for_read(), structure, starts)
+        shaped = self._shaped_tables.matching(structure)
+        if shaped is None:
+            return read_sample(self._settings_for_read(), structure, starts)
+        if shaped.hides_bounds:
+            raise NotSampled(
+                "the table's key is hashed or rows are left out, so samples cannot be compared",
+                hint=f"compare the whole table by `lockstep verify {structure.name}`",
+            )
+        sample = read_sample(self._settings_for_read(), row_structure(shaped.schema), starts)
+        shaper = shaped.shaper
+        rows = (
+            pa.Table.from_batches(map(shaper.shape_rows, table.to_batches()), shaper.schema)
+            for table in sample.rows
+        )
+        return replace(sample, rows=tuple(rows))
+
+    def _hasher(self, shaped: ShapedTable) -> RowHasher:
+        return RowHasher(shaped.lake_structure, self.facts().flavour)
+
+    @contextmanager
+    def _open_shaped_read(
+        self, shaped: ShapedTable
+    ) -> Iterator[tuple[ReadMarks, Iterator[pa.RecordBatch]]]:
+        with self.own_cursor() as cursor:
+            ordered = commits_in_order(cursor, read_dialect(cursor))
+        with open_snapshot(self._settings_for_read(), shaped.schema) as read:
+            marks = ReadMarks(read.low, read.high, read.low_set, read.high_set, ordered)
+            yield marks, shaped.shape_batches(read.batches)
 
 
-def _row_structures(tables: WholeTables) -> list[TableStructure]:
-    """Return the structures of the tables that are not system-versioned, as
-    `MySqlServer.tables` lists them."""
-    return [row_structure(table) for table in tables.tables if not table.system_versioned]
+def _ordinary_tables(tables: WholeTables) -> list[TableSchema]:
+    """Return the tables that are not system-versioned, as `MySqlServer.tables` lists
+    them."""
+    return [table for table in tables.tables if not table.system_versioned]
 
 
 _VARIABLES = (

@@ -81,16 +81,12 @@ def _folded(name: TableName) -> tuple[str, str]:
 
 
 def select_by_table(
-    cursor: Cursor,
-    query: str,
-    scopes: Sequence[Scope],
-    schema: str = "table_schema",
-    name: str = "table_name",
+    cursor: Cursor, query: str, scopes: Sequence[Scope], schema: str = "table_schema"
 ) -> Iterator[tuple[TableName, tuple[Any, ...]]]:
     """Yield each row's table, from its first two columns, and the rest of the row.
-    `query` has `{where}` for the condition over the columns `schema` and `name`."""
+    `query` has `{where}` for the condition over the columns `schema` and table_name."""
     for scope in scopes:
-        where, values = scope.condition(schema, name)
+        where, values = scope.condition(schema, "table_name")
         cursor.execute(query.format(where=where), values)
         for database, table, *rest in cursor.fetchall():
             yield TableName(database, table), tuple(rest)

@@ -80,9 +80,9 @@ class PostgresTables(LedgerTables):
                 transaction, lease, [(quarantined.table, quarantine_event(quarantined, stopped))]
             )
             note_behind(transaction, lease.source, quarantined.table)
-            transaction.run(
-                "give_up_intents", source=lease.source, **table_columns(quarantined.table)
-            )
+            if quarantined.need is not None:
+                table = table_columns(quarantined.table)
+                transaction.run("give_up_intents", source=lease.source, **table)
 
     def record_event(self, lease: Lease, table: TableName, event: MirrorEvent) -> TableState:
         with self._transaction(lease) as transaction:

@@ -49,6 +49,7 @@ where source = %(source)s and condition = 'following' and need is not null
 
 -- -- orders -----------------------------------------------------------------------------------
 
+-- An order that was given before its table came to need consent is none to show more.
 -- name: open_orders
 select o.id, o.database, o.name, o.kind, o.author, o.reason, o.ordered_at, o.schema, o.renames,
        o.supplier, t.stopped_batch, t.stopped_base, t.stopped_number, t.stopped_offset
@@ -59,6 +60,11 @@ where o.source = %(source)s and o.kind <> 'pause' and o.done_batch is null
   and not exists (
       select from lockstep.table_orders n
       where (n.source, n.database, n.name) = (o.source, o.database, o.name) and n.id > o.id)
+  and not exists (
+      select from lockstep.table_life l left join lockstep.batches b on b.id = l.batch
+      where (l.source, l.database, l.name) = (o.source, o.database, o.name)
+        and l.event = 'stopped' and l.told ->> 'need' = 'consent' and l.token >= o.token
+        and b.state is distinct from 'abandoned')
 order by o.id
 
 -- name: order_table

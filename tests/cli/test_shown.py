@@ -43,6 +43,7 @@ from lockstep.pipeline.ports.changelog import Restatement
 from lockstep.pipeline.recovery import RecoveryCase
 from lockstep.pipeline.replay.rows import ReplayDifference
 from lockstep.pipeline.replay.spans import Span
+from lockstep.pipeline.run.recovery.kept_ledger import LakeChanges
 from lockstep.pipeline.run.recovery.recover import RecoveryOutcome
 from lockstep.pipeline.run.replay.mirror_correction import MirrorCorrection
 from lockstep.pipeline.run.replay.replay import ReplayedBatch, ReplayReport
@@ -318,6 +319,16 @@ def test_no_name_is_broken(rows: list[tuple[str, int, str]], width: int) -> None
         assert any({name, f"{count:,}", place} <= set(line) for line in words)
 
 
+def test_numbers_stand_below_each_other_although_one_is_missing() -> None:
+    context, out = page(80)
+    show_table(context, ("table", "rows"), [("a", 12345), ("b", None), ("c", 7)])
+    ends = [
+        line.index(digit) for line in out.getvalue().splitlines() for digit in "57" if digit in line
+    ]
+    assert len(ends) == 2
+    assert len(set(ends)) == 1
+
+
 # -- rows that a comparison found different --------------------------------------------------
 
 
@@ -413,7 +424,8 @@ def test_a_recovery_says_what_its_changelogs_list_now() -> None:
     added = (SegmentFile("c.parquet"),)
     restatement = Restatement(7, ("d.parquet", "e.parquet"), added, lost_paths=("a.parquet",))
     outcome = RecoveryOutcome(
-        RecoveryCase.KEEP_LEDGER, restatements=(("shop/_changes/shop/orders", restatement),)
+        RecoveryCase.KEEP_LEDGER,
+        lake_changes=LakeChanges((("shop/_changes/shop/orders", restatement),)),
     )
     assert changelog_values(outcome) == {
         "changelogs": {

@@ -25,7 +25,6 @@ from lockstep.pipeline.run.context import SilentProgress
 from lockstep.pipeline.status.tables import TableHealth, TableStanding
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.mysql.server import MySqlServer
-from lockstep.resources.mysql.shaped import ShapedServer
 from tests.dagster.place import Stand, settings_for, source_of, stand_for
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import settings as connection
@@ -157,7 +156,7 @@ def test_what_is_not_shown_as_it_is_is_told(
     key = settings.privacy_key()
     assert key is not None
     shaping = settings.source("shop").plan().shaping(key)
-    with stand_for(settings, ShapedServer(MySqlServer(connection(mysql)), shaping)) as stand:
+    with stand_for(settings, MySqlServer(connection(mysql), shaping=shaping)) as stand:
         run(stand)
         found = stand.metadata(NAMES.table_key(TableName(database, "people")))
     assert found["columns not shown as they are"].value == (

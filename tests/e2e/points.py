@@ -53,5 +53,5 @@ class Point(StrEnum):
     STATEMENT_SENT = "pyspark.sql.connect.client.core:SparkConnectClient.execute_command"
 
     # What it puts in order.
-    ROWS_FORGOTTEN = "lockstep.resources.lake.changelog.spool:FileSpool.remove"
+    ROWS_FORGOTTEN = "lockstep.resources.lake.changelog.spool:FileSpool.delete_file"
     UPKEEP_STEP = "lockstep.resources.lake.mirror.upkeep:SparkUpkeep.carry_out"

@@ -262,7 +262,7 @@ def brought_together(ports: RunPorts, lease: Lease) -> None:
     new = ports.ledger.cursors(ports.source.name).captured is None
     told = plan_recovery(ports, start_over=new)
     done = recover(ports, lease, author="somebody", reason="a trial", start_over=new)
-    assert told.unknown_folders == done.unknown_folders
+    assert told.lake_changes.unknown_folders == done.lake_changes.unknown_folders
     assert _restated(told) == _restated(done)
     require_told(told.table_plans, ports)
 
@@ -271,7 +271,7 @@ def _restated(outcome: RecoveryOutcome) -> list[tuple[str, int, int, tuple[str, 
     """What becomes of each changelog's files."""
     return [
         (folder, files.removed_count, files.added_count, files.lost_paths)
-        for folder, files in outcome.restatements
+        for folder, files in outcome.lake_changes.restatements
     ]
 
 

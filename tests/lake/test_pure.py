@@ -99,14 +99,13 @@ def test_identifiers_are_quoted_everywhere() -> None:
     """A name can end neither a quotation nor a statement."""
     text = merge_statement(
         mirror="/lake/a`b",
-        source="changes",
         columns=["id", "x`; drop"],
         source_columns=["id", "x`; drop"],
         key=["id"],
         bounds=[("id", "1", "2")],
     )
     assert text == (
-        "merge into delta.`/lake/a``b` as t using `changes` as s\n"
+        "merge into delta.`/lake/a``b` as t using changes as s\n"
         "on t.`id` = s.`id` and t.`id` between 1 and 2\n"
         "when matched and s.`_change_type` = 'delete' then delete\n"
         "when matched then update set t.`id` = s.`id`, t.`x``; drop` = s.`x``; drop`\n"

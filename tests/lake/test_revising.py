@@ -41,8 +41,8 @@ def test_files_are_replaced_once_and_whole(lake: Lake) -> None:
         _revise(lake, 1, old, files)
     for _ in range(2):
         lake.segments.move_files(SCRATCH, FOLDER, files)
-    lake.segments.remove_folder("shop/_replays")
-    lake.segments.remove_folder("shop/_replays")
+    lake.segments.delete_folder("shop/_replays")
+    lake.segments.delete_folder("shop/_replays")
     with pytest.raises(SegmentsLost):
         _revise(lake, 1, old, [replace(files[0], size=1)])
 
@@ -72,7 +72,7 @@ def test_files_are_replaced_once_and_whole(lake: Lake) -> None:
         assert done.was_skipped is skipped
     assert set(lake.changelog.listed_files(FOLDER) or {}) == newest
     assert not published(lake, 7, ROWS).was_skipped
-    lake.segments.remove(FOLDER, (*old, *other))
+    lake.segments.delete_files(FOLDER, (*old, *other))
     assert len(lake.segments.damage_sentences(FOLDER, (*old, *other))) == 2
 
 

@@ -86,7 +86,7 @@ def test_images_that_leave_columns_out_have_files_of_their_own(lake: Lake) -> No
             {"id": 2, "_logged": ["id"]},
             {"id": 3, "_logged": ["id"]},
         ]
-    assert lake.segments.discard("shop", 7) == 3
+    assert lake.segments.delete_batch("shop", 7) == 3
 
 
 def test_files_that_say_what_updates_changed_are_told_by_name(lake: Lake) -> None:
@@ -104,7 +104,7 @@ def test_files_that_say_what_updates_changed_are_told_by_name(lake: Lake) -> Non
     assert [(file.has_updated, file.has_logged) for file in files] == [(True, False), (True, True)]
     assert pa.concat_tables(lake.segments.pieces(FOLDER, files[:1])) == whole
     assert not any(file.has_updated for file in written(lake.segments, listed, batch=8))
-    assert [lake.segments.discard("shop", batch) for batch in (7, 8)] == [2, 1]
+    assert [lake.segments.delete_batch("shop", batch) for batch in (7, 8)] == [2, 1]
 
 
 def test_damage_is_told(lake: Lake) -> None:
@@ -113,7 +113,7 @@ def test_damage_is_told(lake: Lake) -> None:
     assert written(lake.segments, changes(PEOPLE, [])) == ()
     files = written(lake.segments, changes(PEOPLE, [{"id": 1}]))
     assert lake.segments.damage_sentences(FOLDER, files) == []
-    lake.segments.discard("shop", 7)
+    lake.segments.delete_batch("shop", 7)
     assert [
         text.endswith("is missing") for text in lake.segments.damage_sentences(FOLDER, files)
     ] == [True]
@@ -127,8 +127,8 @@ def test_discard_takes_one_batch_of_one_source(lake: Lake) -> None:
     ]
     for folder in (FOLDER, "shop/_changes/other/b"):
         written(lake.segments, changes(PEOPLE, [{"id": 1}]), folder=folder)
-    assert lake.segments.discard("shop", 7) == 2
-    assert lake.segments.discard("shop", 7) == 0
+    assert lake.segments.delete_batch("shop", 7) == 2
+    assert lake.segments.delete_batch("shop", 7) == 0
     assert [lake.segments.damage_sentences(folder, files) for folder, files in kept] == [[], [], []]
 
 
@@ -147,10 +147,10 @@ def test_two_processes_keep_off_each_others_files(tmp_path: Path) -> None:
     ours = written(first, changes(PEOPLE, [{"id": 1}]))
     theirs = written(second, changes(PEOPLE, [{"id": 2}]))
     assert first.damage_sentences(FOLDER, [*ours, *theirs]) == []
-    assert second.discard("shop", 7) == 1
+    assert second.delete_batch("shop", 7) == 1
     assert first.damage_sentences(FOLDER, ours) == []
     (tmp_path / FOLDER / "batch-000000000007-v1-00000-updated-logged.parquet").touch()
-    assert later.discard("shop", 7) == 2
+    assert later.delete_batch("shop", 7) == 2
 
 
 def test_a_changed_byte_is_damage(tmp_path: Path) -> None:

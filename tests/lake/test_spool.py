@@ -146,9 +146,9 @@ def test_discard_takes_one_batch_of_one_source(spool: FileSpool | MemorySpool) -
     kept.append(("crm", sealed(spool, source="crm")))
     gone = sealed(spool)
     spool.create_prepared_file("shop", 7, 2).write(b"a capture that died here")
-    assert spool.discard("shop", 7) >= 1
-    assert spool.discard("shop", 7) == 0
-    assert spool.discard("nobody", 7) == 0
+    assert spool.delete_batch("shop", 7) >= 1
+    assert spool.delete_batch("shop", 7) == 0
+    assert spool.delete_batch("nobody", 7) == 0
     for source, file in kept:
         spool.open(source, file).close()
     with pytest.raises(SegmentsLost):
@@ -159,8 +159,8 @@ def test_remove_takes_one_file(spool: FileSpool | MemorySpool) -> None:
     """Removing it again changes nothing."""
     first, second = sealed(spool), sealed(spool, number=2)
     for _ in range(2):
-        spool.remove("shop", first)
-    spool.remove("nobody", first)
+        spool.delete_file("shop", first)
+    spool.delete_file("nobody", first)
     with pytest.raises(SegmentsLost):
         spool.open("shop", first)
     spool.open("shop", second).close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from lockstep.pipeline.model.table_state import OrderKind, StoppedTable
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.values.decisions import Lease
+from lockstep.pipeline.values.errors import Need
 from tests.ledger.made import (
     ORDERS,
     STOCK,
@@ -16,7 +17,7 @@ from tests.ledger.made import (
 from tests.ledger.refusals import refused
 from tests.ledger.test_orders import carried_out, resume
 
-REFUSED = StoppedTable(ORDERS, "a value is refused", "mend it", "batch 1")
+REFUSED = StoppedTable(ORDERS, "a value is refused", "mend it", "batch 1", need=Need.MIRROR)
 
 
 def test_a_table_quarantined_at_its_merge_leaves_no_intent(ledger: Ledger, lease: Lease) -> None:

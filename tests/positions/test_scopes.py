@@ -22,6 +22,7 @@ from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower
+from tests.positions.interrupted import Crash, mortal
 from tests.positions.paused import Shop, open_shop
 
 _IDLE_RUNS = 10_001
@@ -98,6 +99,21 @@ def test_it_is_stopped_where_it_was_left_out(shop: Shop) -> None:
     assert verdict_now(shop).state is State.FINE
 
 
+@pytest.mark.parametrize("is_written", [False, True])
+def test_a_write_that_a_dead_run_left_open_is_settled(shop: Shop, is_written: bool) -> None:
+    """Once the table is back: it is found in the lake, or carried out."""
+    shop.do("insert into a values (2, 2)")
+    step = "settle" if is_written else "intend"
+    with mortal(shop.follower, step, after=not is_written), pytest.raises(Crash):
+        shop.run()
+    leave_out(shop, 3)
+    shop.follower.tables = [f"{shop.name}.*"]
+    shop.run()
+    assert shop.quarantined() == {}
+    shop.require_whole("a")
+    assert shop.follower.ledger.open_intents(SOURCE) == []
+
+
 def test_the_next_run_brings_it_back_through_the_log(shop: Shop) -> None:
     """All that it missed is read at once, and it is said beforehand; it needs no person and no
     row of the source, also where its structure changed meanwhile."""
@@ -107,7 +123,7 @@ def test_the_next_run_brings_it_back_through_the_log(shop: Shop) -> None:
     shop.follower.tables = [f"{shop.name}.*"]
     assert verdict_now(shop).state is State.BEHIND
     plan = make_plan(shop.follower.ports()).table_plans.plans[shop.table("a")]
-    assert plan.span is not None and not plan.reads_rows
+    assert plan.span is not None and not plan.reads_all_rows
     shop.run()
     assert shop.quarantined() == {}
     shop.require_whole("a")
@@ -204,7 +220,10 @@ def test_a_hole_is_read_from_the_source(holed: Follower, mysql: MySqlStand, data
     assert [table.table for table in standing.stopped_tables] == [a, b]
     assert "left it out" in standing.stopped_tables[0].reason
     plan = make_plan(ports)
-    assert {table for table, steps in plan.table_plans.plans.items() if steps.reads_rows} == {a, b}
+    assert {table for table, steps in plan.table_plans.plans.items() if steps.reads_all_rows} == {
+        a,
+        b,
+    }
     holed.run()
     assert all(state.is_complete for state in holed.states().values())
     for table in (a, b, c):

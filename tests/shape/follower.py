@@ -7,17 +7,26 @@ from dataclasses import replace
 from typing import Any
 
 from lockstep.pipeline.run.context import RunPorts
+from lockstep.pipeline.schema.context import StatementContext
+from lockstep.pipeline.schema.statements.changes import NotUnderstood
+from lockstep.pipeline.schema.statements.read import read_change
 from lockstep.pipeline.shape.hashes import PrivacyKey
 from lockstep.pipeline.shape.shape import ShapeRules
 from lockstep.pipeline.source_plan import TableSettings
-from lockstep.pipeline.values.table import TablePatterns
+from lockstep.pipeline.values.table import TableName, TablePatterns
 from lockstep.resources.mysql.server import MySqlServer
-from lockstep.resources.mysql.shaped import ShapedServer
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import settings
 from tests.positions.follower import Follower
 
 KEY = b"a key that nobody guesses"
+
+
+def followed_by_nobody(table: TableName, text: str, context: StatementContext) -> object:
+    """`read_change` to which RENAME COLUMN is a statement that may concern the table."""
+    if "rename column" in text:
+        return NotUnderstood("not this one", possible_tables=(table,))
+    return read_change(text, context)
 
 
 class ShapedFollower(Follower):
@@ -46,5 +55,5 @@ class ShapedFollower(Follower):
         source = replace(ports.source, table_settings=blocks)
         key = None if self.key is None else PrivacyKey(self.key, replaces=self.replaces)
         shaping = source.shaping(key)
-        server = ShapedServer(MySqlServer(settings(self.stand)), shaping)
+        server = MySqlServer(settings(self.stand), shaping=shaping)
         return replace(ports, source=source, server=server, shaping=shaping)

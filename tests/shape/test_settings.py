@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import partial
+from inspect import getsource
 from random import Random
 from typing import Any
 
 import pytest
 from pymysql.cursors import DictCursor
 
+from lockstep import exits
+from lockstep.commands.plan import exit_code
+from lockstep.commands.run import sample_lines
 from lockstep.pipeline.model.table_state import OrderKind, Supplier
+from lockstep.pipeline.ports.source import SourceServer
 from lockstep.pipeline.replay.spans import Span
 from lockstep.pipeline.run.orders.reloads import give_reload, plan_reload
 from lockstep.pipeline.run.orders.table_orders import (
@@ -25,6 +32,8 @@ from lockstep.pipeline.run.proof.verify_sample import verify_sample
 from lockstep.pipeline.run.proof.verify_schema import verify_schema
 from lockstep.pipeline.run.recovery.recover import recover
 from lockstep.pipeline.run.replay.replay import replay
+from lockstep.pipeline.run.status.plan import make_plan
+from lockstep.pipeline.schema import tracker
 from lockstep.pipeline.schema.treatments import Conversion, Hash, Mask, read_mask
 from lockstep.pipeline.shape.hashes import PrivacyKey
 from lockstep.pipeline.shape.shape import ShapeRules, matches
@@ -32,18 +41,18 @@ from lockstep.pipeline.shape.shaping import Shaping
 from lockstep.pipeline.snapshot.bounds import Range
 from lockstep.pipeline.snapshot.pace import Pace
 from lockstep.pipeline.source_plan import SnapshotPlan
-from lockstep.pipeline.values.errors import ConfigurationError, LedgerRefused, StructureMoved
+from lockstep.pipeline.values.errors import ConfigurationError, LedgerRefused, Need, StructureMoved
 from lockstep.pipeline.values.places import parse_place
 from lockstep.pipeline.values.policies import LakePolicies, OnRewrite
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.mysql import shaped
 from lockstep.resources.mysql.server import MySqlServer
-from lockstep.resources.mysql.shaped import ShapedServer
 from tests.fix_mysql import MySqlStand
+from tests.mysql.logged import head
 from tests.mysql.reading import settings
 from tests.positions.follower import SOURCE
 from tests.shape import reference
-from tests.shape.follower import KEY, ShapedFollower
+from tests.shape.follower import KEY, ShapedFollower, followed_by_nobody
 
 _TABLE = """
 create table c (
@@ -119,6 +128,7 @@ def hiding(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def test_a_shape_comes_and_goes(mysql: MySqlStand, database: str) -> None:
+    """Until a run has read the table as its settings say now, nothing can be compared with it."""
     customers = Customers(mysql, database, HIDING)
     customers.run()
     assert customers.mirror() == [hiding(row) for row in customers.rows()]
@@ -128,6 +138,9 @@ def test_a_shape_comes_and_goes(mysql: MySqlStand, database: str) -> None:
     for rules in (None, HIDING):
         customers.shape(rules)
         customers.do("insert into c (id) values (10) on duplicate key update phone = '12345'")
+        told = verify(customers.follower.ports())
+        assert not told.differs
+        assert [str(table.table) for table in told.not_proven] == [f"{database}.c"]
         customers.run()
         shown = [dict(row) if rules is None else hiding(row) for row in customers.rows()]
         assert customers.mirror() == shown
@@ -262,8 +275,8 @@ def test_a_table_that_is_not_seen_is_not_read_as_it_is(
     )
     rules = ShapeRules(hash_columns={"ssn": Hash.EXACT})
     shaping = Shaping({table: rules}.get, PrivacyKey(KEY), has_rules=True)
-    unshaped = MySqlServer(settings(mysql))
-    server, (schema,) = ShapedServer(unshaped, shaping), unshaped.baseline([table]).tables
+    server = MySqlServer(settings(mysql), shaping=shaping)
+    (schema,) = MySqlServer(settings(mysql)).baseline([table]).tables
     seen = (replace(schema, columns=schema.columns[:1]),) if has_dropped_column else ()
     monkeypatch.setattr(shaped, "read_schemas", lambda *_: seen)
     reads: dict[str, Callable[[], AbstractContextManager[Any]]] = {
@@ -273,6 +286,24 @@ def test_a_table_that_is_not_seen_is_not_read_as_it_is(
     }
     with pytest.raises(StructureMoved), reads[method]():
         pytest.fail("it was read")
+
+
+WITHOUT_VALUES = {
+    *("facts", "survey", "dump", "dump_after", "prepared", "tables", "engines", "invisible"),
+    *("is_view", "empty", "estimated_where", "estimated_rows", "estimated_bytes", "source_load"),
+}
+
+
+def test_each_answer_is_shaped_or_has_no_values() -> None:
+    """An answer that the server gives from some version on shows nothing before somebody decided
+    here what it may show."""
+    answers = {name for name in dir(SourceServer) if not name.startswith("_")}
+    shaped_answers = {
+        name
+        for name in answers
+        if re.search(r"self\._(shap|lake_structure)", getsource(getattr(MySqlServer, name)))
+    }
+    assert answers - shaped_answers == WITHOUT_VALUES
 
 
 def test_nothing_is_shown_under_another_name(mysql: MySqlStand, database: str) -> None:
@@ -352,6 +383,7 @@ def test_a_table_that_has_no_sample_is_no_difference(mysql: MySqlStand, database
     report = verify_sample(customers.follower.ports(), None, 100, Random(1))
     assert not report.differs
     assert ["rows are left out" in table.reason for table in report.not_proven] == [True]
+    assert [*sample_lines(SOURCE, report)] == []
 
 
 def test_all_that_a_new_name_would_show_is_named(mysql: MySqlStand, database: str) -> None:
@@ -383,6 +415,117 @@ def test_all_that_a_new_name_would_show_is_named(mysql: MySqlStand, database: st
     customers.run()
     wanted = [{**hiding(row), "active": row["active"]} for row in customers.rows("d")]
     assert customers.mirror("d") == [row for row in wanted if row["id"] != 3]
+
+
+AWAY = {
+    "left out": (),
+    "paused": (OrderKind.PAUSE,),
+    "paused, left out": (OrderKind.PAUSE,),
+    "resumed, left out": (OrderKind.PAUSE, OrderKind.RESUME),
+}
+"""What a person orders of a table that nothing captures for a time."""
+
+MEANWHILE = {
+    "a column": ("alter table c rename column ssn to social",),
+    "all rows": ("drop table c", "rename table t to c"),
+}
+
+
+@pytest.mark.parametrize("is_log_gone", [False, True], ids=["log", "purged"])
+@pytest.mark.parametrize("meanwhile", MEANWHILE)
+@pytest.mark.parametrize("way", AWAY)
+def test_what_got_another_name_meanwhile_needs_consent(
+    mysql: MySqlStand, database: str, way: str, meanwhile: str, is_log_gone: bool
+) -> None:
+    """Whoever stopped the table, and whether its log is still there; an order that was given before
+    is no consent, nor is a reload."""
+    table, hidden = TableName(database, "c"), "333333333"
+    customers = Customers(mysql, database, ShapeRules(exclude_columns=("ssn",)))
+    follower, asked = customers.follower, OrderRequest(table, "ada", "because")
+    follower.shapes[f"{database}.t"] = ShapeRules(exclude_columns=("phone",))
+    customers.do("create table t like c", f"insert into t (id, phone) values (1, '{hidden}')")
+    customers.do("create table o (i int)")
+    customers.run()
+    for kind in AWAY[way]:
+        customers.order(kind, asked)
+    if "left out" in way:
+        follower.tables = [f"{database}.o"]
+    customers.do("insert into o values (1)")
+    customers.run()
+    customers.do(*MEANWHILE[meanwhile], "flush binary logs", "insert into o values (2)")
+    customers.run()
+    if is_log_gone:
+        mysql.execute(f"purge binary logs to '{head(mysql).file}'")
+    follower.tables = [f"{database}.*"]
+    assert "left out" not in way or exit_code(make_plan(follower.ports())) == exits.QUARANTINED
+    for _ in range(2):
+        customers.run()
+        assert follower.states()[table].need is Need.CONSENT
+        assert hidden not in str(customers.mirror())
+        with pytest.raises(LedgerRefused, match="might show more"):
+            plan_reload(follower.ports(), asked, Supplier.SOURCE)
+    assert "your consent" in plan_resume(follower.ports(), asked).sentence
+    customers.order(OrderKind.RESUME, asked)
+    customers.run()
+    assert hidden in str(customers.mirror())
+
+
+@pytest.mark.parametrize("way", ["left out", "paused"])
+def test_a_statement_that_nobody_follows_may_rename_what_is_hidden(
+    mysql: MySqlStand, database: str, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run does not read such a table by itself, and a person is told what a resume shows."""
+    table, customers = TableName(database, "c"), Customers(mysql, database, HIDING)
+    monkeypatch.setattr(tracker, "read_change", partial(followed_by_nobody, table))
+    follower, asked = customers.follower, OrderRequest(table, "ada", "because")
+    customers.do("create table o (i int)")
+    customers.run()
+    if way == "paused":
+        customers.order(OrderKind.PAUSE, asked)
+    else:
+        follower.tables = [f"{database}.o"]
+    customers.run()
+    customers.do("alter table c rename column ssn to social", "insert into o values (2)")
+    customers.run()
+    follower.tables = [f"{database}.*"]
+    for _ in range(2):
+        customers.run()
+        assert "social" not in str(customers.mirror())
+    assert (follower.states()[table].need is Need.CONSENT) == (way == "left out")
+    mysql.execute("flush binary logs")
+    mysql.execute(f"purge binary logs to '{head(mysql).file}'")
+    assert "your consent" in plan_resume(follower.ports(), asked).sentence
+
+
+@pytest.mark.parametrize(
+    ("start", "supplier"),
+    [("snapshot", None), *(("latest", s) for s in (None, Supplier.SOURCE, Supplier.LOG))],
+)
+def test_rows_that_got_a_name_which_is_captured_later_need_consent(
+    mysql: MySqlStand, database: str, start: str, supplier: Supplier | None
+) -> None:
+    """Nothing captured the table before, so that nobody could stop it."""
+    table, hidden = TableName(database, "d"), "333333333"
+    customers = Customers(mysql, database, ShapeRules(exclude_columns=("ssn",)), start=start)
+    follower, asked = customers.follower, OrderRequest(table, "ada", "because")
+    follower.tables = [f"{database}.o"]
+    customers.do("create table o (i int)", "insert into o values (1)")
+    customers.run()
+    customers.do("rename table c to d", "flush binary logs", "update d set phone = 9")
+    customers.run()
+    mysql.execute(f"purge binary logs to '{head(mysql).file}'")
+    follower.tables = [f"{database}.*"]
+    if supplier is not None:
+        follower.reload(table, supplier)
+    customers.do("update d set phone = 8")
+    assert exit_code(make_plan(follower.ports())) == exits.QUARANTINED
+    for _ in range(2):
+        customers.run()
+        assert follower.states()[table].need is Need.CONSENT
+        assert hidden not in str([*follower.lake.files.values(), customers.mirror("d")])
+    customers.order(OrderKind.RESUME, asked)
+    customers.run()
+    assert hidden in str(customers.mirror("d"))
 
 
 def test_a_name_with_wildcards_is_named_as_a_pattern(mysql: MySqlStand, database: str) -> None:

@@ -253,6 +253,16 @@ def test_the_expression_of_a_hidden_column_is_not_stored(rules: dict[str, object
     assert "secret" not in repr((kept, shown_as))
 
 
+@pytest.mark.parametrize("name", ["n", "n`o"])
+def test_an_expression_keeps_the_name_of_a_hidden_column_alone(name: str) -> None:
+    column = f"`{name.replace('`', '``')}`"
+    expression = f"{column} char(9), g char(9) as (concat({column}, 'secret'))"
+    redacted = _shaping(exclude_columns=(name,)).redact(
+        table(f"create table t (id int primary key, {expression})")
+    )
+    assert redacted.columns[2].generated == f"*** {column}"
+
+
 def test_keys_of_what_is_shown_tell_its_rows_apart() -> None:
     """A UNIQUE key may be over NULL, and so over columns that are masked."""
     shaping = _shaping(

@@ -61,7 +61,7 @@ class MemorySegments:
         found = (self._lake.files[self._lake.path(f"{folder}/{file.path}")] for file in files)
         return sum(table.nbytes for table in found)
 
-    def discard(self, source: str, batch: int) -> int:
+    def delete_batch(self, source: str, batch: int) -> int:
         below = tuple(
             self._lake.path(f"{source}/{folder}/") for folder in ("_changes", *SystemTable)
         )
@@ -77,12 +77,10 @@ class MemorySegments:
     def abort_uploads(self, source: str) -> None:
         """What was on its way went with its process."""
 
-    def discard_load(self, folder: str, load: int) -> int:
+    def delete_load(self, folder: str, load: int) -> None:
         begin = self._lake.path(f"{folder}/load-{load:012d}-")
-        gone = [path for path in self._lake.files if path.startswith(begin)]
-        for path in gone:
+        for path in [path for path in self._lake.files if path.startswith(begin)]:
             del self._lake.files[path]
-        return len(gone)
 
     def move_files(self, origin: str, target: str, files: Iterable[SegmentFile]) -> None:
         for file in files:
@@ -92,12 +90,12 @@ class MemorySegments:
             if moved is not None:
                 self._lake.files[self._lake.path(f"{target}/{file.path}")] = moved
 
-    def remove_folder(self, folder: str) -> None:
+    def delete_folder(self, folder: str) -> None:
         below = self._lake.path(f"{folder}/")
         for path in [path for path in self._lake.files if path.startswith(below)]:
             del self._lake.files[path]
 
-    def purge(
+    def delete_batches(
         self,
         folder: str,
         through: int,
@@ -119,7 +117,7 @@ class MemorySegments:
             del self._lake.files[path]
         return len(gone)
 
-    def remove(self, folder: str, files: Iterable[SegmentFile]) -> None:
+    def delete_files(self, folder: str, files: Iterable[SegmentFile]) -> None:
         for file in files:
             self._lake.files.pop(self._lake.path(f"{folder}/{file.path}"), None)
 

@@ -65,7 +65,7 @@ class MemorySpool:
             raise _lost(file.path, "has another checksum than when it was written")
         return MemoryEventFile(found.name, found.content)
 
-    def discard(self, source: str, batch: int) -> int:
+    def delete_batch(self, source: str, batch: int) -> int:
         names = [
             (of, name)
             for of, name in self.files
@@ -75,7 +75,7 @@ class MemorySpool:
             del self.files[name]
         return len(names)
 
-    def remove(self, source: str, file: WaitingFile) -> None:
+    def delete_file(self, source: str, file: WaitingFile) -> None:
         self.files.pop((source, file.path), None)
 
 

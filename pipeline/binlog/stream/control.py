@@ -30,8 +30,6 @@ _MAX_NUMBER = (1 << 63) - 1
 _MAX_OFFSET = (1 << 62) - 1
 """Sums of two larger offsets need not fit into a signed 64-bit number."""
 _LAST_MOMENT = (datetime.max.replace(tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
-
-
 _LAST_GTID_FIELD: Final = 11
 """Fields of newer servers have higher numbers, and come after these."""
 
@@ -41,10 +39,11 @@ def read_tagged_gtid(event: Event) -> tuple[str, int, int, int]:
     and original commit timestamps (microseconds since the epoch).
 
     The event (MySQL 8.3+) has numbered fields, encoded by `mysql::serialization`
-    (`libs/mysql/serialization/readme.md`): a version, the size and the number of a
-    field, then each field's number and value, in ascending order. Fields: 1 the
-    source's UUID, 2 the GTID's number (signed, so doubled), 3 its tag, 6 the immediate
-    timestamp, 7 the original one if it differs."""
+    (`libs/mysql/serialization/readme.md`): a version, the size, and the last field that
+    every reader must know (0, because it may ignore any), then each field's number and
+    value, in ascending order. Fields: 1 the source's UUID, 2 the GTID's number (signed,
+    so doubled), 3 its tag, 6 the immediate timestamp, 7 the original one if it
+    differs."""
     reader = Reader(event.body, "a tagged GTID event")
     _, size, _ = (reader.serialized() for _ in range(3))
     if size != len(event.body):

@@ -14,7 +14,6 @@ from lockstep.pipeline.model.claim import (
     judge_unclaimed,
 )
 from lockstep.pipeline.run.agreement.lake_logs import (
-    ChangedChangelogs,
     claim_obstacle,
     disagreeing_tables,
     unrecorded_commit_error,
@@ -85,12 +84,10 @@ def _disagreement(ports: RunPorts) -> LockstepError | None:
     )
 
 
-def lake_error(
-    ports: RunPorts, changelogs: ChangedChangelogs | None = None
-) -> LockstepError | None:
+def lake_error(ports: RunPorts) -> LockstepError | None:
     """Return the error with which the next run would refuse the source; nothing is
-    written. `changelogs`: the result of `changed_changelogs`, if the caller has it."""
-    return claim_error(ports) or unrecorded_commit_error(ports, changelogs)
+    written."""
+    return claim_error(ports) or unrecorded_commit_error(ports)
 
 
 def contradicted_spans(ports: RunPorts, claim: Claim | Unclaimed) -> list[BatchSpan]:
@@ -120,9 +117,8 @@ def claim_of(ports: RunPorts, ledger: str) -> Claim:
     return Claim(source, ledger, ports.clock(), complete=claim.empty)
 
 
-def claim_folder(ports: RunPorts) -> Claim:
-    """Write a claim of the folder for this ledger, and return it. Void batches stay
-    void."""
+def claim_folder(ports: RunPorts) -> None:
+    """Write a claim of the folder for this ledger. Void batches stay void."""
     source, ledger = ports.source.name, ports.ledger.identity()
     old_claim = claim_of(ports, ledger)
     claim = Claim(source, ledger, ports.clock(), void=old_claim.void, complete=old_claim.complete)
@@ -131,7 +127,6 @@ def claim_folder(ports: RunPorts) -> Claim:
     if newest is not None:
         claim = claim.with_batch(newest)
     ports.claims.write(claim)
-    return claim
 
 
 def claim_up_to(ports: RunPorts, batch: Batch) -> None:

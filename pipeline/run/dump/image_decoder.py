@@ -71,10 +71,7 @@ from lockstep.pipeline.values.table import TableName, TableStructure
 
 
 def known_version(
-    table_map: TableMap,
-    structures: SchemaTracker,
-    at: Coordinates,
-    shaping: Shaping,
+    table_map: TableMap, structures: SchemaTracker, at: Coordinates, shaping: Shaping
 ) -> SchemaVersion:
     """Return the version of the table's structure at `at`. If the history does not have
     the structure, and the table map has column names, record a version from the map.

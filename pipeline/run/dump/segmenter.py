@@ -164,7 +164,7 @@ class Segmenter:
         for block in group.blocks:
             self._put_block(group, block, transaction_marks, counts)
         if group.is_from_file:
-            # The group is one transaction. Tables that stopped in it took rows back.
+            # The group is one transaction. Rows of tables that stopped in it do not count.
             counts.row_counts[0] = self._tables.rows_of_transaction
             self._tables.end_parts()
         if self._system_table_rows is not None:

@@ -34,11 +34,7 @@ from lockstep.pipeline.values.table import Column, TableStructure
 _MOST_NAMED: Final = 5
 """Largest number of differences between log and history that a message names."""
 
-_TYPE_IN_TABLE_MAP: Final = {
-    "binary": "char",
-    "varbinary": "varchar",
-    "blob": "text",
-}
+_TYPE_IN_TABLE_MAP: Final = {"binary": "char", "varbinary": "varchar", "blob": "text"}
 """Types of binary columns, each with the type that a table map shows for it. Only the
 character set tells the two apart, so they are treated as equal if the map has none."""
 

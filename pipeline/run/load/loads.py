@@ -63,7 +63,7 @@ def order_later_readings(ports: RunPorts, lease: Lease, plans: TablePlans) -> No
 def void_load(ports: RunPorts, lease: Lease, load: Load, reason: str) -> None:
     """Void a load, and delete the rows that it read."""
     ports.ledger.void_load(lease, load.id, reason)
-    ports.segments.discard_load(snapshot_path(ports.source.name, load.table), load.id)
+    ports.segments.delete_load(snapshot_path(ports.source.name, load.table), load.id)
 
 
 def load_tables(

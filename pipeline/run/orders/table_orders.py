@@ -17,12 +17,10 @@ from lockstep.pipeline.ports.ledger import Structures
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.logged_statements import dialect_of, recorded_statements
 from lockstep.pipeline.run.mirror_places import collisions
+from lockstep.pipeline.run.reshaping import unknown_structure_error
 from lockstep.pipeline.run.status.schema_history import unknown_table_error
 from lockstep.pipeline.run.stop_errors import unsupported_error
-from lockstep.pipeline.run.table_plans import (
-    TablePlans,
-    plan_returns,
-)
+from lockstep.pipeline.run.table_plans import TablePlans, plan_returns
 from lockstep.pipeline.schema.consequences import (
     NOT_FOLLOWED_RULE,
     ROW_KEEPING_ACTIONS,
@@ -47,6 +45,7 @@ from lockstep.pipeline.schema.statements.read import read_change
 from lockstep.pipeline.schema.table_effects import (
     match_columns,
     may_rename_columns,
+    reason_given_shape_changed,
     reason_renames_refused,
     reason_unclear,
 )
@@ -130,7 +129,7 @@ def give_order(
         return replace(resume_order, order=order)
     for load in loads:
         if load.table == table:  # the pause made it void
-            ports.segments.discard_load(snapshot_path(ports.source.name, table), load.id)
+            ports.segments.delete_load(snapshot_path(ports.source.name, table), load.id)
     place = f" at {order.stopped.at}" if order.stopped is not None else ""
     back = f"`lockstep resume {table}` brings it back"
     return RecordedOrder(order, f"{table} stops{place}; the other tables go on. {back}")
@@ -349,19 +348,24 @@ def _resume_sentence(ports: RunPorts, order: TableOrder, place: HistoryAtStop) -
         if error.recovery is not Recovery.RETRY:
             raise
     doubt = place.reason_log_insufficient(order)
+    before = None if place.is_followed else place.schema_before
+    if doubt is None and order.schema is not None and before is not None:
+        treatments = ports.shaping.treatment_texts
+        doubt = reason_given_shape_changed(before, order.schema, order.renames, treatments)
     if returns is None:  # Only the server knows what its log still has.
         if doubt is None:
             return f"the next run {_both_outcomes_clause(order)}{_structure_clause(order, doubt)}"
         return f"the next run reads {table} from the source: {doubt}; {_GOES_ON}"
-    plan = returns.plans[table]
+    plan, state = returns.plans[table], ports.ledger.table_states(ports.source.name)[table]
     step = plan.step_after_log
     reads_rows = step is not None and isinstance(step.supply, RowsFromServer)
     if step is not None and reads_rows and plan.span is None:
-        state = ports.ledger.table_states(ports.source.name)[table]
         # What stopped it may be cured by now.
         cause = f"it stopped because {step.reason}" if step.reason == state.reason else step.reason
-        consent = _consent_clause(ports, table) if state.need is Need.CONSENT else ""
-        return f"the next run reads {table} from the source: {cause}; {_GOES_ON}{consent}"
+        return (
+            f"the next run reads {table} from the source: {cause}; {_GOES_ON}"
+            f"{_consent_clause(ports, state)}"
+        )
     if plan.span is not None:
         end = "the others" if returns.cursor is None else returns.cursor.position.at
         sentence = f"catches {table} up through the log, from {plan.span.low} to {end}"
@@ -372,7 +376,8 @@ def _resume_sentence(ports: RunPorts, order: TableOrder, place: HistoryAtStop) -
         sentence += f", and reads it from the source: {reason}"
     elif step is not None and isinstance(step.supply, ColumnsFromServer):
         sentence += f", and reads its new columns from the source: {step.reason}"
-    return f"the next run {sentence}; {_GOES_ON}{_structure_clause(order, reason)}"
+    consent = "" if reason is None else _consent_clause(ports, state)
+    return f"the next run {sentence}; {_GOES_ON}{_structure_clause(order, reason)}{consent}"
 
 
 def _present_error(ports: RunPorts, table: TableName) -> TableError | None:
@@ -388,9 +393,12 @@ def _present_error(ports: RunPorts, table: TableName) -> TableError | None:
     return unsupported_error(schemas[table]) or next(faults, None)
 
 
-def _consent_clause(ports: RunPorts, table: TableName) -> str:
-    """Return to what a resume consents: how the settings of now show the table. The
-    reason for which it stopped says only what they showed less of then."""
+def _consent_clause(ports: RunPorts, state: TableState) -> str:
+    """Return to what a resume consents if it has the table read: how the settings of now
+    show it. The reason for which it stopped says only what they showed less of then."""
+    table = state.table
+    if state.need is not Need.CONSENT and unknown_structure_error(ports, table) is None:
+        return ""
     schema = ports.server.current_schemas([table]).tables.get(table)
     if schema is None:
         return ""

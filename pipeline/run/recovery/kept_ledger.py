@@ -37,7 +37,7 @@ from lockstep.pipeline.run.agreement.claim import (
 from lockstep.pipeline.run.agreement.lake_logs import disagreeing_tables
 from lockstep.pipeline.run.commit_metadata import restatement_metadata
 from lockstep.pipeline.run.context import RunPorts
-from lockstep.pipeline.run.mirror_places import former_places
+from lockstep.pipeline.run.mirror_places import unused_folders
 from lockstep.pipeline.run.repair import damages_of
 from lockstep.pipeline.run.stop_errors import reread_error
 from lockstep.pipeline.values.decisions import Lease
@@ -92,11 +92,11 @@ def move_away(ports: RunPorts, folder: str) -> str:
 class LakeChanges:
     """What a ledger that continues as it is changes in the lake. `restatements`: the
     changed changelogs by folder; `unknown_folders`: folders that the ledger does not
-    know, which move to `_before`; `moved_folders`: their new places, once they are
-    there."""
+    know, which move to `_before`; `moved_folders`: the new places of folders that were
+    moved away, relative to the lake."""
 
-    restatements: tuple[tuple[str, Restatement], ...]
-    unknown_folders: tuple[str, ...]
+    restatements: tuple[tuple[str, Restatement], ...] = ()
+    unknown_folders: tuple[str, ...] = ()
     moved_folders: tuple[str, ...] = ()
 
 
@@ -132,7 +132,7 @@ def keep_ledger(
     captured_cursor = ports.ledger.cursors(source).captured
     assert captured_cursor is not None, "this ledger holds the source"
     ports.ledger.require_held(lease)
-    _declare_void(ports, captured_cursor.batch, highest)
+    ports.claims.write(_claim_with_void(ports, captured_cursor.batch, highest))
     if (revision := ports.ledger.revisions(source).open) is not None:
         # Changelogs are restated with the files from before the revision.
         ports.ledger.end_revision(lease, revision, settled=False)
@@ -162,7 +162,7 @@ def _unknown_folders(ports: RunPorts) -> tuple[str, ...]:
     examined_versions = ports.ledger.examined_versions(source)
     known_folders |= {
         folder
-        for folder in former_places(ports.ledger, source)
+        for folder in unused_folders(ports.ledger, source)
         if ports.mirrors.version(folder) == examined_versions[folder]
     }
     return tuple(folder for folder in ports.claims.tables(source) if folder not in known_folders)
@@ -179,15 +179,11 @@ def _reloads_of_lost_files(ports: RunPorts) -> dict[TableName, str]:
     return reasons
 
 
-def _declare_void(ports: RunPorts, newest: int, highest: int) -> None:
-    """Write into the folder's claim that the batches after `newest` (the ledger's
-    newest one) up to `highest` are void. This comes before any table is changed.
+def _claim_with_void(ports: RunPorts, newest: int, highest: int) -> Claim:
+    """Return the folder's claim, in which the batches after `newest` (the ledger's
+    newest one) up to `highest` are void. It is written before any table is changed.
     Batches that the ledger has are no longer void, even if another ledger had declared
     them so."""
-    ports.claims.write(_claim_with_void(ports, newest, highest))
-
-
-def _claim_with_void(ports: RunPorts, newest: int, highest: int) -> Claim:
     claim = claim_of(ports, ports.ledger.identity())
     contradicted = contradicted_spans(ports, claim)
     void_spans = tuple(span for span in claim.void if span not in contradicted)

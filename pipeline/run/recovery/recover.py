@@ -42,7 +42,6 @@ from lockstep.pipeline.model.table_state import (
     TableEventKind,
     TableState,
 )
-from lockstep.pipeline.ports.changelog import Restatement
 from lockstep.pipeline.ports.lease_check import RequireHeld
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.recovery import (
@@ -103,10 +102,8 @@ class RecoveryOutcome:
     `plan`: where a ledger that is made from the lake continues. `reloads`: tables whose
     rows the lake does not have, and why. `table_plans`: what the next run does with
     tables, only if the recovery is merely shown. `shortened_changelogs`: those that
-    stop listing files of later batches. For a ledger that continues as it is:
-    `restatements`, the changed changelogs by folder; `unknown_folders`, those that move
-    to `_before`; `moved_folders`, the new places of folders that were moved away,
-    relative to the lake."""
+    stop listing files of later batches. `lake_changes`: those of a ledger that continues
+    as it is or starts over."""
 
     case: RecoveryCase
     disagreement: str | None = None
@@ -114,9 +111,7 @@ class RecoveryOutcome:
     reloads: tuple[tuple[TableName, str], ...] = ()
     table_plans: TablePlans = field(default_factory=TablePlans, compare=False)
     shortened_changelogs: tuple[str, ...] = ()
-    restatements: tuple[tuple[str, Restatement], ...] = ()
-    unknown_folders: tuple[str, ...] = ()
-    moved_folders: tuple[str, ...] = ()
+    lake_changes: LakeChanges = field(default_factory=LakeChanges)
 
 
 def plan_recovery(
@@ -133,17 +128,8 @@ def plan_recovery(
     `PositionPurged` or `VersionSetUnknown` if a recovery is impossible."""
     outcome, basis = _outcome_and_basis(ports, after_batch, start_over, reread_tables, is_plan=True)
     if outcome.case is RecoveryCase.KEEP_LEDGER:
-        outcome = _with_lake_changes(outcome, plan_lake_changes(ports, outcome.reloads))
+        outcome = replace(outcome, lake_changes=plan_lake_changes(ports, outcome.reloads))
     return replace(outcome, table_plans=_tables_after(ports, outcome, basis))
-
-
-def _with_lake_changes(outcome: RecoveryOutcome, changes: LakeChanges) -> RecoveryOutcome:
-    return replace(
-        outcome,
-        restatements=changes.restatements,
-        unknown_folders=changes.unknown_folders,
-        moved_folders=changes.moved_folders,
-    )
 
 
 def _tables_after(
@@ -194,9 +180,10 @@ def recover(
             lease, Decision(RECOVERY_KIND, outcome.case, decision_reason, facts, author)
         )
     if outcome.case is RecoveryCase.KEEP_LEDGER:
-        return _with_lake_changes(outcome, keep_ledger(ports, lease, outcome.reloads))
+        return replace(outcome, lake_changes=keep_ledger(ports, lease, outcome.reloads))
     if outcome.case is RecoveryCase.START_OVER:
-        outcome = replace(outcome, moved_folders=(move_away(ports, ports.source.name),))
+        changes = LakeChanges(moved_folders=(move_away(ports, ports.source.name),))
+        outcome = replace(outcome, lake_changes=changes)
         claim_folder(ports)
     return outcome
 

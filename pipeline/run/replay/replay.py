@@ -160,7 +160,7 @@ def replay(
         f"{last.end}"
     )
     changelogs = _correct_changelogs(ports, lease, selection, commit=commit)
-    ports.segments.remove_folder(scratch_path(ports.source.name))
+    ports.segments.delete_folder(scratch_path(ports.source.name))
     try:
         details = None if commit else Details(show_values=show_values)
         comparison = SegmentComparison(ports, selection, details)
@@ -201,7 +201,7 @@ def replay(
             ports.progress.tell(table_progress("merge", done_count, len(selection.tables), table))
     finally:
         if ports.ledger.revisions(ports.source.name).open is None:
-            ports.segments.remove_folder(scratch_path(ports.source.name))
+            ports.segments.delete_folder(scratch_path(ports.source.name))
     counts = ports.ledger.special_batches(ports.source.name, first.id, last.id).revision_counts
     report = ReplayReport(
         span,

@@ -105,7 +105,7 @@ class SegmentComparison:
             if new_segment is not None and not (
                 results and results[-1].new_files == new_segment.files
             ):
-                self.ports.segments.remove(self._scratch(folder), new_segment.files)
+                self.ports.segments.delete_files(self._scratch(folder), new_segment.files)
         return results
 
     def _compare(

@@ -18,6 +18,7 @@ from lockstep.pipeline.run.follow_pasts import plan_pasts
 from lockstep.pipeline.run.left_out import left_out_now
 from lockstep.pipeline.run.repair import Abandonment, batches_to_abandon
 from lockstep.pipeline.run.reshaping import (
+    consent_errors,
     new_tightenings,
     plaintext_sentence,
     reshaped_tables,
@@ -42,7 +43,7 @@ from lockstep.pipeline.source_plan import settings_in_words
 from lockstep.pipeline.start.question import Refusal
 from lockstep.pipeline.supply.plan import RowsFromServer
 from lockstep.pipeline.values.decisions import Continuity, Lease, LeaseView, Override
-from lockstep.pipeline.values.errors import LockstepError, Recovery, StoppedBy, TableError
+from lockstep.pipeline.values.errors import LockstepError, Need, Recovery, StoppedBy, TableError
 from lockstep.pipeline.values.places import AtCoordinates, Latest, Place, Snapshot
 from lockstep.pipeline.values.position import Position
 from lockstep.pipeline.values.table import TableName
@@ -211,6 +212,11 @@ def _shapes_and_tables(
     `left_out`, are stopped for it (`stop_reshaped_tables`)."""
     known = KnownTables.of(ports)
     errors = {state.table: error for state, error in reshaped_tables(ports)}
+    left_out = {
+        table: error
+        for table, error in left_out.items()
+        if table not in errors or errors[table].need is not Need.CONSENT
+    }
     cursor = ports.ledger.cursors(ports.source.name).captured
     if cursor is None:
         return {}, known
@@ -223,7 +229,7 @@ def _shapes_and_tables(
         table: PlannedShape(error.reason, None, plaintext_sentence(ports, table))
         if error.by is StoppedBy.RUN
         else PlannedShape(error.reason, error.hint)
-        for table, error in errors.items()
+        for table, error in {**consent_errors(ports), **errors}.items()
         if table not in left_out
     }
     return shapes, known

@@ -16,17 +16,18 @@ from lockstep.pipeline.model.table_state import StoppedTable
 from lockstep.pipeline.ports.ledger import Ledger, attempts_of, unproven_structures
 from lockstep.pipeline.ports.source import ServerFacts, SourceServer
 from lockstep.pipeline.proof.proven import ComparisonRecord
-from lockstep.pipeline.run.agreement.claim import lake_error
+from lockstep.pipeline.run.agreement.claim import claim_error
 from lockstep.pipeline.run.agreement.lake_logs import (
     changed_changelogs,
     changelogs_with_moved_rows,
     tables_to_quarantine,
+    unrecorded_commit_error,
 )
 from lockstep.pipeline.run.begin import gather_facts
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.table_extents import partial_tables
 from lockstep.pipeline.run.left_out import states_as_captured
-from lockstep.pipeline.run.mirror_places import former_places
+from lockstep.pipeline.run.mirror_places import former_places, unused_folders
 from lockstep.pipeline.run.stop_errors import stopped_tables
 from lockstep.pipeline.start.question import Refusal, Start
 from lockstep.pipeline.start.rules import decide_start
@@ -92,7 +93,7 @@ def standing_of(
     rewritten: Iterable[StoppedTable] = ()
     if isinstance(ports, RunPorts):
         changelogs = changed_changelogs(ports)
-        error = lake_error(ports, changelogs)
+        error = claim_error(ports) or unrecorded_commit_error(ports, changelogs)
         upcoming = tables_to_quarantine(ports, changelogs)
         rewritten = changelogs_with_moved_rows(ports, changelogs)
     return Standing(
@@ -134,7 +135,11 @@ def standing_of(
         proofs=captured_proofs(ledger, source, patterns),
         unproven=unproven_structures(ledger, source),
         uncleared_values=tuple(ledger.uncleared_values(source)),
-        former_folders=tuple(former_places(ledger, source)),
+        former_folders=tuple(
+            unused_folders(ledger, source)
+            if isinstance(ports, LockstepError)
+            else former_places(ports)
+        ),
     )
 
 

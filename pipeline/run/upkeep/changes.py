@@ -248,7 +248,7 @@ def _delete_files(ports: RunPorts, note: DeletedChanges) -> None:
         unlisted = [
             SegmentFile(file.path, size=file.size) for file in files if file.path not in listed
         ]
-        ports.segments.remove(changelog.folder, unlisted)
+        ports.segments.delete_files(changelog.folder, unlisted)
 
 
 def _by_changelog(

@@ -208,7 +208,7 @@ def carry_out_upkeep(
     the source's lock is taken. Spark is not started if no step is planned."""
     timer_start = perf_counter()
     tables = plan_upkeep(ports, lake, policy, only_tables)
-    commits = {
+    to_record = {
         table.mirror: table.target
         for table in tables
         if table.target and table.target.is_unrecorded
@@ -218,10 +218,10 @@ def carry_out_upkeep(
     for table in tables:
         newest = _commit_steps(ports, lake, table)
         if newest is not None:
-            commits[newest.mirror] = newest
-    has_recorded = _record_commits(ports, holder, list(commits.values()))
+            to_record[newest.mirror] = newest
+    has_recorded = _record_commits(ports, holder, list(to_record.values()))
     for table in tables:
-        if table.mirror in commits and not has_recorded:
+        if table.mirror in to_record and not has_recorded:
             table.obstacles.append("a run has the source: the next upkeep records the new version")
         else:
             _vacuum(ports, lake, table)
@@ -247,13 +247,11 @@ def _commit_steps(ports: RunPorts, lake: MirrorUpkeep, table: TableUpkeep) -> Up
             _require_free(ports)
             target = newest or _target_now(ports, table)
             version = lake.carry_out(target.mirror, step, target.metadata, target.version)
-        except (CommitConflict, TableError) as error:
-            obstacle = (
-                error.reason
-                if isinstance(error, TableError)
-                else "a run wrote to it first; the next upkeep does it"
-            )
-            table.obstacles.append(f"{step.kind.value}: {obstacle}")
+        except CommitConflict:
+            table.obstacles.append(f"{step.kind.value}: a run wrote to it first; {_NEXT_UPKEEP}")
+            continue
+        except TableError as error:
+            table.obstacles.append(f"{step.kind.value}: {error.reason}")
             continue
         if version is not None:
             newest = replace(target, version=version)
@@ -278,21 +276,21 @@ def _require_free(ports: RunPorts) -> None:
         lease = ports.ledger.newest_lease(ports.source.name)
         if lease is None or not lease.live:
             return
-    raise TableError("a run has the source; the next upkeep does it", hint=_NEXT_UPKEEP)
+    raise TableError(f"a run has the source; {_NEXT_UPKEEP}", hint=_NEXT_UPKEEP)
 
 
-def _record_commits(ports: RunPorts, holder: str, mirrors: Sequence[UpkeepTarget]) -> bool:
+def _record_commits(ports: RunPorts, holder: str, targets: Sequence[UpkeepTarget]) -> bool:
     """Record the mirrors' new versions in the ledger, so that version sets name them.
     Return False if a run holds the source."""
 
     def record(lease: Lease) -> bool:
-        for mirror in mirrors:
+        for target in targets:
             ports.ledger.note_upkeep_version(
-                lease, mirror.mirror, shows=mirror.written_version, delta_version=mirror.version
+                lease, target.mirror, shows=target.written_version, delta_version=target.version
             )
         return True
 
-    return not mirrors or under_lock(ports, holder, record) is not None
+    return not targets or under_lock(ports, holder, record) is not None
 
 
 def _vacuum(ports: RunPorts, lake: MirrorUpkeep, table: TableUpkeep) -> None:
@@ -336,7 +334,7 @@ def plan_former_folders(ports: RunPorts, keep: timedelta) -> tuple[FormerMirror,
     deleted as a whole, once `keep` has passed since a version set named the new one.
     """
     ledger, source = ports.ledger, ports.source.name
-    folders = former_places(ledger, source)
+    folders = former_places(ports)
     if not folders:
         return ()
     examined_versions = ledger.examined_versions(source)

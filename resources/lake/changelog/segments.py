@@ -133,7 +133,7 @@ class ParquetSegments:
     def unpacked_bytes(self, folder: str, files: Iterable[SegmentFile]) -> int:
         return sum(_unpacked_bytes(self._lake / folder / file.path) for file in files)
 
-    def discard(self, source: str, batch: int) -> int:
+    def delete_batch(self, source: str, batch: int) -> int:
         # The files of a batch that this process began are its own; those of a batch that
         # another process began have unknown digits.
         own_digits = f"{self._random_digits}-" if batch in self._own_batches else ""
@@ -157,8 +157,8 @@ class ParquetSegments:
         ):
             _abort_uploads(self._spark.session(), self._lake / source)
 
-    def discard_load(self, folder: str, load: int) -> int:
-        return self._unlink(folder, f"load-{load:012d}-*.parquet")
+    def delete_load(self, folder: str, load: int) -> None:
+        self._unlink(folder, f"load-{load:012d}-*.parquet")
 
     def _unlink(self, folder: str, pattern: str) -> int:
         path = self._lake / folder
@@ -178,12 +178,12 @@ class ParquetSegments:
                     path.replace(target_folder / file.path)
             sync_folder(target_folder)
 
-    def remove_folder(self, folder: str) -> None:
+    def delete_folder(self, folder: str) -> None:
         path = self._lake / folder
         with lake_errors(path):
             remove_folder(path)
 
-    def purge(
+    def delete_batches(
         self,
         folder: str,
         through: int,
@@ -204,7 +204,7 @@ class ParquetSegments:
                 file.unlink(missing_ok=True)
         return len(deletable)
 
-    def remove(self, folder: str, files: Iterable[SegmentFile]) -> None:
+    def delete_files(self, folder: str, files: Iterable[SegmentFile]) -> None:
         for file in files:
             path = self._lake / folder / file.path
             with lake_errors(path):

@@ -141,7 +141,7 @@ class FileSpool:
         os.lseek(descriptor, 0, os.SEEK_SET)
         return descriptor
 
-    def discard(self, source: str, batch: int) -> int:
+    def delete_batch(self, source: str, batch: int) -> int:
         # The files of a batch that this process began are its own; those of a batch that
         # another process began have unknown digits.
         own_digits = f"{self._random_digits}-" if batch in self._own_batches else ""
@@ -153,7 +153,7 @@ class FileSpool:
                 path.unlink()
         return len(prepared_files)
 
-    def remove(self, source: str, file: WaitingFile) -> None:
+    def delete_file(self, source: str, file: WaitingFile) -> None:
         path = self._prepared_folder(source) / file.path
         with lake_errors(path):
             path.unlink(missing_ok=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from types import MappingProxyType
-from typing import assert_never
+from typing import Final, assert_never
 
 import pyarrow as pa
 
@@ -34,6 +34,10 @@ _IS_COMPLETION = f"s.`_change_type` = '{COMPLETION}'"
 _NO_MARKS: Mapping[str, str] = MappingProxyType({})
 
 
+CHANGES_VIEW: Final = "changes"
+"""The view with the changes that a MERGE reads."""
+
+
 def quoted(name: str) -> str:
     return f"`{name.replace('`', '``')}`"
 
@@ -41,7 +45,6 @@ def quoted(name: str) -> str:
 def merge_statement(
     *,
     mirror: str,
-    source: str,
     columns: Sequence[str],
     source_columns: Sequence[str],
     key: Sequence[str],
@@ -52,8 +55,8 @@ def merge_statement(
 ) -> str:
     """Return the MERGE of folded changes into a mirror.
 
-    `mirror`: its absolute path. `source`: the name of a view with `_change_type` and
-    `source_columns`, which are the view's names for `columns`, in the same order.
+    `mirror`: its absolute path. The view `CHANGES_VIEW` has `_change_type` and
+    `source_columns`, which are its names for `columns`, in the same order.
     `bounds`: key columns with the least and the greatest value of the changes as
     literals, by which Delta skips files. `keep_marks`: a column → the view's boolean
     column that is true where the mirror's value stays. `soft`: a deleted row stays as
@@ -84,7 +87,7 @@ def merge_statement(
         )
         insert_condition += f" and not ({_IS_COMPLETION})"
     return (
-        f"merge into delta.{quoted(mirror)} as t using {quoted(source)} as s\n"
+        f"merge into delta.{quoted(mirror)} as t using {CHANGES_VIEW} as s\n"
         f"on {' and '.join(conditions)}\n"
         f"{delete_clause}"
         f"{complete_clause}"
@@ -106,15 +109,15 @@ def _assigned_values(
 
 
 def keyless_merge_statement(
-    *, mirror: str, source: str, columns: Sequence[str], source_columns: Sequence[str]
+    *, mirror: str, columns: Sequence[str], source_columns: Sequence[str]
 ) -> str:
     """Return the MERGE into a mirror without a key. It deletes all rows that are equal
-    to a "delete" of the view `source`, and inserts the view's other rows."""
+    to a "delete" of the view `CHANGES_VIEW`, and inserts the view's other rows."""
     pairs = list(zip(columns, source_columns, strict=True))
     conditions = [_IS_DELETE, *(f"t.{quoted(c)} <=> s.{quoted(spelled)}" for c, spelled in pairs)]
     names = ", ".join(quoted(c) for c, _ in pairs)
     return (
-        f"merge into delta.{quoted(mirror)} as t using {quoted(source)} as s\n"
+        f"merge into delta.{quoted(mirror)} as t using {CHANGES_VIEW} as s\n"
         f"on {' and '.join(conditions)}\n"
         "when matched then delete\n"
         f"when not matched and {_IS_NO_DELETE} then insert ({names}) "
