@@ -41,7 +41,9 @@ def after_new_ledger(
     """Return the plans of tables after a ledger is made from the lake.
     `adopted_states`: the states of the tables that continue with their mirrors."""
     haves = [
-        (Have(table, SupplyStanding.NEW, reason=reason), Want()) for table, reason in missing_rows
+        (Have(table, SupplyStanding.NEW, reason=reason), Want())
+        for table, reason in missing_rows
+        if ports.source.patterns.matches(table)
     ]
     states = {state.table: state for state in adopted_states}
     for table, name in pending_moves(ports, states).to_reload.items():
