@@ -127,7 +127,7 @@ def test_the_next_run_brings_it_back_through_the_log(shop: Shop) -> None:
     shop.follower.tables = [f"{shop.name}.*"]
     assert verdict_now(shop).state is State.BEHIND
     plan = make_plan(shop.follower.ports()).table_plans.plans[shop.table("a")]
-    assert plan.span is not None and not plan.reads_rows
+    assert plan.span is not None and not plan.reads_all_rows
     shop.run()
     assert shop.quarantined() == {}
     shop.require_whole("a")
@@ -224,7 +224,10 @@ def test_a_hole_is_read_from_the_source(holed: Follower, mysql: MySqlStand, data
     assert [table.table for table in standing.stopped_tables] == [a, b]
     assert "left it out" in standing.stopped_tables[0].reason
     plan = make_plan(ports)
-    assert {table for table, steps in plan.table_plans.plans.items() if steps.reads_rows} == {a, b}
+    assert {table for table, steps in plan.table_plans.plans.items() if steps.reads_all_rows} == {
+        a,
+        b,
+    }
     holed.run()
     assert all(state.is_complete for state in holed.states().values())
     for table in (a, b, c):
