@@ -101,6 +101,7 @@ def _capture_up_to_stop(ports: RunPorts, lease: Lease, error: LogStops) -> Captu
     stop_place = Coordinates.parse(error.transaction_end) if error.transaction_end else None
     cursor = ports.ledger.cursors(ports.source.name).captured
     at = _captured_at(ports)
+    # Nothing beyond the event was captured: another file is one before it.
     if stop_place is not None and (at is None or at.file != stop_place.file or at < stop_place):
         source = replace(ports.source, until=AtCoordinates(stop_place))
         report = _capture_once(replace(ports, source=source), lease)
