@@ -334,10 +334,6 @@ class FakeServer:
     def estimated_bytes(self, tables: Collection[TableName]) -> dict[TableName, int]:
         return {TABLE: 16 * len(self.rows)} if TABLE in tables else {}
 
-    @contextmanager
-    def rows_of(self) -> Iterator[Iterator[pa.RecordBatch]]:
-        yield iter(())
-
 
 def _behind(bound: Bound | None) -> int | None:
     return None if bound is None else int(bound.literals[0])

@@ -244,10 +244,15 @@ def test_less_and_more_and_less_again(cleared: Cleared) -> None:
 
 
 def test_a_time_before_does_not_come_back(cleared: Cleared) -> None:
+    """Nor is it named as what could, before its values are cleared and after."""
     cursor = cleared.follower.acknowledged()
     assert cursor is not None
+    cleared.do("update beside set v = 3")
     cleared.hide()
     cleared.follower.run()
+    with pytest.raises(PastRefused) as refused:
+        origin_at(cleared.follower.ports(), cleared.table, parse_place(str(cursor.position.at)))
+    assert f"as of {cursor.position.at} " not in str(refused.value.hint)
     cleared.clear()
     span, ports = Span(parse_place("earliest"), parse_place("latest")), cleared.follower.ports()
     with cleared.follower.leased() as lease, pytest.raises(SpanRefused):

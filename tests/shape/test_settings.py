@@ -17,6 +17,7 @@ from pymysql.cursors import DictCursor
 
 from lockstep import exits
 from lockstep.commands.plan import exit_code
+from lockstep.commands.run import sample_lines
 from lockstep.pipeline.model.table_state import OrderKind, Supplier
 from lockstep.pipeline.ports.source import SourceServer
 from lockstep.pipeline.replay.spans import Span
@@ -127,6 +128,7 @@ def hiding(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def test_a_shape_comes_and_goes(mysql: MySqlStand, database: str) -> None:
+    """Until a run has read the table as its settings say now, nothing can be compared with it."""
     customers = Customers(mysql, database, HIDING)
     customers.run()
     assert customers.mirror() == [hiding(row) for row in customers.rows()]
@@ -136,6 +138,9 @@ def test_a_shape_comes_and_goes(mysql: MySqlStand, database: str) -> None:
     for rules in (None, HIDING):
         customers.shape(rules)
         customers.do("insert into c (id) values (10) on duplicate key update phone = '12345'")
+        told = verify(customers.follower.ports())
+        assert not told.differs
+        assert [str(table.table) for table in told.not_proven] == [f"{database}.c"]
         customers.run()
         shown = [dict(row) if rules is None else hiding(row) for row in customers.rows()]
         assert customers.mirror() == shown
@@ -378,6 +383,7 @@ def test_a_table_that_has_no_sample_is_no_difference(mysql: MySqlStand, database
     report = verify_sample(customers.follower.ports(), None, 100, Random(1))
     assert not report.differs
     assert ["rows are left out" in table.reason for table in report.not_proven] == [True]
+    assert [*sample_lines(SOURCE, report)] == []
 
 
 def test_all_that_a_new_name_would_show_is_named(mysql: MySqlStand, database: str) -> None:

@@ -50,9 +50,7 @@ ChangedChangelogs = Sequence[tuple[str, Judgement]]
 with the judgement on these commits."""
 
 
-def require_expected_commits(
-    ports: RunPorts, state: TableState, judgement: Judgement
-) -> int | None:
+def checked_version(ports: RunPorts, state: TableState, judgement: Judgement) -> int | None:
     """Return the newest version of a mirror, or None if it does not exist. Raise
     `TableError` if its `judgement` concerns the table, and `ForeignCommit` if it
     concerns the whole source."""
