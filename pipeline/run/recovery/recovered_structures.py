@@ -418,7 +418,7 @@ def find_structures(
     reloads = tuple(
         (name, _reload_reason(name, reasons, unknown_tables, adoptions))
         for name in sorted(existing_tables & server_tables.keys())
-        if ports.source.patterns.matches(name) and name not in adopted_tables
+        if (ports.source.patterns.matches(name) or name in mirrors) and name not in adopted_tables
     )
     at = place.lake_end.end
     databases = tuple(
