@@ -360,6 +360,8 @@ def _capture_batch(
         capture.put_condition_rows(read)
     log_reading.run()
     reached_limit = log_reading.reached_limit
+    if reached_limit is None and ports.source.until is None:
+        _stop_unsupported_engines(capture, log_reading.end.at)
     if reached_limit is None:
         require_complete(ports, basis.run_start, basis.bounds, log_reading.end.gtid_set)
     require_prepared_after_start(basis.run_start, log_reading)
@@ -455,16 +457,22 @@ def _abandon_misread(
     )
 
 
-def _stop_unsupported_engines(capture: BatchCapture) -> None:
+def _stop_unsupported_engines(capture: BatchCapture, end: Coordinates | None = None) -> None:
     """Quarantine tables whose storage engine is not supported. The server is asked,
     because the log does not always show the engine: a CREATE TABLE may name none, or an
-    engine that the server replaced."""
+    engine that the server replaced. `end`: the end of the batch once it was read; None
+    before that. Until then, a followed table that had a supported engine goes on: the
+    log stops it where it was altered."""
     basis = capture.basis
     for table, engine in basis.ports.server.engines().items():
         reason = reason_refused(engine)
-        if reason is not None and basis.tables.is_wanted(table):
+        if reason is None or not basis.tables.is_wanted(table):
+            continue
+        schema = basis.structures.last_known_schema(table)
+        was_supported = schema is not None and reason_refused(schema.engine) is None
+        if end is not None or not (was_supported and basis.tables[table].is_known):
             error = engine_error(table, reason)
-            capture.table_changes.stop(table, basis.run_start.start.at, error)
+            capture.table_changes.stop(table, end or basis.run_start.start.at, error)
 
 
 def _stop_colliding_mirrors(capture: BatchCapture) -> None:
