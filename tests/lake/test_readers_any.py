@@ -32,7 +32,7 @@ from lockstep.resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
 from tests.lake.conftest import Lake
 from tests.lake.made import a_write
-from tests.mysql.reading import server
+from tests.mysql.reading import rows_read, server
 from tests.positions.follower import SOURCE
 from tests.schema.mixed_log import minimal_log
 from tests.schema.reader import Reader
@@ -145,7 +145,7 @@ class Followed:
     def there(self) -> pa.Table:
         """What SELECT shows."""
         structure = self.source.structure(self.table)
-        with self.source.rows(structure) as batches:
+        with rows_read(self.source, structure) as batches:
             return pa.Table.from_batches(batches, arrow_schema(structure))
 
     def shown(self, read: Callable[[Path], pa.Table], schema: pa.Schema) -> Rows:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
+
+import pyarrow as pa
 
 from lockstep.pipeline.binlog.rows.table_map import TableMap
 from lockstep.pipeline.binlog.stream import ring as columns
@@ -32,6 +35,13 @@ def settings(mysql: MySqlStand, **changes: Any) -> ConnectionSettings:
         "read_timeout": 20.0,
     }
     return ConnectionSettings(**{**chosen, **changes})
+
+
+@contextmanager
+def rows_read(source: MySqlServer, structure: TableStructure) -> Iterator[Iterator[pa.RecordBatch]]:
+    """A table's rows, in one consistent read."""
+    with source.snapshot(structure) as read:
+        yield read.batches
 
 
 def server(mysql: MySqlStand, **changes: Any) -> MySqlServer:

@@ -9,7 +9,7 @@ from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head, logged
-from tests.mysql.reading import server
+from tests.mysql.reading import rows_read, server
 
 
 @pytest.mark.since(8, 0, 30)
@@ -23,7 +23,7 @@ def test_a_generated_invisible_key_is_a_column(mysql: MySqlStand, database: str)
     table = TableName(database, "t")
     source = server(mysql)
     structure = source.structure(table)
-    with source.rows(structure) as batches:
+    with rows_read(source, structure) as batches:
         rows = [row for batch in batches for row in batch.to_pylist()]
     log = logged(mysql, start, database)[table]
     assert structure.primary_key == ("my_row_id",)

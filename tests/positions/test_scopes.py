@@ -68,7 +68,8 @@ def missing(shop: Shop) -> dict[TableName, MissingReason]:
 
 
 def test_it_is_stopped_where_it_was_left_out(shop: Shop) -> None:
-    """Version sets lack it from there on, and nothing compares it or asks for anything."""
+    """Version sets lack it from there on, and nothing compares it or asks for anything. Whoever
+    retires it deletes its folders then."""
     place, a, b = shop.follower.batches()[0].end, shop.table("a"), shop.table("b")
     assert place is not None
     leave_out(shop)
@@ -90,6 +91,12 @@ def test_it_is_stopped_where_it_was_left_out(shop: Shop) -> None:
     standing = standings_of(ports)[a]
     assert (standing.health, standing.hint) == (TableHealth.LEFT_OUT, "")
     assert verdict_now(shop).state is State.FINE
+    for folder in [folder for folder in shop.follower.lake.tables if folder.endswith("/a")]:
+        del shop.follower.lake.tables[folder]
+    shop.do("insert into b values (3, 3)")
+    shop.run()
+    shop.require_whole("b")
+    assert verdict_now(shop).state is State.FINE
 
 
 @pytest.mark.parametrize("is_written", [False, True])
@@ -105,17 +112,6 @@ def test_a_write_that_a_dead_run_left_open_is_settled(shop: Shop, is_written: bo
     assert shop.quarantined() == {}
     shop.require_whole("a")
     assert shop.follower.ledger.open_intents(SOURCE) == []
-
-
-def test_its_folders_can_be_deleted(shop: Shop) -> None:
-    """Whoever retires a table leaves it out, has a run stop it, and deletes them."""
-    leave_out(shop)
-    for folder in [folder for folder in shop.follower.lake.tables if folder.endswith("/a")]:
-        del shop.follower.lake.tables[folder]
-    shop.do("insert into b values (3, 3)")
-    shop.run()
-    shop.require_whole("b")
-    assert verdict_now(shop).state is State.FINE
 
 
 def test_the_next_run_brings_it_back_through_the_log(shop: Shop) -> None:
