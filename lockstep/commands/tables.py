@@ -60,6 +60,7 @@ def table_values(
     """
     states = states_as_captured(ledger, source, patterns)
     cursor = ledger.cursors(source).acknowledged
+    current_position = str(cursor.position) if cursor else None
     server_tables = {table.name: table for table in server.tables()}
     extents = {extent.table: extent for extent in partial_tables(ledger, source, patterns)}
     invisible = {
@@ -72,7 +73,6 @@ def table_values(
         why_not = patterns.exclusion_reason(name)
         if why_not is None and table is None and name not in invisible:
             why_not = "dropped at the source"
-        acknowledged = str(cursor.position) if cursor else None
         values.append(
             {
                 "table": str(name),
@@ -83,7 +83,7 @@ def table_values(
                 **attributes(state, "condition as state"),
                 **attributes(extents.get(name) if table else None, "begins"),
                 **attributes(invisible.get(name, state), "reason, hint"),
-                "position": (state.position or acknowledged) if state else None,
+                "position": (state.position or current_position) if state else None,
                 **attributes(state, "mirror"),
             }
         )

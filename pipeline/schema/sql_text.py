@@ -15,6 +15,7 @@ from lockstep.pipeline.schema.model import (
     WrittenDefault,
 )
 
+_SIZED_STRINGS: Final = {"char", "varchar", "binary", "varbinary"}
 _DEFAULT_ACTIONS: Final = {"NO ACTION", "RESTRICT"}
 """The default action of foreign keys: NO ACTION since MySQL 8.0, RESTRICT in other
 servers. Both mean the same in InnoDB."""
@@ -29,7 +30,7 @@ def written_type(column: ColumnSchema) -> str:
     elif column.precision is not None:
         scale = column.scale
         inside = str(column.precision) if scale is None else f"{column.precision},{scale}"
-    elif column.length or column.type in ("char", "varchar", "binary", "varbinary"):
+    elif column.length or (column.length == 0 and column.type in _SIZED_STRINGS):
         inside = str(column.length)
     signs = f"{' unsigned' if column.unsigned else ''}{' zerofill' if column.zerofill else ''}"
     return f"{column.type}{f'({inside})' if inside else ''}{signs}"

@@ -272,7 +272,7 @@ class TableDecoder:
             nulled_counts=nulled_counts,
             undefined_code_counts=undefined_code_counts,
             present=present,
-            logged=present,
+            logged=present,  # defaults, which are not logged, are filled in later
             updated=updated,
         )
 

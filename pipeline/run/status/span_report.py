@@ -146,9 +146,9 @@ def report_of_run(ledger: Ledger, source: str, run: str | None, now: datetime) -
     pruned_through = ledger.pruned_through(source)
     if run is not None and batch.id <= pruned_through:
         raise SpanRefused(no_such_run(ledger, source, run), hint=RUNS_HINT)
-    candidates = ledger.live_batches(
-        source, max(batch.id - 10 * _MOST_PLOTTED_BATCHES, pruned_through + 1), batch.id
-    )
+    # Ids are counted over all sources, so only some of these ids are of this source.
+    first_id = max(batch.id - 10 * _MOST_PLOTTED_BATCHES, pruned_through + 1)
+    candidates = ledger.live_batches(source, first_id, batch.id)
     own_batches = tuple(other for other in candidates if other.token == batch.token)
     earlier_batches = tuple(
         other

@@ -325,9 +325,9 @@ class ObjectPath:
         self._delete([path.key for path in self.rglob()])
 
     def remove_table(self, require_held: RequireHeld) -> None:
-        """Delete the Delta table that is here now, once `require_held` has returned: no
-        table that another process creates here meanwhile. The checkpoints are deleted
-        first, because readers begin with them, then the commits, oldest first, so that an
+        """Call `require_held`, then delete the Delta table that was here before the call,
+        not one that another process created since. The checkpoints are deleted first,
+        because readers begin with them, then the commits, oldest first, so that an
         interrupted deletion leaves no table rather than an older version of it."""
         log_prefix = f"{self.key}/_delta_log/"
         keys = [path.key for path in self.rglob()]
