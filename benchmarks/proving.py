@@ -71,8 +71,8 @@ def fill(bench: BenchServer, rows: int) -> None:
 
 
 def copy_rows(source: MySqlServer, structure: TableStructure, lake: Path) -> None:
-    with source.rows(structure) as batches:
-        for batch in batches:
+    with source.snapshot(structure) as snapshot:
+        for batch in snapshot.batches:
             write_deltalake(lake, pa.Table.from_batches([batch]), mode="append")
 
 
@@ -94,8 +94,8 @@ def count_hashes(source: MySqlServer, structure: TableStructure) -> int:
 
 
 def count_rows(source: MySqlServer, structure: TableStructure) -> int:
-    with source.rows(structure) as batches:
-        return sum(batch.num_rows for batch in batches)
+    with source.snapshot(structure) as snapshot:
+        return sum(batch.num_rows for batch in snapshot.batches)
 
 
 def measure_seconds(measure: Callable[[], object]) -> tuple[float, float, float]:

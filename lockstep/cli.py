@@ -27,7 +27,7 @@ from lockstep import exits
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import parse
 from lockstep.pipeline.model.json_values import to_json
-from lockstep.pipeline.values.errors import LockstepError, TableError
+from lockstep.pipeline.values.errors import LockstepError
 from lockstep.streams import JsonLog, Streams, open_streams
 
 Command = Callable[[argparse.Namespace, CommandContext], Outcome]
@@ -44,8 +44,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     SystemExit."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     if {"-h", "--help", "--version"} & set(words):
-        parse(words)
-    log, wants_json = JsonLog(), "--json" in words
+        parse(words)  # prints to the real standard output and exits
+    log = JsonLog()
+    wants_json = "--json" in words
     with open_streams() as streams, catch_signals() as signals:
         config: Path | None = None
         signals.report = lambda number: _answer(
@@ -63,11 +64,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             outcome = _report_refusal(error, streams, log)
         except KeyboardInterrupt:
             outcome = _report_interruption(signals.last_signal, streams, log)
-        except (Exception, TableError) as error:  # noqa: BLE001 - the last line of defence
+        except Exception as error:  # noqa: BLE001 - the last line of defence
             from lockstep.resources.full_disk import disk_full_error
 
-            state_folder = (config.parent if config else Path.cwd()) / ".lockstep"
-            disk_error = disk_full_error(error, [state_folder])
+            disk_error = disk_full_error(error, [_state_folder(config)])
             if disk_error is not None:
                 outcome = _report_refusal(disk_error, streams, log)
             else:
@@ -75,6 +75,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         finally:
             log.close()
         return _answer(outcome, streams, wants_json=wants_json)
+
+
+def _state_folder(config: Path | None) -> Path:
+    return (config.parent if config else Path.cwd()) / ".lockstep"
 
 
 def _answer(outcome: Outcome, streams: Streams, *, wants_json: bool) -> int:
@@ -130,7 +134,7 @@ def catch_signals() -> Iterator[CaughtSignals]:
         for number in (signal.SIGINT, signal.SIGTERM)
         if signal.getsignal(number) is not signal.SIG_IGN
     }
-    # A second thread could not be started safely by a handler, so an alarm is set.
+    # `interrupt` sets an alarm, because a signal handler cannot start a thread safely.
     handlers[signal.SIGALRM] = signal.signal(signal.SIGALRM, exit_at_once)
     try:
         yield caught
@@ -200,7 +204,7 @@ def _report_defect(
 ) -> Outcome:
     """Write a report that the user can send. A failure to write it never hides the
     defect."""
-    folder = (config.parent if config else Path.cwd()) / ".lockstep" / "reports"
+    folder = _state_folder(config) / "reports"
     message = f"Lockstep failed because of a defect of its own: {type(error).__name__}."
     hint = "send us what you did"
     with suppress(OSError):
@@ -253,19 +257,25 @@ def _version(package: str) -> str:
 
 
 def _secrets(config: Path | None) -> list[str]:
-    """Return the configuration's secrets, as many of them as can be read."""
+    """Return those of the configuration's secrets that can be read."""
     if config is None:
         return []
     from lockstep.resources.config import load_settings
+    from lockstep.resources.config.secrets import is_reference, resolve
 
-    secrets = []
-    with suppress(LockstepError):
+    try:
         settings = load_settings(config)
-        spark_conf = settings.spark_conf()
-        secrets = [spark_conf[key] for key in settings.sensitive_spark_keys()]
-        if settings.ledger_dsn() != "embedded":
-            secrets.append(settings.ledger_dsn())
-        secrets += [source.password() for source in settings.sources]
+    except LockstepError:
+        return []
+    file, secrets = settings.file, list[str]()
+    values = [file.ledger.dsn, *(file.spark[key] for key in settings.sensitive_spark_keys())]
+    values += [source.password for source in file.sources]
+    values += [file.catalog.token] if file.catalog and file.catalog.token else []
+    values += [file.privacy.key] if file.privacy else []
+    for value in values:
+        if is_reference(value):
+            with suppress(LockstepError):
+                secrets.append(resolve(value, settings.folder))
     return secrets
 
 

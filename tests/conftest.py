@@ -119,9 +119,6 @@ TOGETHER = {
         "tests/upgrade/",
     ),
     "the ledger's Postgres": ("tests/ledger/",),
-    "a mirror written both ways": tuple(
-        f"tests/lake/test_{name}.py" for name in ("direct", "restore", "snippets")
-    ),
     "two servers": tuple(
         f"tests/positions/test_{name}.py"
         for name in (
@@ -133,7 +130,7 @@ TOGETHER = {
     "Spark": (
         "tests/consumers/",
         "tests/e2e/test_dagster",
-        "tests/hostile/test_foreign_commits",
+        "tests/hostile/test_foreign",
         "tests/lake/",
     ),
     "Spark Connect": (

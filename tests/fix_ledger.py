@@ -2,7 +2,9 @@
 wait for a disk, from the first test that needs one on.
 
 A database goes back to the others when its ledger and whoever keeps it are gone, and is emptied for
-the next test. What is in a ledger at a moment can be kept, and another one made of it.
+the next test. Connections to it stay open for the next ledger, because Postgres reads its catalog
+again for each new one, which takes longer than most of what a ledger is asked. What is in a ledger
+at a moment can be kept, and another one made of it.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import os
 import shutil
 import tempfile
 import weakref
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
@@ -23,17 +26,20 @@ from typing import Any, Final
 
 import psycopg2
 import pytest
+from psycopg2.extensions import TRANSACTION_STATUS_IDLE, make_dsn
 from psycopg2.extensions import connection as Connection
-from psycopg2.extensions import make_dsn
+from psycopg2.extensions import cursor as Cursor
 
 from lockstep.pipeline.ports.ledger import LAST_BATCH
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import LedgerUnavailable
 from lockstep.pipeline.values.segment import Segment, SegmentFile, SystemTable
 from lockstep.pipeline.values.table import TableName
-from lockstep.resources.postgres.connection import LedgerAddress
+from lockstep.resources.postgres.connection import LedgerAddress, connect
+from lockstep.resources.postgres.consumers import PostgresConsumers
 from lockstep.resources.postgres.embedded import EmbeddedServer
 from lockstep.resources.postgres.ledger import PostgresLedger, open_ledger
+from lockstep.resources.postgres.session import LedgerTables, Session
 from tests.ledger.servers import is_running
 
 _OF_SOURCE: Final = """
@@ -56,6 +62,15 @@ QUICKLY: Final = {
 }
 _STARTED: list[tuple[EmbeddedServer, Path]] = []
 _FREE: list[str] = []
+_IDLE: defaultdict[str, list[Connection]] = defaultdict(list)
+"""Connections of ledgers that are gone, by the name of their database."""
+
+_MOST_IDLE: Final = 2
+"""Of one database."""
+
+_BESIDE: dict[str, Connection] = {}
+"""To each database one connection that no rule of the ledger looks at."""
+
 _NUMBERS = count(1)
 _TEMPLATE: Final = "template_ledger"
 _OPTIONS: Final = "-c search_path=clock,pg_catalog"
@@ -113,6 +128,19 @@ def pytest_unconfigure() -> None:
     _STARTED.clear()
 
 
+def _keep(name: str, session: Session) -> None:
+    """The session's connection, for the next ledger in that database; the session opens another one
+    if it is used again."""
+    connection, session._connection = session._connection, None
+    if connection is None or connection.closed:
+        return
+    is_idle = connection.info.transaction_status == TRANSACTION_STATUS_IDLE
+    if is_idle and len(_IDLE[name]) < _MOST_IDLE:
+        _IDLE[name].append(connection)
+    else:
+        connection.close()
+
+
 def _connected(dsn: str) -> Connection:
     connection = psycopg2.connect(dsn)
     connection.autocommit = True
@@ -125,37 +153,44 @@ class Database:
     def __init__(self) -> None:
         if _FREE:
             name = _FREE.pop()
-            self.dsn = make_dsn(server_dsn(), dbname=name)
-            self._empty(name)
+            self.name, self.dsn = name, make_dsn(server_dsn(), dbname=name)
+            self._empty()
         else:
             name = f"ledger{next(_NUMBERS)}"
             with closing(_connected(server_dsn())) as connection, connection.cursor() as cursor:
-                cursor.execute(f"create database {name} template {_TEMPLATE}")
-            self.dsn = make_dsn(server_dsn(), dbname=name)
+                cursor.execute(f"create database {name} template {_TEMPLATE} strategy file_copy")
+            self.name, self.dsn = name, make_dsn(server_dsn(), dbname=name)
             self.tell("update lockstep.ledger set id = gen_random_uuid()")  # not the template's
         weakref.finalize(self, _FREE.append, name)
 
-    def _empty(self, name: str) -> None:
-        """Whoever is still connected is of a test that is over."""
+    def _empty(self) -> None:
+        """Whoever is still connected is of a test that is over, but for those that are kept."""
+        _IDLE[self.name] = kept = [one for one in _IDLE[self.name] if not one.closed]
         others = "from pg_stat_activity where datname = %s and pid <> pg_backend_pid()"
-        with closing(_connected(self.dsn)) as connection, connection.cursor() as cursor:
-            cursor.execute(f"select pg_terminate_backend(pid, 5000) {others}", [name])
+        others += " and pid <> all(%s::int[])"
+        pids = [one.info.backend_pid for one in kept]
+        with self.beside() as cursor:
+            cursor.execute(f"select pg_terminate_backend(pid, 5000) {others}", [self.name, pids])
             cursor.execute(_SEQUENCES)
             counted = [name for name, last in cursor.fetchall() if last is not None]
             cursor.execute(_TABLES)
             tables = [name for (name,) in cursor.fetchall()]
             cursor.execute(
-                "set session_replication_role = replica;"
-                + "".join(f"delete from lockstep.{name};" for name in tables)
+                "".join(f"delete from lockstep.{name};" for name in tables)
                 + "".join(f"select setval('lockstep.{name}', 1, false);" for name in counted)
                 + "update clock.moment set at = null;"
                 + "insert into lockstep.ledger (id) values (gen_random_uuid())"
             )
 
+    def beside(self) -> Cursor:
+        """A cursor whose statements no rule of the ledger looks at."""
+        if self.name not in _BESIDE or _BESIDE[self.name].closed:
+            _BESIDE[self.name] = connected_beside(self.dsn)
+        return _BESIDE[self.name].cursor()
+
     def tell(self, statement: str, *values: object) -> list[Any]:
         """Run a statement that no rule of the ledger looks at."""
-        with closing(_connected(self.dsn)) as connection, connection.cursor() as cursor:
-            cursor.execute("set session_replication_role = replica")
+        with self.beside() as cursor:
             cursor.execute(statement, values)
             return cursor.fetchall() if cursor.description else []
 
@@ -168,28 +203,34 @@ class Content:
     numbers: Mapping[str, int]
 
 
-def content_of(dsn: str) -> Content:
-    """Return what the ledger in that database has now."""
+def connected_beside(dsn: str) -> Connection:
+    """A connection whose statements no rule of the ledger looks at."""
+    connection = _connected(dsn)
+    with connection.cursor() as cursor:
+        cursor.execute("set session_replication_role = replica")
+    return connection
+
+
+def content_of(cursor: Cursor) -> Content:
+    """Return what the cursor's ledger has now."""
     rows = {}
-    with closing(_connected(dsn)) as connection, connection.cursor() as cursor:
-        cursor.execute(_TABLES)
-        for (table,) in cursor.fetchall():
-            copied = io.StringIO()
-            cursor.copy_expert(f"copy lockstep.{table} to stdout", copied)
-            if copied.tell():
-                rows[table] = copied.getvalue()
-        cursor.execute(_SEQUENCES)
-        return Content(rows, {name: last for name, last in cursor.fetchall() if last})
+    cursor.execute(_TABLES)
+    for (table,) in cursor.fetchall():
+        copied = io.StringIO()
+        cursor.copy_expert(f"copy lockstep.{table} to stdout", copied)
+        if copied.tell():
+            rows[table] = copied.getvalue()
+    cursor.execute(_SEQUENCES)
+    return Content(rows, {name: last for name, last in cursor.fetchall() if last})
 
 
-def fill(dsn: str, content: Content) -> None:
-    """Put the content into a ledger that has tables and no rows."""
-    with closing(_connected(dsn)) as connection, connection.cursor() as cursor:
-        cursor.execute("set session_replication_role = replica; delete from lockstep.ledger")
-        for table, rows in content.rows.items():
-            cursor.copy_expert(f"copy lockstep.{table} from stdin", io.StringIO(rows))
-        for name, last in content.numbers.items():
-            cursor.execute(f"select setval('lockstep.{name}', {last})")
+def fill(cursor: Cursor, content: Content) -> None:
+    """Put the content into a ledger that has tables and no rows, beside its rules."""
+    cursor.execute("delete from lockstep.ledger")
+    for table, rows in content.rows.items():
+        cursor.copy_expert(f"copy lockstep.{table} from stdin", io.StringIO(rows))
+    for name, last in content.numbers.items():
+        cursor.execute(f"select setval('lockstep.{name}', {last})")
 
 
 class LedgerOfTest(PostgresLedger):
@@ -199,8 +240,19 @@ class LedgerOfTest(PostgresLedger):
     def __init__(self, database: Database | None = None, clock: Clock | None = None) -> None:
         self.database = Database() if database is None else database
         self.told_clock = clock
-        dsn = make_dsn(self.database.dsn, options=_OPTIONS)
-        super().__init__(LedgerAddress(dsn, "a ledger of the tests"))
+        address = LedgerAddress(
+            make_dsn(self.database.dsn, options=_OPTIONS), "a ledger of the tests"
+        )
+        idle = _IDLE[self.database.name]
+        while idle and idle[-1].closed:
+            idle.pop()
+        session = Session(address, idle.pop() if idle else connect(address))
+        LedgerTables.__init__(self, session)
+        self._server, self.consumers = None, PostgresConsumers(session)
+        weakref.finalize(self, _keep, self.database.name, session).atexit = False
+
+    def close(self) -> None:
+        _keep(self.database.name, self._session)
 
     @contextmanager
     def lock(
@@ -222,11 +274,13 @@ class LedgerOfTest(PostgresLedger):
     def of(cls, content: Content, clock: Clock | None = None) -> LedgerOfTest:
         """One that has what another one had; nobody holds its sources."""
         ledger = cls(clock=clock)
-        fill(ledger.database.dsn, content)
+        with ledger.database.beside() as cursor:
+            fill(cursor, content)
         return ledger
 
     def content(self) -> Content:
-        return content_of(self.database.dsn)
+        with self.database.beside() as cursor:
+            return content_of(cursor)
 
     def recorded(self, source: str) -> list[tuple[int, Segment]]:
         """The segments of all batches, each with its batch's number."""

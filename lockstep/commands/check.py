@@ -386,7 +386,7 @@ def _lake_findings(ports: RunPorts) -> tuple[Finding, ...]:
         ),
         *(
             Finding("ok", "lake", f"{folder} is kept for its versions", topic="former mirrors")
-            for folder in former_places(ports.ledger, ports.source.name)
+            for folder in former_places(ports)
         ),
     )
 

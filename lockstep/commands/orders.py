@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +37,11 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 
 
 def _record_order(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """Record an order about each table. The exit code is 5 if it does not fit the table's
-    state, 2 if the given structure or names are invalid. An order that no run could
-    carry out is not recorded; of several resumes, none is."""
-    kind, author, reason = OrderKind(arguments.command), author_of(arguments), reason_of(arguments)
+    """Record an order about each table. The exit code is 5 if it does not fit the
+    table's state, 2 if the given structure or names are invalid. An order that no run
+    could carry out is not recorded; of several resumes, none is."""
+    kind, author = OrderKind(arguments.command), author_of(arguments)
+    reason = reason_of(arguments)
     statement, renames = _given_structure(arguments)
     with context.adapters() as adapters:
         source = context.source_with_tables(adapters, arguments.source, arguments.tables)
@@ -63,17 +65,18 @@ def _record_order(arguments: argparse.Namespace, context: CommandContext) -> Out
 def _chosen_tables(ports: RunPorts, kind: OrderKind, patterns: Sequence[str]) -> list[TableName]:
     """Return the tables with these names, and those that match a pattern and that the
     order fits. Raise `NothingMatches` if a pattern matches none."""
-    states, wanted = ports.ledger.table_states(ports.source.name), TableCondition.FOLLOWING
+    wanted = TableCondition.FOLLOWING
     if kind is OrderKind.RESUME:
         wanted = TableCondition.STOPPED
+    states = sorted(ports.ledger.table_states(ports.source.name).items())
+    fitting = [table for table, state in states if state.condition is wanted]
     tables: list[TableName] = []
     for pattern in patterns:
-        matches = TablePatterns((pattern,)).matches
+        matching = [*filter(TablePatterns((pattern,)).matches, fitting)]
         if not has_wildcard(pattern):
-            tables.append(parse_table_name(pattern))
-        elif fitting := [t for t in sorted(states) if matches(t) and states[t].condition is wanted]:
-            tables += fitting
-        else:
+            matching = [parse_table_name(pattern)]
+        tables += matching
+        if not matching:
             raise NothingMatches(
                 f"no {wanted} table of {ports.source.name} is called {pattern}",
                 hint="`lockstep status` shows which tables are stopped",
@@ -97,9 +100,9 @@ def _give_orders(
     requests: Sequence[OrderRequest],
 ) -> list[RecordedOrder]:
     is_resume = kind is OrderKind.RESUME
-    planned = _plan_resumes(context, ports, requests) if is_resume else [None] * len(requests)
+    planned = _plan_resumes(context, ports, requests) if is_resume else []
     orders = []
-    for request, forecast in zip(requests, planned, strict=True):
+    for request, forecast in zip_longest(requests, planned):
         order = give_order(ports, lease, kind, request, forecast)
         reason = f": {request.reason}" if request.reason else ""
         sentence = f"recorded: {kind} {request.table} ({request.author}{reason})"
@@ -113,7 +116,8 @@ def _give_orders(
 def _given_structure(
     arguments: argparse.Namespace,
 ) -> tuple[str | None, tuple[tuple[str, str], ...]]:
-    """Return the statement of `--schema`, None without it, and the names of `--rename`."""
+    """Return the statement of `--schema`, None without it, and the names in
+    `--rename`."""
     if arguments.command == OrderKind.PAUSE:  # it has neither
         return None, ()
     renames = _parse_renames(arguments.rename)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, Final
 
 from lockstep import exits
@@ -40,9 +41,8 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
         if arguments.dry_run:
             report = plan_replay(ports, Span(since, until), only_tables)
         else:
-            with lock_when_free(
-                ports.ledger, source.name, holder_name("replay"), context.note
-            ) as lease:
+            lock = partial(ports.ledger.lock, source.name, holder_name("replay"), None)
+            with lock_when_free(lock, context.note) as lease:
                 report = replay(
                     ports,
                     lease,

@@ -186,7 +186,7 @@ def _print_report(record: RunRecord, context: CommandContext) -> tuple[int, dict
     if acknowledgement is not None and acknowledgement.quarantined:
         codes.append(exits.QUARANTINED)
     if acknowledgement is not None and (sample := acknowledgement.sample_report) is not None:
-        context.say(*_sample_lines(record.source, sample))
+        context.say(*sample_lines(record.source, sample))
         values["compared"] = {comparison.table: comparison for comparison in sample.tables}
         if sample.differs:
             codes.append(exits.DIFFERENCES)
@@ -303,7 +303,11 @@ def _summary(
     )
 
 
-def _sample_lines(source: str, report: VerifyReport) -> Iterator[str]:
+def sample_lines(source: str, report: VerifyReport) -> Iterator[str]:
+    """Yield what the run found when it compared samples of tables; nothing if no table
+    has one."""
+    if not report.tables:
+        return
     rows = sum(comparison.compared or 0 for comparison in report.tables)
     differing_tables = [comparison for comparison in report.tables if not comparison.equal]
     tables = pluralize(len(differing_tables), "table DIFFERS", "tables DIFFER")

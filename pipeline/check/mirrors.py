@@ -513,7 +513,8 @@ def _judge_files(
                 reason = mirror.reason_changelog_unreadable
             if reason is not None:
                 sentence = f"its {kind} cannot be read as a whole: {reason}"
-                yield Fault(sentence, str(mirror.table), cure.format(table=mirror.table))
+                table = str(mirror.table)
+                yield Fault(sentence, table, cure.format(table=table))
 
     return judge
 

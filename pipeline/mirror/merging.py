@@ -86,6 +86,11 @@ class MergePlan:
         """The versions whose images are merged, ascending."""
         return tuple(sorted({segment.schema_version for segment in self.segments}))
 
+    @property
+    def read_files(self) -> tuple[SnapshotFiles, ...]:
+        """The rows and the columns that were read from the source."""
+        return tuple(files for files in (self.snapshot, self.completion) if files is not None)
+
 
 def plan_merge(contents: Sequence[TableContent]) -> MergePlan:
     """Return the plan for one table. `contents`: what each batch has of the table, in the
@@ -163,7 +168,7 @@ def _sequence_before(content: TableContent, event: TableEvent) -> tuple[int, Sna
     return (event.sequence if read is None else read.low_sequence), read
 
 
-def read_before(contents: Iterable[TableContent]) -> int | None:
+def last_batch_before_loss(contents: Iterable[TableContent]) -> int | None:
     """Return the first batch that brought rows without images, if a later batch lost
     all of them; otherwise None.
 

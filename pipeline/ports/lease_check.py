@@ -17,7 +17,7 @@ commit in the log."""
 
 
 @contextmanager
-def lease_lost_instead(require_held: RequireHeld) -> Iterator[None]:
+def check_lease_on_error(require_held: RequireHeld) -> Iterator[None]:
     """Raise `LeaseLost` instead of any other error if another run has taken over.
 
     A process that was suspended may have read some facts before the other run's changes

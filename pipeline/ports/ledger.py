@@ -265,8 +265,8 @@ class Batches(Protocol):
 
     def record_capture(self, lease: Lease, batch: int, record: CaptureRecord) -> None:
         """Record in one transaction that a capturing batch is captured, and everything
-        in `record`. The patterns are only recorded if they differ from those of the
-        batch before."""
+        in `record`. Its patterns (`scope`) are only recorded if they differ from those
+        of the batch before."""
 
     def contents(
         self, source: str, first: int, last: int, tables: Collection[TableName] | None = None
@@ -281,8 +281,9 @@ class Batches(Protocol):
         ended."""
 
     def set_anchors(self, source: str, batch: int) -> list[SetAnchor]:
-        """Return, for each source of GTIDs, the newest anchor that live batches up to
-        `batch` recorded; the anchor of the last transaction comes first."""
+        """Return, for each server whose GTIDs were read, the newest anchor that live
+        batches up to `batch` recorded; the anchor of the last transaction comes
+        first."""
 
     def capture_scopes(self, source: str) -> list[CaptureScope]:
         """Return the patterns of live batches, oldest first: one entry for each change
@@ -292,7 +293,7 @@ class Batches(Protocol):
 
     def batch_times(self, source: str) -> list[BatchTimes]:
         """Return the commit times of all captured batches that were not deleted yet
-        (`pruned_through`), oldest first. A moment is looked up in them."""
+        (`pruned_through`), oldest first. They tell which batch has a moment."""
 
     def first_changes(self, source: str, first: int, last: int) -> dict[TableName, int]:
         """Return, for each table, the first of these captured batches that has segments
@@ -385,9 +386,9 @@ class Tables(Protocol):
 
     def complete_since(self, source: str) -> dict[TableName, int]:
         """Return, for each table, the newest live batch in which it was created, read from
-        the source, or started again after a stop: the lake lacks no changes from before.
-        A version after an ALTER is no beginning: the rows of the version before it
-        remain."""
+        the source, or started again after a stop: changes that were missed before no
+        longer matter. A batch with an ALTER is not meant, because the table keeps its
+        rows."""
 
     def partial_tables(self, source: str) -> list[Extent]:
         """Return the tables of which the lake has only a part, by name, as of the
@@ -423,7 +424,7 @@ class Tables(Protocol):
         once. A newer order replaces an open one.
 
         `PAUSE` stops the table at once: a followed table at the end of the newest
-        capture, any other where it is. Its unmerged changes, and a write that was
+        capture, any other at the place that it has. Its unmerged changes, and a write that was
         begun, wait until it is resumed; an open load of it is void. `RESUME`: the next
         capture catches a stopped table up; the order is open until then. `schema` is
         its structure from the place where it stopped, and `renames` its columns that
@@ -535,18 +536,18 @@ class Writes(Protocol):
         up. The batch can no longer be abandoned if it has changes of a table among
         them."""
 
-    def newest_writes(self, source: str, applications: Collection[str]) -> dict[str, NewestWrites]:
-        """Return the newest writes of each of these application ids."""
+    def newest_writes(self, source: str, app_ids: Collection[str]) -> dict[str, NewestWrites]:
+        """Return the newest writes of each of these Delta applications."""
 
     def mirror_version(self, source: str, write: int) -> MirrorVersion | None:
         """Return the mirror version that the write with this id made; None if it is not
         settled, or if upkeep deleted it."""
 
     def newest_version_before(
-        self, source: str, applications: Collection[str], batch: int
+        self, source: str, app_ids: Collection[str], batch: int
     ) -> MirrorVersion | None:
-        """Return the mirror version that the newest settled write of these application
-        ids made, without writes that have changes of the batch or of later ones."""
+        """Return the mirror version that the newest settled write of these Delta
+        applications made, without writes that have changes of the batch or of later ones."""
 
     def version_set(self, source: str, batch: int) -> RecordedVersionSet:
         """Return the versions of mirrors that together show the source as of the
@@ -615,9 +616,10 @@ class Writes(Protocol):
         entry of a folder that no longer exists."""
 
     def replacement_times(self, source: str, folders: Sequence[str]) -> dict[str, datetime | None]:
-        """Return, for each of these folders of mirrors, the time of the first
-        acknowledgement after the last version set with the folder; None if the newest
-        version set has it. Folders that were never in a version set are left out."""
+        """Return, for each of these folders of mirrors, since when version sets no
+        longer name it: the time of the first acknowledgement without it; None if the
+        newest version set names it. Folders that no version set ever named are left
+        out."""
 
     def skip_numbers(
         self,
@@ -629,7 +631,8 @@ class Writes(Protocol):
     ) -> None:
         """Have the next batch and the next write get numbers above these.
         `inherited`: the batches of earlier ledgers whose changes in the lake belong to
-        this ledger's history, in place of those recorded before; None keeps them."""
+        this ledger's history. They replace those that were recorded before; None keeps
+        those."""
 
     def highest_number(self) -> int:
         """Return the highest number that a batch of any source was given, or that
@@ -677,9 +680,9 @@ class Deletions(Protocol):
         batch `through`. Repeating it changes nothing."""
 
     def pruned_through(self, source: str) -> int:
-        """Return the batch before which batches, with their ends and mirror versions,
-        may be deleted from the ledger; their other rows may be deleted up to this
-        batch, which itself is kept. 0 if all are kept."""
+        """Return the batch up to which `prune` deletes rows of batches from the ledger;
+        0 if all are kept. Of this batch itself its end and its mirror versions are
+        kept; of the batches before it, nothing need be left."""
 
     # -- tables of which less is shown than before -------------------------------------------------
 
@@ -716,9 +719,9 @@ class Deletions(Protocol):
 
 class Ledger(Leases, Decisions, Batches, Structures, Tables, Writes, Deletions, Protocol):
     """The record of all decisions and steps. Each writing method is one transaction. It
-    raises `LeaseLost` if another run took over, by the lease's token; `LedgerRefused`,
-    without changing anything, if it is out of order; and `LedgerUnavailable` if the
-    connection fails.
+    raises `LeaseLost` if the lease's token is not the newest, because another run took
+    over; `LedgerRefused`, without changing anything, if it is out of order; and
+    `LedgerUnavailable` if the connection fails.
 
     Order within a run: `lock` → `begin_batch` → `record_capture` → `intend` → per table
     `settle` → `mark_merged` → `acknowledge`. Any step may be the first one of a new

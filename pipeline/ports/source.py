@@ -78,33 +78,6 @@ class SourceSample:
     rows: tuple[pa.Table, ...]
 
 
-class ComparedServer(Protocol):
-    """The part of `SourceServer` that a comparison of rows needs."""
-
-    def row_sum(self, structure: TableStructure) -> SourceSum:
-        """Return the sum of the hashes of all rows of a table with that structure
-        (`proof.hashes`), added up by the server in one consistent read. Raise
-        `StructureMoved` if the table has another structure, and `TableError` as
-        `snapshot` does."""
-
-    def row_hashes(self, structure: TableStructure) -> AbstractContextManager[SourceHashes]:
-        """Return the hashes of a table's rows, row by row. Errors as for `row_sum`."""
-
-    def rows_by_hash(self, structure: TableStructure, keys: Collection[int]) -> ComparedRows:
-        """Return the rows whose keys have these hashes, which are at most a few
-        hundred. Errors as for `row_sum`."""
-
-    def sample(
-        self,
-        structure: TableStructure,
-        starts: Sequence[tuple[Any, ...]] | Callable[[int, int], Sequence[int]],
-    ) -> SourceSample:
-        """Read `sampling.STRETCH_ROWS` rows of a table from each of these keys on, in one
-        consistent read; an empty key stands for the first row. `starts` may be a
-        function if the key is one column of whole numbers: it gets the least and the
-        greatest key and returns the keys. Errors as for `row_sum`."""
-
-
 @dataclass(frozen=True, slots=True)
 class BinlogSize:
     """A log file the server lists, with its size in bytes at that moment."""
@@ -271,7 +244,7 @@ class ConditionSnapshot:
     by_keys: Callable[[pa.RecordBatch], Iterator[pa.RecordBatch]]
 
 
-class SourceServer(ComparedServer, Protocol):
+class SourceServer(Protocol):
     """One MySQL server. Every call may open a connection of its own."""
 
     def facts(self) -> ServerFacts:
@@ -313,11 +286,6 @@ class SourceServer(ComparedServer, Protocol):
     def table_comments(self, tables: Collection[TableName]) -> dict[TableName, str]:
         """Return the comments on these tables; tables without one are left out."""
 
-    def rows(self, structure: TableStructure) -> AbstractContextManager[Iterator[pa.RecordBatch]]:
-        """Return the table's rows in one consistent read, with columns of the types in
-        `schema.types`, in batches as in `TableSnapshot`. Raise `TableError` as
-        `snapshot` does."""
-
     def structure(self, table: TableName) -> TableStructure:
         """Return the table's structure now, from information_schema. Raise
         `NothingMatches` if the account sees no such table."""
@@ -353,20 +321,12 @@ class SourceServer(ComparedServer, Protocol):
         cannot be read are left out."""
 
     def snapshot(
-        self,
-        table: TableSchema | TableStructure,
-        columns: Sequence[str] | None = None,
-        *,
-        exact: bool = False,
+        self, table: TableSchema | TableStructure, columns: Sequence[str] | None = None
     ) -> AbstractContextManager[TableSnapshot]:
         """Read a table with the structure `table` in one consistent read, with the
         types in `schema.types` and the same values as in the log. `columns`: read only
-        the primary key and these columns.
-
-        `exact`: wait a few seconds for a moment in which nothing is committed, or lock
-        the table for such a moment; `TableSnapshot.exact` says whether that succeeded.
-        Nobody can alter the table until the snapshot is closed, so it is closed early
-        if somebody waits to do so.
+        the primary key and these columns. Nobody can alter the table until the snapshot
+        is closed, so it is closed early if somebody waits to do so.
 
         Raise `StructureMoved` if the table has another structure or does not exist.
         Raise `TableBusy` if other sessions prevent the read or wait to alter the table.
@@ -396,8 +356,10 @@ class SourceServer(ComparedServer, Protocol):
         most_seconds: float = PIECE_SECONDS,
         since: Coordinates | None = None,
     ) -> AbstractContextManager[TableSnapshot]:
-        """Read the rows of a range of keys, like `snapshot`. Unless `exact`, they may
-        be read from a replica, with a `low` that is not before `since`. Raise
+        """Read the rows of a range of keys, like `snapshot`. With `exact`, wait a few
+        seconds for a moment in which nothing is committed, or lock the table for such a
+        moment; `TableSnapshot.exact` says whether that succeeded. Otherwise they may be
+        read from a replica, with a `low` that is not before `since`. Raise
         `TableBusy` if a statement waits to alter the table (`snapshot.pace`), or if
         reading a range of the whole table takes longer than `most_seconds`. Raise
         `StructureMoved` also if the range has other key columns than the table."""
@@ -427,6 +389,29 @@ class SourceServer(ComparedServer, Protocol):
 
     def estimated_bytes(self, tables: Collection[TableName]) -> dict[TableName, int]:
         """Return the server's estimate of the size of each table's rows in bytes."""
+
+    def row_sum(self, structure: TableStructure) -> SourceSum:
+        """Return the sum of the hashes of all rows of a table with that structure
+        (`proof.hashes`), added up by the server in one consistent read. Raise
+        `StructureMoved` if the table has another structure, and `TableError` as
+        `snapshot` does."""
+
+    def row_hashes(self, structure: TableStructure) -> AbstractContextManager[SourceHashes]:
+        """Return the hashes of a table's rows, row by row. Errors as for `row_sum`."""
+
+    def rows_by_hash(self, structure: TableStructure, keys: Collection[int]) -> ComparedRows:
+        """Return the rows whose keys have these hashes, which are at most a few
+        hundred. Errors as for `row_sum`."""
+
+    def sample(
+        self,
+        structure: TableStructure,
+        starts: Sequence[tuple[Any, ...]] | Callable[[int, int], Sequence[int]],
+    ) -> SourceSample:
+        """Read `sampling.STRETCH_ROWS` rows of a table from each of these keys on, in one
+        consistent read; an empty key stands for the first row. `starts` may be a
+        function if the key is one column of whole numbers: it gets the least and the
+        greatest key and returns the keys. Errors as for `row_sum`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,6 @@ class RunningSum:
     - `target`: the sum of the source's rows, which were read between the marks `low` and `high`.
     - `low_gtids`: the GTIDs before `low`.
     - `match`: the first place between the marks at which the table has the target's sum, or None.
-    - `comparisons`: number of sums that were compared with the target.
     - `changes`: number of transactions between the marks that changed the table.
     """
 
@@ -65,7 +64,6 @@ class RunningSum:
     low_gtids: str
     sum_since: TransactionBoundary | None = None
     match: TransactionBoundary | None = None
-    comparisons: int = 0
     changes: int = 0
 
     def put(
@@ -116,7 +114,6 @@ class RunningSum:
         since = self.sum_since
         if since is not None and since.at > self.high:
             return
-        self.comparisons += 1
         if self.match is None and self.sum == self.target:
             before_all = TransactionBoundary(self.low, self.low_gtids)
             self.match = before_all if since is None else since

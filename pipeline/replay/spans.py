@@ -397,17 +397,15 @@ def batch_at(
             batch = next(batch for batch in chain if batch.id == runs[run])
             return PlaceInBatch(batch, is_batch_end=True)
         case AtMoment(moment):
-            return _moved_past_catch_up(
-                _batch_at_moment(place, ordinary, moment, read_until), chain
-            )
+            return _moved_to_newest(_batch_at_moment(place, ordinary, moment, read_until), chain)
         case AtCoordinates(at):
-            return _moved_past_catch_up(_batch_at_coordinates(place, ordinary, at), chain)
+            return _moved_to_newest(_batch_at_coordinates(place, ordinary, at), chain)
         case InFile(file, moment):
-            return _moved_past_catch_up(
+            return _moved_to_newest(
                 _batch_in_file(place, ordinary, file, moment, read_until), chain
             )
         case AfterGtids(gtids):
-            return _moved_past_catch_up(_batch_after_gtids(place, ordinary, gtids), chain)
+            return _moved_to_newest(_batch_after_gtids(place, ordinary, gtids), chain)
         case Snapshot():
             raise PastRefused(
                 "'snapshot' is a way to start, not a place in time",
@@ -415,17 +413,13 @@ def batch_at(
             )
 
 
-def _moved_past_catch_up(within: PlaceInBatch, chain: Sequence[Batch]) -> PlaceInBatch:
-    """Return the place, moved from a batch's end to the end of the last batch that
-    caught tables up to there. A place inside a batch is returned unchanged."""
+def _moved_to_newest(within: PlaceInBatch, chain: Sequence[Batch]) -> PlaceInBatch:
+    """Return the place, moved from a batch's end to that of the last batch that ends
+    there too: such batches caught tables up, or read rows from the source, and read no
+    more of the log. A place inside a batch is returned unchanged."""
     newest = within.batch
     for batch in chain:
-        if (
-            within.is_batch_end
-            and batch.catches_up
-            and batch.follows == newest.id
-            and batch.end == newest.end
-        ):
+        if within.is_batch_end and batch.follows == newest.id and batch.end == newest.end:
             newest = batch
     return replace(within, batch=newest)
 

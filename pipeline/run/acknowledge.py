@@ -1,8 +1,8 @@
 """Acknowledge: move the source's position past each batch that is merged into all
 mirrors (the Delta tables with the current rows).
 
-The ledger (in Postgres) alone decides which batches are merged. Files that only
-unacknowledged batches need are deleted afterwards.
+The ledger (in Postgres) alone decides which batches are merged. Files that nobody needs
+once a batch is acknowledged are then deleted.
 """
 
 from __future__ import annotations
@@ -37,12 +37,13 @@ def acknowledge(ports: RunPorts, lease: Lease) -> AcknowledgeReport:
     acknowledged_batches: list[int] = []
     recorded_requests = RequestCounts(0, 0)
     for batch in takewhile(lambda batch: batch.state is BatchState.MERGED, unfinished_batches):
-        _end_dropped_mirrors(ports, lease, batch.id)
-        requests = ports.count_requests()
-        if requests is not None:
+        _record_mirrors_to_remove(ports, lease, batch.id)
+        new_requests, all_requests = None, ports.count_requests()
+        if all_requests is not None:
             # A request counts for one batch only.
-            requests, recorded_requests = requests - recorded_requests, requests
-        ports.ledger.acknowledge(lease, batch.id, requests)
+            new_requests = all_requests - recorded_requests
+            recorded_requests = all_requests
+        ports.ledger.acknowledge(lease, batch.id, new_requests)
         # If the run dies before this, `repair` deletes the files.
         remove_unneeded_files(ports, batch.id)
         acknowledged_batches.append(batch.id)
@@ -72,12 +73,12 @@ def _waiting_batches(
     }
 
 
-def _end_dropped_mirrors(ports: RunPorts, lease: Lease, batch_id: int) -> None:
+def _record_mirrors_to_remove(ports: RunPorts, lease: Lease, batch_id: int) -> None:
     """Record which mirrors are to be deleted, because their tables were dropped in this
     batch and the policy is `dropped_tables = "drop"`. If a later batch has changes of
-    the table, the mirror is deleted after that batch instead: these changes are
-    published under the generation (a number in the paths of mirror and changelog) in
-    which they were captured."""
+    the table, the mirror is deleted after that batch instead: these changes were
+    captured for the present generation (a number in the paths of mirror and changelog),
+    and a deletion begins a new one."""
     if not _deletes_some_mirrors(ports):
         return
     ledger, source = ports.ledger, ports.source.name
@@ -98,10 +99,10 @@ def _end_dropped_mirrors(ports: RunPorts, lease: Lease, batch_id: int) -> None:
 
 
 def remove_dropped_mirrors(ports: RunPorts, lease: Lease) -> None:
-    """Delete the mirrors that `_end_dropped_mirrors` recorded. Each run also does this
-    when it begins, to finish an interrupted deletion. A process that hangs here cannot
-    delete a new mirror in the same folder: `remove` deletes only what was there before
-    it asked whether the lease is still held."""
+    """Delete the mirrors that `_record_mirrors_to_remove` recorded. Each run also does
+    this when it begins, to finish an interrupted deletion. A process that hangs here
+    cannot delete a new mirror in the same folder: `remove` opens the folder, checks the
+    lease, and deletes only what is in the folder that it opened."""
     if not _deletes_some_mirrors(ports):
         return
     examined_versions = ports.ledger.examined_versions(ports.source.name)
@@ -128,8 +129,8 @@ def remove_unneeded_files(ports: RunPorts, batch_id: int) -> None:
     from the source, which the mirrors have."""
     source = ports.source.name
     content = batch_content(ports.ledger, source, batch_id)
-    for prepared in content.ended_transactions:
-        if prepared.file is not None:
-            ports.spool.delete_file(source, prepared.file)
+    for transaction in content.ended_transactions:
+        if transaction.file is not None:
+            ports.spool.delete_file(source, transaction.file)
     for snapshot in content.snapshots:
         ports.segments.delete_files(snapshot_path(source, snapshot.table), snapshot.files)

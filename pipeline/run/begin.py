@@ -45,21 +45,22 @@ from lockstep.pipeline.values.retries import SERVER_SET
 class RunStart:
     """The proven start of a run, and the decision behind it.
 
+    - `decision_id`: the decision's number in the ledger; 0 if it is not recorded.
     - `anchor`: checksum and place of the event before the start. It shows that the log is the same.
     - `leave_out`: transactions after the start that were read before. All of them lie before
       `known_until`. The run must not end before that place, because its end position could not say
       which transactions to leave out.
-    - `by_gtid`: the run's end may be resumed by its GTID set, unless the run reads a transaction
-      without a GTID.
+    - `by_gtid`: later runs may find this run's end by its GTID set, as long as this run reads no
+      transaction without a GTID.
     - `prepared_xids`: XA transactions that are prepared on the server. If the XA PREPARE of one
       lies before the start, its rows would be missing.
     """
 
     decision: Start
-    decision_id: int
     start: Position
     anchor: Anchor | None
     facts: ServerFacts
+    decision_id: int = 0
     leave_out: GtidSet = field(default_factory=GtidSet)
     known_until: Coordinates | None = None
     by_gtid: bool = False
@@ -129,7 +130,7 @@ def start_at_known_place(
         StartRule.RESUME_SAME_SERVER, reason, start.at, continuity=Continuity.CONTIGUOUS
     )
     return RunStart(
-        decision, 0, start, anchor, facts, leave_out=leave_out or GtidSet(), by_gtid=by_gtid
+        decision, start, anchor, facts, leave_out=leave_out or GtidSet(), by_gtid=by_gtid
     )
 
 
@@ -147,7 +148,7 @@ def start_to_continue(ports: RunPorts, cursor: Cursor) -> RunStart:
 def gather_facts(ports: RunPorts, cursor: Cursor | None, override: Override | None) -> Question:
     """Return all facts that decide the start, and write nothing."""
     facts = _settled_facts(ports, cursor)
-    set_reading, reused_gtid = read_gtid_set(ports, cursor, facts)
+    set_reading, reused_gtid = compare_gtids(ports, cursor, facts)
     return Question(
         source=ports.source.name,
         facts=facts,
@@ -160,15 +161,16 @@ def gather_facts(ports: RunPorts, cursor: Cursor | None, override: Override | No
         set_reading=set_reading,
         reused_gtid=reused_gtid,
         load_low=_lowest_load_watermark(ports, facts) if cursor is None else None,
-        unpruned_batches=_batches_if_diverged(ports, cursor, facts),
+        unpruned_batches=_batches_before_divergence(ports, cursor, facts),
     )
 
 
-def _batches_if_diverged(
+def _batches_before_divergence(
     ports: RunPorts, cursor: Cursor | None, facts: ServerFacts
 ) -> Sequence[Batch]:
-    """Return all batches up to the cursor of which the ledger has pruned nothing,
-    oldest first, if another server answers that lacks transactions which were read."""
+    """Return the batches up to the cursor, oldest first, without those that the ledger
+    has pruned. They are only looked up if another server answers, and it lacks
+    transactions that were read; otherwise return none."""
     if cursor is None or facts.server_uuid == cursor.position.server_uuid:
         return ()
     if GtidSet.parse(facts.gtid_executed).contains(cursor.position.gtid_set):
@@ -215,34 +217,20 @@ def _place_start(ports: RunPorts, question: Question, decision: Start) -> RunSta
     """Return the start after finding its place in the server's log."""
     facts, cursor = question.facts, question.cursor
     if decision.predecessor is not None and cursor is not None:
-        is_set_trusted = cursor.by_gtid or not cursor.gtid_lapsed
-        return RunStart(
-            decision,
-            0,
-            cursor.position,
-            cursor.anchor,
-            facts,
-            by_gtid=question.has_gtid_mode_on and is_set_trusted,
-        )
+        has_lapsed = cursor.gtid_lapsed and not cursor.by_gtid
+        by_gtid = question.has_gtid_mode_on and not has_lapsed
+        return RunStart(decision, cursor.position, cursor.anchor, facts, by_gtid=by_gtid)
     place = find_place(ports, decision.where, facts)
     start = Position(place.at, place.gtid_set, facts.server_uuid)
     if cursor is not None and decision.follows is not None:
         start = replace(start, committed_at=cursor.position.committed_at)
-    return RunStart(
-        decision,
-        0,
-        start,
-        place.anchor,
-        facts,
-        leave_out=place.leave_out,
-        known_until=end_of_transactions_to_leave_out(ports, place, facts)
-        if place.leave_out
-        else None,
-        by_gtid=question.has_gtid_mode_on,
-        prepared_xids=frozenset()
-        if decision.continuity is Continuity.CONTIGUOUS
-        else ports.server.prepared(),
-    )
+    run_start = RunStart(decision, start, place.anchor, facts, by_gtid=question.has_gtid_mode_on)
+    if place.leave_out:
+        known_until = end_of_transactions_to_leave_out(ports, place, facts)
+        run_start = replace(run_start, leave_out=place.leave_out, known_until=known_until)
+    if decision.continuity is not Continuity.CONTIGUOUS:
+        run_start = replace(run_start, prepared_xids=ports.server.prepared())
+    return run_start
 
 
 def read_anchor_of(ports: RunPorts, cursor: Cursor | None, facts: ServerFacts) -> AnchorReading:
@@ -266,12 +254,12 @@ def read_anchor_of(ports: RunPorts, cursor: Cursor | None, facts: ServerFacts) -
     return compare_anchor(anchor, event)
 
 
-def read_gtid_set(
+def compare_gtids(
     ports: RunPorts, cursor: Cursor | None, facts: ServerFacts
 ) -> tuple[SetReading, str]:
     """Return whether the server executed the same transactions under the GTIDs of the
-    cursor, and if not, a GTID that it used for another one. This is only read if the
-    GTID set alone says where to continue."""
+    cursor, and if not, a GTID that it used for another one. They are only compared if
+    the GTID set alone says where to continue."""
     if cursor is None or not cursor.by_gtid or facts.gtid_mode != "ON":
         return SetReading.NOT_KEPT, ""
     place, read_gtids = cursor.position.at, cursor.position.gtid_set
@@ -279,6 +267,7 @@ def read_gtid_set(
     if same_server and facts.lists(place.file):
         return SetReading.NOT_KEPT, ""
     if same_server and facts.server_process is not None:
+        # A process without a RESET still has all that was read from it.
         [batch] = ports.ledger.live_batches(ports.source.name, cursor.batch, cursor.batch)
         if facts.server_process.is_same_process(batch.server_process):
             return SetReading.SAME, ""
@@ -296,13 +285,13 @@ def read_gtid_set(
 
 def tables_in_gap(ports: RunPorts, decision: Start | Refusal) -> tuple[str, ...]:
     """Return the captured tables that may have changes in the part of the log that the
-    decision skips, sorted. Return the patterns if there is no such table, and nothing
-    if no log is skipped. Tables are taken from the ledger, and from the server because
-    new ones may have begun there."""
+    decision skips, sorted: tables of the ledger, and of the server, where the skipped
+    part may have created some. Return the patterns if there is no such table, and
+    nothing if no log is skipped."""
     if isinstance(decision, Refusal) or decision.continuity is not Continuity.GAP:
         return ()
     source, patterns = ports.source.name, ports.source.patterns
-    tables = {*ports.server.engines()}
+    tables = set(ports.server.engines())
     tables |= {schema.table for schema in ports.ledger.schemas_at(source)}
     tables |= {
         table

@@ -25,7 +25,7 @@ from lockstep.pipeline.run.catch_up import catch_up
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.basis import basis_of, bounds_of
 from lockstep.pipeline.run.dump.batch_capture import BatchCapture
-from lockstep.pipeline.run.dump.log_reader import require_complete, require_prepares_read
+from lockstep.pipeline.run.dump.log_reader import require_complete, require_prepared_after_start
 from lockstep.pipeline.run.dump.structure_proof import (
     StructureProof,
     note_unproven,
@@ -45,7 +45,7 @@ from lockstep.pipeline.run.load.loads import (
     load_tables,
     order_later_readings,
     read_columns,
-    readings_of_begun_loads,
+    readings_to_follow,
     void_load,
 )
 from lockstep.pipeline.run.mirror_places import collisions
@@ -83,8 +83,8 @@ class _MisreadTables:
 
 def capture(ports: RunPorts, lease: Lease) -> CaptureReport:
     """Capture the log up to its present end, or up to the end that a person chose. If
-    this stops tables that only have to be read from the source, read them at once by a
-    second capture."""
+    this stops tables that the next run would read from the source, read them at once by
+    a second capture."""
     if ports.source.reread_rows is not None:
         return _capture_with_read(ports, lease, ports.source.reread_rows)
     try:
@@ -95,12 +95,13 @@ def capture(ports: RunPorts, lease: Lease) -> CaptureReport:
 
 def _capture_up_to_stop(ports: RunPorts, lease: Lease, error: LogStops) -> CaptureReport:
     """Capture the log before the event that no run can pass. If that is already
-    captured, raise the error, unless batches still have to be merged: then return an
-    empty report, so that this run merges them. The stop needs no record, because every
-    later run meets the event again."""
+    captured, raise the error, unless batches still have to be merged or acknowledged:
+    then return an empty report, so that this run does so. The stop needs no record,
+    because every later run meets the event again."""
     stop_place = Coordinates.parse(error.transaction_end) if error.transaction_end else None
     cursor = ports.ledger.cursors(ports.source.name).captured
     at = _captured_at(ports)
+    # Nothing beyond the event was captured: another file is one before it.
     if stop_place is not None and (at is None or at.file != stop_place.file or at < stop_place):
         source = replace(ports.source, until=AtCoordinates(stop_place))
         report = _capture_once(replace(ports, source=source), lease)
@@ -121,12 +122,10 @@ def _capture_up_to_stop(ports: RunPorts, lease: Lease, error: LogStops) -> Captu
 
 def _capture_to_end(ports: RunPorts, lease: Lease) -> CaptureReport:
     report = _capture_once(ports, lease)
-    tables_to_read = {
-        quarantine.table for quarantine in report.quarantined if quarantine.starts_by_itself
-    }
-    if not tables_to_read or ports.source.until is not None:
+    has_tables_to_read = any(stopped.starts_by_itself for stopped in report.quarantined)
+    if not has_tables_to_read or ports.source.until is not None:
         return report
-    return report.followed_by(_capture_once(ports, lease), tables_to_read)
+    return report.followed_by(_capture_once(ports, lease))
 
 
 def _capture_with_read(ports: RunPorts, lease: Lease, order: RereadRows) -> CaptureReport:
@@ -145,15 +144,15 @@ def _capture_with_read(ports: RunPorts, lease: Lease, order: RereadRows) -> Capt
             read.unchecked_rows,
         )
     report = replace(report, reread_counts=reread_counts)
-    return report if report_before is None else report_before.followed_by(report, ())
+    return report if report_before is None else report_before.followed_by(report)
 
 
 def _capture_up_to_read(ports: RunPorts, lease: Lease, read: ConditionRead) -> CaptureReport | None:
     """Capture the log up to the low watermark of the read rows, if that is not captured
     yet."""
-    source, low, report = ports.source, read.low, None
-    if _captured_at(ports) != low:
-        source = replace(source, until=AtCoordinates(low))
+    report = None
+    if _captured_at(ports) != read.low:
+        source = replace(ports.source, until=AtCoordinates(read.low))
         report = _capture_once(replace(ports, source=source), lease)
     _require_read_at(read, _captured_at(ports))
     return report
@@ -195,13 +194,14 @@ def _capture_once(
         ports.progress.note(f"{table} waits: {return_plans.wait_sentence(table)}")
     catch_up_result = catch_up(ports, lease, return_plans)
     if catch_up_result is not None:
-        reason_without_log = catch_up_result if isinstance(catch_up_result, str) else ""
-        orders = open_orders(ports, lease)
         return_plans = plan_returns(
-            ports, orders, earlier_plans=return_plans, reason_without_log=reason_without_log
+            ports,
+            open_orders(ports, lease),
+            earlier_plans=return_plans,
+            reason_without_log=catch_up_result if isinstance(catch_up_result, str) else "",
         )
-    # An ordinary batch begins at the cursor: earlier changes that a table lacks would
-    # be lost.
+    # The ordinary batch begins at the cursor. A table that still lacked changes from
+    # before it would lose them.
     assert not return_plans.spans, "each table has caught up with the cursor"
     report = _capture_new_log(ports, lease, return_plans, repairs, timer_start, read)
     if invisible_tables:
@@ -227,13 +227,10 @@ def _stop_left_out_tables(ports: RunPorts, lease: Lease) -> None:
 
 
 def _joined_report(before: CaptureReport, report: CaptureReport) -> CaptureReport:
-    """Return both reports as one, with the start of the second batch: it is the
-    ordinary one."""
-    tables_read = {
-        quarantine.table for quarantine in before.quarantined if quarantine.starts_by_itself
-    }
+    """Return both reports as one. The decision about the start is that of the second
+    batch, which is the ordinary one."""
     return replace(
-        before.followed_by(report, tables_read),
+        before.followed_by(report),
         rule=report.rule,
         reason=report.reason,
         start=report.start,
@@ -251,25 +248,26 @@ def _capture_new_log(
 ) -> CaptureReport:
     """Decide the start and capture a batch. Begin again as long as tables were decoded
     with a wrong structure. Capture nothing if the log has nothing new."""
-    report: CaptureReport | _MisreadTables = _MisreadTables()
-    while isinstance(report, _MisreadTables):
+    result: CaptureReport | _MisreadTables = _MisreadTables()
+    while isinstance(result, _MisreadTables):
         run_start = begin(ports, lease)
         if read is not None:
             _require_read_at(read, run_start.start.at)
         bounds = bounds_of(ports, run_start)
-        seconds = perf_counter() - timer_start
+        start_seconds = perf_counter() - timer_start
         plans = plan_readings(ports, run_start, return_plans)
-        # A start that a person chose is recorded by a batch, even by an empty one.
-        # Without an event before the start, there is no anchor (checksum of that
-        # event), and so nothing to record.
-        continues_log = run_start.decision.predecessor is not None or run_start.anchor is None
-        if read is None and not plans and continues_log and bounds.is_reached(run_start.start.at):
+        # A start that a person chose is recorded by a batch, even by an empty one. A
+        # batch has an anchor (the checksum of the event before its end), so there is
+        # none if no event lies before the start.
+        needs_batch = run_start.decision.predecessor is None and run_start.anchor is not None
+        has_work = needs_batch or read is not None or plans
+        if not has_work and bounds.is_reached(run_start.start.at):
             require_complete(ports, run_start, bounds, run_start.start.gtid_set)
-            return _record_idle(ports, lease, run_start, bounds, repairs, seconds)
-        report = _capture_batch(
-            ports, lease, run_start, bounds, plans, repairs, seconds, read, report
+            return _record_idle(ports, lease, run_start, bounds, repairs, start_seconds)
+        result = _capture_batch(
+            ports, lease, run_start, bounds, plans, repairs, start_seconds, read, result
         )
-    return report
+    return result
 
 
 def _record_idle(
@@ -294,8 +292,8 @@ def _record_idle(
         batch_id=None,
         rule=run_start.decision.rule.value,
         reason=reason,
-        start=run_start.start,
-        end=run_start.start,
+        start=start,
+        end=start,
         repairs=repairs,
         start_seconds=start_seconds,
         is_past_end=until is not None and bounds.end < facts.head,
@@ -325,14 +323,16 @@ def _capture_batch(
         start_decision=None if decision.predecessor is not None else run_start.decision_id,
     )
     source_readings = [
-        _with_misread_error(reread, misread.errors)
-        for reread in read_from_source(ports, lease, run_start, batch, plans)
+        _with_misread_error(reading, misread.errors)
+        for reading in read_from_source(ports, lease, run_start, batch, plans)
     ]
-    high_watermarks = [reread.high for reread in source_readings] + ([read.high] if read else [])
+    high_watermarks = [reading.high for reading in source_readings]
+    if read is not None:
+        high_watermarks.append(read.high)
     if high_watermarks:
         run_start = _extended_start(ports, run_start, max(high_watermarks))
     resumed_tables = [order.table for order in plans.resumed_orders]
-    resumed_tables += [load.table for load in readings_of_begun_loads(source_readings)]
+    resumed_tables += [reading.table for reading in readings_to_follow(source_readings)]
     extents, basis = partial_tables_at_start(
         basis_of(ports, run_start, bounds, batch.id, resumed_tables, batch.base)
     )
@@ -342,11 +342,11 @@ def _capture_batch(
         basis.structures.record_server_schema(
             replace(schema, foreign_keys=keys), run_start.start.at
         )
-    if ports.source.until is None:  # an end that a person fixed stays
+    if ports.source.until is None:  # the log's end moved while tables were read
         basis = replace(basis, bounds=bounds_of(ports, basis.run_start))
     basis.tables.add_waiting(source_readings)
     capture = BatchCapture(basis, batch, extents)
-    reading, segmenter = capture.reading, capture.segmenter
+    log_reading = capture.reading
     _stop_unsupported_engines(capture)
     _stop_colliding_mirrors(capture)
     for table, error in misread.errors.items():
@@ -358,11 +358,13 @@ def _capture_batch(
     capture.rewrite(plans.changelog_origins)
     if read is not None:
         capture.put_condition_rows(read)
-    reading.run()
-    reached_limit = reading.reached_limit
+    log_reading.run()
+    reached_limit = log_reading.reached_limit
+    if reached_limit is None and ports.source.until is None:
+        _stop_unsupported_engines(capture, log_reading.end.at)
     if reached_limit is None:
-        require_complete(ports, basis.run_start, basis.bounds, reading.end.gtid_set)
-    require_prepares_read(basis.run_start, reading)
+        require_complete(ports, basis.run_start, basis.bounds, log_reading.end.gtid_set)
+    require_prepared_after_start(basis.run_start, log_reading)
     earlier_unproven = unproven_structures(ports.ledger, ports.source.name)
     proof = prove_structures(capture, source_readings, earlier_unproven=earlier_unproven)
     if proof.errors:
@@ -370,9 +372,9 @@ def _capture_batch(
         return _abandon_misread(ports, lease, batch, proof, misread, read)
     note_unproven(ports, lease, proof, earlier_unproven)
     record = capture.finish(
-        end=reading.end,
-        anchor=reading.anchor,
-        by_gtid=reading.by_gtid,
+        end=log_reading.end,
+        anchor=log_reading.anchor,
+        by_gtid=log_reading.by_gtid,
         carried_out_orders=tuple(order.id for order in plans.resumed_orders),
     )
     # As late as this, so that a first run which fails does not claim the lake for its
@@ -380,33 +382,42 @@ def _capture_batch(
     require_claim(ports)
     ports.ledger.record_capture(lease, batch.id, record)
     if reached_limit is not None:
-        ports.progress.note(f"the run ends at {reading.end}, before the log's end: {reached_limit}")
-    if swapped_count := reading.buffer.out_of_order:
+        ports.progress.note(
+            f"the run ends at {log_reading.end}, before the log's end: {reached_limit}"
+        )
+    _note_differences(ports, capture)
+    return capture.report(
+        record, timer_start=timer_start, start_seconds=start_seconds, repairs=repairs
+    )
+
+
+def _note_differences(ports: RunPorts, capture: BatchCapture) -> None:
+    """Tell how the captured changes may differ from the server's rows."""
+    log_reading, segmenter = capture.reading, capture.segmenter
+    if swapped_count := log_reading.buffer.out_of_order:
         ports.progress.note(
             f"{swapped_count} transactions that were read before come after new ones in this "
             "server's log: rows that both changed may differ; `lockstep verify` compares them"
         )
     for line in (
-        *reading.row_statements.passed_sentences(),
+        *log_reading.row_statements.passed_sentences(),
         *softened_lines(segmenter.nulled_counts, "zero or partial dates are NULL"),
         *softened_lines(
             segmenter.undefined_code_counts, "values hold codes that have no character: U+FFFD"
         ),
     ):
         ports.progress.note(line)
-    return capture.report(
-        record, timer_start=timer_start, start_seconds=start_seconds, repairs=repairs
-    )
 
 
 def _with_misread_error(
-    reread: SourceReading, errors: Mapping[TableName, TableError]
+    reading: SourceReading, errors: Mapping[TableName, TableError]
 ) -> SourceReading:
     """Return the reading. If its table is captured only from this reading on, and was
     decoded with a wrong structure, add the error."""
-    is_new = reread.columns is None and (reread.load is None or reread.load.followed_from is None)
-    error = errors.get(reread.table) if is_new else None
-    return reread if error is None else replace(reread, error=error)
+    is_followed = reading.load is not None and reading.load.followed_from is not None
+    is_captured_before = reading.columns is not None or is_followed
+    error = None if is_captured_before else errors.get(reading.table)
+    return reading if error is None else replace(reading, error=error)
 
 
 def _abandon_misread(
@@ -427,33 +438,41 @@ def _abandon_misread(
     names = ", ".join(sorted(map(str, new_errors)))
     reason = f"the structure of {names} is not the history's"
     ports.progress.note(abandon(ports, lease, batch, reason))
-    restarted, all_errors = set[TableName](), {**earlier.errors, **new_errors}
+    restarted_loads = set[TableName]()
+    all_errors = {**earlier.errors, **new_errors}
     for load in ports.ledger.open_loads(ports.source.name):
         if load.table not in new_errors:
             continue
-        void_load(ports, lease, load, new_errors[load.table].reason)
+        reason = new_errors[load.table].reason
+        void_load(ports, lease, load, reason)
         if load.table not in earlier.restarted_loads:
             ports.ledger.order_load(lease, load.table, author=load.author, reason=load.reason)
-            ports.progress.note(
-                f"{load.table} is read from the beginning again: "
-                f"{all_errors.pop(load.table).reason}"
-            )
-            restarted.add(load.table)
+            ports.progress.note(f"{load.table} is read from the beginning again: {reason}")
+            restarted_loads.add(load.table)
+            del all_errors[load.table]
     return _MisreadTables(
-        all_errors, earlier.restarted_loads | restarted, {**earlier.parents, **proof.parent_schemas}
+        all_errors,
+        earlier.restarted_loads | restarted_loads,
+        {**earlier.parents, **proof.parent_schemas},
     )
 
 
-def _stop_unsupported_engines(capture: BatchCapture) -> None:
+def _stop_unsupported_engines(capture: BatchCapture, end: Coordinates | None = None) -> None:
     """Quarantine tables whose storage engine is not supported. The server is asked,
     because the log does not always show the engine: a CREATE TABLE may name none, or an
-    engine that the server replaced."""
+    engine that the server replaced. `end`: the end of the batch once it was read; None
+    before that. Until then, a followed table that had a supported engine goes on: the
+    log stops it where it was altered."""
     basis = capture.basis
     for table, engine in basis.ports.server.engines().items():
         reason = reason_refused(engine)
-        if reason is not None and basis.tables.is_wanted(table):
+        if reason is None or not basis.tables.is_wanted(table):
+            continue
+        schema = basis.structures.last_known_schema(table)
+        was_supported = schema is not None and reason_refused(schema.engine) is None
+        if end is not None or not (was_supported and basis.tables[table].is_known):
             error = engine_error(table, reason)
-            capture.table_changes.stop(table, basis.run_start.start.at, error)
+            capture.table_changes.stop(table, end or basis.run_start.start.at, error)
 
 
 def _stop_colliding_mirrors(capture: BatchCapture) -> None:
@@ -472,8 +491,9 @@ def _stop_colliding_mirrors(capture: BatchCapture) -> None:
 
 
 def _extended_start(ports: RunPorts, run_start: RunStart, end: Coordinates) -> RunStart:
-    """Return the start with facts that let the run end at `end` or later.
-    `end`: the highest watermark of the rows that were read from the source."""
+    """Return the start with new facts of the server, so that the run can end at the
+    log's present end, and must not end before `end`, the highest watermark of the rows
+    that were read from the source."""
     known_until = end if run_start.known_until is None else max(run_start.known_until, end)
     return replace(run_start, facts=ports.server.facts(), known_until=known_until)
 
@@ -481,10 +501,10 @@ def _extended_start(ports: RunPorts, run_start: RunStart, end: Coordinates) -> R
 def read_from_source(
     ports: RunPorts, lease: Lease, run_start: RunStart, batch: Batch, plans: TablePlans
 ) -> list[SourceReading]:
-    """Read the rows and columns that the plans supply from the server. A run with
-    `--until` only orders that the next run reads them."""
+    """Read the rows and columns that the tables need from the server, by their plans. A
+    run with `--until` reads none, and orders that the next run does."""
     if ports.source.until is not None:
         order_later_readings(ports, lease, plans)
-        return []  # a run without --until reads them
+        return []
     column_readings, plans = read_columns(ports, plans, batch.id)
     return [*column_readings, *load_tables(ports, lease, run_start, plans)]

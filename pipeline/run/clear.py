@@ -182,7 +182,7 @@ def _clear_mirror(ports: RunPorts, lease: Lease, note: UnclearedValues) -> None:
 def _clear_former_folders(ports: RunPorts, lease: Lease, note: UnclearedValues) -> None:
     # `table_of_folder` reads the folder's Delta log: a ledger that was recovered from
     # the lake does not know which table's mirror the folder had.
-    folders = former_places(ports.ledger, ports.source.name)
+    folders = former_places(ports)
     delete_former_places(
         ports, lease, [folder for folder in folders if table_of_folder(ports, folder) == note.table]
     )

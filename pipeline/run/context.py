@@ -14,7 +14,6 @@ from lockstep.pipeline.model.table_state import StoppedTable
 from lockstep.pipeline.shape.shaping import Shaping
 from lockstep.pipeline.snapshot.progress import LoadProgress
 from lockstep.pipeline.source_plan import SourcePlan
-from lockstep.pipeline.values.errors import StoppedBy
 from lockstep.pipeline.values.table import TableName
 
 if TYPE_CHECKING:
@@ -108,8 +107,13 @@ class RunPorts:
 
     - `segments`: files of captured changes. `spool`: encrypted temporary files for row events.
     - `changelog`: Delta tables with all changes. `mirrors`: Delta tables with the current rows.
-    - `claims`: records in the lake of the ledger that owns a source's folder, and of structures.
+    - `claims`: small files in the lake, which say which ledger owns a source's folder, and which
+      structures its tables have.
     - `clock`: returns the present moment. `pause`: waits a number of seconds.
+    - `count_requests`: returns the number of requests to the lake's object store so far; None if
+      the lake is a folder.
+    - `shaping`: the settings that hide or change columns and rows of the source's tables in the
+      lake.
     - `open_registry`: returns the catalog in which mirrors are registered, or None. Raises
       `ConfigurationError` if its settings are wrong.
     """
@@ -125,21 +129,13 @@ class RunPorts:
     progress: Progress
     clock: Callable[[], datetime]
     count_requests: Callable[[], RequestCounts | None] = lambda: None
-    """Returns the number of requests to the lake's object store so far; None if the
-    lake is a folder."""
     pause: Callable[[float], None] = sleep
     open_registry: Callable[[], Registry | None] = lambda: None
     shaping: Shaping = field(default_factory=Shaping)
-    """The settings that hide or change columns and rows of the source's tables in the
-    lake."""
 
     def report_quarantine(self, quarantine: StoppedTable) -> None:
         """Report a table that stops while the run continues."""
-        stops = (
-            "stops until a run reads it from the source,"
-            if quarantine.by is StoppedBy.RUN
-            else "was quarantined"
-        )
-        self.progress.note(
-            f"{quarantine.table} {stops} at {quarantine.position}: {quarantine.reason}"
-        )
+        event = "was quarantined at"
+        if quarantine.starts_by_itself:
+            event = "stops until a run reads it from the source, at"
+        self.progress.note(f"{quarantine.table} {event} {quarantine.position}: {quarantine.reason}")

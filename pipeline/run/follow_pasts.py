@@ -42,7 +42,7 @@ from lockstep.pipeline.run.find_place import boundary_at
 from lockstep.pipeline.run.reports import CaptureReport
 from lockstep.pipeline.run.reshaping import consent_errors
 from lockstep.pipeline.run.stop_errors import reread_error
-from lockstep.pipeline.run.table_plans import ReadingReach, TablePlans
+from lockstep.pipeline.run.table_plans import KnownReach, TablePlans
 from lockstep.pipeline.schema.consequences import consequences
 from lockstep.pipeline.schema.effects import FollowedStatement, LoggedStatement
 from lockstep.pipeline.schema.history import BatchHistory, VersionOrigin
@@ -257,9 +257,7 @@ def plan_pasts(ports: RunPorts, plans: TablePlans) -> TablePlans:
 def _plan_past(load: Load, pasts: Pasts) -> Plan:
     have = Have(load.table, SupplyStanding.NEW, reason=load.reason, load=load)
     past = pasts.by_table[load.table]
-    table_plan = plan(
-        have, Want(supplier=Supplier.LOG, author=load.author), ReadingReach(past=past)
-    )
+    table_plan = plan(have, Want(supplier=Supplier.LOG, author=load.author), KnownReach(past=past))
     if isinstance(past, str):
         return table_plan
     first_step, *later_steps = table_plan.steps

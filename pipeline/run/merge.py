@@ -6,7 +6,7 @@ application transaction that the Delta commit will have. Intents of a dead run a
 carried out first, with the same batches and the same transaction, because a process
 that hung may still wake up and commit. If such a write is refused, its intent is given
 up and the table is quarantined. When the table comes back, a new write replaces the
-mirror. It has these batches and whatever the table lacked.
+mirror, with these batches and all others that the mirror lacks.
 
 If a process dies, its own Spark dies with it, but a Spark Connect server continues its
 statement. That does no harm, because its commit is bound to a version of the Delta
@@ -20,20 +20,21 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from time import perf_counter
 
 import pyarrow as pa
 
 from lockstep.pipeline.mirror.layout import DELETED_AT, application_id
-from lockstep.pipeline.mirror.merging import begins_with_mirror, plan_merge, read_before
+from lockstep.pipeline.mirror.merging import begins_with_mirror, last_batch_before_loss, plan_merge
 from lockstep.pipeline.model.batch import Batch, BatchState
 from lockstep.pipeline.model.table_state import StoppedTable, TableState
 from lockstep.pipeline.ports.mirrors import MirrorSize
 from lockstep.pipeline.run.agreement.claim import require_claim
 from lockstep.pipeline.run.agreement.lake_logs import (
+    checked_version,
     mirror_judgement,
     mirrors_with_new_commits,
-    require_expected_commits,
 )
 from lockstep.pipeline.run.context import RunPorts, table_progress
 from lockstep.pipeline.run.expected_log import waiting_log_bytes
@@ -96,7 +97,8 @@ def merge(
         ports.mirrors.prepare(waiting_log_bytes(ports.ledger, ports.source.name))
     quarantined = publish(ports, lease)
     if has_pending:
-        # Before any intent: batches that wait for Java are merged together later.
+        # An intent fixes its batches. While Spark cannot start, none is recorded, so that
+        # one later write merges all batches that wait.
         ports.mirrors.require_ready()
     merge_start = perf_counter()
     merger = _Merger(ports, lease, only_tables, on_merged, quarantined=list(quarantined))
@@ -135,15 +137,13 @@ def recorded_session(ports: RunPorts, lease: Lease) -> Iterator[None]:
     ports.ledger.note_spark_client(lease, client_id, gone=True)
 
 
-def lacking_batches(ports: RunPorts) -> Mapping[TableName, list[Batch]]:
+def missing_batches(ports: RunPorts) -> Mapping[TableName, list[Batch]]:
     """Return the batches that each table's mirror lacks, oldest first. They include
     batches that were acknowledged while the table was stopped."""
     source = ports.source.name
     pending = ports.ledger.pending_batches(source)
     batches = {batch.id: batch for batch in ports.ledger.unfinished_batches(source)}
-    older_ids = {
-        batch_id for batch_ids in pending.values() for batch_id in batch_ids
-    } - batches.keys()
+    older_ids = set(chain.from_iterable(pending.values())) - batches.keys()
     if older_ids:
         acknowledged = ports.ledger.live_batches(source, min(older_ids), max(older_ids))
         batches |= {batch.id: batch for batch in acknowledged}
@@ -154,7 +154,15 @@ def new_intent(source: str, state: TableState, batches: Sequence[Batch]) -> Inte
     """Return a new intent (not recorded yet) to write all of these batches."""
     batch_ids = [batch.id for batch in batches]
     app_id = application_id(source, state, "mirror")
-    return Intent(0, state.table, app_id, 0, min(batch_ids), max(batch_ids), "merge")
+    return Intent(
+        id=0,
+        table=state.table,
+        app_id=app_id,
+        txn_version=0,
+        first_batch=min(batch_ids),
+        last_batch=max(batch_ids),
+        step="merge",
+    )
 
 
 @dataclass(slots=True)
@@ -191,14 +199,9 @@ class _Merger:
             if state.table in pending or cursor is None:
                 continue
             try:
-                self._note_examined(
-                    state,
-                    require_expected_commits(
-                        ports,
-                        state,
-                        mirror_judgement(ports, state, self.examined_versions.get(state.mirror)),
-                    ),
-                )
+                examined_version = self.examined_versions.get(state.mirror)
+                judgement = mirror_judgement(ports, state, examined_version)
+                self._note_examined(state, checked_version(ports, state, judgement))
             except TableError as error:
                 self._quarantine(state.table, cursor.batch, error)
 
@@ -214,30 +217,39 @@ class _Merger:
         next round. Return whether another round may have something to write."""
         ports, source = self.ports, self.ports.source.name
         states = ports.ledger.table_states(source)
-        intents = {intent.table: intent for intent in ports.ledger.open_intents(source)}
-        count_before, jobs = len(self.merges) + len(self.tables_with_new_mirror), []
+        open_intents = {intent.table: intent for intent in ports.ledger.open_intents(source)}
+        counts_before = len(self.merges), len(self.tables_with_new_mirror)
         batches_by_table = {
             table: batches
-            for table, batches in lacking_batches(ports).items()
+            for table, batches in missing_batches(ports).items()
             if self.only_tables is None or table in self.only_tables
         }
-        for table, batches in batches_by_table.items():
-            intents.setdefault(table, new_intent(source, states[table], batches))
-        app_ids = {table: intents[table].app_id for table in batches_by_table}
+        intents = {
+            table: open_intents.get(table) or new_intent(source, states[table], batches)
+            for table, batches in batches_by_table.items()
+        }
+        app_ids = {table: intent.app_id for table, intent in intents.items()}
         self.records = table_records(ports, batches_by_table, states, app_ids)
-        for table, batches in batches_by_table.items():
-            last_batch = self._last_batch_of_write(table, batches)
-            if not intents[table].id and last_batch is not None:
-                intents[table] = replace(intents[table], last_batch=last_batch)
         self.tables_with_all_rows = tables_written_whole(batches_by_table, self.records)
+        jobs = list[Job]()
         for table, batches in batches_by_table.items():
             intent = intents[table]
-            if not intent.id and self._renew_if_needed(states[table]):
-                continue
+            if not intent.is_recorded:
+                if self._renew_if_needed(states[table]):
+                    continue
+                last_batch = self._last_batch_of_write(table, batches)
+                if last_batch is not None:
+                    intent = replace(intent, last_batch=last_batch)
             job = self._prepare(intent, states[table], batches)
-            jobs += [job] if job is not None else []
+            if job is not None:
+                jobs.append(job)
         self._write(self._record_intents(jobs))
-        return len(self.merges) + len(self.tables_with_new_mirror) > count_before
+        return (len(self.merges), len(self.tables_with_new_mirror)) != counts_before
+
+    @property
+    def _tables_to_renew(self) -> frozenset[TableName]:
+        """The tables that may get a new mirror, because their next write has all rows."""
+        return self.tables_with_all_rows - self.tables_with_new_mirror
 
     def _last_batch_of_write(self, table: TableName, batches: Sequence[Batch]) -> int | None:
         """Return the last batch that one write may cover; None if it may cover all
@@ -245,11 +257,11 @@ class _Merger:
         records = self.records[table]
         if records.removes_kept_rows or not self.ports.source.policies_of(table).keeps_rows:
             return None
-        # Rows that an acknowledged batch read from the source have been deleted.
+        # The files of rows that an acknowledged batch read from the source are deleted.
         unacknowledged = {
             batch.id for batch in batches if batch.state is not BatchState.ACKNOWLEDGED
         }
-        return read_before(
+        return last_batch_before_loss(
             content for content in records.contents if content.batch in unacknowledged
         )
 
@@ -257,12 +269,12 @@ class _Merger:
         """Give the table a new mirror if its next write has all rows and the present
         mirror cannot take them. Return whether this was done: then the next round
         writes the table."""
-        if state.table not in self.tables_with_all_rows - self.tables_with_new_mirror:
+        if state.table not in self._tables_to_renew:
             return False
         name = self.ports.source.misplaced_mirror(state)
         try:
             reason = (
-                reason_for_other_readers(self.ports, state) if name is None else move_reason(name)
+                reason_to_change_readers(self.ports, state) if name is None else move_reason(name)
             )
         except MirrorRefused as error:
             reason = error.reason
@@ -276,15 +288,16 @@ class _Merger:
         try:
             with arrow_errors_as_table_error("prepare its changes"):
                 task = task_of(self.ports, self.records[intent.table], intent, state, batches)
-                commit = find_commit_of(self.ports, task) if intent.id else None
+                commit = find_commit_of(self.ports, task) if intent.is_recorded else None
                 if commit is not None:
                     schema = self.ports.mirrors.schema(state.mirror, commit.delta_version)
                     columns = [column for column in schema if column.name != DELETED_AT.name]
                     self._settle(task, WriteResult(commit, FOUND_REASON), columns, 0.0)
                     return None
-                # Recorded before the write, so that the next check finds at most one
-                # commit of this run after the recorded version.
-                self._note_examined(state, self._check_log(task, intent if intent.id else None))
+                # Recorded before the write, so that the next check has to recognise at
+                # most one commit of this run after the recorded version.
+                tried_intent = intent if intent.is_recorded else None
+                self._note_examined(state, self._check_log(task, tried_intent))
                 return prepare_job(self.ports, self.records[intent.table], task)
         except TableError as error:
             self._handle_refusal(intent.table, intent.first_batch, error)
@@ -293,17 +306,13 @@ class _Merger:
     def _record_intents(self, jobs: Sequence[Job]) -> list[Job]:
         """Record the intents of the jobs: by now the jobs are known to be possible.
         Return the jobs with the recorded intents."""
-        new_intents = [job.task.intent for job in jobs if not job.task.intent.id]
+        new_intents = [job.task.intent for job in jobs if not job.task.intent.is_recorded]
         recorded_intents = self.ports.ledger.intend(self.lease, new_intents) if new_intents else {}
-        return [
-            replace(
-                job,
-                task=replace(
-                    job.task, intent=recorded_intents.get(job.task.state.table, job.task.intent)
-                ),
-            )
-            for job in jobs
-        ]
+        jobs_to_write = []
+        for job in jobs:
+            intent = recorded_intents.get(job.task.intent.table, job.task.intent)
+            jobs_to_write.append(replace(job, task=replace(job.task, intent=intent)))
+        return jobs_to_write
 
     def _write(self, jobs: Collection[Job]) -> None:
         """Write several tables at a time. Only this thread writes to the ledger."""
@@ -344,7 +353,7 @@ class _Merger:
             will_be_replaced=task.plan.replaces_rows,
             newest_writes=newest,
         )
-        return require_expected_commits(self.ports, task.state, judgement)
+        return checked_version(self.ports, task.state, judgement)
 
     def _settle(
         self,
@@ -378,15 +387,15 @@ class _Merger:
         else:
             self._quarantine(intent.table, intent.last_batch, foreign)
         report = TableMerge(
-            table=task.intent.table,
+            table=intent.table,
             counts=task.counts,
             delta_version=version,
             mirror=task.state.mirror,
             changelog=task.state.changelog,
             seconds=seconds,
-            first_batch=task.intent.first_batch,
-            last_batch=task.intent.last_batch,
-            columns=tuple((field.name, field.type) for field in columns),
+            first_batch=intent.first_batch,
+            last_batch=intent.last_batch,
+            columns=tuple((column.name, column.type) for column in columns),
             shown_version=task.plan.final_version,
             reason=written.reason,
             rows_read=task.rows_read,
@@ -397,28 +406,27 @@ class _Merger:
 
     def _handle_refusal(self, table: TableName, batch_id: int, error: TableError) -> None:
         """Give the table a new mirror if its present one refused a write of all rows;
-        otherwise quarantine it. A table that should have begun with a copy of another
-        table's rows is then read from the source."""
-        catches_up = error.need is None and not isinstance(error, MirrorRefused)
-        if catches_up and plan_merge(self.records[table].contents).copy_event is not None:
+        otherwise quarantine it."""
+        contents = self.records[table].contents
+        if isinstance(error, MirrorRefused):
+            if table in self._tables_to_renew:
+                self._renew(table, error.reason)
+                return
+        elif error.need is None and plan_merge(contents).copy_event is not None:
+            # It was to begin with a copy of another table's rows.
             error = reread_error(error.reason)
-        if error.by is StoppedBy.RUN and begins_with_mirror(self.records[table].contents):
+        if error.by is StoppedBy.RUN and begins_with_mirror(contents):
             error = read_after_resume_error(table, error.reason)
-        if (
-            isinstance(error, MirrorRefused)
-            and table in self.tables_with_all_rows - self.tables_with_new_mirror
-        ):
-            self._renew(table, error.reason)
-        else:
-            self._quarantine(table, batch_id, error)
+        self._quarantine(table, batch_id, error)
 
     def _renew(self, table: TableName, reason: str) -> None:
         replace_mirror(self.ports, self.lease, table, reason)
         self.tables_with_new_mirror.add(table)
 
     def _quarantine(self, table: TableName, batch_id: int, error: TableError) -> None:
-        """Quarantine a table. Its intent was not committed to the lake: otherwise
-        `find_commit_of` would have found the commit."""
+        """Quarantine a table, which gives up its open intent. The intent is settled by
+        now, or it was not committed: otherwise `find_commit_of` would have found the
+        commit."""
         hint = reload_hint(table) if isinstance(error, MirrorRefused) else error.hint
         stopped = replace(
             StoppedTable.of(table, error, f"batch {batch_id}"),
@@ -453,19 +461,19 @@ def tables_written_whole(
     batches_by_table: Mapping[TableName, Sequence[Batch]], records: Mapping[TableName, TableRecords]
 ) -> frozenset[TableName]:
     """Return the tables whose next write has all rows."""
-    missing_batches = {
+    missing_ids = {
         (table, batch.id) for table, batches in batches_by_table.items() for batch in batches
     }
     return frozenset(
         table
         for table, records_of_table in records.items()
         for content in records_of_table.contents
-        if (table, content.batch) in missing_batches
+        if (table, content.batch) in missing_ids
         and any(event.kind in FULL_REWRITE_EVENTS for event in content.events)
     )
 
 
-def reason_for_other_readers(ports: RunPorts, state: TableState) -> str | None:
+def reason_to_change_readers(ports: RunPorts, state: TableState) -> str | None:
     """Return the reason if all rows have to be written to a new mirror because of
     `readers`: the reader features of a Delta table cannot be reduced. Otherwise return
     None. A mirror that keeps rows which the source deleted is never replaced, because

@@ -95,9 +95,25 @@ def move_reason(name: TableName) -> str:
     return f"its mirror is called {name} now"
 
 
-def former_places(ledger: Ledger, source: str) -> list[str]:
+def former_places(ports: RunPorts) -> list[str]:
     """Return the folders that mirrors of the source had before and that are not deleted
-    yet."""
+    yet. A table that was dropped or left out when the ledger was made from the lake is
+    not known to the ledger: its folder is no former one, but still has its mirror."""
+    states = ports.ledger.table_states(ports.source.name)
+
+    def is_known(folder: str) -> bool:
+        try:
+            table = table_of_folder(ports, folder)
+        except TableError:  # its log cannot be read
+            return True
+        return table is None or table in states
+
+    return [*filter(is_known, unused_folders(ports.ledger, ports.source.name))]
+
+
+def unused_folders(ledger: Ledger, source: str) -> list[str]:
+    """Return the folders of mirrors that the ledger knows and that no table in it has
+    now."""
     mirrors = {state.mirror for state in ledger.table_states(source).values()}
     folders = sorted(ledger.examined_versions(source).keys() - mirrors)
     return [folder for folder in folders if not folder.startswith(f"{source}/_")]
@@ -120,8 +136,8 @@ def table_of_folder(ports: RunPorts, folder: str) -> TableName | None:
 
 
 def blocked_folders(ports: RunPorts) -> list[str]:
-    """Return the former folders that no new table may use for its mirror. A former
-    folder is not blocked if the settings name it for the table whose mirror it has: if
+    """Return the unused folders that no new table may use for its mirror. A folder is
+    not blocked if the settings name it for the table whose mirror it has: if
     the ledger was restored to a time before that table was known, the table finds its
     mirror again."""
     source = ports.source
@@ -133,14 +149,13 @@ def blocked_folders(ports: RunPorts) -> list[str]:
             return False
         return table is not None and folder == mirror_path(source.name, source.mirror_name(table))
 
-    return [folder for folder in former_places(ports.ledger, source.name) if not is_own(folder)]
+    return [folder for folder in unused_folders(ports.ledger, source.name) if not is_own(folder)]
 
 
 def delete_former_places(ports: RunPorts, lease: Lease, folders: Iterable[str]) -> list[str]:
     """Delete those of the folders that are former places of mirrors, with all versions,
     and return them."""
-    source = ports.source.name
-    former = sorted({*former_places(ports.ledger, source)} & {*folders})
+    former = sorted({*former_places(ports)} & {*folders})
     for folder in former:
         ports.mirrors.remove(folder, lambda: ports.ledger.require_held(lease))
         ports.ledger.note_examined_versions(lease, {folder: None})

@@ -116,13 +116,15 @@ def origin_at(ports: RunPorts, table: TableName, place: Place) -> RebuildOrigin:
     except TableError as error:
         reasons.append(error.reason)
     raise PastRefused(
-        f"{table} cannot be made as of {cut}: {'; '.join(reasons)}",
+        f"{table} cannot be made as of {cut}: {'; '.join(dict.fromkeys(reasons))}",
         hint=_earliest_hint(ports, table),
     )
 
 
 def _contents_at(ports: RunPorts, table: TableName, cut: Cut) -> list[TableContent]:
-    """Return the table's content of all batches up to a cut, oldest first."""
+    """Return the table's content of all batches up to a cut, oldest first. Raise
+    `PastRefused` if the cut's batch read all rows from the source after the cut: it
+    need not have captured the changes before it read them."""
     contents = table_contents(ports.ledger, ports.source.name, table, 1, cut.batch.id)
     if cut.is_end_of_batch or not contents or contents[-1].batch != cut.batch.id:
         return contents
@@ -134,6 +136,13 @@ def _contents_at(ports: RunPorts, table: TableName, cut: Cut) -> list[TableConte
         for event in last.events
         if event.sequence <= cut.sequence and not cut.at < event.place
     ]
+    reads_rows = last.snapshot is not None and last.snapshot.columns is None
+    if reads_rows and not any(event.kind is TableEventKind.REREAD for event in events):
+        raise PastRefused(
+            f"{table} cannot be made as of {cut}: all its rows were read from the source after "
+            f"that place, in batch {last.batch}",
+            hint=_nearest_hint(ports, table, cut),
+        )
     earlier_content = replace(last, segments=tuple(segments), events=tuple(events))
     return [*contents[:-1], *([earlier_content] if segments or events else [])]
 
@@ -339,19 +348,30 @@ def _require_captured(
 def _nearest_hint(ports: RunPorts, table: TableName, cut: Cut) -> str:
     """Return the hint with the last place before the cut for which the lake has a version
     of the table; without one, with the first place after it."""
-    versions = ports.ledger.mirror_versions(ports.source.name, table, cut.previous_batch)
-    newest = newest_readable_version(ports, versions)
+    newest = newest_readable_version(ports, _shown_versions(ports, table, cut.previous_batch))
     if newest is None:
         return _earliest_hint(ports, table)
     [batch] = ports.ledger.live_batches(ports.source.name, newest.last_batch, newest.last_batch)
     return f"its newest version before that is as of {end_text(batch)}"
 
 
+def _shown_versions(ports: RunPorts, table: TableName, through: int) -> list[MirrorVersion]:
+    """Return the versions of a table's mirror up to the batch `through` that show no more
+    than its settings do now."""
+    ledger, source = ports.ledger, ports.source.name
+    hidden = hidden_changes(ledger, source, table)
+    return [
+        version
+        for version in ledger.mirror_versions(source, table, through)
+        if hidden is None or version.last_batch > hidden.last_batch
+    ]
+
+
 def _earliest_hint(ports: RunPorts, table: TableName) -> str:
     """Return the hint with the earliest place for which the table can be rebuilt."""
     ledger, source = ports.ledger, ports.source.name
     cursor = ledger.cursors(source).acknowledged
-    versions = [] if cursor is None else ledger.mirror_versions(source, table, cursor.batch)
+    versions = [] if cursor is None else _shown_versions(ports, table, cursor.batch)
     first = earliest_readable_version(ports, versions)
     if first is None:
         return "`lockstep versions --list` shows the versions that the lake has"
@@ -472,7 +492,7 @@ def _copy_base(
                 deleted_paths.append(aside.mirrors.stage(_NAME, changes))
         columns = tuple(ColumnOrigin(field.name, field.type) for field in schema)
         snapshot = (StagedFiles(tuple(present_paths), columns),) if present_paths else ()
-        target = _target(aside, origin, schema)
+        target = _target(aside, origin, schema, Deletes.SOFT if has_marks else Deletes.REMOVE)
         aside.mirrors.write(
             Replace(target, key, snapshot, FoldedChanges(tuple(deleted_paths)))
             if key
@@ -490,9 +510,13 @@ def _deletions(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     return pa.table([*columns, *(rows.column(name) for name in schema.names)], names=names)
 
 
-def _target(aside: RunPorts, origin: RebuildOrigin, schema: pa.Schema) -> MirrorTarget:
+def _target(
+    aside: RunPorts, origin: RebuildOrigin, schema: pa.Schema, deletes: Deletes
+) -> MirrorTarget:
+    """Return the target of the copy. `deletes`: whether its rows can be marked, as those
+    of the version that is copied; the changes after it may bring the column."""
     return mirror_target(
-        aside.source.policies_of(origin.table),
+        replace(aside.source.policies_of(origin.table), deletes=deletes),
         mirror=_NAME,
         schema=schema,
         app_id=_app_id(aside, origin),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
@@ -86,18 +86,16 @@ class CaptureReport:
     stop_error: LogStops | None = None
     passed_statements: int = 0
 
-    def followed_by(
-        self, later: CaptureReport, reread_tables: Collection[TableName]
-    ) -> CaptureReport:
-        """Return the reports of two successive captures as one. `reread_tables`: tables
-        that the first one quarantined and the second one read from the source."""
+    def followed_by(self, later: CaptureReport) -> CaptureReport:
+        """Return the reports of two successive captures as one. The later one has
+        started again the tables that this one stopped until the next."""
         counts = dict(self.counts)
         for table, count in later.counts.items():
             counts[table] = counts.get(table, RowCounts()) + count
         softened_counts = Counter(self.softened_counts)
         softened_counts.update(later.softened_counts)
         remaining = tuple(
-            quarantine for quarantine in self.quarantined if quarantine.table not in reread_tables
+            quarantine for quarantine in self.quarantined if not quarantine.starts_by_itself
         )
         return replace(
             self,

@@ -267,33 +267,49 @@ def _tightenings_by_renames(
         for note in ledger.uncleared_values(source)
         for column in note.tightening.columns
     }
-    newest = dict[TableName, SchemaVersion]()
+    newest, knowledge = dict[TableName, SchemaVersion](), dict[TableName, Knowledge]()
     for version in history:
+        table = version.table
+        knowledge_before, knowledge[table] = knowledge.get(table), version.knowledge
         # A version without a structure says nothing of what was shown.
-        if version.schema is None or ports.shaping.rules_of(version.table) is None:
+        if version.schema is None or ports.shaping.rules_of(table) is None:
             continue
-        before, newest[version.table] = newest.get(version.table), version
+        before, newest[table] = newest.get(table), version
+        # A batch that read the table again has no values from before that.
+        last_batch = version.batch - (version.columns_from is None)
         columns = tuple(
             column
-            for column in (() if before is None else _columns_hidden_by(before, version))
-            if noted.get((version.table, column), 0) < version.batch
+            for column in _columns_hidden_by(
+                before, version, may_rename=knowledge_before is Knowledge.UNKNOWN
+            )
+            if noted.get((table, column), 0) < last_batch
         )
-        if columns and version.batch > ledger.deletion_notes(source, version.table).last_batch:
-            reason = keep_clear_reason(ports, version.table)
-            yield Tightening(version.table, version.batch, columns, kept_because=reason)
+        if columns and last_batch > ledger.deletion_notes(source, table).last_batch:
+            reason = keep_clear_reason(ports, table)
+            yield Tightening(table, last_batch, columns, kept_because=reason)
 
 
-def _columns_hidden_by(before: SchemaVersion, after: SchemaVersion) -> Iterator[str]:
+def _columns_hidden_by(
+    before: SchemaVersion | None, after: SchemaVersion, *, may_rename: bool
+) -> Iterator[str]:
     """Yield the columns of a version that show less than the columns of the version
-    before it whose values they have."""
-    if after.schema is None or after.columns_from is None:
+    before it whose values they have. `may_rename`: a statement in between was not
+    followed. If nobody says where the columns come from, each new one may then have the
+    values of any that is gone."""
+    if before is None or before.schema is None or after.schema is None:
         return
     treatments_before, treatments = before.treatments, after.treatments
-    for column, origin in zip(after.schema.names, after.columns_from, strict=True):
-        if origin is None or origin.lower() == column.lower():
-            continue
-        shown_before = treatments_before.get(origin.lower(), Visibility.SHOWN)
-        if not shows_no_more(shown_before, treatments.get(column.lower(), Visibility.SHOWN)):
+    names, names_before = (
+        [name.lower() for name in schema.names] for schema in (after.schema, before.schema)
+    )
+    gone = [name for name in names_before if name not in names] if may_rename else []
+    for column, origin in zip(after.schema.names, after.columns_from or names, strict=True):
+        name = column.lower()
+        is_new = after.columns_from is None and name not in names_before
+        origins = gone if is_new else [(origin or column).lower()]
+        treatment = treatments.get(name, Visibility.SHOWN)
+        shown_before = [treatments_before.get(one, Visibility.SHOWN) for one in origins]
+        if name not in origins and not all(shows_no_more(one, treatment) for one in shown_before):
             yield column
 
 

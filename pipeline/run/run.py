@@ -8,7 +8,7 @@ other run works on the source meanwhile.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -17,7 +17,7 @@ from typing import Protocol, TypeVar
 
 from lockstep.pipeline.model.batch import RequestCounts
 from lockstep.pipeline.ports.consumers import Consumers
-from lockstep.pipeline.ports.lease_check import RequireHeld, lease_lost_instead
+from lockstep.pipeline.ports.lease_check import RequireHeld, check_lease_on_error
 from lockstep.pipeline.ports.ledger import Leases, Ledger
 from lockstep.pipeline.run.acknowledge import acknowledge
 from lockstep.pipeline.run.capture import capture
@@ -37,7 +37,7 @@ from lockstep.pipeline.values.errors import (
     SourceBusy,
 )
 from lockstep.pipeline.values.places import Place
-from lockstep.pipeline.values.retries import REPLAY_LOCK, STEP
+from lockstep.pipeline.values.retries import SOURCE_FREE, STEP
 from lockstep.pipeline.values.table import TableName
 
 Result = TypeVar("Result")
@@ -135,7 +135,7 @@ class RunSession:
         for wait_seconds in STEP.tries(self.pause):
             try:
                 ports, lease = self._leased_ports(patient)
-                with lease_lost_instead(partial(ports.ledger.require_held, lease)):
+                with check_lease_on_error(partial(ports.ledger.require_held, lease)):
                     return step(ports, lease)
             except LockstepError as error:
                 if isinstance(error, LedgerUnavailable):
@@ -167,6 +167,7 @@ class RunSession:
 
     def _make_ports(self) -> RunPorts:
         ports = self.adapters.ports(self.source, self.progress)
+        # The first counter also has the requests from before a reconnection to the ledger.
         self._count_requests = self._count_requests or ports.count_requests
         source = replace(ports.source, reread_rows=self.reread)
         if self.until is not None:
@@ -175,9 +176,9 @@ class RunSession:
 
     def count_new_requests(self) -> RequestCounts | None:
         """Return the number of requests to the object store since the last call."""
-        previous, current = self.record.request_counts, self.ports().count_requests()
-        self.record.request_counts = current
-        return current - previous if current is not None and previous is not None else current
+        before, now = self.record.request_counts, self.ports().count_requests()
+        self.record.request_counts = now
+        return now if before is None or now is None else now - before
 
     def _note_failure(self, step: Callable[..., object], error: LockstepError) -> None:
         """Record the failed attempt in the ledger for `lockstep status`, if the ledger
@@ -187,7 +188,8 @@ class RunSession:
             return
         ports, lease = self._ports_and_lease
         with suppress(LockstepError):
-            facts = {"step": getattr(step, "__name__", "step"), "hint": error.hint}
+            function = step.func if isinstance(step, partial) else step
+            facts = {"step": getattr(function, "__name__", "step"), "hint": error.hint}
             failure = Decision(
                 AttemptOutcome.FAILED.value,
                 type(error).__name__,
@@ -212,8 +214,8 @@ class RunSession:
         if self._ports_and_lease is None:
             ports = self._make_ports()
             lease = self._take_lease(ports.ledger, patient)
-            require_held = partial(ports.ledger.require_not_lost, lease)
-            ports = replace(ports, progress=_LeasedProgress(ports.progress, require_held))
+            require_not_lost = partial(ports.ledger.require_not_lost, lease)
+            ports = replace(ports, progress=_LeasedProgress(ports.progress, require_not_lost))
             self._ports_and_lease = (ports, lease)
             previous = ports.ledger.newest_lease(self.source, before=lease.token)
             if previous is not None and not previous.ended and previous.dagster_run != self.run_id:
@@ -222,19 +224,17 @@ class RunSession:
         return self._ports_and_lease
 
     def _take_lease(self, ledger: Leases, patient: bool) -> Lease:
-        names = (self.source, self.holder)
+        lock = partial(
+            ledger.lock, self.source, self.holder, self.run_id, in_dagster=self.in_dagster
+        )
         try:
-            return self._lease_stack.enter_context(
-                ledger.lock(*names, self.run_id, in_dagster=self.in_dagster)
-            )
+            return self._lease_stack.enter_context(lock())
         except SourceBusy:
             holder = ledger.newest_lease(self.source)
-            if not patient and (holder is None or holder.dagster_run != self.run_id):
+            is_same_run = holder is not None and holder.dagster_run == self.run_id
+            if not (patient or is_same_run):
                 raise
-        held_lock = lock_when_free(
-            ledger, *names, self._note_wait, run=self.run_id, in_dagster=self.in_dagster
-        )
-        return self._lease_stack.enter_context(held_lock)
+        return self._lease_stack.enter_context(lock_when_free(lock, self._note_wait))
 
     def _note_wait(self, sentence: str) -> None:
         self.progress.note(sentence)
@@ -252,26 +252,23 @@ class RunSession:
 
 
 _TRIES_BETWEEN_MESSAGES = 30
-"""Number of tries to take a lock from one message that it is waited for to the next."""
+"""While a lock is awaited, a message says so once in this number of tries."""
 
 
 @contextmanager
 def lock_when_free(
-    ledger: Leases,
-    source: str,
-    holder: str,
-    tell: Callable[[str], None],
-    *,
-    run: str | None = None,
-    in_dagster: bool = False,
+    lock: Callable[[], AbstractContextManager[Lease]], tell: Callable[[str], None]
 ) -> Iterator[Lease]:
-    """Wait for the source's lock without a limit, and hold it while the context lasts.
-    `tell`: called once in `_TRIES_BETWEEN_MESSAGES` tries with a sentence that names
-    the holder. If waiting is interrupted, nothing stays locked."""
+    """Wait for a source's lock without a limit, and hold it while the context lasts. If
+    waiting is interrupted, nothing stays locked.
+
+    - `lock`: takes the lock (`Leases.lock`), or raises `SourceBusy`.
+    - `tell`: is called with a sentence that names the holder, once in `_TRIES_BETWEEN_MESSAGES`
+      tries."""
     with ExitStack() as locks:
-        for tries, _ in enumerate(REPLAY_LOCK.tries()):
+        for tries, _ in enumerate(SOURCE_FREE.tries()):
             try:
-                lease = locks.enter_context(ledger.lock(source, holder, run, in_dagster=in_dagster))
+                lease = locks.enter_context(lock())
             except SourceBusy as error:
                 if tries % _TRIES_BETWEEN_MESSAGES == 0:
                     tell(f"{error.message} Waiting for it.")
@@ -287,10 +284,10 @@ class _LeasedProgress:
     here."""
 
     progress: Progress
-    require_held: RequireHeld
+    require_not_lost: RequireHeld
 
     def tell(self, progress: StepProgress) -> None:
-        self.require_held()
+        self.require_not_lost()
         self.progress.tell(progress)
 
     def note(self, sentence: str) -> None:
@@ -311,7 +308,7 @@ def run(session: RunSession) -> RunRecord:
             capture_step(session)
             merge_step(session)
             acknowledge_step(session)
-            session.count_new_requests()
+            session.record.request_counts = session.ports().count_requests()
             require_no_stop(session)
         except LockstepError as error:
             session.record.error = error
@@ -335,11 +332,7 @@ def merge_step(
     """Publish captured changes to the changelogs (Delta tables with every change), and
     merge them into the mirrors (Delta tables with the current rows) of all tables, or
     of `only_tables`. `on_merged`: is called with each merge."""
-
-    def step(ports: RunPorts, lease: Lease) -> MergeReport:
-        return merge(ports, lease, only_tables, on_merged)
-
-    report = session.run(step)
+    report = session.run(partial(merge, only_tables=only_tables, on_merged=on_merged))
     if only_tables is None:
         session.record.merge_report = report
     return report
@@ -357,9 +350,9 @@ def acknowledge_step(session: RunSession) -> AcknowledgeReport:
 
 
 def require_no_stop(session: RunSession) -> None:
-    """Raise `LogStops` if the capture ended before an event that no run can pass. This
-    comes last, so that everything before the event is acknowledged. If steps are
-    separate processes, the next run raises it instead."""
+    """Raise `LogStops` if the capture ended before an event that no run can pass, and
+    record this failure. This comes last, so that everything before the event is
+    acknowledged. If steps are separate processes, the next run raises it instead."""
     report = session.record.capture_report
     if report is None or (error := report.stop_error) is None:
         return

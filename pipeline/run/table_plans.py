@@ -2,10 +2,10 @@
 lake has of it, and how far each supply reaches. Supplies of a table's rows are the log,
 its changelog in the lake, and the server (MySQL).
 
-The rules are in `pipeline.supply.plan`. Of all this, only orders are written. A run
-plans twice. Before it knows its start, it plans the stopped tables, because a separate
-batch captures the part of the log that they lack. Once it knows its start, it adds the
-tables whose rows are read from the server.
+The rules are in `pipeline.supply.plan`. Planning writes nothing but orders. A run plans
+twice. Before it knows its start, it plans the stopped tables, because a separate batch
+captures the part of the log that they lack. Once it knows its start, it adds the tables
+whose rows are read from the server.
 
 A table that a run cannot follow by the log alone is quarantined, and the next run reads
 it from the server. That run fixes its end after the reading, so that it covers the log
@@ -22,7 +22,7 @@ from typing import Final, assert_never
 
 from lockstep.pipeline.binlog.search.log_scan import log_between
 from lockstep.pipeline.mirror.layout import application_id, changelog_path, snapshot_path
-from lockstep.pipeline.mirror.lineage import ColumnsRead as ColumnsGiven
+from lockstep.pipeline.mirror.lineage import ColumnsRead
 from lockstep.pipeline.mirror.merging import (
     SETTLING_EVENTS,
     ChangelogOrigin,
@@ -84,11 +84,13 @@ from lockstep.pipeline.values.decisions import Continuity, Lease
 from lockstep.pipeline.values.errors import Need, StoppedBy, TableError
 from lockstep.pipeline.values.table import TableName
 
-_COLUMNS_PER_MISSING_ONE: Final = 2
-"""All rows of a table are read if it lacks more than one in this many of its columns
-besides the key. Otherwise only the missing columns are read."""
+_LARGEST_MISSING_SHARE: Final = 1 / 2
+"""Largest share of a table's columns (without the key) that are read alone if the mirror
+lacks them. If it lacks more, all rows are read."""
 
-PREPARED_GONE: Final = "the log with the rows of an XA transaction that it lacks was purged"
+_PREPARED_GONE: Final = (
+    "rows that it lacks are of an XA transaction, and the log from its XA PREPARE on is gone"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +134,7 @@ def open_orders(ports: RunPorts, lease: Lease) -> list[TableOrder]:
 
 def foreseen_orders(ports: RunPorts, known: KnownTables | None = None) -> list[TableOrder]:
     """Return the orders that `open_orders` would return, and write nothing. Orders that
-    are not recorded yet have the id 0. `known`: the tables; if None, as the ledger has
+    are not recorded yet have the id 0. `known`: the tables, if not as the ledger has
     them."""
     source, now = ports.source.name, ports.clock()
     states_before = ports.ledger.table_states(source)
@@ -181,7 +183,7 @@ def needs_of(state: TableState) -> frozenset[Need]:
     if state.mirror_version is None and state.mirror_generation > 1:
         needs.add(Need.ROWS)  # its mirror was replaced, and the new one has no rows
     if state.mirror_version is None and state.generation > 1:
-        needs.add(Need.MIRROR)
+        needs.add(Need.MIRROR)  # its lake tables began a new generation
     return frozenset(needs)
 
 
@@ -203,8 +205,12 @@ def _have_of_stopped(state: TableState, stale_mirrors: Collection[TableName]) ->
 
 def want_of(order: TableOrder) -> Want:
     """Return what a person's order, or Lockstep's own, wants of its table."""
-    reload = order.kind is OrderKind.RELOAD
-    return Want(reload, order.supplier, order.schema is not None, author=order.author)
+    return Want(
+        rewrite=order.kind is OrderKind.RELOAD,
+        supplier=order.supplier,
+        has_structure=order.schema is not None,
+        author=order.author,
+    )
 
 
 # -- how far each supply reaches -------------------------------------------------------------
@@ -228,8 +234,8 @@ class StoppedReach:
 
     @property
     def log(self) -> LogSpan | str | None:
-        """The part of the log that the table lacks; None if it lacks none. This is not
-        cached, because `reason_without_log` may be set later."""
+        """`log_span`, or why that part of the log is not read. This is not cached,
+        because `reason_without_log` may be set later."""
         span = self.log_span
         if self.reason_without_log is None or not isinstance(span, LogSpan):
             return span
@@ -274,10 +280,11 @@ class StoppedReach:
 
     @property
     def past(self) -> str:
+        """Return why the log has no changes from before its first capture."""
         return "it is in the lake already"
 
     @property
-    def by_condition(self) -> str:
+    def reason_against_condition(self) -> str:
         return "its mirror is not continued"
 
     @cached_property
@@ -289,7 +296,7 @@ class StoppedReach:
         return earlier_version_origin_of(self.ports, self.state)
 
     @cached_property
-    def goes_on(self) -> bool:
+    def has_whole_mirror(self) -> bool:
         """True if the mirror was written, and no later event determines all rows of the
         table."""
         ports, state, source = self.ports, self.state, self.ports.source.name
@@ -311,7 +318,7 @@ class StoppedReach:
         otherwise the reason to read all rows."""
         ports, state, cursor = self.ports, self.state, self.cursor
         reason = _reason(state)
-        if cursor is None or state.mirror_version is None or not self.goes_on:
+        if cursor is None or state.mirror_version is None or not self.has_whole_mirror:
             return reason
         at = cursor.position.at
         newest = ports.ledger.schema_at(
@@ -324,7 +331,7 @@ class StoppedReach:
             return reason
         try:
             versions = versions_between(ports, state.table, state.mirror_version, newest.version)
-            lineage = lineage_over(ports, versions, columns_read=ColumnsGiven(newest.version))
+            lineage = lineage_over(ports, versions, columns_read=ColumnsRead(newest.version))
         except TableError:
             return reason
         other_column_count = len(structure.columns) - len(structure.primary_key)
@@ -334,23 +341,23 @@ class StoppedReach:
             or lineage.key_of(lineage.versions) != structure.primary_key
         ):
             return reason
-        if _COLUMNS_PER_MISSING_ONE * len(lineage.columns_by_key) > other_column_count:
+        if len(lineage.columns_by_key) > _LARGEST_MISSING_SHARE * other_column_count:
             return reason
         return NewColumns(newest.version, lineage.columns_by_key)
 
 
 @dataclass(frozen=True, slots=True)
-class ReadingReach:
-    """How far each supply reaches of a table that only the server can supply: the other
-    supplies have nothing."""
+class KnownReach:
+    """How far each supply of a table reaches, told beforehand. By default only the
+    server has anything of it."""
 
     log: None = None
     changelog: str = ""
     earlier_version: str = ""
-    goes_on: bool = False
+    has_whole_mirror: bool = False
     columns: str = ""
     past: Past | str = ""
-    by_condition: str | None = None
+    reason_against_condition: str | None = None
 
 
 def changelog_origin_of(
@@ -437,12 +444,12 @@ def _reason_unfit(ports: RunPorts, table: TableName, origin: ChangelogOrigin) ->
     except TableError as error:
         return error.reason
     schema_versions = {segment.schema_version for segment in segments}
-    if lineage.reasons_to_reread or lineage.columns_by_key:
-        return (
-            *lineage.reasons_to_reread,
-            f"values of {', '.join(lineage.columns_by_key)} are not in it",
-        )[0]
-    if lineage.key_of((schema_versions & lineage.versions.keys()) | {history[-1].version}) is None:
+    if lineage.reasons_to_reread:
+        return lineage.reasons_to_reread[0]
+    if lineage.columns_by_key:
+        return f"values of {', '.join(lineage.columns_by_key)} are not in it"
+    merged_versions = schema_versions & lineage.versions.keys()
+    if lineage.key_of(merged_versions | {history[-1].version}) is None:
         return "no key tells its rows apart in every version it had"
     return None
 
@@ -565,9 +572,9 @@ def plan_returns(
     """Return the plans for the tables of these orders, and write nothing.
 
     - `earlier_plans`: the plans that this run made before stopped tables caught up through the
-      log. Now only tables that lacked no log in these plans may use it.
-    - `reason_without_log`: why the others must not; empty if they caught up and stopped again.
-    - `known`: the tables; if None, as the ledger has them.
+      log. A table that lacked part of the log then does not use the log now.
+    - `reason_without_log`: the reason for that; empty if such tables caught up and stopped again.
+    - `known`: the tables, if not as the ledger has them.
 
     A run with `--until` reads no rows from the server, because its end is fixed before
     they would be read. It leaves such a table to the next run without `--until`.
@@ -585,10 +592,10 @@ def plan_returns(
         for order in orders
     }
     if earlier_plans is not None:
-        ids_with_gap = {order.id for order in earlier_plans.catch_up_orders}
-        ids_without_gap = {order.id for order in earlier_plans.orders} - ids_with_gap
+        catch_up_orders = {order.id for order in earlier_plans.catch_up_orders}
+        other_orders = {order.id for order in earlier_plans.orders} - catch_up_orders
         for order in orders:
-            if order.id not in ids_without_gap:
+            if order.id not in other_orders:
                 reaches[order.table].reason_without_log = reason_without_log
     wants = {order.table: want_of(order) for order in orders}
 
@@ -606,7 +613,7 @@ def plan_returns(
         else:
             for table, table_plan in plans.items():
                 if table_plan.span is not None:
-                    reaches[table].reason_without_log = PREPARED_GONE
+                    reaches[table].reason_without_log = _PREPARED_GONE
             plans = {table: plan_table(table) for table in haves}
     return TablePlans(plans, wants, tuple(orders), cursor, facts, first_span, prepared)
 
@@ -614,14 +621,15 @@ def plan_returns(
 def with_prices(ports: RunPorts, plans: TablePlans) -> TablePlans:
     """Return the plans with the price of each step, in rows and bytes read from MySQL.
     All tables that catch up share one reading of the log, from `first_span` on."""
-    asking = [table for table, table_plan in plans.plans.items() if table_plan.reads_server]
-    estimates = estimates_of(ports, asking)
+    tables = [table for table, table_plan in plans.plans.items() if table_plan.reads_server]
+    estimates = estimates_of(ports, tables)
 
     def price(table: TableName, step: SupplyStep) -> Price:
         match step.supply:
             case FromLog():
                 first_span, cursor, facts = plans.first_span, plans.cursor, plans.facts
-                assert first_span is not None and cursor is not None and facts is not None, "a span"
+                assert first_span is not None, "a table lacks log"
+                assert cursor is not None and facts is not None, "there are orders"
                 end = cursor.position.at
                 return Price(log_bytes=log_between(first_span.start.at, end, facts.binlogs))
             case RowsFromServer(Load() as load) if load.is_complete:
@@ -671,7 +679,7 @@ def _span_with_prepared(
     batches do not cover the log from there on without interruption."""
     source = ports.source.name
     at_end = span.batch.end is not None and span.start.at == span.batch.end.at
-    begin = span.batch.id + at_end
+    begin = span.batch.id + 1 if at_end else span.batch.id
     ended_transactions = _ended_transactions(ports, begin, cursor.batch)
     earliest = min((transaction.batch for transaction in ended_transactions), default=begin)
     if earliest >= begin:
@@ -696,17 +704,17 @@ def _ended_transactions(ports: RunPorts, begin: int, end: int) -> list[PreparedT
 def plan_readings(
     ports: RunPorts,
     run_start: RunStart,
-    returns: TablePlans,
+    return_plans: TablePlans,
     known: KnownTables | None = None,
 ) -> TablePlans:
-    """Return the plans of `returns` and of all other tables that a run with this start
-    reads from the server: loads that continue or begin again, tables for which part of
-    the log was lost, and new tables. A stopped table is planned only if an order
-    resumes it. Nothing is written. `known`: the tables; if None, as the ledger has
+    """Return `return_plans`, and the plans of all other tables that a run with this
+    start reads from the server: loads that continue or begin again, tables for which
+    part of the log was lost, and new tables. A stopped table is planned only if an
+    order resumes it. Nothing is written. `known`: the tables, if not as the ledger has
     them."""
     states = ports.ledger.table_states(ports.source.name) if known is None else known.states
     valid_loads, void = _valid_and_void_loads(ports, run_start, states)
-    tables_without_log = find_tables_without_log(run_start, states, returns)
+    tables_without_log = find_tables_without_log(run_start, states, return_plans)
     void_by_table = {load.table: load for load, _ in void}
     tables = {
         *tables_without_log,
@@ -715,12 +723,12 @@ def plan_readings(
         *_new_tables(ports, states, valid_loads.keys() | void_by_table.keys()),
     }
     tables |= {t for t, state in states.items() if state.is_loading}
-    plans, wants = dict(returns.plans), dict(returns.wants)
+    plans, wants = dict(return_plans.plans), dict(return_plans.wants)
     # Nothing of a new table is read before a person consents.
     tables -= {table for table in consent_errors(ports) if table not in states}
     for table in sorted(filter(ports.source.patterns.matches, tables)):
         state, load = states.get(table), valid_loads.get(table) or void_by_table.get(table)
-        if table in plans and (table not in tables_without_log or plans[table].reads_rows):
+        if table in plans and (table not in tables_without_log or plans[table].reads_all_rows):
             if ports.source.until is None:
                 plans[table] = plans[table].continuing(valid_loads.get(table))
             continue
@@ -731,9 +739,9 @@ def plan_readings(
         if load is not None:
             have = replace(have, reason=load.reason, needs=have.needs | {Need.ROWS})
         wants.setdefault(table, Want() if load is None else Want(author=load.author))
-        best = plan(have, wants[table], ReadingReach())
+        best = plan(have, wants[table], KnownReach())
         plans[table] = best if ports.source.until is None else best.without_reading_rows
-    return replace(returns, plans=plans, wants=wants, void_loads=tuple(void))
+    return replace(return_plans, plans=plans, wants=wants, void_loads=tuple(void))
 
 
 def _have_of(
@@ -815,13 +823,13 @@ def find_tables_without_log(
 
 
 def _new_tables(
-    ports: RunPorts, states: Mapping[TableName, TableState], reading: Iterable[TableName]
+    ports: RunPorts, states: Mapping[TableName, TableState], loading: Iterable[TableName]
 ) -> Iterator[TableName]:
     """Yield the tables that no run has captured and that are older than the log that is
     still to be read, if the settings want their rows (`start = "snapshot"`)."""
     if not ports.source.loads_new_tables:
         return
-    source, captured_tables = ports.source.name, states.keys() | reading
+    source, captured_tables = ports.source.name, states.keys() | loading
     names = [table.name for table in ports.server.tables()]
     new_tables = [
         name

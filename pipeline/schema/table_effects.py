@@ -50,6 +50,8 @@ from lockstep.pipeline.values.engines import reason_refused
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import Column, TableName
 
+Renames = Sequence[tuple[str, str]]
+
 EffectKind = Literal[
     "created", "dropped", "renamed", "truncated", "changed", "unlogged", "not followed"
 ]
@@ -226,6 +228,21 @@ def reason_shape_changed(effect: TableEffect) -> str | None:
                 "condition on rows"
             )
     return None
+
+
+def reason_given_shape_changed(
+    before: TableSchema,
+    given_schema: TableSchema,
+    renames: Renames,
+    treatment_texts_of: Callable[[TableSchema], Mapping[str, str]],
+) -> str | None:
+    """Return `reason_shape_changed` for a structure that a person gives."""
+    texts = {**treatment_texts_of(before), **treatment_texts_of(given_schema)}
+    columns_from = match_columns(before, given_schema, renames)
+    effect = TableEffect(
+        before.name, "changed", "", before, given_schema, columns_from, treatment_texts=texts
+    )
+    return reason_shape_changed(effect)
 
 
 def _definition(column: ColumnSchema) -> ColumnSchema:
@@ -415,7 +432,6 @@ def _type_words(column: ColumnSchema) -> str:
 
 # -- a structure that a person gave ---------------------------------------------------------
 
-Renames = Sequence[tuple[str, str]]
 """Columns that a person says were renamed: old and new names."""
 
 

@@ -14,8 +14,8 @@ addition; if the log cannot be read, another supply replaces it. Only reading th
 server's tables costs MySQL much, so that comes last, and columns are read rather than
 rows where they are enough.
 
-What a mirror lacks is a `Need`. The ledger keeps needs, because nothing else says what
-is missing. A table that a person must resume is not planned before that.
+What a mirror lacks is a `Need`, which the ledger keeps, because nothing else says it. A
+table that waits for a person is planned only once the person has resumed it.
 
 The first rule that applies decides. docs/tables.md shows `RULES`.
 """
@@ -120,7 +120,7 @@ class Reach(Protocol):
         """An earlier version of the table's mirror, and the changes since."""
 
     @property
-    def goes_on(self) -> bool:
+    def has_whole_mirror(self) -> bool:
         """Whether the mirror has every row that the table had at the mirror's place."""
 
     @property
@@ -133,7 +133,7 @@ class Reach(Protocol):
         """The changes that the log has of a table from before any run captured it."""
 
     @property
-    def by_condition(self) -> str | None:
+    def reason_against_condition(self) -> str | None:
         """Why rows that are selected by a condition cannot be merged into the mirror;
         None if they can."""
 
@@ -256,11 +256,11 @@ class Plan:
     def without_reading_rows(self) -> Plan:
         """Return the plan of a run that must not read rows from the server: a table
         that needs some waits."""
-        asks = next((step for step in self.steps if step.reads_server), None)
-        return self if asks is None else Plan(self.rule, reason_to_wait=asks.reason)
+        reading = next((step for step in self.steps if step.reads_server), None)
+        return self if reading is None else Plan(self.rule, reason_to_wait=reading.reason)
 
     @property
-    def reads_rows(self) -> bool:
+    def reads_all_rows(self) -> bool:
         """Return whether all rows are read from the server."""
         return self.step_after_log is not None and isinstance(
             self.step_after_log.supply, RowsFromServer
@@ -278,8 +278,8 @@ class Plan:
         plan if `load` is None."""
         if load is None:
             return self
-        log = self.steps if self.step_after_log is None else self.steps[:-1]
-        return replace(self, steps=(*log, SupplyStep(RowsFromServer(load), load.reason)))
+        log_steps = self.steps if self.step_after_log is None else self.steps[:-1]
+        return replace(self, steps=(*log_steps, SupplyStep(RowsFromServer(load), load.reason)))
 
     @property
     def with_rows(self) -> Plan:
@@ -322,8 +322,8 @@ def plan(have: Have, want: Want, reach: Reach) -> Plan:
 _Steps = tuple[SupplyStep, ...] | None
 
 
-def _read(why: str) -> _Steps:
-    return (SupplyStep(RowsFromServer(), why),)
+def _all_rows(reason: str) -> _Steps:
+    return (SupplyStep(RowsFromServer(), reason),)
 
 
 def _after_log(reach: Reach, *steps: SupplyStep) -> _Steps:
@@ -338,60 +338,63 @@ def _with_its_past(have: Have, want: Want, reach: Reach) -> _Steps:
     past = reach.past
     if isinstance(past, str):
         return None  # it is read as if nobody had asked for its past
-    log = SupplyStep(FromPast(past), past.reason)
-    return (log,) if past.is_whole else (log, SupplyStep(RowsFromServer(have.load), have.reason))
+    log_step = SupplyStep(FromPast(past), past.reason)
+    if past.is_whole:
+        return (log_step,)
+    return (log_step, SupplyStep(RowsFromServer(have.load), have.reason))
 
 
-def _reading(have: Have, want: Want, reach: Reach) -> _Steps:
+def _continue_load(have: Have, want: Want, reach: Reach) -> _Steps:
     return None if have.load is None else (SupplyStep(RowsFromServer(have.load), have.load.reason),)
 
 
 def _log_passed_over(have: Have, want: Want, reach: Reach) -> _Steps:
-    return _read("the log after its rows is gone") if Need.LOG in have.needs else None
+    return _all_rows("part of the log with its changes is gone") if Need.LOG in have.needs else None
 
 
 def _new(have: Have, want: Want, reach: Reach) -> _Steps:
-    return _read(have.reason or OLDER_REASON) if have.standing is SupplyStanding.NEW else None
+    return _all_rows(have.reason or OLDER_REASON) if have.standing is SupplyStanding.NEW else None
 
 
-def _reading_again(have: Have, want: Want, reach: Reach) -> _Steps:
-    return _read(have.reason) if have.standing is SupplyStanding.LOADING else None
+def _load_again(have: Have, want: Want, reach: Reach) -> _Steps:
+    return _all_rows(have.reason) if have.standing is SupplyStanding.LOADING else None
 
 
 def _shows_too_much(have: Have, want: Want, reach: Reach) -> _Steps:
-    shows_more = Need.SHAPE in have.needs
-    return _read("less of it is shown than when it stopped") if shows_more else None
+    if Need.SHAPE not in have.needs:
+        return None
+    return _all_rows("less of it is shown than when it stopped")
 
 
 def _only_the_server(have: Have, want: Want, reach: Reach) -> _Steps:
     if have.needs & {Need.ROWS, Need.CONSENT}:
-        return _read(have.reason)
+        return _all_rows(have.reason)
+    if Need.COLUMNS not in have.needs:
+        return None
     # If a person gave the structure or the mirror is written again, columns alone do
     # not suffice.
-    more = want.rewrite or want.has_structure
-    lacks_columns = Need.COLUMNS in have.needs
-    return _read(have.reason) if lacks_columns and (more or not reach.goes_on) else None
+    needs_all_rows = want.rewrite or want.has_structure or not reach.has_whole_mirror
+    return _all_rows(have.reason) if needs_all_rows else None
 
 
 def _without_log(have: Have, want: Want, reach: Reach) -> _Steps:
-    return _read(reach.log) if isinstance(reach.log, str) else None
+    return _all_rows(reach.log) if isinstance(reach.log, str) else None
 
 
 def _written_again(have: Have, want: Want, reach: Reach) -> _Steps:
     if not want.rewrite:
         return None
     if want.supplier is Supplier.SOURCE:
-        return _read(f"{want.author} has it reloaded from there")
+        return _all_rows(f"{want.author} has it reloaded from the source")
     origin = reach.changelog
-    if isinstance(origin, str) and want.supplier is not Supplier.CHANGELOG:
-        # An earlier version of the mirror may have the very error that the person
-        # reloads for.
-        return _read(f"{want.author} has it reloaded, and {origin}")
     if isinstance(origin, str):
-        earlier = reach.earlier_version
-        origin = f"{origin}, and {earlier}" if isinstance(earlier, str) else earlier
-    if isinstance(origin, str):
-        return _read(origin)
+        if want.supplier is not Supplier.CHANGELOG:
+            # An earlier version of the mirror may have the very error that the person
+            # reloads for.
+            return _all_rows(f"{want.author} has it reloaded, and {origin}")
+        reason, origin = origin, reach.earlier_version
+        if isinstance(origin, str):
+            return _all_rows(f"{reason}, and {origin}")
     return _after_log(reach, SupplyStep(FromChangelog(origin), origin.clause))
 
 
@@ -415,9 +418,9 @@ def _with_columns(have: Have, want: Want, reach: Reach) -> _Steps:
 def _some_rows(have: Have, want: Want, reach: Reach) -> _Steps:
     if want.condition is None:
         return None
-    why = reach.by_condition
-    if why is not None:
-        return _after_log(reach, SupplyStep(RowsFromServer(), f"{have.reason}; {why}"))
+    reason = reach.reason_against_condition
+    if reason is not None:
+        return _after_log(reach, SupplyStep(RowsFromServer(), f"{have.reason}; {reason}"))
     return _after_log(reach, SupplyStep(SomeRowsFromServer(want.condition), have.reason))
 
 
@@ -430,18 +433,21 @@ _DEFAULTS: Final = LakePolicies()
 
 @dataclass(frozen=True, slots=True)
 class FormerName:
-    """What is known of the former name of a table that was renamed. `origin`: that
-    name. `is_captured`: runs capture it. `goes_on`: the run begins where the previous
-    run ended. `may_be_temporary`: the RENAME may be that of a temporary table, which
-    MariaDB logs in the same way. `reason_incomplete`: why its mirror and the log since
-    do not give its rows; None if they do. `has_mirror`: the ledger knows a version of
-    its mirror, or the batch itself has all its rows. `is_shown_alike`: the settings
-    show both names in the same way. `policies`, `new_policies`: the policies of the
-    former and of the new name."""
+    """What is known of the former name of a table that was renamed.
+
+    - `origin`: that name.
+    - `is_captured`: runs capture it.
+    - `continues_log`: the run begins where the previous run ended.
+    - `may_be_temporary`: the RENAME may be that of a temporary table, which MariaDB logs alike.
+    - `reason_incomplete`: why its mirror and the log since do not give its rows; None if they do.
+    - `has_mirror`: the ledger knows a version of its mirror, or the batch itself has all its rows.
+    - `is_shown_alike`: the settings show both names in the same way.
+    - `policies`, `new_policies`: the policies of the former and of the new name.
+    """
 
     origin: TableName
     is_captured: bool
-    goes_on: bool = True
+    continues_log: bool = True
     may_be_temporary: bool = False
     reason_incomplete: str | None = None
     has_mirror: bool = True
@@ -450,21 +456,31 @@ class FormerName:
     new_policies: LakePolicies = _DEFAULTS
 
 
-_NOT_OF_THE_ROWS: Final = frozenset(
-    {"on_rewrite", "dropped_tables", "readers", "foreign_keys"}
-    | {"updated_columns", "stamps", "cluster_by"}
+_ROW_NEUTRAL_POLICIES: Final = (
+    "on_rewrite",
+    "dropped_tables",
+    "readers",
+    "foreign_keys",
+    "updated_columns",
+    "stamps",
+    "cluster_by",
 )
 """Policies that may differ between two mirrors with the same rows and columns."""
 
 
-def _of_the_rows(policies: LakePolicies) -> list[object]:
-    names = (field.name for field in fields(LakePolicies) if field.name not in _NOT_OF_THE_ROWS)
+def _row_policies(policies: LakePolicies) -> list[object]:
+    names = (
+        field.name for field in fields(LakePolicies) if field.name not in _ROW_NEUTRAL_POLICIES
+    )
     return [getattr(policies, name) for name in names]
 
 
 _NOT_COPIED: Final[tuple[tuple[Callable[[FormerName], bool], str], ...]] = (
     (lambda former: not former.is_captured, "{} is not followed"),
-    (lambda former: not former.goes_on, "the run does not go on where the one before it ended"),
+    (
+        lambda former: not former.continues_log,
+        "the run does not go on where the one before it ended",
+    ),
     (
         lambda former: former.may_be_temporary,
         "MariaDB logs it for a temporary table in the same way",
@@ -473,7 +489,7 @@ _NOT_COPIED: Final[tuple[tuple[Callable[[FormerName], bool], str], ...]] = (
     (lambda former: not former.has_mirror, "{} has no mirror that this ledger wrote"),
     (lambda former: not former.is_shown_alike, "it is shown otherwise than {} was"),
     (
-        lambda former: _of_the_rows(former.policies) != _of_the_rows(former.new_policies),
+        lambda former: _row_policies(former.policies) != _row_policies(former.new_policies),
         "{} has other policies",
     ),
     (
@@ -509,7 +525,7 @@ RULES: Final[tuple[Rule, ...]] = (
     ),
     Rule(
         "reading",
-        _reading,
+        _continue_load,
         ("its rows are being read from MySQL", "the reading continues"),
     ),
     Rule(
@@ -524,7 +540,7 @@ RULES: Final[tuple[Rule, ...]] = (
     ),
     Rule(
         "reading again",
-        _reading_again,
+        _load_again,
         ("what was read of it no longer counts", "all rows are read from MySQL again"),
     ),
     Rule(

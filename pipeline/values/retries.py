@@ -139,10 +139,10 @@ LOCK: Final = Retry(
     most_tries=40,
     pauses=(0.05,),
 )
-REPLAY_LOCK: Final = Retry(
-    "taking a source's lock for a replay",
-    "a run has it; the replay waits for the run, and says so",
-    "there is no last try: the replay waits until it is interrupted",
+SOURCE_FREE: Final = Retry(
+    "taking a source's lock for a replay, or for a step of a run with several processes",
+    "a run, or another step of this one, has it; whoever waits says so",
+    "there is no last try: it waits until it is interrupted",
     pauses=(1.0,),
 )
 UPKEEP_TURN: Final = Retry(

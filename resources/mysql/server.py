@@ -81,7 +81,6 @@ from lockstep.resources.mysql.defaults import with_default_values
 from lockstep.resources.mysql.reader import (
     has_no_row,
     open_snapshot,
-    reading_cursor,
     translate_table_errors,
 )
 from lockstep.resources.mysql.receiving import (
@@ -95,7 +94,6 @@ from lockstep.resources.mysql.receiving import (
 from lockstep.resources.mysql.replica import Replica, source_load
 from lockstep.resources.mysql.row_hashes import open_hashes, read_rows, read_sample, read_sum
 from lockstep.resources.mysql.schemas import WholeTables, read_schemas, read_whole_tables
-from lockstep.resources.mysql.select import BEGIN, select_rows
 from lockstep.resources.mysql.shaped import ShapedTable, ShapedTables
 from lockstep.resources.mysql.survey import take_survey
 from lockstep.resources.mysql.visible_tables import (
@@ -340,18 +338,6 @@ class MySqlServer:
             shape = None
         return row_structure(schema) if shape is None else shape.structure
 
-    @contextmanager
-    def rows(self, structure: TableStructure) -> Iterator[Iterator[pa.RecordBatch]]:
-        shaped = self._shaped_tables.matching(structure)
-        structure = structure if shaped is None else row_structure(shaped.schema)
-        with (
-            reading_cursor(self._settings_for_read()) as cursor,
-            translate_table_errors(self._settings, structure.name, structure.names),
-        ):
-            cursor.execute(BEGIN)
-            batches = select_rows(cursor, structure)
-            yield batches if shaped is None else shaped.shape_batches(batches)
-
     def baseline(self, names: Collection[TableName] | None = None) -> Baseline:
         with self.own_cursor() as cursor:
             if names is None or len(names) != 1:
@@ -406,11 +392,7 @@ class MySqlServer:
 
     @contextmanager
     def snapshot(
-        self,
-        table: TableSchema | TableStructure,
-        columns: Sequence[str] | None = None,
-        *,
-        exact: bool = False,
+        self, table: TableSchema | TableStructure, columns: Sequence[str] | None = None
     ) -> Iterator[TableSnapshot]:
         shaped = self._shaped_tables.same(table)
         if shaped is not None:
@@ -419,7 +401,7 @@ class MySqlServer:
                 shaped = shaped.for_columns(columns)
                 columns = shaped.shaper.source_columns
         settings = self._settings_for_read()
-        with open_snapshot(settings, table, columns, exact=exact) as snapshot:
+        with open_snapshot(settings, table, columns) as snapshot:
             yield snapshot if shaped is None else shaped.shape_snapshot(snapshot)
 
     def next_bound(

@@ -12,7 +12,7 @@ import psycopg2
 from psycopg2.extensions import connection as Connection
 
 from lockstep.pipeline.model.batch import RunsOutsideDagster, WritesOutsideDagster
-from lockstep.pipeline.ports.lease_check import lease_lost_instead
+from lockstep.pipeline.ports.lease_check import check_lease_on_error
 from lockstep.pipeline.values.decisions import Lease, LeaseView
 from lockstep.pipeline.values.errors import SourceBusy
 from lockstep.pipeline.values.retries import LOCK
@@ -73,7 +73,7 @@ class PostgresLeases(LedgerTables):
             try:
                 with (
                     Heartbeat(connection, source, token, lambda: self._lose(lease)),
-                    lease_lost_instead(lambda: self.require_held(lease)),
+                    check_lease_on_error(lambda: self.require_held(lease)),
                 ):
                     yield lease
             finally:

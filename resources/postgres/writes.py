@@ -106,9 +106,9 @@ class PostgresWrites(LedgerTables):
     def intents_of_batch(self, source: str, batch: int) -> list[Intent]:
         return [_intent(row) for row in self._all("intents_of_batch", source=source, batch=batch)]
 
-    def newest_writes(self, source: str, applications: Collection[str]) -> dict[str, NewestWrites]:
+    def newest_writes(self, source: str, app_ids: Collection[str]) -> dict[str, NewestWrites]:
         return dict(
-            self._cached(_newest, "newest_writes", source=source, applications=sorted(applications))
+            self._cached(_newest, "newest_writes", source=source, applications=sorted(app_ids))
         )
 
     def mirror_version(self, source: str, write: int) -> MirrorVersion | None:
@@ -116,9 +116,9 @@ class PostgresWrites(LedgerTables):
         return None if row is None else _mirror_version(row)
 
     def newest_version_before(
-        self, source: str, applications: Collection[str], batch: int
+        self, source: str, app_ids: Collection[str], batch: int
     ) -> MirrorVersion | None:
-        values = {"applications": sorted(applications), "batch": batch}
+        values = {"applications": sorted(app_ids), "batch": batch}
         row = self._first("newest_version_before", source=source, **values)
         return None if row is None else _mirror_version(row)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lockstep.pipeline.mirror.merging import plan_merge, read_before
+from lockstep.pipeline.mirror.merging import last_batch_before_loss, plan_merge
 from lockstep.pipeline.model.batch import TableContent
 from lockstep.pipeline.model.table_state import SnapshotFiles, TableEvent, TableEventKind
 from lockstep.pipeline.values.position import Coordinates
@@ -103,12 +103,12 @@ def test_rows_that_were_read_have_a_write_of_their_own_before_they_go() -> None:
     )
     between = TableContent(2, (segment(2, 11, 12),))
     emptied = TableContent(3, (), (event(TableEventKind.TRUNCATED, 13, 2),))
-    assert read_before([first, between]) is None
-    assert read_before([first, between, emptied]) == 1
+    assert last_batch_before_loss([first, between]) is None
+    assert last_batch_before_loss([first, between, emptied]) == 1
     for low, last in ((14, 1), (5, None)):
         read = SnapshotFiles(TABLE, 2, low, ())
         again = TableContent(3, (), (event(TableEventKind.REREAD, 14, 2),), read)
-        assert read_before([first, between, again]) == last
+        assert last_batch_before_loss([first, between, again]) == last
 
 
 def test_a_dropped_table_keeps_the_version_it_had() -> None:

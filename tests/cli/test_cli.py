@@ -201,6 +201,7 @@ def test_a_reader_who_goes_away_is_no_defect(folder: Path) -> None:
     os.close(writing)
 
 
+@pytest.mark.thin
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 @pytest.mark.parametrize(
     "program",
@@ -246,6 +247,20 @@ def test_a_defect_leaves_a_report_without_secrets(
     assert told["error"]["hint"] == f"send us {report}"
     assert "RuntimeError: went wrong with …" in report.read_text()
     assert "canary-7788" not in text + report.read_text()
+
+
+def test_a_secret_is_masked_although_another_is_missing(
+    folder: Path, status_does: Status, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A password of another source, the ledger's address, or the key of [privacy]."""
+    shed = FILE.replace("shop", "shed").replace("SHOP_PASSWORD", "SHED_PASSWORD")
+    ledger = '[ledger]\ndsn = "env:LEDGER_DSN"\n[privacy]\nkey = "file:key"\n'
+    (folder / "key").write_text("canary-99")
+    (folder / "lockstep.toml").write_text(FILE + shed + ledger)
+    status_does(raising(RuntimeError("went wrong with canary-7788 and canary-99")))
+    assert main(["status", "--json"]) == 1
+    (report,) = (folder / ".lockstep" / "reports").iterdir()
+    assert "RuntimeError: went wrong with … and …" in report.read_text()
 
 
 def test_a_wrong_file_is_2_and_opens_nothing(

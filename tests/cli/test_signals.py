@@ -34,21 +34,19 @@ cli.program()
 )
 def test_a_thread_that_hangs_does_not_keep_it(number: signal.Signals, code: int, word: str) -> None:
     """It exits after its time, with the code, the message and the object of any other end."""
-    for options in ([], ["--json"]):
-        process = subprocess.Popen(
-            [sys.executable, "-c", HANGING, *options],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "PYTHONWARNINGS": "ignore"},
-        )
-        assert process.stderr is not None
-        assert process.stderr.readline() == "hangs\n"
-        process.send_signal(number)
-        answer, messages = process.communicate(timeout=30)
-        assert process.returncode == code
-        assert messages.splitlines() == [
-            word,
-            "hint: nothing is lost: repeat the command, or let the next run repair what was begun",
-        ]
-        assert not options or json.loads(answer)["exit_code"] == code
+    process = subprocess.Popen(
+        [sys.executable, "-c", HANGING, "--json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONWARNINGS": "ignore"},
+    )
+    assert process.stderr is not None
+    assert process.stderr.readline() == "hangs\n"
+    process.send_signal(number)
+    answer, messages = process.communicate(timeout=30)
+    assert (process.returncode, json.loads(answer)["exit_code"]) == (code, code)
+    assert messages.splitlines() == [
+        word,
+        "hint: nothing is lost: repeat the command, or let the next run repair what was begun",
+    ]

@@ -12,15 +12,15 @@ import lockstep
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.resources.postgres.ledger import open_ledger
 from tests.consumers.shop import Shop, opened_shop
-from tests.ledger.servers import embedded_server
+from tests.fix_ledger import Database
 
 _SHOPS = count(1)
 
 
 @pytest.fixture(scope="session")
-def ledger_dsn(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with embedded_server(tmp_path_factory.mktemp("ledger")) as dsn:
-        yield dsn
+def ledger_dsn() -> Iterator[str]:
+    database = Database()
+    yield database.dsn
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ import pytest
 from lockstep.pipeline.model.batch import RequestCounts
 from lockstep.pipeline.ports.ledger import attempts_of
 from lockstep.pipeline.run.context import Progress, RunPorts, StepProgress
-from lockstep.pipeline.run.run import RunRecord, RunSession
+from lockstep.pipeline.run.run import RunRecord, RunSession, merge_step
 from lockstep.pipeline.values.decisions import AttemptOutcome, Lease, LeaseView
 from lockstep.pipeline.values.errors import (
     LeaseLost,
@@ -160,6 +160,19 @@ def test_a_failure_is_kept_once(watched: Watched) -> None:
         (attempt.outcome, attempt.recovery, attempt.hint)
         for attempt in attempts_of(watched.adapters.books, "shop")
     ] == [(AttemptOutcome.FAILED, Recovery.OPERATOR, "upgrade")]
+
+
+def test_a_failure_names_its_step(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also the step that is given settings of its own."""
+
+    def require_claim(_: RunPorts) -> None:
+        raise UnsupportedEvent("No.", hint="upgrade")
+
+    monkeypatch.setattr("lockstep.pipeline.run.merge.require_claim", require_claim)
+    with pytest.raises(UnsupportedEvent):
+        merge_step(watched.session())
+    [failure] = watched.adapters.books.decisions("shop")
+    assert failure.decision.facts["step"] == "merge"
 
 
 @dataclass

@@ -32,7 +32,7 @@ SHRUNK, PARTS, GONE, REBORN = (
     f"{DATABASE}.{name}" for name in ("shrunk", "parts", "gone", "reborn")
 )
 
-DRAWN = 4
+DRAWN = 2
 """So many of `altered.OTHERS`, by chance, in `make test`; all of them in `make soak`."""
 MIRROR_KILLS = (
     (Point.MIRROR_STEP, "after", 3),

@@ -143,20 +143,13 @@ def test_a_literal_password(orders: str, remade: Make) -> None:
     [
         pytest.param({"port": 1}, 3, "127.0.0.1:1", id="a server that is away"),
         pytest.param({"tables": ["shoop.*"]}, 2, "shoop.*", id="a pattern that matches nothing"),
-        pytest.param({"start": None}, 5, "start = 'snapshot'", id="no start"),
     ],
 )
 def test_settings_that_no_run_begins_with(
     orders: str, remade: Make, settings: dict[str, Any], code: int, word: str
 ) -> None:
-    """3: the next tick may succeed. 5: the choice loses data, so it must be written down."""
+    """3: the next tick may succeed."""
     refused(remade(orders, **settings), code, word)
-
-
-def test_a_start_that_is_nowhere(mysql: MySqlStand, orders: str, remade: Make) -> None:
-    """5: files and offsets are proven, not believed."""
-    ((first, *_), *_) = mysql.rows("show binary logs")
-    refused(remade(orders, start=f"{first}:5"), 5, "no event begins")
 
 
 def test_java_is_missing(orders: str, remade: Make) -> None:

@@ -24,14 +24,14 @@ GROWTH_BYTES: Final = 320 << 20
 """zstd may have a window of 128 MiB (RFC 8878, 3.1.1.1.2), and the bombs unpack to more."""
 
 FEW: Final = {
-    "stream": 400,
-    "places": 120,
-    "rows": 600,
-    "maps": 400,
-    "spill": 200,
-    "documents": 400,
+    "stream": 200,
+    "places": 60,
+    "rows": 300,
+    "maps": 200,
+    "spill": 100,
+    "documents": 200,
     "lies": 30,
-    "results": 600,
+    "results": 300,
 }
 MILLION: Final = {
     "stream": 150_000,

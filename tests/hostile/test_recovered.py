@@ -66,8 +66,10 @@ def tried(history: History, moment: int) -> None:
     require_equal(history, follower)
 
 
-def test_from_every_moment(history: History) -> None:
-    for moment in range(len(history.moments)):
+@pytest.mark.parametrize("drawn", [2 * DRAWN, pytest.param(None, marks=pytest.mark.soak)])
+def test_from_moments(history: History, drawn: int | None) -> None:
+    moments = range(len(history.moments))
+    for moment in by_chance().sample(moments, drawn or len(moments)):
         tried(history, moment)
 
 

@@ -262,7 +262,7 @@ STATEMENTS = (
 
 @pytest.mark.parametrize(
     ("seed", "steps"),
-    [(1, 12), *(pytest.param(seed, 40, marks=pytest.mark.soak) for seed in range(100, 140))],
+    [(1, 8), *(pytest.param(seed, 40, marks=pytest.mark.soak) for seed in range(100, 140))],
 )
 def test_reloads_at_random(shop: Shop, seed: int, steps: int) -> None:
     """Changes, statements, runs, losses and orders by chance: each reload ends with the

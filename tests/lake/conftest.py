@@ -91,10 +91,12 @@ _COMPILED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryM
 
 
 def lake_of(kind: str, folder: Path, spark: SparkProcess) -> Lake:
-    """Empty: in "memory", or on "disk", also with each row written by "queries" of Spark's, and
-    with "compiled" ones, as for many rows."""
+    """Empty: in "memory", or on "disk", also with each row written by "queries" of Spark's, or as
+    "many" rows are, with queries that are "compiled" or not."""
     if kind == "memory":
         return memory_lake()
+    if kind == "many":
+        return disk_lake(folder, spark, NO_FEW_ROWS, in_memory=False)
     if kind == "compiled":
         return disk_lake(folder, Compiling(spark), NO_FEW_ROWS, in_memory=False)
     return disk_lake(folder, spark, in_memory=kind == "disk")
@@ -109,7 +111,7 @@ def lake(request: pytest.FixtureRequest, tmp_path: Path, spark: SparkProcess) ->
 CONNECT = pytest.param("connect", marks=pytest.mark.soak)
 ALIKE = ["memory", "disk", pytest.param("queries", marks=pytest.mark.soak), CONNECT]
 """Kinds of `written_lake` for a fact whose queries of Spark's, which take seconds, are much like
-those of another test."""
+those of another test, or are made of few rows on a disk too."""
 
 
 @pytest.fixture(params=["memory", "disk", "compiled", CONNECT])

@@ -82,11 +82,9 @@ def test_a_mirror_stays_clustered_through_its_life(disk: Lake) -> None:
         number += 1
         after = mirrors.version(MIRROR)
         assert after is not None
-        for _ in range(2):
-            made = mirrors.evolve(
-                MIRROR, steps, app_id=f"app/{MIRROR}", txn_version=number, after_version=after
-            )
-            assert len(made) == len(steps)
+        mirrors.evolve(
+            MIRROR, steps, app_id=f"app/{MIRROR}", txn_version=number, after_version=after
+        )
 
     write(ROWS, ("Country",), PEOPLE)
     assert clustered(disk) == ("country",)

@@ -32,7 +32,7 @@ from lockstep.resources.lake.spark.session import SparkProcess
 from tests.changes.following import MIRROR as FOLLOWED
 from tests.changes.following import Follower
 from tests.changes.server import Server
-from tests.lake.conftest import Lake, disk_lake
+from tests.lake.conftest import ALIKE, Lake, disk_lake
 from tests.lake.made import a_write, content
 
 MIRROR = "shop/shop/people"
@@ -124,6 +124,7 @@ def test_steps_are_carried_out_once_however_often_they_are_cut_off(lake: Lake) -
         assert lake.mirrors.version(MIRROR) == version + len(again) * (number - 2)
 
 
+@pytest.mark.parametrize("written_lake", ALIKE, indirect=True)
 def test_a_rewrite_is_one_commit(written_lake: Lake) -> None:
     """Columns go, come, swap names and change their types all at once; once. So are values that a
     column is filled with."""

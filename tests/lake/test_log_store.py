@@ -203,7 +203,7 @@ STEPS: dict[str, tuple[MirrorStep, ...]] = {
 }
 
 
-IN_EVERY_TEST = {("columns", 2), ("columns", 3), ("rewritten", 1)}
+IN_EVERY_TEST = {("columns", 2), ("rewritten", 1)}
 """The others are much like one of these; `make soak` has them too."""
 
 

@@ -113,6 +113,7 @@ def test_the_same_transaction_with_another_description_is_foreign(lake: Lake) ->
         lake.mirrors.write(a_write(lake.mirrors, 1, "append", [{"id": 2}], user_metadata="two"))
 
 
+@pytest.mark.parametrize("written_lake", ALIKE, indirect=True)
 def test_odd_names_are_kept(written_lake: Lake) -> None:
     """Dots, backticks, umlauts, quotes, SQL words, and a changelog's own column. A key of two
     columns matches whole: rows that share a part of it are other rows, also to a delete."""

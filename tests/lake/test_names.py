@@ -112,7 +112,7 @@ class Odd:
 
 
 WAYS = {
-    "by MERGE": ("compiled", MERGED),
+    "by MERGE": ("many", MERGED),
     "in memory": ("disk", EVERY),
     "by a join": ("queries", EVERY),
 }
@@ -181,8 +181,8 @@ def test_deleted_rows_that_stay(odd: Odd) -> None:
     assert odd.rows == [odd.row(0), odd.row(1, "new"), odd.row(2), odd.row(9)]
 
 
-@pytest.mark.thin
 @pytest.mark.parametrize("readers", Readers)
+@pytest.mark.parametrize("odd", ALIKE, indirect=True)
 def test_columns_that_come_later(odd: Odd, readers: Readers) -> None:
     """Added, renamed and filled, in a mirror that had plain names."""
     mirrors, last = odd.lake.mirrors, odd.names[-1]

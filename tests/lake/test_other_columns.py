@@ -24,6 +24,7 @@ def lake(written_lake: Lake) -> Lake:
     return written_lake
 
 
+@pytest.mark.parametrize("written_lake", ALIKE, indirect=True)
 def test_rows_that_are_gone_keep_what_the_new_columns_hold(lake: Lake) -> None:
     """`deletes = "soft"`, and a replacement under other types: a value that only the source
     could convert is NULL; with another key nobody can tell which rows are gone."""

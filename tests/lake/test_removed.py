@@ -114,6 +114,7 @@ def test_a_storage_that_refuses_is_named(disk: Lake, folder: Path) -> None:
 WORD = b"canary"
 ROWS = [{"id": number, "name": f"canary {number}"} for number in range(30)]
 BARE = [{**row, "name": "x"} for row in ROWS[12:]]
+CUT = [{"id": 1, "name": "y"}, *BARE[3:]]
 
 
 def read_again(lake: Lake, number: int) -> int:
@@ -141,18 +142,22 @@ def files(lake: LakePath) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in place.rglob()}
 
 
-@pytest.mark.parametrize("in_memory", [False, pytest.param(True, marks=pytest.mark.soak)])
-def test_no_file_has_what_it_showed(
-    tmp_path: Path, spark: SparkProcess, object_store: ObjectStore, in_memory: bool
-) -> None:
-    """Deletion vectors, checkpoints and checksum files among them; rows that are written after it
-    are read as before. Soft deletes of before go with the write that forgets them. Where rows are
-    put together in memory, the lake is an object store's."""
-    place = object_store.prefix() if in_memory else tmp_path / "lake"
-    lake = lake_at(place, tmp_path / "staging", spark, NO_FEW_ROWS, in_memory=in_memory)
+def require_cut(lake: Lake, place: LakePath) -> int:
+    """Deletion vectors, checkpoints and checksum files among it, no file has what the mirror showed
+    once its log is cut, twice; rows that are written after it are read as before. Soft deletes of
+    before go with the write that forgets them. The version, which shows `CUT`."""
     mirrors = lake.mirrors
-    version = read_again(lake, 12)
-    assert sum(WORD in there for there in files(place).values()) > 10
+    version, there = read_again(lake, 12), files(place)
+    assert sum(WORD in content for content in there.values()) > 10
+
+    def lost() -> None:
+        raise LeaseLost("another run has it", hint="")
+
+    with pytest.raises(LeaseLost):
+        mirrors.delete_history(MIRROR, version, "{}", lambda _: None, lost)
+    with pytest.raises(CommitConflict):
+        mirrors.delete_history(MIRROR, version - 1, "{}", lambda _: None)
+    assert files(place) == there, "who lost the source, or planned on another version, cuts nothing"
     said = metadata_text({"kind": "upkeep", "shows": version})
     for _ in range(2):
         noted: list[int] = []
@@ -172,8 +177,49 @@ def test_no_file_has_what_it_showed(
         mirrors.log_since(MIRROR, version).commits,
     ) == (None, ())
     assert content(mirrors, MIRROR, PEOPLE, version) == BARE[3:]
-    again = mirrors.write(a_write(mirrors, 15, "merge", [{"id": 1, "name": "y"}])).delta_version
-    assert content(mirrors, MIRROR, PEOPLE, again) == [{"id": 1, "name": "y"}, *BARE[3:]]
+    again = mirrors.write(a_write(mirrors, 15, "merge", [CUT[0]])).delta_version
+    assert content(mirrors, MIRROR, PEOPLE, again) == CUT
+    return again
+
+
+@pytest.mark.soak
+def test_rows_put_together_in_memory_in_an_object_store(
+    tmp_path: Path, spark: SparkProcess, object_store: ObjectStore
+) -> None:
+    place = object_store.prefix()
+    require_cut(lake_at(place, tmp_path / "staging", spark, NO_FEW_ROWS), place)
+
+
+def test_a_log_is_cut_and_what_can_be_committed_stays(tmp_path: Path, spark: SparkProcess) -> None:
+    """What was planned before the log was cut makes no commit, be it of rows or of a version of
+    before; what is written meanwhile stays, whether it is committed already or not."""
+    place = tmp_path / "lake"
+    lake = lake_at(place, tmp_path / "staging", spark, NO_FEW_ROWS, in_memory=False)
+    mirrors, before = lake.mirrors, lake.before
+    version = require_cut(lake, place)
+    late = place / MIRROR / "part-late.parquet"
+
+    def meanwhile(cut_at: int) -> None:
+        late.write_bytes(b"of a write that is planned on it")
+        before.write(a_write(before, 16, "append", [{"id": 40, "name": "y"}]))
+        gone = [{"_change_type": "delete", **BARE[3]}]
+        assert mirrors.write(a_write(mirrors, 17, "merge", gone)).delta_version == cut_at + 2
+
+    sleeper = Sleeper(
+        place, spark, lambda: mirrors.delete_history(MIRROR, version, "{}", meanwhile)
+    )
+    with pytest.raises(CommitConflict):
+        sleeper.write(a_write(sleeper, 18, "append", [{"id": 50, "name": "z"}]))
+    shown = [CUT[0], *CUT[2:], {"id": 40, "name": "y"}]
+    newest = version + 3
+    assert (late.exists(), content(mirrors, MIRROR, PEOPLE, newest)) == (True, shown)
+
+    def again() -> None:
+        mirrors.delete_history(MIRROR, newest, "{}", lambda _: None)
+
+    with pytest.raises(CommitConflict):
+        mirrors.restore(MIRROR, newest - 1, "planned on a version of before", again)
+    assert (late.exists(), content(mirrors, MIRROR, PEOPLE, newest + 1)) == (False, shown)
 
 
 def test_statistics_of_removed_files_go_too(disk: Lake, folder: Path, spark: SparkProcess) -> None:
@@ -193,49 +239,6 @@ def test_statistics_of_removed_files_go_too(disk: Lake, folder: Path, spark: Spa
     frame = spark.session().read.format("delta").load(str(folder / MIRROR))
     assert frame.count() == len(BARE)
     delta_table(folder / MIRROR).vacuum(dry_run=True)
-
-
-def test_nothing_is_gone_that_can_be_committed(tmp_path: Path, spark: SparkProcess) -> None:
-    """What was planned before the log was cut makes no commit, be it of rows or of a version of
-    before; what is written meanwhile stays, whether it is committed already or not. Who lost the
-    source cuts nothing."""
-    place = tmp_path / "lake"
-    lake = lake_at(place, tmp_path / "staging", spark, NO_FEW_ROWS, in_memory=False)
-    mirrors, before = lake.mirrors, lake.before
-    version = read_again(lake, 2)
-    there = files(place)
-
-    def lost() -> None:
-        raise LeaseLost("another run has it", hint="")
-
-    with pytest.raises(LeaseLost):
-        mirrors.delete_history(MIRROR, version, "{}", lambda _: None, lost)
-    with pytest.raises(CommitConflict):
-        mirrors.delete_history(MIRROR, version - 1, "{}", lambda _: None)
-    assert files(place) == there
-    late = place / MIRROR / "part-late.parquet"
-
-    def meanwhile(cut_at: int) -> None:
-        late.write_bytes(b"of a write that is planned on it")
-        before.write(a_write(before, 5, "append", [{"id": 40, "name": "y"}]))
-        gone = [{"_change_type": "delete", **BARE[3]}]
-        assert mirrors.write(a_write(mirrors, 6, "merge", gone)).delta_version == cut_at + 2
-
-    sleeper = Sleeper(
-        place, spark, lambda: mirrors.delete_history(MIRROR, version, "{}", meanwhile)
-    )
-    with pytest.raises(CommitConflict):
-        sleeper.write(a_write(sleeper, 7, "append", [{"id": 50, "name": "z"}]))
-    shown = [*BARE[4:], {"id": 40, "name": "y"}]
-    newest = version + 3
-    assert (late.exists(), content(mirrors, MIRROR, PEOPLE, newest)) == (True, shown)
-
-    def again() -> None:
-        mirrors.delete_history(MIRROR, newest, "{}", lambda _: None)
-
-    with pytest.raises(CommitConflict):
-        mirrors.restore(MIRROR, newest - 1, "planned on a version of before", again)
-    assert (late.exists(), content(mirrors, MIRROR, PEOPLE, newest + 1)) == (False, shown)
 
 
 def test_a_table_that_was_made_meanwhile_keeps_its_log(

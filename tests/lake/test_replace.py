@@ -188,6 +188,7 @@ def test_rows_of_another_mirror_at_a_version(lake: Lake) -> None:
     assert [row["id"] for row in found] == [2, 3, 4, 5]
 
 
+@pytest.mark.parametrize("written_lake", ALIKE, indirect=True)
 def test_an_earlier_version_of_the_same_mirror(lake: Lake) -> None:
     """Its rows with the changes since, whatever the versions after it show; also other columns,
     and without a key."""
@@ -278,6 +279,7 @@ def test_deleted_rows_stay_with_their_moment(lake: Lake) -> None:
     ]
 
 
+@pytest.mark.parametrize("written_lake", ALIKE, indirect=True)
 def test_rows_that_went_have_their_own_moments(lake: Lake) -> None:
     """In a first write, and in one over a mirror's rows: what is known of them is what they were
     last, and a value that nobody knows is the mirror's. What came since wins."""
@@ -330,6 +332,7 @@ def test_rows_that_went_have_their_own_moments(lake: Lake) -> None:
     ]
 
 
+@pytest.mark.parametrize("written_lake", ALIKE, indirect=True)
 def test_deletes_are_ignored(lake: Lake) -> None:
     """A deleted row stays as it was last, in a merge and when a table is emptied or read again;
     one whose key moved does not, whatever its old key was before. With `truncates = "ignore"`

@@ -38,11 +38,6 @@ def given(consumers: Consumers, source: str, bounds: DeliveryBounds = ONE) -> De
     return delivery
 
 
-def cursor(consumers: Consumers, source: str) -> int | None:
-    (one,) = consumers.consumers(source)
-    return one.cursor
-
-
 @contextmanager
 def refused(consumers: Consumers, source: str, rule: str) -> Iterator[None]:
     """The block is refused by this rule, and what stands is as before."""

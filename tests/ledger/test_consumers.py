@@ -14,7 +14,7 @@ from lockstep.pipeline.values.consumers import (
 )
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import ConfigurationError
-from tests.ledger.consuming import ALL, NAME, acknowledged, cursor, given, refused
+from tests.ledger.consuming import ALL, NAME, acknowledged, given, refused
 from tests.ledger.made import (
     ORDERS,
     STOCK,
@@ -41,16 +41,6 @@ def test_a_delivery_tells_its_batches(
     )
     assert (delivery.first_batch, delivery.last_batch) == (batches[0], batches[2])
     assert consumers.open_deliveries(billing, NAME) == [delivery]
-
-
-def test_deliveries_go_on_where_the_last_one_ended(
-    consumers: Consumers, billing: str, batches: list[int]
-) -> None:
-    """Several may be out; together they hold each batch once, and then there is nothing."""
-    out = [given(consumers, billing) for _ in batches]
-    assert [delivery.batches for delivery in out] == [(batch,) for batch in batches]
-    assert consumers.deliver(billing, NAME, ALL) is None
-    assert consumers.open_deliveries(billing, NAME) == out
 
 
 def test_a_batch_without_changes_is_delivered_too(consumers: Consumers, billing: str) -> None:
@@ -118,59 +108,10 @@ def test_a_bound_of_nothing(bound: str, value: int) -> None:
         DeliveryBounds(**{bound: value})
 
 
-# -- how it ends -----------------------------------------------------------------------
-
-
-def test_an_acknowledgement_moves_the_cursor(
-    consumers: Consumers, billing: str, batches: list[int]
-) -> None:
-    """To the delivery's end, whatever else is out; the view counts what is behind."""
-    first, second = (given(consumers, billing) for _ in range(2))
-    assert cursor(consumers, billing) is None
-    consumers.ack_delivery(billing, NAME, first.id)
-    (view,) = consumers.consumers(billing)
-    assert (view.cursor, view.behind, view.changes, view.out) == (batches[0], 3, 20, 1)
-    consumers.ack_delivery(billing, NAME, second.id)
-    assert cursor(consumers, billing) == batches[1]
-
-
-def test_an_unknown_delivery(consumers: Consumers, billing: str) -> None:
-    """Neither one that nobody has nor another consumer's."""
-    consumers.make_consumer(billing + "2", NAME, "earliest")
+def test_another_consumer_s_delivery(consumers: Consumers, billing: str) -> None:
+    """It is unknown to all others."""
+    consumers.make_consumer(billing, "audit", "earliest")
     theirs = given(consumers, billing)
-    for unknown in (theirs.id + 1000, 0, -1):
+    for end in (consumers.ack_delivery, consumers.roll_back):
         with refused(consumers, billing, "deliveries_known"):
-            consumers.ack_delivery(billing, NAME, unknown)
-        with refused(consumers, billing, "deliveries_known"):
-            consumers.roll_back(billing, NAME, unknown)
-    with refused(consumers, billing + "2", "deliveries_known"):
-        consumers.ack_delivery(billing + "2", NAME, theirs.id)
-    with refused(consumers, billing + "2", "deliveries_known"):
-        consumers.roll_back(billing + "2", NAME, theirs.id)
-
-
-def test_everything_out_is_rolled_back(
-    consumers: Consumers, billing: str, batches: list[int]
-) -> None:
-    """And given again, in other portions, under new ids; what is acknowledged is not."""
-    out = [given(consumers, billing) for _ in range(3)]
-    consumers.ack_delivery(billing, NAME, out[0].id)
-    assert consumers.roll_back(billing, NAME) == [out[1].id, out[2].id]
-    assert consumers.roll_back(billing, NAME) == []
-    again = given(consumers, billing, ALL)
-    assert again.batches == tuple(batches[1:])
-    assert again.id not in [one.id for one in out]
-
-
-def test_a_rollback_takes_later_ones_with_it(
-    consumers: Consumers, billing: str, batches: list[int]
-) -> None:
-    """Earlier ones stay out and are acknowledged as before."""
-    first, second, third = (given(consumers, billing) for _ in range(3))
-    assert consumers.roll_back(billing, NAME, second.id) == [second.id, third.id]
-    again = given(consumers, billing)
-    assert again.batches == (batches[1],)
-    assert consumers.open_deliveries(billing, NAME) == [first, again]
-    consumers.ack_delivery(billing, NAME, first.id)
-    consumers.ack_delivery(billing, NAME, again.id)
-    assert cursor(consumers, billing) == batches[1]
+            end(billing, "audit", theirs.id)

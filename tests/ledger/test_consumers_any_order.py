@@ -1,22 +1,22 @@
-"""Whatever a consumer tries, in whatever order: what it acknowledged is every batch once, in
-order."""
+"""Whatever a consumer tries, in whatever order: it is given every batch once, in order, and what it
+may not do is refused and changes nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from itertools import count
 
-from hypothesis import HealthCheck, given, settings
+import pytest
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from lockstep.pipeline.values.consumers import Delivery, DeliveryBounds
 from lockstep.pipeline.values.errors import ConsumerRefused
-from tests.ledger.made import first_captured, next_captured
+from tests.ledger.consuming import NAME, acknowledged
+from tests.ledger.made import ORDERS
 from tests.ledger.servers import Stand
 
 _SOURCES = count(1)
-NAME = "billing"
 
 Step = tuple[str, int]
 STEPS = st.lists(
@@ -29,14 +29,15 @@ STEPS = st.lists(
 
 
 class Player:
-    """Plays steps on a ledger; deliveries are named by their order."""
+    """Plays steps on a ledger, and knows what comes of them. Deliveries are named by their order;
+    `out` are those that are neither acknowledged nor rolled back."""
 
     def __init__(self, stand: Stand, source: str) -> None:
-        self.stand = stand
-        self.source = source
+        self.stand, self.source = stand, source
         self.batches: list[int] = []
         self.deliveries: list[Delivery] = []
-        self.acknowledged: list[int] = []
+        self.out: list[Delivery] = []
+        self.acknowledged = 0
         self.consumers = stand.consumers
         self.consumers.make_consumer(source, NAME, "earliest")
 
@@ -46,45 +47,74 @@ class Player:
             "run": self.run,
             "deliver": self.deliver,
             "ack": self.ack,
-            "roll back": lambda _: self.consumers.roll_back(
-                self.source, NAME, self._delivery(number)
-            ),
-            "roll back all": lambda _: self.consumers.roll_back(self.source, NAME),
+            "roll back": self.roll_back,
+            "roll back all": self.roll_back_all,
         }
-        with suppress(ConsumerRefused):
-            acts[action](number)
+        acts[action](number)
         [view] = self.consumers.consumers(self.source)
-        assert view.cursor == (self.acknowledged[-1] if self.acknowledged else None)
-        assert self.acknowledged == self.batches[: len(self.acknowledged)]
+        behind = len(self.batches) - self.acknowledged
+        cursor = self.batches[self.acknowledged - 1] if self.acknowledged else None
+        told = view.cursor, view.behind, view.changes, view.out
+        assert told == (cursor, behind, 10 * behind, len(self.out))
+        assert self.consumers.open_deliveries(self.source, NAME) == self.out
 
     def run(self, number: int) -> None:
         ledger = self.stand.ledger
         for _ in range(number):
             with ledger.lock(self.source, "a test", None) as lease:
-                captured = next_captured if self.batches else first_captured
-                batch = captured(ledger, lease).id
-                ledger.mark_merged(lease)
-                ledger.acknowledge(lease, batch)
-            self.batches.append(batch)
+                self.batches.append(acknowledged(ledger, lease, ORDERS))
 
     def deliver(self, number: int) -> None:
+        begin = self.acknowledged + sum(len(one.batches) for one in self.out)
         bounds = DeliveryBounds(max_batches=number)
         delivery = self.consumers.deliver(self.source, NAME, bounds)
+        given = () if delivery is None else delivery.batches
+        assert given == tuple(self.batches[begin : begin + number])
         if delivery is not None:
+            assert delivery.id not in {one.id for one in self.deliveries}
             self.deliveries.append(delivery)
+            self.out.append(delivery)
 
     def ack(self, number: int) -> None:
-        self.consumers.ack_delivery(self.source, NAME, self._delivery(number))
-        self.acknowledged += self.deliveries[number].batches
+        delivery = self._delivery(number)
+        if self.out and self.out[0].id == delivery:
+            self.consumers.ack_delivery(self.source, NAME, delivery)
+            self.acknowledged += len(self.out.pop(0).batches)
+            return
+        with pytest.raises(ConsumerRefused):
+            self.consumers.ack_delivery(self.source, NAME, delivery)
+
+    def roll_back(self, number: int) -> None:
+        """A delivery, with the later ones."""
+        delivery = self._delivery(number)
+        later = [one.id for one in self.out if one.id >= delivery]
+        if delivery in later:
+            assert self.consumers.roll_back(self.source, NAME, delivery) == later
+            self.out = [one for one in self.out if one.id < delivery]
+            return
+        with pytest.raises(ConsumerRefused):
+            self.consumers.roll_back(self.source, NAME, delivery)
+
+    def roll_back_all(self, _: int) -> None:
+        rolled_back = self.consumers.roll_back(self.source, NAME)
+        assert rolled_back == [one.id for one in self.out]
+        self.out = []
 
     def _delivery(self, number: int) -> int:
         return self.deliveries[number].id if number < len(self.deliveries) else 10**9
 
 
+THREE_OUT = [("deliver", 1)] * 3
+
+
 @given(STEPS)
+@example([*THREE_OUT, ("roll back", 1), ("deliver", 1), ("ack", 0), ("ack", 3)])
+@example([*THREE_OUT, ("ack", 0), ("roll back all", 1), ("roll back all", 1), ("deliver", 3)])
+@example([*THREE_OUT, ("ack", 1), ("ack", 0), ("ack", 0), ("ack", 1), ("roll back", 1)])
 @settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_every_batch_is_acknowledged_once_in_order(stand: Stand, steps: list[Step]) -> None:
-    """Steps out of order are refused; the cursor is the last batch of what was acknowledged."""
+    """Deliveries go on where the last one ended, several may be out, and what is rolled back is
+    given again; steps out of order are refused."""
     player = Player(stand, f"consumed in any order {next(_SOURCES)}")
-    for step in steps:
+    for step in [("run", 4), *steps]:
         player.play(step)

@@ -207,11 +207,11 @@ def test_any_account_starts_it_without_a_copy_of_its_process() -> None:
     assert done.stdout == "0\n"
 
 
-@pytest.mark.parametrize("name", ["it's", "back\\slash"])
-def test_a_folder_with_a_quote_or_a_backslash_works(made: Path, tmp_path: Path, name: str) -> None:
+def test_a_folder_with_a_quote_and_a_backslash_works(made: Path, tmp_path: Path) -> None:
     """A DSN takes both, escaped."""
-    shutil.copytree(made / "ledger", tmp_path / name)
-    with closing(EmbeddedServer(tmp_path / name)) as server:
+    folder = tmp_path / "it's a back\\slash"
+    shutil.copytree(made / "ledger", folder)
+    with closing(EmbeddedServer(folder)) as server:
         assert run(server.dsn, "select 1") == [(1,)]
 
 

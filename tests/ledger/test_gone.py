@@ -280,11 +280,11 @@ def _writing(calls: Sequence[str]) -> Iterator[int]:
 
 def _some_kinds(calls: Sequence[str]) -> Iterator[int]:
     kinds = {name: number for number, name in enumerate(calls, 1)}
-    yield from sorted(by_chance().sample([*kinds.values()], 8))
+    yield from sorted(by_chance().sample([*kinds.values()], 5))
 
 
 def _some_writing(calls: Sequence[str]) -> Iterator[int]:
-    yield from sorted(by_chance().sample(list(_writing(calls)), 4))
+    yield from sorted(by_chance().sample(list(_writing(calls)), 3))
 
 
 def _one_writing(calls: Sequence[str]) -> Iterator[int]:

@@ -47,7 +47,6 @@ from tests.ledger.made import (
     version,
 )
 from tests.ledger.refusals import refused
-from tests.ledger.servers import Stand
 
 STATEMENT = SchemaStatement(
     begin=place(10),
@@ -307,13 +306,6 @@ def test_sources_have_histories_of_their_own(ledger: Ledger, lease: Lease) -> No
         ledger.statements(lease.source, [told.id])
     with pytest.raises(LedgerRefused):
         ledger.schema_version(lease.source, ORDERS, 1)
-
-
-def test_others_see_a_history_at_once(stand: Stand, source: str) -> None:
-    """A process that only reads."""
-    with stand.ledger.lock(source, "writer", None) as lease:
-        recorded(stand.ledger, lease, begun(stand.ledger, lease), version(ORDERS))
-        assert stand.other.schemas_at(source) == stand.ledger.schemas_at(source)
 
 
 def test_a_schema_keeps_its_fingerprint(ledger: Ledger, lease: Lease) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from lockstep.pipeline.binlog.rows.table_map import TableMap, read_structure
+import pyarrow as pa
+
+from lockstep.pipeline.binlog.rows.table_map import TableMap
 from lockstep.pipeline.binlog.stream import ring as columns
 from lockstep.pipeline.binlog.stream.control import Query
 from lockstep.pipeline.binlog.stream.ring import TransactionGroup
@@ -32,6 +35,13 @@ def settings(mysql: MySqlStand, **changes: Any) -> ConnectionSettings:
         "read_timeout": 20.0,
     }
     return ConnectionSettings(**{**chosen, **changes})
+
+
+@contextmanager
+def rows_read(source: MySqlServer, structure: TableStructure) -> Iterator[Iterator[pa.RecordBatch]]:
+    """A table's rows, in one consistent read."""
+    with source.snapshot(structure) as read:
+        yield read.batches
 
 
 def server(mysql: MySqlStand, **changes: Any) -> MySqlServer:
@@ -103,11 +113,10 @@ def changes(
     start: Coordinates,
     table: TableName,
     *,
-    structure: Callable[[TableMap], TableStructure] = read_structure,
     limits: Limits | None = None,
 ) -> Iterator[tuple[TableStructure, str, dict[str, Any]]]:
     """(structure, change type, row) of each image of a table, in order."""
-    decoders = Decoders(structure)
+    decoders = Decoders()
     for buffer, run in runs(source, start, is_captured=lambda name: name == table, limits=limits):
         for block in run.blocks:
             for found in decoders.read(buffer, block):

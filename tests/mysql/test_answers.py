@@ -24,7 +24,7 @@ from lockstep.resources.mysql.receiving import ANSWER_STREAM, Receiver
 from lockstep.resources.mysql.select import select_rows
 from tests.fix_mysql import MySqlStand
 from tests.mysql.chunked import Sliced
-from tests.mysql.reading import server, settings
+from tests.mysql.reading import rows_read, server, settings
 
 _FILES: Final = Path("/proc/self/fd")
 
@@ -89,7 +89,7 @@ def test_all_rows_come_whatever_the_connection(
         structure = source.structure(table)
     except LockstepError as error:
         pytest.skip(f"the server speaks no TLS: {error}")
-    with source.rows(structure) as batches:
+    with rows_read(source, structure) as batches:
         sizes, total = [], 0
         for batch in batches:
             sizes.append(batch.num_rows)
@@ -110,7 +110,7 @@ def test_a_row_of_many_packets(mysql: MySqlStand, database: str) -> None:
             cursor.execute("insert into t values (1, 'a'), (3, 'b')")
             cursor.execute(f"insert into t values (2, repeat('xyz', {size // 3}))")
         source = server(mysql)
-        with source.rows(source.structure(TableName(database, "t"))) as batches:
+        with rows_read(source, source.structure(TableName(database, "t"))) as batches:
             found = [
                 (row, len(value), value[-3:])
                 for batch in batches
@@ -165,7 +165,7 @@ def test_who_leaves_ends_the_thread(stand: MySqlStand, table: TableName) -> None
     structure = source.structure(table)
     before, files = set(threading.enumerate()), _open_files()
     for wanted in (0, 1, 99):
-        with source.rows(structure) as batches:
+        with rows_read(source, structure) as batches:
             for _ in zip(range(wanted), batches, strict=False):
                 pass
         with pytest.raises((ValueError, StopIteration)):
@@ -193,7 +193,7 @@ def test_a_server_without_room_for_statements_is_asked_again(
     try:
         with (
             pytest.raises(SourceUnavailable, match="max_prepared_stmt_count"),
-            server(mysql).rows(structure) as batches,
+            rows_read(server(mysql), structure) as batches,
         ):
             list(batches)
     finally:

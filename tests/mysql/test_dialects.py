@@ -106,20 +106,6 @@ def test_generated_and_invisible_columns_are_there(mysql: MySqlStand, database: 
     assert mysql.rows("select id, a, v, s, i from t", database) == [found[-1][2]]
 
 
-def test_each_row_is_read_by_its_own_table_map(mysql: MySqlStand, t: str) -> None:
-    """An ALTER between two rows leaves each as it was written."""
-    found = changes_after(
-        mysql,
-        t,
-        "insert into t values (1, 1)",
-        "alter table t modify v bigint, add w varchar(3) first",
-        "insert into t values ('x', 2, 1 << 40)",
-        "alter table t drop column v",
-        "insert into t values ('y', 3)",
-    )
-    assert [row for _, _, row in found] == [(1, 1), ("x", 2, 1 << 40), ("y", 3)]
-
-
 @pytest.mark.parametrize(
     "statement",
     [

@@ -1,24 +1,16 @@
-"""A JSON document out of the log reads as SELECT prints it, byte for byte."""
+"""A JSON document out of the log reads as SELECT prints it."""
 
 from __future__ import annotations
 
 import random
 import struct
 from collections.abc import Sequence
-from typing import Any
 
-import numpy as np
 import pytest
 
-from lockstep.pipeline.binlog.values.json import json_array
+from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
-from tests.pipeline.json_reference import document_text
-
-_COM_BINLOG_DUMP = 0x12
-_NON_BLOCK = 0x01
-_WRITE_ROWS = 30
-_HEADER = 19
-_CHECKSUM = 4
+from tests.mysql.logged import head, logged
 
 LITERALS = ["'null'", "'true'", "'false'", "'[]'", "'{}'", "null", "'[null, true, false]'"]
 
@@ -146,70 +138,24 @@ COLUMNS = {
 }
 
 
-def logged(mysql: MySqlStand, database: str, expressions: Sequence[str]) -> list[bytes | None]:
-    """What the log holds of a JSON column into which the expressions are inserted."""
-    mysql.execute("create table t (id int primary key, j json)", database=database)
-    file, offset = mysql.head()
-    mysql.execute(
-        "set sql_mode = ''",
-        *(f"insert ignore into t values ({i}, {e})" for i, e in enumerate(expressions)),
-        database=database,
-    )
-    return [document for event in _events(mysql, file, offset) for document in _documents(event)]
+JSON = "create table t (id int primary key, j json)"
 
 
-def _events(mysql: MySqlStand, file: str, offset: int) -> list[bytes]:
-    """Bodies of the row events from a place of the log on."""
-    bodies: list[bytes] = []
-    with mysql.connect() as connection:
-        with connection.cursor() as cursor:
-            cursor.execute("set @source_binlog_checksum = 'CRC32'")
-        stream: Any = connection
-        command = struct.pack("<IHI", offset, _NON_BLOCK, 4242) + file.encode()
-        stream._execute_command(_COM_BINLOG_DUMP, command)
-        while True:
-            packet = stream._read_packet().get_all_data()
-            if packet[0] == 0xFE and len(packet) < 9:
-                stream._force_close()
-                return bodies
-            if packet[5] == _WRITE_ROWS:
-                bodies.append(packet[1 + _HEADER : -_CHECKSUM])
-
-
-def _documents(body: bytes) -> list[bytes | None]:
-    """The JSON column of rows of (int, json)."""
-    (extra,) = struct.unpack_from("<H", body, 8)
-    at, found = 8 + extra + 2, list[bytes | None]()
-    while at < len(body):
-        if body[at] & 2:
-            found.append(None)
-            at += 5
-            continue
-        (length,) = struct.unpack_from("<I", body, at + 5)
-        found.append(body[at + 9 : at + 9 + length])
-        at += 9 + length
-    return found
-
-
-def printed(mysql: MySqlStand, database: str) -> list[bytes | None]:
-    query = "select cast(j as char character set utf8mb4) from t order by id"
-    return [text and text.encode() for (text,) in mysql.rows(query, database)]
-
-
-def read(documents: Sequence[bytes | None]) -> list[bytes | None]:
-    """The documents as the compiled code reads them."""
-    length = np.array([-1 if d is None else len(d) for d in documents], np.int64)
-    at = np.concatenate([[0], np.cumsum(np.maximum(length, 0))[:-1]]).astype(np.int64)
-    data = np.frombuffer(b"".join(d or b"" for d in documents), np.uint8)
-    return [text and text.encode() for text in json_array(data, at, length).to_pylist()]
+def require_as_printed(mysql: MySqlStand, database: str, *statements: str) -> None:
+    """What these statements write to a column `j` of JSON is in the log as the server prints it."""
+    start = head(mysql)
+    mysql.execute("set sql_mode = ''", *statements, database=database)
+    log = logged(mysql, start, database)[TableName(database, "t")]
+    rows = {
+        row["id"]: row["j"] for kind in ("insert", "update_postimage") for row in log.rows(kind)
+    }
+    printed = mysql.rows("select id, cast(j as char character set utf8mb4) from t", database)
+    assert rows == dict(printed)
 
 
 def check(mysql: MySqlStand, database: str, expressions: Sequence[str]) -> None:
-    documents = logged(mysql, database, expressions)
-    expected = printed(mysql, database)
-    assert len(expected) == len(expressions)
-    assert expected == read(documents)
-    assert expected == [None if d is None else document_text(d) for d in documents]
+    inserts = (f"insert ignore into t values ({i}, {e})" for i, e in enumerate(expressions))
+    require_as_printed(mysql, database, JSON, *inserts)
 
 
 @pytest.mark.since(8, 0, 17)
@@ -221,12 +167,9 @@ def test_every_kind_of_value(mysql: MySqlStand, database: str) -> None:
 @pytest.mark.since(8, 0, 26)
 def test_an_empty_document(mysql: MySqlStand, database: str) -> None:
     """A NOT NULL column without a value holds a document of no bytes, printed as null."""
-    mysql.execute("create table t (id int primary key, j json not null)", database=database)
-    file, offset = mysql.head()
-    mysql.execute("set sql_mode = ''", "insert into t (id) values (1)", database=database)
-    documents = [d for event in _events(mysql, file, offset) for d in _documents(event)]
-    assert documents == [b""]
-    assert printed(mysql, database) == read(documents) == [b"null"]
+    made = JSON.replace("json", "json not null")
+    require_as_printed(mysql, database, made, "insert into t (id) values (1)")
+    assert mysql.rows("select length(j), cast(j as char) from t", database) == [(4, "null")]
 
 
 @pytest.mark.since(8, 0, 26)
@@ -258,14 +201,7 @@ def test_doubles_of_every_size(mysql: MySqlStand, database: str) -> None:
 def test_a_document_changed_in_place(mysql: MySqlStand, database: str) -> None:
     """A document with the holes that an update in place leaves reads as printed."""
     base = """'{"a": "some long text here", "b": [1, 2, 3], "c": {"d": "more text"}}'"""
-    change = "json_remove(json_set({}, '$.a', 'x', '$.c.d', 'y'), '$.b[0]')"
-    documents = logged(mysql, database, [base])
-    file, offset = mysql.head()
-    mysql.execute(
-        f"update t set j = {change.format('j')}",
-        "insert into t select 1, j from t",
-        database=database,
-    )
-    after = [d for event in _events(mysql, file, offset) for d in _documents(event)]
-    assert printed(mysql, database) == read(after + after)
-    assert documents != after
+    change = "json_remove(json_set(j, '$.a', 'x', '$.c.d', 'y'), '$.b[0]')"
+    inserted = f"insert into t values (1, {base})"
+    updated = f"update t set j = {change}"
+    require_as_printed(mysql, database, JSON, inserted, updated, "insert into t select 2, j from t")

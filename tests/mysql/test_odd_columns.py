@@ -9,7 +9,7 @@ from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head, logged
-from tests.mysql.reading import changes, server
+from tests.mysql.reading import rows_read, server
 
 
 @pytest.mark.since(8, 0, 30)
@@ -23,38 +23,12 @@ def test_a_generated_invisible_key_is_a_column(mysql: MySqlStand, database: str)
     table = TableName(database, "t")
     source = server(mysql)
     structure = source.structure(table)
-    with source.rows(structure) as batches:
+    with rows_read(source, structure) as batches:
         rows = [row for batch in batches for row in batch.to_pylist()]
     log = logged(mysql, start, database)[table]
     assert structure.primary_key == ("my_row_id",)
     assert (log.structure, log.rows("insert")) == (structure, rows)
     assert rows == [{"my_row_id": 1, "v": "a", "w": 1}, {"my_row_id": 2, "v": "b", "w": None}]
-
-
-def test_rows_without_metadata_are_read_by_the_server_s_structure(
-    mysql: MySqlStand, database: str
-) -> None:
-    """Logged with binlog_row_metadata=MINIMAL: names, signs, sets and members come from
-    information_schema, and the values are the same."""
-    columns = (
-        "id int unsigned primary key, v varchar(9) character set latin1, e enum('ä','b'), "
-        "s set('x','y') character set cp1251, b bigint unsigned, m binary(3), t text, y year"
-    )
-    source, table = server(mysql), TableName(database, "t")
-    mysql.execute(f"create table {table} ({columns}) character set utf8mb4")
-    start = head(mysql)
-    mysql.execute("set global binlog_row_metadata = minimal")
-    try:
-        mysql.execute(
-            f"insert into {table} values (4294967295, 'é', 'ä', 'x,y', ~0, 'a', '€', 2155)"
-        )
-    finally:
-        mysql.execute("set global binlog_row_metadata = full")
-    structure = source.structure(table)
-    with source.rows(structure) as batches:
-        rows = [row for batch in batches for row in batch.to_pylist()]
-    found = [row for _, _, row in changes(source, start, table, structure=lambda _: structure)]
-    assert found == rows
 
 
 @pytest.mark.parametrize(

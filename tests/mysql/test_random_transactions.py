@@ -23,7 +23,7 @@ from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.mysql.random_tables import random_tables
 from tests.mysql.random_writes import RandomWrites
-from tests.mysql.reading import runs, server
+from tests.mysql.reading import rows_read, runs, server
 from tests.pipeline.buffered import Decoders
 
 TABLES = 20
@@ -50,7 +50,7 @@ def test_what_the_log_folds_to_is_what_the_tables_hold(
     source = server(mysql)
     structures = [one for one in source.structures() if one.name.database == database]
     for structure in structures:
-        with source.rows(structure) as batches:
+        with rows_read(source, structure) as batches:
             expected = _by_key(structure, batches)
         changes = whole.changes(structure)
         assert _replayed(structure, changes) == expected

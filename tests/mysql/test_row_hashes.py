@@ -13,7 +13,7 @@ from tests.fix_mysql import MySqlStand
 from tests.mysql.hashed import asked_of, unequal_hashes
 from tests.mysql.logged import head, logged
 from tests.mysql.random_tables import random_tables
-from tests.mysql.reading import server
+from tests.mysql.reading import rows_read, server
 
 SEEDS = [1, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(2, 30))]
 
@@ -39,7 +39,7 @@ def test_random_values_of_every_type(mysql: MySqlStand, database: str, seed: int
     for table in tables:
         name = TableName(database, table.name)
         structure = source.structure(name)
-        with source.rows(structure) as batches:
+        with rows_read(source, structure) as batches:
             asked = asked_of(source, structure)
             if told := unequal_hashes(asked, structure, "mysql", log[name], batches):
                 wrong[table.create()] = told

@@ -13,7 +13,7 @@ import pytest
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
-from tests.mysql.reading import server
+from tests.mysql.reading import rows_read, server
 
 TINY = struct.unpack("<f", b"\x01\0\0\0")[0]
 POINT = "0101000000000000000000f03f0000000000000040"
@@ -95,7 +95,7 @@ def test_a_select_gives_these_values(
         cursor.execute(f"create table t ({columns}) character set utf8mb4")
         cursor.execute(f"insert into t values ({values})")
     source = server(stand)
-    with source.rows(source.structure(TableName(database, "t"))) as batches:
+    with rows_read(source, source.structure(TableName(database, "t"))) as batches:
         (batch,) = batches
     found = [
         (*case[:2], *_shown(column)) for case, column in zip(cases, batch.columns, strict=True)
@@ -117,7 +117,7 @@ def test_padding_is_not_selected(mysql: MySqlStand, database: str) -> None:
     )
     source = server(mysql)
     try:
-        with source.rows(source.structure(TableName(database, "t"))) as batches:
+        with rows_read(source, source.structure(TableName(database, "t"))) as batches:
             assert [batch.to_pylist() for batch in batches] == [[{"id": 1, "c": "a"}]]
     finally:
         mysql.execute(
@@ -136,7 +136,7 @@ def test_invalid_dates_are_said(mysql: MySqlStand, database: str, kind: str, val
         cursor.execute(f"insert into t values (1, '{value}')")
     source = server(mysql)
     with (
-        source.rows(source.structure(TableName(database, "t"))) as batches,
+        rows_read(source, source.structure(TableName(database, "t"))) as batches,
         pytest.raises(TableError, match=f"'d' holds a value that is not a valid {kind}"),
     ):
         list(batches)
@@ -150,7 +150,7 @@ def test_a_zero_date_in_a_key_is_said(mysql: MySqlStand, database: str) -> None:
         cursor.execute("insert into t values ('0000-00-00'), ('2024-00-01'), ('2024-01-01')")
     source = server(mysql)
     with (
-        source.rows(source.structure(TableName(database, "t"))) as batches,
+        rows_read(source, source.structure(TableName(database, "t"))) as batches,
         pytest.raises(TableError, match="key column 'd'"),
     ):
         list(batches)

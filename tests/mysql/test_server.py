@@ -116,11 +116,6 @@ def test_an_account_that_is_mended_at_the_server(
     mysql.execute(f"drop user {name}")
 
 
-def test_an_encrypted_connection(mysql: MySqlStand) -> None:
-    """`required` encrypts without asking who it is."""
-    assert MySqlServer(settings(mysql, tls="required")).facts().server_uuid
-
-
 def test_certificates_are_read_once(tmp_path: Path) -> None:
     """For each file of them as it is: whoever renews it restarts nothing."""
     file = Path(shutil.copy(certifi.where(), tmp_path))

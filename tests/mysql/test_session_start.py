@@ -15,7 +15,7 @@ from lockstep.pipeline.values.table import TableName
 from lockstep.resources.mysql import connection
 from lockstep.resources.mysql.connection import SESSION_VARIABLES, connect
 from tests.fix_mysql import MySqlStand
-from tests.mysql.reading import server, settings
+from tests.mysql.reading import rows_read, server, settings
 from tests.positions.unusual_variables import holding, unusual_values
 
 KNOWN = ("mysql", "mariadb")
@@ -190,7 +190,7 @@ def _read_alike(stand: MySqlStand, name: str, mode: str, *, names: str) -> str:
             theirs = [repr(row) for row in stand.rows("select y, s, w from t", name)]
             connection._session_start.cache_clear()
             source = server(stand)
-            with source.rows(source.structure(TableName(name, "t"))) as batches:
+            with rows_read(source, source.structure(TableName(name, "t"))) as batches:
                 rows = [row for batch in batches for row in batch.to_pylist()]
         finally:
             cursor.execute("set global sql_mode = %s, global lc_time_names = %s", before)

@@ -1,7 +1,7 @@
 """A source of a few tables under online schema changes, and what must be true afterwards.
 
 Belongs here: the tables, a run of all steps in this process, the proof. Does not: who writes
-(`load`), who changes structures (`toolkit`, `gh_ost`, `spirit`).
+(`load`), who changes structures (`toolkit`, `gh_ost`).
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
-"""The statements of gh-ost and spirit, one after the other under a writer: runs in the
-middle of the copy and behind the swap, and the mirror is the table.
+"""The statements of gh-ost, one after the other under a writer: runs in the middle of the copy and
+behind the swap, and the mirror is the table.
+
+spirit swaps its table as pt-online-schema-change does (`test_toolkit`).
 """
 
 from __future__ import annotations
@@ -15,7 +17,6 @@ from tests.fix_mysql import MySqlStand
 from tests.online.gh_ost import gh_ost
 from tests.online.load import Load
 from tests.online.made import ALTER, Shop
-from tests.online.spirit import spirit
 
 ROWS = 250
 """Some chunks of them: a run comes between two."""
@@ -26,13 +27,6 @@ KINDS = [
         partial(gh_ost, two_step=True, keep_old=True),
         {"_t_gho", "_t_ghc", "_t_del"},
         id="gh-ost, two-step, keeps the old table",
-        marks=pytest.mark.soak,
-    ),
-    pytest.param(spirit, {"_t_new", "_t_chkpnt", "_t_old"}, id="spirit"),
-    pytest.param(
-        partial(spirit, defer=True),
-        {"_t_new", "_t_chkpnt", "_t_old", "_spirit_sentinel"},
-        id="spirit, deferred",
         marks=pytest.mark.soak,
     ),
 ]
@@ -81,12 +75,12 @@ def test_one_commit_replaces_the_rows(mysql: MySqlStand, database: str) -> None:
 
 @pytest.mark.soak
 def test_two_changes_in_one_run(mysql: MySqlStand, database: str) -> None:
-    """The second by another tool, on what the first one made of the table."""
+    """The second in two steps, on what the first one made of the table."""
     shop = Shop.made(mysql, database, ["t", "other"])
     with Load(mysql, shop.names) as load:
         gh_ost(mysql, database, "t", ALTER, load.go_on)
-        spirit(mysql, database, "other", "modify v bigint", load.go_on)
-        spirit(mysql, database, "t", "modify v decimal(20, 0)", load.go_on)
+        gh_ost(mysql, database, "other", "modify v bigint", load.go_on)
+        gh_ost(mysql, database, "t", "modify v decimal(20, 0)", load.go_on, two_step=True)
     shop.run()
     assert shop.columns("t") == ["id", "v", "note"]
     shop.require_followed()
@@ -123,7 +117,7 @@ def test_changes_that_never_stop(mysql: MySqlStand, database: str) -> None:
 
 def change_again_and_again(mysql: MySqlStand, database: str, load: Load) -> None:
     for number in range(6):
-        tool = (gh_ost, spirit)[number % 2]
+        tool = (gh_ost, partial(gh_ost, two_step=True))[number % 2]
         tool(
             mysql,
             database,

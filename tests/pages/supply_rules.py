@@ -65,10 +65,10 @@ class Reached:
     log: LogSpan | str | None = None
     changelog: ChangelogOrigin | str = "it has a gap"
     earlier_version: ChangelogOrigin | str = "no version is left"
-    goes_on: bool = True
+    has_whole_mirror: bool = True
     columns: NewColumns | str = COLUMNS
     past: Past | str = "it is purged"
-    by_condition: str | None = None
+    reason_against_condition: str | None = None
 
 
 def every_case() -> Iterator[tuple[Have, Want, Reached]]:

@@ -64,10 +64,10 @@ reaches = st.builds(
     log=st.sampled_from([None, LOG, "it was purged"]),
     changelog=st.sampled_from([CHANGELOG, "it has a gap"]),
     earlier_version=st.sampled_from([BASED, "no version is left"]),
-    goes_on=st.booleans(),
+    has_whole_mirror=st.booleans(),
     columns=st.sampled_from([COLUMNS, "there are more"]),
     past=st.sampled_from([PAST, replace(PAST, is_whole=True), "it was purged"]),
-    by_condition=st.sampled_from([None, "it is not continued"]),
+    reason_against_condition=st.sampled_from([None, "it is not continued"]),
 )
 haves = st.builds(
     Have,
@@ -140,7 +140,7 @@ CASES: list[tuple[str, Have, Want, Reached, list[tuple[type, str]]]] = [
         "some rows that cannot be merged",
         WRONG,
         SOME,
-        Reached(by_condition="row images leave columns out"),
+        Reached(reason_against_condition="row images leave columns out"),
         [(RowsFromServer, "a reason; row images leave columns out")],
     ),
     ("some rows of a table that lacks more", lacking(Need.ROWS), SOME, Reached(), rows("a reason")),
@@ -187,7 +187,7 @@ CASES: list[tuple[str, Have, Want, Reached, list[tuple[type, str]]]] = [
         "columns of a mirror that is not whole",
         lacking(Need.COLUMNS),
         Want(),
-        Reached(LOG, goes_on=False),
+        Reached(LOG, has_whole_mirror=False),
         rows("a reason"),
     ),
     (
@@ -236,7 +236,7 @@ CASES: list[tuple[str, Have, Want, Reached, list[tuple[type, str]]]] = [
         STOPPED,
         Want(rewrite=True, supplier=Supplier.SOURCE, author="ada"),
         Reached(LOG, CHANGELOG),
-        rows("ada has it reloaded from there"),
+        rows("ada has it reloaded from the source"),
     ),
     (
         "less is shown",
@@ -259,7 +259,7 @@ CASES: list[tuple[str, Have, Want, Reached, list[tuple[type, str]]]] = [
         replace(STOPPED, standing=SupplyStanding.FOLLOWING, needs=frozenset({Need.LOG})),
         Want(),
         Reached(),
-        rows("the log after its rows is gone"),
+        rows("part of the log with its changes is gone"),
     ),
 ]
 
@@ -288,7 +288,7 @@ IGNORED = LakePolicies(truncates=Truncates.IGNORE)
     ("former", "why"),
     [
         (replace(FORMER, is_captured=False), "not followed"),
-        (replace(FORMER, goes_on=False), "does not go on"),
+        (replace(FORMER, continues_log=False), "does not go on"),
         (replace(FORMER, may_be_temporary=True), "temporary table"),
         (replace(FORMER, reason_incomplete="its {rows} are read"), "its {rows} are read"),
         (replace(FORMER, has_mirror=False), "no mirror"),

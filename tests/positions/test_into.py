@@ -103,7 +103,7 @@ def a_mirror_goes_where_the_settings_say(shop: Shop) -> Iterator[None]:
     require_same(shop, "a", "b")
     assert place(shop, "a").startswith(f"{shop.name}/a@1-")
     assert shop.follower.lake.tables[former][-1].rows == before
-    former_ones = former_places(shop.follower.ledger, SOURCE)
+    former_ones = former_places(shop.follower.ports())
     assert {former, f"{SOURCE}/{crm}/a", f"{SOURCE}/{crm}/customers"} <= {*former_ones}
     for folder in (former, f"{SOURCE}/{crm}/a"):
         del shop.follower.lake.tables[folder]

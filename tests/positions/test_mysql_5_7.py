@@ -12,7 +12,7 @@ import pytest
 
 from lockstep.pipeline.run.proof.verify_schema import verify_schema
 from tests.fix_mysql import MySqlStand
-from tests.mysql.reading import server
+from tests.mysql.reading import rows_read, server
 from tests.positions.follower import Follower
 from tests.positions.servers import running
 
@@ -99,7 +99,7 @@ def _require_same(
     source = server(stand)
     found = {s.name.name: s for s in source.structures() if s.name.database == database}
     for table in tables:
-        with source.rows(found[table]) as batches:
+        with rows_read(source, found[table]) as batches:
             rows = [row for batch in batches for row in batch.to_pylist()]
         mirror = follower.mirror(f"{database}.{table}")
         assert [{name: row[name] for name in found[table].names} for row in mirror] == rows

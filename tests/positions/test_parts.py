@@ -88,6 +88,18 @@ def test_what_the_log_never_told_is_healed(shop: Shop) -> None:
     require_equal(shop)
 
 
+def test_a_table_that_stops_meanwhile_is_read_and_not_told_as_stopped(shop: Shop) -> None:
+    """The log up to the rows stops it, and the batch with the rows starts it again."""
+    shop.do("create table b (id int primary key, v int)", "insert into b values (1, 2), (2, 3)")
+    shop.run()
+    shop.do("alter table b drop primary key, add primary key (v)")
+    ports = shop.follower.ports()
+    order = RereadRows(shop.table("a"), read_condition("id = 1"), "ann", "because")
+    report = shop.follower.steps(replace(ports, source=replace(ports.source, reread_rows=order)))
+    assert report.quarantined == ()
+    require_equal(shop, "b")
+
+
 BOUNDED = {
     "id between 50 and 59": ((55, 100), 1),
     "v > 20 and id in (60, 69)": ((65, 101), 1),

@@ -335,6 +335,63 @@ def test_a_moment_between_two_batches_is_the_end_of_the_first(
         origin_at(snapshot.ports(), table, parse_place("2020-01-01T00:00:00Z"))
 
 
+def test_what_was_read_again_at_a_place_is_there(mysql: MySqlStand, database: str) -> None:
+    """The log has not moved on since: the place has the rows of the newest run that ended there,
+    as its version set has."""
+    file, offset = head(mysql)
+    follower = Follower(server(mysql), [f"{database}.*"], start=f"{file}:{offset}")
+    shop = Shop(mysql, database, follower)
+    shop.do("create table a (id int primary key)", "insert into a values (1)")
+    place = parse_place(str(shop.run().end.at))
+    shop.do("set sql_log_bin = 0", "insert into a values (2)")
+    follower.reload(shop.table("a"), Supplier.SOURCE)
+    shop.run()
+    ports, copies = follower.ports(), MemoryCopies(follower.lake)
+    made = rebuild_as_of(ports, copies, origin_at(ports, shop.table("a"), place), "/past/a")
+    assert made.rows == 2
+
+
+def test_what_was_not_captured_before_a_reading_is_not_made(
+    mysql: MySqlStand, database: str
+) -> None:
+    """The table was stopped until the run read it, and no batch has its changes of before; other
+    tables changed only later."""
+    file, offset = head(mysql)
+    follower = Follower(server(mysql), [f"{database}.*"], start=f"{file}:{offset}")
+    shop = Shop(mysql, database, follower)
+    shop.do("create table a (id int primary key)", "create table b (id int primary key)")
+    before = str(shop.run().end.at)
+    follower.reload(shop.table("a"), Supplier.SOURCE)
+    shop.do("insert into a values (1)")
+    place = parse_place(":".join(map(str, head(mysql))))
+    shop.do("insert into b values (1)")
+    shop.run()
+    with pytest.raises(PastRefused, match="all its rows were read from the source") as refused:
+        origin_at(follower.ports(), shop.table("a"), place)
+    assert before in str(refused.value.hint)
+
+
+def test_rows_are_marked_from_a_place_on(mysql: MySqlStand, database: str) -> None:
+    """The version that a copy begins with is from before `deletes = "soft"`, and has no marks."""
+    file, offset = head(mysql)
+    follower = Follower(server(mysql), [f"{database}.*"], start=f"{file}:{offset}")
+    shop = Shop(mysql, database, follower)
+    shop.do("create table a (id int primary key)", "insert into a values (1), (2)")
+    shop.run()
+    follower.lake_policies = LakePolicies(deletes=Deletes.SOFT)
+    shop.do("delete from a where id = 1")
+    place = parse_place(":".join(map(str, head(mysql))))
+    shop.do("delete from a where id = 2")
+    shop.run()
+    ports, copies = follower.ports(), MemoryCopies(follower.lake)
+    rebuild_as_of(ports, copies, origin_at(ports, shop.table("a"), place), "/past/a")
+    rows = follower.lake.tables["/past/a"][-1].rows.to_pylist()
+    assert sorted((row["id"], row["_deleted_at"] is None) for row in rows) == [
+        (1, False),
+        (2, True),
+    ]
+
+
 def place_of(stand: MySqlStand) -> Place:
     """The server's present moment."""
     [(now,)] = stand.rows("select utc_timestamp(6)")

@@ -4,6 +4,7 @@ of a past that is broken."""
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -224,11 +225,12 @@ def test_captured_batches_that_wait(mysql: MySqlStand, database: str) -> None:
         told.append(sentence)
         raise Told
 
+    lock = partial(follower.ledger.lock, SOURCE, "a replay", None)
     with follower.ledger.lock(SOURCE, "a run", None):
         with pytest.raises(SourceBusy):
             replayed(follower)
-        with pytest.raises(Told), lock_when_free(follower.ledger, SOURCE, "a replay", tell):
+        with pytest.raises(Told), lock_when_free(lock, tell):
             raise AssertionError("somebody else has it")
     assert "is busy: a run" in told[0]
-    with lock_when_free(follower.ledger, SOURCE, "a replay", tell) as lease:
+    with lock_when_free(lock, tell) as lease:
         assert lease.holder == "a replay"

@@ -378,6 +378,23 @@ def a_name_that_was_given_away_in_the_batch(shop: Shop) -> Iterator[None]:
     shop.require_whole("c", rereads=1)
 
 
+def a_name_that_was_swapped_in_the_batch(shop: Shop) -> Iterator[None]:
+    """Two tables changed places by a third name, which neither of them has afterwards."""
+    unlogged(shop, SWAPPED)
+    shop.do(ROW, "rename table a to x, b to a, x to b")
+    yield
+    require_quarantined(shop, "a", "b, as it is called now, is not the history's")
+    require_quarantined(shop, "b", "its structure is not the history's")
+    assert shop.kinds("a") == [("insert", 1)]
+    shop.resume("a")
+    shop.resume("b")
+    yield
+    shop.do("update a set v = v + 1", "update b set v = v + 1")
+    yield
+    shop.require_same("a")
+    shop.require_same("b")
+
+
 def rows_before_a_statement_that_has_the_table_read_again(shop: Shop) -> Iterator[None]:
     """The statement leaves the table to the next run; its rows before are not recorded either."""
     unlogged(shop, SWAPPED)

@@ -9,7 +9,7 @@ from demo.mysql_search import Program
 from demo.mysqld import mysql_server
 from lockstep.pipeline.start.question import StartRule
 from tests.fix_mysql import MySqlStand, killed_at_last
-from tests.mysql.reading import server
+from tests.mysql.reading import rows_read, server
 from tests.positions.follower import Follower
 from tests.positions.servers import (
     SMALL,
@@ -55,7 +55,7 @@ def _require_same(follower: Follower, stand: MySqlStand) -> None:
     source = server(stand)
     for structure in source.structures():
         if structure.name.database == "shop":
-            with source.rows(structure) as batches:
+            with rows_read(source, structure) as batches:
                 rows = [row for batch in batches for row in batch.to_pylist()]
             names = set(rows[0]) if rows else set()
             mirror = follower.mirror(str(structure.name))

@@ -7,16 +7,26 @@ from dataclasses import replace
 from typing import Any
 
 from lockstep.pipeline.run.context import RunPorts
+from lockstep.pipeline.schema.context import StatementContext
+from lockstep.pipeline.schema.statements.changes import NotUnderstood
+from lockstep.pipeline.schema.statements.read import read_change
 from lockstep.pipeline.shape.hashes import PrivacyKey
 from lockstep.pipeline.shape.shape import ShapeRules
 from lockstep.pipeline.source_plan import TableSettings
-from lockstep.pipeline.values.table import TablePatterns
+from lockstep.pipeline.values.table import TableName, TablePatterns
 from lockstep.resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import settings
 from tests.positions.follower import Follower
 
 KEY = b"a key that nobody guesses"
+
+
+def followed_by_nobody(table: TableName, text: str, context: StatementContext) -> object:
+    """`read_change` to which RENAME COLUMN is a statement that may concern the table."""
+    if "rename column" in text:
+        return NotUnderstood("not this one", possible_tables=(table,))
+    return read_change(text, context)
 
 
 class ShapedFollower(Follower):

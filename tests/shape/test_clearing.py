@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -22,11 +23,14 @@ from lockstep.pipeline.run.capture import capture
 from lockstep.pipeline.run.clear import clear, clearable
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.merge import merge
+from lockstep.pipeline.run.orders import table_orders
+from lockstep.pipeline.run.orders.table_orders import OrderRequest, give_order
 from lockstep.pipeline.run.rebuild import origin_at
 from lockstep.pipeline.run.recovery.recover import recover, run_to_undo
 from lockstep.pipeline.run.replay.replay import replay
 from lockstep.pipeline.run.replay.segment_comparison import changelog_folder
 from lockstep.pipeline.run.reshaping import plaintext_sentence, stop_reshaped_tables
+from lockstep.pipeline.schema import tracker
 from lockstep.pipeline.schema.treatments import Hash
 from lockstep.pipeline.shape.hashes import PrivacyKey
 from lockstep.pipeline.shape.shape import ShapeRules
@@ -46,7 +50,7 @@ from tests.positions.follower import SOURCE
 from tests.positions.interrupted import Crash
 from tests.positions.servers import head
 from tests.positions.test_replays import changelogs
-from tests.shape.follower import KEY, ShapedFollower
+from tests.shape.follower import KEY, ShapedFollower, followed_by_nobody
 
 WORD = "canary"
 HIDING = ShapeRules(exclude_columns=("secret",), hash_columns={"code": Hash.EXACT})
@@ -240,10 +244,15 @@ def test_less_and_more_and_less_again(cleared: Cleared) -> None:
 
 
 def test_a_time_before_does_not_come_back(cleared: Cleared) -> None:
+    """Nor is it named as what could, before its values are cleared and after."""
     cursor = cleared.follower.acknowledged()
     assert cursor is not None
+    cleared.do("update beside set v = 3")
     cleared.hide()
     cleared.follower.run()
+    with pytest.raises(PastRefused) as refused:
+        origin_at(cleared.follower.ports(), cleared.table, parse_place(str(cursor.position.at)))
+    assert f"as of {cursor.position.at} " not in str(refused.value.hint)
     cleared.clear()
     span, ports = Span(parse_place("earliest"), parse_place("latest")), cleared.follower.ports()
     with cleared.follower.leased() as lease, pytest.raises(SpanRefused):
@@ -410,9 +419,17 @@ def test_files_of_a_killed_replay_are_cleared(cleared: Cleared) -> None:
     assert cleared.found() == []
 
 
-def test_a_column_that_gets_a_hidden_name_is_cleared_of_what_it_showed(cleared: Cleared) -> None:
+@pytest.mark.parametrize("way", ["followed", "given", "read"])
+def test_a_column_that_gets_a_hidden_name_is_cleared_of_what_it_showed(
+    cleared: Cleared, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Nobody changed the settings: a pattern hides its new name. The batch of the statement may
-    have values from before it."""
+    have values from before it. If nobody follows the statement, a person gives the structure after
+    it, or has the table read."""
+    if way != "followed":
+        nobody = partial(followed_by_nobody, cleared.table)
+        monkeypatch.setattr(tracker, "read_change", nobody)
+        monkeypatch.setattr(table_orders, "read_change", nobody)
     cleared.hide(ShapeRules(exclude_columns=("*_hidden",)))
     cleared.do(
         f"insert into c values ('x', '{WORD} d', 8)",
@@ -420,6 +437,13 @@ def test_a_column_that_gets_a_hidden_name_is_cleared_of_what_it_showed(cleared: 
         f"insert into c values ('y', '{WORD} e', 9)",
         f"update c set code = 'key' where code = '{WORD}1'",
     )
+    cleared.follower.run()
+    if way != "followed":
+        text = cleared.stand.rows(f"show create table {cleared.table}")[0][1]
+        given = (str(text), (("secret", "secret_hidden"),)) if way == "given" else (None, ())
+        asked = OrderRequest(cleared.table, "ada", "because", *given)
+        with cleared.follower.leased() as lease:
+            give_order(cleared.follower.ports(), lease, OrderKind.RESUME, asked)
     for _ in range(3):
         cleared.follower.run()
         cleared.clear()

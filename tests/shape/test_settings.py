@@ -17,6 +17,7 @@ from pymysql.cursors import DictCursor
 
 from lockstep import exits
 from lockstep.commands.plan import exit_code
+from lockstep.commands.run import sample_lines
 from lockstep.pipeline.model.table_state import OrderKind, Supplier
 from lockstep.pipeline.ports.source import SourceServer
 from lockstep.pipeline.replay.spans import Span
@@ -33,9 +34,6 @@ from lockstep.pipeline.run.recovery.recover import recover
 from lockstep.pipeline.run.replay.replay import replay
 from lockstep.pipeline.run.status.plan import make_plan
 from lockstep.pipeline.schema import tracker
-from lockstep.pipeline.schema.context import StatementContext
-from lockstep.pipeline.schema.statements.changes import NotUnderstood
-from lockstep.pipeline.schema.statements.read import read_change
 from lockstep.pipeline.schema.treatments import Conversion, Hash, Mask, read_mask
 from lockstep.pipeline.shape.hashes import PrivacyKey
 from lockstep.pipeline.shape.shape import ShapeRules, matches
@@ -54,7 +52,7 @@ from tests.mysql.logged import head
 from tests.mysql.reading import settings
 from tests.positions.follower import SOURCE
 from tests.shape import reference
-from tests.shape.follower import KEY, ShapedFollower
+from tests.shape.follower import KEY, ShapedFollower, followed_by_nobody
 
 _TABLE = """
 create table c (
@@ -130,6 +128,7 @@ def hiding(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def test_a_shape_comes_and_goes(mysql: MySqlStand, database: str) -> None:
+    """Until a run has read the table as its settings say now, nothing can be compared with it."""
     customers = Customers(mysql, database, HIDING)
     customers.run()
     assert customers.mirror() == [hiding(row) for row in customers.rows()]
@@ -139,6 +138,9 @@ def test_a_shape_comes_and_goes(mysql: MySqlStand, database: str) -> None:
     for rules in (None, HIDING):
         customers.shape(rules)
         customers.do("insert into c (id) values (10) on duplicate key update phone = '12345'")
+        told = verify(customers.follower.ports())
+        assert not told.differs
+        assert [str(table.table) for table in told.not_proven] == [f"{database}.c"]
         customers.run()
         shown = [dict(row) if rules is None else hiding(row) for row in customers.rows()]
         assert customers.mirror() == shown
@@ -381,6 +383,7 @@ def test_a_table_that_has_no_sample_is_no_difference(mysql: MySqlStand, database
     report = verify_sample(customers.follower.ports(), None, 100, Random(1))
     assert not report.differs
     assert ["rows are left out" in table.reason for table in report.not_proven] == [True]
+    assert [*sample_lines(SOURCE, report)] == []
 
 
 def test_all_that_a_new_name_would_show_is_named(mysql: MySqlStand, database: str) -> None:
@@ -472,8 +475,8 @@ def test_a_statement_that_nobody_follows_may_rename_what_is_hidden(
     mysql: MySqlStand, database: str, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A run does not read such a table by itself, and a person is told what a resume shows."""
-    monkeypatch.setattr(tracker, "read_change", partial(_followed_by_nobody, database))
     table, customers = TableName(database, "c"), Customers(mysql, database, HIDING)
+    monkeypatch.setattr(tracker, "read_change", partial(followed_by_nobody, table))
     follower, asked = customers.follower, OrderRequest(table, "ada", "because")
     customers.do("create table o (i int)")
     customers.run()
@@ -492,12 +495,6 @@ def test_a_statement_that_nobody_follows_may_rename_what_is_hidden(
     mysql.execute("flush binary logs")
     mysql.execute(f"purge binary logs to '{head(mysql).file}'")
     assert "your consent" in plan_resume(follower.ports(), asked).sentence
-
-
-def _followed_by_nobody(database: str, text: str, context: StatementContext) -> object:
-    if "rename column" in text:
-        return NotUnderstood("not this one", possible_tables=(TableName(database, "c"),))
-    return read_change(text, context)
 
 
 @pytest.mark.parametrize(
@@ -745,6 +742,26 @@ def test_a_lost_ledger_finds_the_shape_of_each_mirror(mysql: MySqlStand, databas
         without = [{name: row[name] for name in row if name != "ssn"} for row in rows]
         shown = [hiding(row) for row in rows] if rules == HIDING else without
         assert customers.mirror() == shown
+
+
+def test_a_lost_ledger_asks_for_consent_again(mysql: MySqlStand, database: str) -> None:
+    """A table got a name without settings, and nobody consented to show it: the ledger that is made
+    from the lake has nothing else of it, and does not have it read before somebody does."""
+    customers = Customers(mysql, database, HIDING)
+    customers.run()
+    customers.do("rename table c to d")
+    customers.run()
+    for _ in range(2):
+        customers.follower.lose_ledger()
+        with customers.follower.leased() as lease:
+            recover(customers.follower.ports(), lease, author="somebody")
+        customers.do("insert into d (id) values (10) on duplicate key update ssn = '778'")
+        customers.run()
+        assert "settings of another name hid" in (customers.stopped("d") or "")
+        assert f"{SOURCE}/{database}/d" not in customers.follower.lake.tables
+    customers.order(OrderKind.RESUME, OrderRequest(TableName(database, "d"), "ada", "because"))
+    customers.run()
+    assert customers.mirror("d") == customers.rows("d")
 
 
 def test_what_repeats_a_time_before_shows_the_same(mysql: MySqlStand, database: str) -> None:

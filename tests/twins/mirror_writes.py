@@ -88,6 +88,7 @@ def evolved(before: pa.Table, step: MirrorStep) -> pa.Table:
             return before.set_column(at, name, cast_column(before.column(name), kind))
         case AddColumns(fields):
             for field in fields:
+                assert field.name not in before.column_names, "Delta refuses it"
                 before = before.append_column(field, pa.nulls(len(before), field.type))
             return before
         case Fill(values):

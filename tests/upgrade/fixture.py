@@ -36,7 +36,7 @@ from lockstep.resources.postgres.embedded import EmbeddedServer
 from lockstep.resources.postgres.migrate import migrate, migrations
 from tests.e2e.project import Project
 from tests.e2e.warm import WarmProcess
-from tests.fix_ledger import Content, content_of, fill
+from tests.fix_ledger import Content, connected_beside, content_of, fill
 from tests.fix_mysql import MySqlStand
 
 FOLDER: Final = Path(__file__).parent
@@ -83,8 +83,12 @@ class Fixture:
         settings = (project.folder / "lockstep.toml").read_text()
         settings = settings.replace(f"port = {mysql.port}", "port = {port}")
         (self.folder / "lockstep.toml").write_text(settings)
-        with closing(EmbeddedServer(_ledger(project))) as server:
-            (self.folder / "ledger.sql").write_text(_as_sql(content_of(server.dsn)))
+        with (
+            closing(EmbeddedServer(_ledger(project))) as server,
+            closing(connected_beside(server.dsn)) as connection,
+            connection.cursor() as cursor,
+        ):
+            (self.folder / "ledger.sql").write_text(_as_sql(content_of(cursor)))
         with tarfile.open(self.folder / "lake.tar.gz", "w:gz") as archive:
             archive.add(project.lake, "lake", filter=_of_nobody)
         rows = "\n".join(_dumped(mysql)) + "\n"
@@ -115,7 +119,8 @@ class Fixture:
             address = LedgerAddress(server.dsn, f"the ledger of {self.version}")
             with closing(connect(address)) as connection:
                 migrate(address, connection, known)
-            fill(server.dsn, _as_content(text))
+            with closing(connected_beside(server.dsn)) as connection, connection.cursor() as cursor:
+                fill(cursor, _as_content(text))
 
     def restore_rows(self, mysql: MySqlStand) -> None:
         """Give an empty server the tables and rows, as a restored backup does: they are not in its

@@ -81,14 +81,19 @@ from lockstep.pipeline.binlog.stream.rules import BufferAction, EventRole, Phase
 from lockstep.pipeline.values.errors import DamagedEvent
 from lockstep.pipeline.values.position import Coordinates
 
-MORE, EVENT, FULL, STOPPED, PACKET, LARGE, NEW_MAP, EMITTED, HUGE = range(9)
-"""Why the loop returned. MORE: the input is used up, or ends within an event. EVENT:
-Python has to handle the event. FULL: the ring or an index is full. STOPPED: a limit is
-reached (the registers STOP_…). PACKET: a packet without an event. LARGE: the first of
-several packets of one event. NEW_MAP: a table map that is new to the loop. EMITTED: a
-transaction is complete that the register ALONE marks. HUGE: a row event larger than the
-ring; the next free row of the index of events describes it, with AT as its offset in
-the input."""
+MORE, EVENT, FULL, STOPPED, PACKET, SPLIT_EVENT, NEW_MAP, EMITTED, LARGE_ROWS = range(9)
+"""Why the loop returned.
+
+- MORE: the input is used up, or ends within an event.
+- EVENT: Python has to handle the event.
+- FULL: the ring or an index is full.
+- STOPPED: a limit is reached (the registers STOP_…).
+- PACKET: a packet without an event.
+- SPLIT_EVENT: the first of several packets of one event.
+- NEW_MAP: a table map that is new to the loop.
+- EMITTED: a transaction is complete that the register ALONE marks.
+- LARGE_ROWS: a row event larger than the ring; the next free row of the index of events describes
+  it, with AT as its offset in the input."""
 
 # Outcomes for a damaged event, by the kind of damage.
 NO_HEADER, WRONG_SIZE, WRONG_CHECKSUM, WRONG_OFFSET, WRONG_PACKET, NO_MAP, SHORT = range(10, 17)
@@ -116,10 +121,14 @@ _DUMMY_TABLE: Final = 0xFFFFFF
 """The table id of a row event without rows, which only ends a statement."""
 
 _STANDALONE, _XA_FLAGS = 0x01, 0xC0
+"""Flags of MariaDB's GTID event."""
+
 _LOGICAL_CLOCK: Final = 2
 _55_BITS: Final = (1 << 55) - 1
 _BEGI: Final = int.from_bytes(b"BEGI", "little")
+_N: Final = ord("N")
 _COMM: Final = int.from_bytes(b"COMM", "little")
+_IT: Final = int.from_bytes(b"IT", "little")
 
 _PYTHON: Final = -2
 """Returned instead of a role: Python has to classify the event."""
@@ -169,6 +178,7 @@ def scan(
             return outcome
         end = event + size - (CHECKSUM_BYTES if mode != NESTED and state[CHECKSUM] == 1 else 0)
         role = _classify(wire, event, end, code)
+        # Python raises the error if a compressed transaction continues after its end.
         if role < 0 or (mode == NESTED and state[PHASE] == Phase.BETWEEN):
             return EVENT
         action, phase = rules[state[PHASE], role, 0], rules[state[PHASE], role, 1]
@@ -213,7 +223,7 @@ def _find_event(wire: Bytes, stop: int, mode: int, state: Integers) -> int:
         if u8(wire, at + 3) != state[SEQUENCE] & 0xFF:
             return WRONG_PACKET
         if length == PACKET_LIMIT:
-            return LARGE
+            return SPLIT_EVENT
         if stop - at < 4 + length:
             return MORE
         state[NEXT] = at + 4 + length
@@ -262,15 +272,16 @@ def _check_event(wire: Bytes, event: int, size: int, code: int, mode: int, state
 
 @kernel_part
 def _classify(wire: Bytes, event: int, end: int, code: int) -> int:
-    """Return the event's role, or _PYTHON if a few bytes do not show it."""
+    """Return the event's role, or _PYTHON if it takes more than a look at a few
+    bytes."""
     body = event + HEADER_BYTES
     if code == EventType.QUERY:
         if end - body < _QUERY_HEADER_BYTES:
             return _PYTHON
         text = body + _QUERY_HEADER_BYTES + u16(wire, body + 11) + u8(wire, body + 8) + 1
-        if end - text == 5 and u32(wire, text) == _BEGI and u8(wire, text + 4) == 0x4E:
+        if end - text == 5 and u32(wire, text) == _BEGI and u8(wire, text + 4) == _N:
             return EventRole.BEGIN.value
-        if end - text == 6 and u32(wire, text) == _COMM and u16(wire, text + 4) == 0x5449:
+        if end - text == 6 and u32(wire, text) == _COMM and u16(wire, text + 4) == _IT:
             return EventRole.COMMIT.value
         return _PYTHON
     is_rows = EventType.WRITE_ROWS <= code <= EventType.DELETE_ROWS
@@ -373,13 +384,13 @@ def _put(
     events: Integers,
 ) -> int:
     """Copy an event into the ring and index it. Return NONE, FULL if the ring or the
-    index has no room, or HUGE."""
+    index has no room, or LARGE_ROWS."""
     if state[EVENTS] == len(events):
         return FULL
     if size > len(ring):
         events[state[EVENTS], columns.AT] = event
         _index_event(events[state[EVENTS]], wire, event, size, number, state)
-        return HUGE
+        return LARGE_ROWS
     place = state[PUT] & len(ring) - 1
     skipped = len(ring) - place if place + size > len(ring) else 0
     if skipped and state[PUT] == state[ACK]:
@@ -447,6 +458,7 @@ def _begin_transaction(
         if timestamp_bits >> 55 and end - body >= 56:
             original = _u56(wire, body + 49) & _55_BITS
         row[columns.ORIGINAL_TIME] = original
+        # The commit time of the original server, unless its clock was ahead of ours.
         is_own = u32(wire, event + 5) == state[SERVER_ID]
         row[columns.COMMIT_TIME] = immediate if is_own or original > immediate else original
 
@@ -465,8 +477,8 @@ def _keep_text(
     state: Integers,
     transaction: int,
     row: Integers,
-    data: Bytes,
-    index: Integers,
+    texts: Bytes,
+    text_index: Integers,
 ) -> int:
     """Copy a statement's text, cut off at the transaction's limit (`MOST_TEXT_BYTES`).
     Return NONE, or FULL if the arrays have no room. `row`: the transaction's index
@@ -480,20 +492,19 @@ def _keep_text(
     if not is_whole:
         size = _cut_text(wire, begin, max(room - 1, 0))
     if is_whole or size > 0:
-        if state[TEXTS] == len(index) or state[TEXT_PUT] + size > len(data):
+        if state[TEXTS] == len(text_index) or state[TEXT_PUT] + size > len(texts):
             return FULL
-        copy(data, state[TEXT_PUT], wire, begin, size)
-        entry = index[state[TEXTS]]
-        entry[columns.TEXT_OWNER], entry[columns.TEXT_AT], entry[columns.TEXT_SIZE] = (
-            transaction,
-            state[TEXT_PUT],
-            size,
-        )
+        copy(texts, state[TEXT_PUT], wire, begin, size)
+        entry = text_index[state[TEXTS]]
+        entry[columns.TEXT_OWNER] = transaction
+        entry[columns.TEXT_AT] = state[TEXT_PUT]
+        entry[columns.TEXT_SIZE] = size
         state[TEXTS] += 1
         state[TEXT_PUT] += size
-    row[columns.TEXT_BYTES] = (
-        row[columns.TEXT_BYTES] + size + 1 if is_whole else MOST_TEXT_BYTES + 1
-    )
+    if is_whole:
+        row[columns.TEXT_BYTES] += size + 1
+    else:
+        row[columns.TEXT_BYTES] = MOST_TEXT_BYTES + 1
     return NONE
 
 
@@ -584,33 +595,34 @@ class TextBuffer:
 
     def count_before(self, registers: Registers, transaction: int) -> int:
         """Return the number of texts of the transactions before this one."""
-        texts = registers.texts
-        return int(self.index[:texts, columns.TEXT_OWNER].searchsorted(transaction)) if texts else 0
+        count = registers.texts
+        return int(self.index[:count, columns.TEXT_OWNER].searchsorted(transaction)) if count else 0
 
-    def truncate(self, registers: Registers, transaction: int, texts: int) -> None:
-        """Remove the texts of `transaction`, the newest one, except its first `texts`."""
-        count = self.count_before(registers, transaction) + texts
+    def truncate(self, registers: Registers, transaction: int, kept_count: int) -> None:
+        """Remove the texts of `transaction`, the newest one, except its first
+        `kept_count`."""
+        count = self.count_before(registers, transaction) + kept_count
         registers.texts, registers.text_put = count, self._end(count)
 
     def copy_of_first(self, registers: Registers, transactions: int) -> Texts:
         """Return a copy of the texts of the first `transactions` transactions."""
-        texts = self.count_before(registers, transactions)
-        return Texts(self.data[: self._end(texts)].copy(), self.index[:texts].copy())
+        count = self.count_before(registers, transactions)
+        return Texts(self.data[: self._end(count)].copy(), self.index[:count].copy())
 
     def drop_first(self, registers: Registers, transactions: int) -> None:
         """Remove the texts of the first `transactions` transactions; the others move
         up."""
-        texts, end = self.count_before(registers, transactions), registers.texts
-        begin, put = self._end(texts), registers.text_put
-        if end:
-            self.data[: put - begin] = self.data[begin:put].copy()
-            self.index[: end - texts] = self.index[texts:end] - (transactions, begin, 0)
-            registers.texts, registers.text_put = end - texts, put - begin
+        dropped, count = self.count_before(registers, transactions), registers.texts
+        begin, end = self._end(dropped), registers.text_put
+        if count:
+            self.data[: end - begin] = self.data[begin:end].copy()
+            # In each row: the owner, the place in `data`, the size.
+            self.index[: count - dropped] = self.index[dropped:count] - (transactions, begin, 0)
+            registers.texts, registers.text_put = count - dropped, end - begin
 
-    def _end(self, texts: int) -> int:
-        """Return the end of the first `texts` texts in `data`."""
-        return (
-            int(self.index[texts - 1, columns.TEXT_AT] + self.index[texts - 1, columns.TEXT_SIZE])
-            if texts
-            else 0
-        )
+    def _end(self, count: int) -> int:
+        """Return the end of the first `count` texts in `data`."""
+        if not count:
+            return 0
+        last = self.index[count - 1]
+        return int(last[columns.TEXT_AT] + last[columns.TEXT_SIZE])

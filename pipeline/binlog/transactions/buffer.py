@@ -66,21 +66,25 @@ TRANSACTIONS: Final = 1 << 16
 
 
 class TransactionBuffer:
-    """Reads one dump that begins at `start`, a place between two transactions.
+    """Reads one dump from `start` on, a place between two transactions.
 
-    `is_captured`: returns whether a table's rows are captured; called once per table
-    map. `spool`: has files for transactions that are prepared or larger than the ring.
-    `prepared`: the XA transactions that are prepared in earlier batches and still open.
-    `begins`: where the dump begins, if that is before `start`; the transactions before
-    `start` are left out. `leave_out`: transactions that were read before, perhaps from
-    another server; they are not handed out again. `keeps_all_prepared`: keep all rows
-    of an XA transaction until it is committed, and call `is_captured` again then.
-    `may_be_merge_table`: returns whether rows of a table that is not captured may be
-    stored in other tables (MERGE). `file_created`: when the first file was created
-    (seconds since the epoch), or 0. `events`, `transactions`: rows of the indexes.
-
-    `has_ended`: the server's end of log was read, or `end` was called, or `stop` before
-    `start` was reached. `has_stopped`: one of the limits was reached.
+    - `is_captured`: returns whether a table's rows are captured; called once per table map.
+    - `spool`: has files for transactions that are prepared or larger than the ring.
+    - `begins`: where the dump begins, if that is before `start`; the transactions up to `start`
+      are left out.
+    - `prepared`: the XA transactions that are prepared in earlier batches and still open.
+    - `file_created`: when the first file was created (seconds since the epoch), or 0.
+    - `leave_out`: transactions that were read before, perhaps from another server; they are not
+      handed out again.
+    - `keeps_all_prepared`: keep all rows of an XA transaction until it is committed, and call
+      `is_captured` again then.
+    - `may_be_merge_table`: returns whether rows of a table that is not captured may be stored in
+      other tables (MERGE).
+    - `events`, `transactions`: rows of the indexes.
+    - `has_ended`: the server's end of log was read, or `end` was called, or `stop` before `start`
+      was reached.
+    - `has_stopped`: one of the limits was reached, or, as long as transactions before `start` are
+      skipped, `start`.
     """
 
     def __init__(
@@ -108,7 +112,7 @@ class TransactionBuffer:
         self._limits = limits or Limits()
         self._group_bytes = group_bytes
         self._is_group_out = False
-        self._handed_out_end: tuple[Coordinates, Anchor | None] = start, None
+        self._handed_out_end: tuple[Coordinates, Anchor | None] = (start, None)
         """The end of the last group that was handed out, and the anchor of the event
         before it."""
         self._leave_out = TransactionFilter(leave_out) if leave_out else None
@@ -129,9 +133,8 @@ class TransactionBuffer:
         )
         self._log = log = LogPlace(first, loop.registers, until, file_created)
         self._transactions = RingTransactions(loop, log, spool)
-        read_before = leave_out or GtidSet()
         self._rare = RareEvents(
-            loop, log, self._transactions, self.prepared, read_before=read_before
+            loop, log, self._transactions, self.prepared, read_before=leave_out or GtidSet()
         )
         self._wire = WireInput()
         self.has_ended = False
@@ -155,8 +158,7 @@ class TransactionBuffer:
     @property
     def at(self) -> Coordinates:
         """The position that is reached once all groups handed out are recorded: the end
-        of the last transaction, or of the events between transactions that follow
-        it."""
+        of the last transaction, or of later events that belong to no transaction."""
         return self._reached_place()[0]
 
     @property
@@ -177,7 +179,7 @@ class TransactionBuffer:
     @property
     def complete_end(self) -> Coordinates:
         """The end of the last complete transaction, even if it is not handed out yet,
-        or of the events between transactions that follow it."""
+        or of later events that belong to no transaction."""
         if self.phase is Phase.BETWEEN:
             return self._log.at
         return place_of(self._loop.open_row, BEGIN_OFFSET, self._log.files)
@@ -199,12 +201,13 @@ class TransactionBuffer:
         self.has_ended = True
 
     def stop(self) -> None:
-        """Stop at the next end of a transaction, because the time for the run is up."""
+        """Stop at the next end of a transaction, because a limit of the run is reached
+        that is not in `limits`, such as its time."""
         if self._skip_to is not None:
             self.has_ended = True
             return
         self._loop.registers.stop_here()
-        self._stop_between()
+        self._stop_at_limit()
 
     def get(self) -> TransactionGroup | None:
         """Return complete transactions if there are enough of them, or if reading has
@@ -237,10 +240,10 @@ class TransactionBuffer:
     def _skip(self, start: Coordinates) -> None:
         """Drop the transactions before `start`; at `start`, begin to count towards the
         limits."""
-        # A payload's transaction must stay until its end is set, after the payload was
-        # read.
-        ends_nested = self._rare.nested is not None and self.phase is Phase.BETWEEN
-        if self._transactions.count and not ends_nested:
+        # The end of a transaction in a compressed payload is only set once the payload
+        # is finished. Until then the transaction must stay.
+        awaits_end = self._rare.nested is not None and self.phase is Phase.BETWEEN
+        if self._transactions.count and not awaits_end:
             self._transactions.free()
             self._must_hand_out = False
         if self.has_stopped:
@@ -249,10 +252,11 @@ class TransactionBuffer:
                     f"no transaction ends at {start}; one ends at {self._log.at}",
                     hint=f"choose {self._log.at}, or an offset that SHOW BINLOG EVENTS lists",
                 )
-            self._skip_to, self.has_stopped, self._log.last_event = None, False, None
+            self._skip_to, self.has_stopped = None, False
+            self._log.last_event = None
             self.prepared.is_before_start = False
             self._log.set_limits(self._limits)
-            self._stop_between()
+            self._stop_at_limit()
 
     def ack(self) -> None:
         """Free the ring of the group that `get` returned: its rows have been used."""
@@ -274,7 +278,7 @@ class TransactionBuffer:
             self._log.file_created,
         )
         self._handed_out_end = group.end(-1), anchor
-        rest = group if self._leave_out is None else self._leave_out.without_members(group)
+        rest = group if self._leave_out is None else self._leave_out.without_known(group)
         if rest is None:
             self._transactions.free()
             return None
@@ -284,8 +288,8 @@ class TransactionBuffer:
     # -- what the loop returns for ------------------------------------------------------
 
     def _read(self, current: InputBytes) -> bool:
-        """Run the loop once; return whether it can only continue after a group is
-        handed out."""
+        """Run the loop once. Return whether a group has to be handed out before the
+        loop can continue."""
         code = self._loop.scan(current)
         match code:
             case stream.MORE:
@@ -296,7 +300,7 @@ class TransactionBuffer:
                 if self._transactions.count:
                     return True
                 self._transactions.spill()
-            case stream.HUGE:
+            case stream.LARGE_ROWS:
                 if self._transactions.count:
                     return True
                 self._transactions.spill_rows(self._loop.large_rows())
@@ -305,10 +309,10 @@ class TransactionBuffer:
                 self._loop.bind_map()
             case stream.EMITTED:
                 self._must_hand_out = True
-                self._stop_between()
+                self._stop_at_limit()
             case stream.STOPPED:
                 self.has_stopped = True
-            case stream.LARGE:
+            case stream.SPLIT_EVENT:
                 self._wire.mark_large()
             case stream.PACKET:
                 packet = self._loop.packet()
@@ -319,13 +323,14 @@ class TransactionBuffer:
                 raise stream.damage_error(code, self._log.at)
         return False
 
-    def _stop_between(self) -> None:
+    def _stop_at_limit(self) -> None:
+        """Stop if a limit is reached, and the loop is between two transactions."""
         if self._rare.is_between and stream.is_at_stop(self._loop.registers.array):
             self.has_stopped = True
 
     def _refill(self, current: InputBytes) -> None:
-        """Note that the loop has used up its input, and finish the event that the input
-        was."""
+        """Note that the loop has used up its input. If that was one event in several
+        packets, or the content of one, finish this event."""
         nested = self._rare.nested
         if nested is None:
             if current.mode == WHOLE:
@@ -339,7 +344,7 @@ class TransactionBuffer:
         if nested.input.at < nested.input.stop:
             raise stream.damage_error(stream.WRONG_SIZE, self._log.at)
         self._rare.finish()
-        self._stop_between()
+        self._stop_at_limit()
 
     def _handle_event(self) -> bool:
         """Handle the current event. Return False, without handling it, if a group has
@@ -348,7 +353,7 @@ class TransactionBuffer:
             return False
         if self._transactions.needs_own_group:
             self._must_hand_out = True
-        self._stop_between()
+        self._stop_at_limit()
         return True
 
 
@@ -365,11 +370,11 @@ class TransactionFilter:
         self._has_new = False
         self.out_of_order = 0
 
-    def without_members(self, group: TransactionGroup) -> TransactionGroup | None:
-        """Return the group without these transactions; None if no transaction is left."""
+    def without_known(self, group: TransactionGroup) -> TransactionGroup | None:
+        """Return the group without the transactions of the set; None if none is left."""
         keep = ~membership(group.transactions, group.gtid_sources, self._gtids)
-        first = 0 if self._has_new else int(np.argmax(keep)) if keep.any() else len(keep)
-        self.out_of_order += int((~keep[first:]).sum())
+        has_new_before = np.logical_or.accumulate(keep) | self._has_new
+        self.out_of_order += int((~keep & has_new_before).sum())
         self._has_new = self._has_new or bool(keep.any())
         if keep.all():
             return group

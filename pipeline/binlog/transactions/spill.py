@@ -37,7 +37,6 @@ from lockstep.pipeline.binlog.stream.ring import (
 from lockstep.pipeline.model.batch import EndedTransaction, PreparedTransaction, WaitingFile, Xid
 from lockstep.pipeline.ports.segments import EventFile, NewEventFile, Spool
 from lockstep.pipeline.values.errors import PreparedElsewhere, SegmentsLost
-from lockstep.pipeline.values.places import start_at
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.table import TableName
 
@@ -337,10 +336,9 @@ class PreparedTransactions:
         if prepared is None:
             raise PreparedElsewhere(
                 f"the XA transaction {xid} is committed at {at}, but its prepare was never read",
-                hint="it was not recorded, because its prepare is before the start: start "
-                "before that prepare; or continue after the commit with "
-                f"{start_at('PLACE', self._source)}, and let `lockstep verify --repair` find what "
-                "it changed",
+                hint="its prepare is before the place where this ledger began to read: begin "
+                "before it, if nothing was read yet; else go on after the commit, and let "
+                "`lockstep verify --repair` find what it changed",
                 event_place=str(at),
             )
         if prepared.file is None:

@@ -31,34 +31,41 @@ from lockstep.pipeline.values.table import TableName
 
 
 class BatchCapture:
-    """The capture of one batch. `extents`: the tables whose earlier rows the lake
-    lacks, at the start of the batch. None for a batch that catches up single tables: it
-    copies no renamed tables and adds no rows to the system tables (transactions and
-    DDL)."""
+    """The capture of one batch.
+
+    - `extents`: the tables whose earlier rows the lake lacks, at the start of the batch; None for a
+      batch that catches up single tables. Such a batch copies no renamed tables and adds no rows to
+      the system tables (transactions and DDL).
+    """
 
     def __init__(self, basis: Basis, batch: Batch, extents: PartialTables | None = None) -> None:
         self.basis, self._batch, self._extents = basis, batch, extents
-        self._system_table_rows, decide_copies, ports = None, None, basis.ports
+        ports, shaping = basis.ports, basis.ports.shaping
+        decide_copies = None if extents is None else CopyDecider(basis)
+        self._system_table_rows = None
         if extents is not None:
-            decide_copies, hides_values = CopyDecider(basis), ports.shaping.has_rules
             self._system_table_rows = SystemTableRows(
                 ports.segments,
                 source=ports.source.name,
                 batch_id=batch.id,
-                hides_values=hides_values,
+                hides_values=shaping.has_rules,
             )
-        tables, structures, shaping = basis.tables, basis.structures, ports.shaping
         self.table_changes = TableChanges(
-            tables, structures, shaping, ports, decide_copies=decide_copies, extents=extents
+            basis.tables,
+            basis.structures,
+            shaping,
+            ports,
+            decide_copies=decide_copies,
+            extents=extents,
         )
         self.segmenter = Segmenter(
-            tables, structures, shaping, self.table_changes, self._system_table_rows
+            basis.tables, basis.structures, shaping, self.table_changes, self._system_table_rows
         )
         self.reading = LogReading(basis, self.segmenter, keeps_all_prepared=True)
 
     def rewrite(self, origins: Mapping[TableName, ChangelogOrigin]) -> None:
         """Record that the mirrors of these tables are rewritten from their changelogs.
-        The origin says with which version, or none, the new mirror begins."""
+        The origin names the mirror version with which the new mirror begins, if any."""
         for table, origin in sorted(origins.items()):
             self.basis.ports.progress.note(f"the mirror of {table} is rewritten {origin.clause}")
             self.table_changes.rewrite(table, origin)

@@ -137,7 +137,7 @@ class CapturedTable:
     - `is_busy`: its rows are being read, or its mirror is being rewritten.
     - `has_determined_rows`: this batch determines all of its rows: it was created or emptied in the
       batch, or got the rows of another table.
-    - `has_all_rows`: all of its rows were read from the source, or copied.
+    - `has_all_rows`: all of its rows were or are being read from the source, or were copied.
     - `is_undecodable`: it stopped because its rows could not be decoded.
     - `segments`: by the number of the version of its structure.
     """
@@ -289,9 +289,10 @@ class CapturedTables:
     def __getitem__(self, name: TableName) -> CapturedTable:
         if name not in self._tables:
             state, is_followed = self._states.get(name), self._open_loads.get(name)
-            is_unread = (
-                is_followed is False if state is None else state.is_loading and not is_followed
-            )
+            if state is None:
+                is_unread = is_followed is False
+            else:
+                is_unread = state.is_loading and not is_followed
             self._tables[name] = CapturedTable(
                 name, self._is_captured(name), state, is_unread=is_unread
             )
@@ -411,14 +412,13 @@ class CapturedTables:
         not read. Return None if there is no such part, or if all of its rows were
         determined later: by a CREATE or TRUNCATE, a copy, or a reading from the
         source."""
-        any_end, captured_table = end_of_hole(table, None, self._past_ranges), self[table]
-        if any_end is None or captured_table.has_all_rows or captured_table.has_determined_rows:
+        captured_table = self[table]
+        end = end_of_hole(table, None, self._past_ranges)
+        if end is None or captured_table.has_all_rows or captured_table.has_determined_rows:
             return None
-        return (
-            end_of_hole(table, self._complete_since(table), self._past_ranges)
-            if captured_table.is_known
-            else any_end
-        )
+        if captured_table.is_known:
+            return end_of_hole(table, self._complete_since(table), self._past_ranges)
+        return end
 
     def name_conflict(self, table: TableName) -> TableError | None:
         """Return an error if the table is new and its mirror would have the folder of
@@ -464,10 +464,8 @@ class CapturedTables:
             "_schema_version": version.version,
             "_derived": False,
         }
-        segment.first_sequence, segment.last_sequence = (
-            segment.first_sequence or self.last_sequence,
-            self.last_sequence,
-        )
+        segment.first_sequence = segment.first_sequence or self.last_sequence
+        segment.last_sequence = self.last_sequence
         self.add(segment, changelog_rows(segment.schema, 1, mark_values))
 
     def add(self, segment: TableSegment, rows: pa.RecordBatch) -> None:
@@ -504,11 +502,10 @@ class CapturedTables:
     def rows_of_transaction(self) -> int:
         """The number of rows of the current transaction, without those of stopped
         tables."""
-        totals = ((segment.counts, segment.totals_before) for segment in self._segments)
         return sum(
-            counts_now.total - before.counts.total
-            for counts_now, before in totals
-            if before is not None
+            segment.counts.total - segment.totals_before.counts.total
+            for segment in self._segments
+            if segment.totals_before is not None
         )
 
     def end_parts(self) -> None:
@@ -525,11 +522,9 @@ class CapturedTables:
         self._clear(segment)
         if segment.writer is not None:
             segment.writer.drop(before.file_count)
-        segment.counts, segment.first_sequence, segment.last_sequence = (
-            before.counts,
-            before.first_sequence,
-            before.last_sequence,
-        )
+        segment.counts = before.counts
+        segment.first_sequence = before.first_sequence
+        segment.last_sequence = before.last_sequence
         segment.totals_before = None
 
     def drop(self) -> None:

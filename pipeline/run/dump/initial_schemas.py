@@ -256,7 +256,7 @@ def with_command_to_continue(error: Stopped, ports: RunPorts, head: Coordinates)
     except LockstepError:
         return error
     hint = (
-        f"{error.hint}. Then go on after it, which leaves out what it changed: "
+        f"{error.hint}. To go on after it, which leaves out what it changed: "
         f"{start_at(end, ports.source.name)}"
     )
     return type(error)(error.message, hint=hint, transaction_end=error.transaction_end)

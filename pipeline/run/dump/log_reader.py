@@ -1,12 +1,5 @@
 """Reads the binlog from a start to an end, hands its transactions and statements to a
-`LogTaker`, and keeps the position.
-
-XA: most servers keep the tables of a prepared transaction locked until it is committed
-or rolled back. MySQL 5.7 releases the locks when the session that prepared the
-transaction ends. A table may then be truncated or dropped, which removes the
-transaction's rows, or renamed, which moves them to another name. The log does not say
-into which table a later commit puts which rows.
-"""
+`LogTaker`, and keeps the position."""
 
 from __future__ import annotations
 
@@ -79,16 +72,20 @@ _CHANGED_WHILE_PREPARED_REASON: Final = (
 _PROGRESS_SECONDS = 0.3
 """Shortest time between two reports of progress, in seconds."""
 
+_QUOTED_WORDS = 5
+"""Number of a statement's words that a message quotes."""
+
 
 class LogTaker(Protocol):
     """Receives the transactions and statements that are read. A `Segmenter` writes the
     rows; other takers only inspect or count them.
 
-    For each group of transactions the reader first goes through the group's statements:
-    it calls `reach` with the statement's place, then `note_unlogged_change` for each
-    table with rows that the statement may have changed, and `apply_statement` if the
-    statement may change a structure. Then it calls `reach` with the group's end, and
-    `put`. At the end of the log it calls `reach(None)`.
+    For each statement of a group of transactions the reader calls `reach` with the
+    statement's place, `note_unlogged_change` for each table whose rows the statement
+    may have changed, and `apply_statement` if it may change a structure. Then, for the
+    group, it calls `reach` with the group's end, `note_lost_rows` for tables that were
+    changed while an XA transaction was prepared, and `put`. At the end of the log it
+    calls `reach(None)`.
     """
 
     @property
@@ -267,8 +264,8 @@ class LogReading:
 
     def _limits(self) -> Limits:
         """Return the limits of the buffer. If the log begins with transactions that an
-        earlier run already read, the run must not end among them. Then the buffer gets
-        no budget, and `_read` checks the budget itself."""
+        earlier run already read, the run must not end among them, so the buffer gets no
+        budget: `_read` checks it."""
         budget = self._bounds.budget
         if self._run_start.known_until is not None:
             return Limits(self._bounds.end)
@@ -342,10 +339,9 @@ class LogReading:
         # Before the rows are put: a table that is lost must not get rows of this
         # transaction.
         committed_rows = self.buffer.prepared.take_committed()
-        for table in (
-            () if committed_rows is None else self._tables_changed_while_prepared(committed_rows)
-        ):
-            self._taker.note_lost_rows(table, group.begin(0), _CHANGED_WHILE_PREPARED_REASON)
+        if committed_rows is not None:
+            for table in self._tables_changed_while_prepared(committed_rows):
+                self._taker.note_lost_rows(table, group.begin(0), _CHANGED_WHILE_PREPARED_REASON)
         self._taker.put(group)
         if self._taker.change_count and self._starts_spark:
             self._starts_spark = False
@@ -356,6 +352,9 @@ class LogReading:
         sizes = group.transactions[:, columns.LOG_BYTES]
         self.log_bytes += int(sizes.sum())
         self.largest_transaction = max(self.largest_transaction, int(sizes.max()))
+        self._report_progress()
+
+    def _report_progress(self) -> None:
         if monotonic() - self._reported_at < _PROGRESS_SECONDS:
             return
         self._reported_at = monotonic()
@@ -374,7 +373,7 @@ class LogReading:
             case Undetermined():
                 self._on_unfollowed(self._add_places(undetermined_error(statement, verdict)))
             case ReachedTables(tables):
-                beginning = first_words(statement.text, _FIRST_WORDS)
+                beginning = first_words(statement.text, _QUOTED_WORDS)
                 for table, reason in sorted(tables.items()):
                     if not self._taker.is_wanted(table):
                         continue
@@ -388,18 +387,25 @@ class LogReading:
 
     def _tables_changed_while_prepared(self, committed: CommittedRows) -> Iterable[TableName]:
         """Return the tables of an XA transaction that a statement changed between its
-        XA PREPARE and its commit, with every name that they got by renames."""
+        XA PREPARE and its commit, with every name that they got by renames.
+
+        MySQL 5.7 unlocks the tables when the session that prepared the transaction
+        ends; other servers when it is committed or rolled back. An unlocked table may be
+        truncated or dropped, which removes the transaction's rows, or renamed, which
+        moves them. The log does not say into which table the commit puts which rows.
+        """
         place, batch = committed.prepared, committed.batch
-        statements = list(self._structures.history.statements)
+        new_statements = self._structures.history.statements
         if batch is None:
-            statements = [statement for statement in statements if statement.begin >= place]
+            statements = [statement for statement in new_statements if statement.begin >= place]
         else:
-            statements[:0] = (
+            recorded_statements = (
                 statement
                 for statement in self._recorded_statements
                 if statement.batch > batch
                 or (statement.batch == batch and statement.begin >= place)
             )
+            statements = [*recorded_statements, *new_statements]
         return sorted(tables_changed_by(committed.tables, statements, self._structures.fold_case))
 
     @cached_property
@@ -433,13 +439,10 @@ def _not_understood_error(
     )
 
 
-_FIRST_WORDS = 5
-
-
 class RowStatements:
     """Judges the statements that are logged instead of the rows they changed.
-    `passed_counts`: number of statements that changed no captured table, by the names
-    of the tables they changed.
+    `passed_counts`: the number of those that changed no captured table, by the text that
+    names the tables they changed.
 
     A verdict depends only on the tables and functions that the statement names and on
     the structures. It is cached until a structure changes, because such statements
@@ -477,11 +480,12 @@ class RowStatements:
         if schema is not self._schema:
             self._schema, self._verdicts = schema, {}
         if change not in self._verdicts:
-            is_captured, is_allowed = (
+            self._verdicts[change] = reached_tables(
+                change,
+                schema,
                 self._source.patterns.matches,
                 self._source.allowed_statements.matches,
             )
-            self._verdicts[change] = reached_tables(change, schema, is_captured, is_allowed)
         return self._verdicts[change]
 
     def passed_sentences(self) -> Iterator[str]:
@@ -490,8 +494,8 @@ class RowStatements:
         for names, count in sorted(self.passed_counts.items()):
             statements = "1 statement was" if count == 1 else f"{count:,} statements were"
             yield (
-                f"{statements} logged instead of rows and passed: {names} "
-                "is all they change, and is not captured"
+                f"{statements} logged instead of rows and passed, because only tables that "
+                f"are not captured are changed: {names}"
             )
 
 
@@ -507,7 +511,7 @@ def undetermined_error(
         hint += f', pass them for good: `passed_statements = ["{undetermined.target}"]`'
     return UnsupportedStatement(
         f"a transaction has a statement instead of rows, at {statement.begin}, and it is not known "
-        f"which tables it changes: {first_words(statement.text, _FIRST_WORDS)}: "
+        f"which tables it changes: {first_words(statement.text, _QUOTED_WORDS)}: "
         f"{undetermined.reason}",
         hint=hint,
         event_place=str(statement.begin),
@@ -552,7 +556,7 @@ def _creates(change: SchemaChange) -> bool:
     return False
 
 
-def require_prepares_read(run_start: RunStart, reading: LogReading) -> None:
+def require_prepared_after_start(run_start: RunStart, reading: LogReading) -> None:
     """Raise `PreparedBeforeStart` if the XA PREPARE of an open XA transaction lies
     before the start: the rows are logged there, and its commit would come without
     them."""
@@ -575,9 +579,9 @@ def require_complete(
     the end."""
     if not bounds.missing_gtids(read_gtids, GtidSet.parse(run_start.facts.gtid_purged)):
         return
-    missing_gtids = bounds.missing_gtids(
-        read_gtids, GtidSet.parse(ports.server.facts().gtid_purged)
-    )
+    # The server may have purged more since its facts were read.
+    gtid_purged = GtidSet.parse(ports.server.facts().gtid_purged)
+    missing_gtids = bounds.missing_gtids(read_gtids, gtid_purged)
     if missing_gtids:
         raise TransactionsMissing(
             f"the server had executed {missing_gtids} when the run began, but its log up to "

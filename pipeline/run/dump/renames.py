@@ -100,7 +100,7 @@ class CopyDecider:
             FormerName(
                 origin,
                 is_captured=True,
-                goes_on=self._is_contiguous,
+                continues_log=self._is_contiguous,
                 may_be_temporary=self._logs_temporary_tables,
                 reason_incomplete=self._reason_incomplete(table, origin),
                 has_mirror=former.has_determined_rows or self._has_all_rows(state),

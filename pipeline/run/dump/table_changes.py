@@ -50,7 +50,12 @@ from lockstep.pipeline.schema.history import Knowledge, SchemaVersion
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.rows import row_structure
 from lockstep.pipeline.schema.statements.changes import EXCHANGE
-from lockstep.pipeline.schema.table_effects import match_columns, may_rename_columns, reason_unclear
+from lockstep.pipeline.schema.table_effects import (
+    match_columns,
+    may_rename_columns,
+    reason_given_shape_changed,
+    reason_unclear,
+)
 from lockstep.pipeline.schema.tracker import SchemaTracker
 from lockstep.pipeline.shape.shaping import Shaping, consent_hint
 from lockstep.pipeline.supply.plan import FromMirror
@@ -94,6 +99,7 @@ def _same_rows(schema: TableSchema | None, other: TableSchema | None) -> bool:
 
 
 def _concerns(table: CapturedTable, consequence: Consequence) -> bool:
+    """Return whether the consequence does anything to the table."""
     return table.is_known or consequence.action not in _ACTIONS_ON_KNOWN_TABLES
 
 
@@ -123,8 +129,8 @@ class StatementDecider:
         self, table: CapturedTable, consequence: Consequence, followed: FollowedStatement
     ) -> TableError | None:
         """Return the error with which the statement that was just followed stops a
-        table; None if the table goes on. An error by `StoppedBy.RUN` is one after which
-        the same run, or the next, reads the table from the source."""
+        table; None if the table goes on. If the error is by `StoppedBy.RUN`, this run or
+        the next reads the table from the source."""
         name, action = table.name, consequence.action
         hidden_rows_error = self.hidden_rows_error(name, consequence, followed)
         if hidden_rows_error is not None:
@@ -132,17 +138,16 @@ class StatementDecider:
         is_loading = table.open_load is not None
         if action is Action.QUARANTINE:
             error = quarantine_error(name, consequence)
-            # A table that needs all its rows is refused: reading it would not help now.
+            # With a need, the error waits for a person: reading would not help now.
             if error.need is None and is_loading:
                 # Some chunks may have been read with the structure after the statement,
                 # others before.
                 return reread_error(consequence.reason)
-            # Whether the structure before the statement was not known.
-            is_unknown = any(
+            structure_was_unknown = any(
                 isinstance(effect, UnknownTable) and effect.table == name
                 for effect in followed.effects
             )
-            if error.need is None and is_unknown:
+            if error.need is None and structure_was_unknown:
                 return StructureUnknown(error.reason, hint=error.hint)
             return error
         if action is Action.REREAD:
@@ -192,8 +197,8 @@ class TableChanges:
     """Applies statements, and places that the log reaches, to the tables of one
     capture.
 
-    - `ports`: those of the run, for messages about stopped tables; None in a replay, which
-      reads a part of the log again.
+    - `ports`: the run's ports, for messages about stopped tables; None in a replay, which reads a
+      part of the log again.
     - `decide_copies`: decides whether the rows of a renamed table are copied from the mirror (the
       Delta table with the current rows) of its former name; None if none are.
     - `extents`: tables that are older than the log that was read, so that the lake may lack rows.
@@ -243,7 +248,7 @@ class TableChanges:
         self._extents.apply_effects(followed.effects)
         supplies = {} if self._decide_copies is None else self._decide_copies(followed.effects)
         by_table = self._decider.consequences(statement, followed, supplies)
-        actions: dict[TableName, Consequence] = {}
+        applied: dict[TableName, Consequence] = {}
         copied_versions: list[SchemaVersion] = []
         for name, consequence in by_table.items():
             table, supply = self._tables[name], supplies.get(name)
@@ -256,19 +261,19 @@ class TableChanges:
                 table.stop_consequence = consequence
                 continue
             if not table.takes(statement.begin):
-                self._require_consent(table, consequence, followed)
+                self._wait_for_consent(table, consequence, followed)
                 continue
             if _concerns(table, consequence):
-                actions[name] = consequence
+                applied[name] = consequence
             error = self._decider.stop_error(table, consequence, followed)
             if error is not None and error.by is StoppedBy.RUN:
                 self._record_stop(name, statement.end, error)
             elif error is not None:
                 self.stop(name, statement.begin, error)
             elif isinstance(supply, FromMirror) and consequence.action is Action.COPY:
-                copied_versions += self._record_copy(
-                    name, supply.origin, statement, consequence.reason
-                )
+                version = self._record_copy(name, supply.origin, statement, consequence.reason)
+                if version is not None:
+                    copied_versions.append(version)
             else:
                 self._record_consequence(table, consequence, statement)
         # The mark of a copied table comes after all other changes by the statement: the
@@ -278,9 +283,9 @@ class TableChanges:
         for table in self._tables.waiting_tables.values():
             if table.structure_order is not None and table.begin == statement.begin:
                 self._take_given_structure(table, statement.end, statement)
-        return actions
+        return applied
 
-    def _require_consent(
+    def _wait_for_consent(
         self, table: CapturedTable, consequence: Consequence, followed: FollowedStatement
     ) -> None:
         """Let a stopped table wait for a person's consent, if the statement gave it rows
@@ -310,18 +315,18 @@ class TableChanges:
 
     def _record_copy(
         self, table: TableName, origin: TableName, statement: LoggedStatement, reason: str
-    ) -> list[SchemaVersion]:
+    ) -> SchemaVersion | None:
         """Record that the table has the rows of `origin` from here on. Return the
-        version of its structure for the mark in its changelog; an empty list if the
-        table had to be stopped."""
+        version of its structure, for the mark in its changelog; None if the table had
+        to be stopped."""
         version = self._structures.version(table)
         assert version is not None, "only tables with a known structure are copied"
         try:
             self._tables.record_copy(version, origin, reason)
         except TableError as error:
             self.stop(table, statement.begin, error)
-            return []
-        return [version]
+            return None
+        return version
 
     def _add_mark(
         self, kind: ChangeType, version: SchemaVersion, statement: LoggedStatement
@@ -359,10 +364,10 @@ class TableChanges:
             # A load ends once all changes before its high watermark have numbers. Those
             # after the previous call of `reach` do not have them yet.
             load = table.open_load
-            is_passed = at is None or (
-                self._last_reached is not None and load and load.high <= self._last_reached
-            )
-            if load is not None and load.is_complete and is_passed:
+            if load is None or not load.is_complete:
+                continue
+            last = self._last_reached
+            if at is None or (last is not None and load.high <= last):
                 table.open_load = None
                 self._end_load(load)
         self._last_reached = at
@@ -387,8 +392,11 @@ class TableChanges:
             may_rename = may_rename_columns(statement.text, statement.context)
         origins = None
         if last_known is not None:
-            doubt_reason = doubt_reason or reason_unclear(
-                last_known, given_schema, renames, may_rename=may_rename
+            treatments = self._decider.shaping.treatment_texts
+            doubt_reason = (
+                doubt_reason
+                or reason_unclear(last_known, given_schema, renames, may_rename=may_rename)
+                or reason_given_shape_changed(last_known, given_schema, renames, treatments)
             )
             origins = match_columns(last_known, given_schema, renames)
         table.doubt_reason = doubt_reason
@@ -423,7 +431,7 @@ class TableChanges:
             is_complete = reading.is_complete and reading.low == reading.high
             table.open_load = None if is_complete else reading
             self._take_changes_from(reading, version, is_complete=is_complete)
-        elif version is not None:
+        elif version is not None:  # the server did not have the table
             self._tables.record_event(TableEventKind.DROPPED, version, DROPPED_BEFORE_READ)
 
     def begin_load(self, reading: SourceReading) -> None:
@@ -466,7 +474,7 @@ class TableChanges:
         begin = load.followed_from or next(
             begin for begin in self._tables.followed_loads if begin.load == load.id
         )
-        # A new version does not matter as long as its rows have the same structure.
+        # A version that differs only in other things, such as an index, has the same rows.
         if version.version != begin.version and not _same_rows(reading.schema, version.schema):
             self._record_stop(reading.table, reading.high, reread_error(_ALTERED_WHILE_READ))
             return

@@ -108,7 +108,7 @@ def load_tables(
     ]
 
 
-def readings_of_begun_loads(readings: Sequence[SourceReading]) -> list[SourceReading]:
+def readings_to_follow(readings: Sequence[SourceReading]) -> list[SourceReading]:
     """Return the readings of loads whose tables no capture follows yet. This capture
     begins to follow them."""
     return [

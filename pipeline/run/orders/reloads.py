@@ -20,7 +20,7 @@ from lockstep.pipeline.run.load.by_condition import condition_refusal
 from lockstep.pipeline.run.orders.table_orders import OrderRequest
 from lockstep.pipeline.run.reports import VerifyReport
 from lockstep.pipeline.run.table_plans import (
-    ReadingReach,
+    KnownReach,
     TablePlans,
     changelog_origin_of,
     earlier_version_origin_of,
@@ -226,7 +226,7 @@ def plan_condition_reload(
     return the reload of all rows."""
     table, condition = order.table, order.condition
     refusal = condition_refusal(ports, table)
-    reach = ReadingReach(by_condition=None if refusal is None else refusal.message)
+    reach = KnownReach(reason_against_condition=None if refusal is None else refusal.message)
     have = Have(table, SupplyStanding.FOLLOWING, reason=order.reason)
     table_plan = plan(have, Want(condition=condition, author=order.author), reach)
     [step] = with_prices(ports, TablePlans({table: table_plan})).plans[table].steps

@@ -45,6 +45,7 @@ from lockstep.pipeline.schema.statements.read import read_change
 from lockstep.pipeline.schema.table_effects import (
     match_columns,
     may_rename_columns,
+    reason_given_shape_changed,
     reason_renames_refused,
     reason_unclear,
 )
@@ -347,6 +348,10 @@ def _resume_sentence(ports: RunPorts, order: TableOrder, place: HistoryAtStop) -
         if error.recovery is not Recovery.RETRY:
             raise
     doubt = place.reason_log_insufficient(order)
+    before = None if place.is_followed else place.schema_before
+    if doubt is None and order.schema is not None and before is not None:
+        treatments = ports.shaping.treatment_texts
+        doubt = reason_given_shape_changed(before, order.schema, order.renames, treatments)
     if returns is None:  # Only the server knows what its log still has.
         if doubt is None:
             return f"the next run {_both_outcomes_clause(order)}{_structure_clause(order, doubt)}"

@@ -27,6 +27,7 @@ from lockstep.pipeline.run.mirror_rows import MirrorReader
 from lockstep.pipeline.run.proof.verify_differences import BothSides, compare_row_by_row
 from lockstep.pipeline.run.proof.verify_log import AGAIN_HINT, SumReader, read_log
 from lockstep.pipeline.run.reports import TableComparison, UncomparedTable, VerifyReport
+from lockstep.pipeline.run.reshaping import reshaped_tables
 from lockstep.pipeline.run.stop_errors import (
     arrow_errors_as_table_error,
     reload_hint,
@@ -55,6 +56,7 @@ class QuietLake:
     - `versions`: the newest Delta version of each mirror.
     - `waiting_tables`: tables with changes that are not merged.
     - `loading_tables`: tables whose rows are being read from MySQL.
+    - `reshaped_tables`: tables that the next run stops because of their settings, with the reason.
     - `flavour`: "mysql" or "mariadb".
     - `is_same_server`: the cursor is in the log of the server that answers now.
     """
@@ -64,6 +66,7 @@ class QuietLake:
     versions: Mapping[TableName, int | None]
     waiting_tables: frozenset[TableName]
     loading_tables: frozenset[TableName]
+    reshaped_tables: Mapping[TableName, str]
     flavour: str
     is_same_server: bool
 
@@ -76,6 +79,9 @@ class QuietLake:
             return UncomparedTable(
                 table, "its changes wait to be merged", AGAIN_HINT, is_readable=True
             )
+        if table in self.reshaped_tables:
+            reason = self.reshaped_tables[table]
+            return UncomparedTable(table, reason, AGAIN_HINT, is_readable=True)
         return None
 
 
@@ -98,10 +104,18 @@ def quiet_lake(ports: RunPorts) -> QuietLake:
         # If a run acknowledged meanwhile, the states and versions need not fit the
         # cursor.
         if not batches and ledger.cursors(source).acknowledged == cursor:
+            reshaped = {state.table: error.reason for state, error in reshaped_tables(ports)}
             facts = ports.server.facts()
             same = facts.server_uuid == cursor.position.server_uuid
             return QuietLake(
-                cursor, states, versions, waiting_tables, loading_tables, facts.flavour, same
+                cursor,
+                states,
+                versions,
+                waiting_tables,
+                loading_tables,
+                reshaped,
+                facts.flavour,
+                same,
             )
         lease = ledger.newest_lease(source)
         if lease is None or not lease.live:

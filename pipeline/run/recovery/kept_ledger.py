@@ -37,7 +37,7 @@ from lockstep.pipeline.run.agreement.claim import (
 from lockstep.pipeline.run.agreement.lake_logs import disagreeing_tables
 from lockstep.pipeline.run.commit_metadata import restatement_metadata
 from lockstep.pipeline.run.context import RunPorts
-from lockstep.pipeline.run.mirror_places import former_places
+from lockstep.pipeline.run.mirror_places import unused_folders
 from lockstep.pipeline.run.repair import damages_of
 from lockstep.pipeline.run.stop_errors import reread_error
 from lockstep.pipeline.values.decisions import Lease
@@ -162,7 +162,7 @@ def _unknown_folders(ports: RunPorts) -> tuple[str, ...]:
     examined_versions = ports.ledger.examined_versions(source)
     known_folders |= {
         folder
-        for folder in former_places(ports.ledger, source)
+        for folder in unused_folders(ports.ledger, source)
         if ports.mirrors.version(folder) == examined_versions[folder]
     }
     return tuple(folder for folder in ports.claims.tables(source) if folder not in known_folders)

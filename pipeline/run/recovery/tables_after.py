@@ -22,8 +22,8 @@ from lockstep.pipeline.run.mirror_places import collisions, move_reason, pending
 from lockstep.pipeline.run.status.plan import plan_tables
 from lockstep.pipeline.run.stop_errors import reread_error
 from lockstep.pipeline.run.table_plans import (
+    KnownReach,
     KnownTables,
-    ReadingReach,
     TablePlans,
     with_prices,
 )
@@ -41,7 +41,9 @@ def after_new_ledger(
     """Return the plans of tables after a ledger is made from the lake.
     `adopted_states`: the states of the tables that continue with their mirrors."""
     haves = [
-        (Have(table, SupplyStanding.NEW, reason=reason), Want()) for table, reason in missing_rows
+        (Have(table, SupplyStanding.NEW, reason=reason), Want())
+        for table, reason in missing_rows
+        if ports.source.patterns.matches(table)
     ]
     states = {state.table: state for state in adopted_states}
     for table, name in pending_moves(ports, states).to_reload.items():
@@ -50,7 +52,7 @@ def after_new_ledger(
     # The mirror has rows that this ledger has not seen, so its changelog is not
     # complete.
     incomplete = reload_origin((), is_adopted=True, batches_after_gaps=(), overlapping_batches=())
-    return _priced_plans(ports, haves, ReadingReach(changelog=str(incomplete)))
+    return _priced_plans(ports, haves, KnownReach(changelog=str(incomplete)))
 
 
 def after_kept_ledger(ports: RunPorts, missing_rows: MissingRows) -> TablePlans:
@@ -70,7 +72,7 @@ def after_kept_ledger(ports: RunPorts, missing_rows: MissingRows) -> TablePlans:
         for table, error in errors.items()
         if states[table].reason == error.reason
     ]
-    return TablePlans({have.table: plan(have, want, ReadingReach()) for have, want in haves})
+    return TablePlans({have.table: plan(have, want, KnownReach()) for have, want in haves})
 
 
 def tables_of_next_run(ports: RunPorts, known: KnownTables | None = None) -> TablePlans:
@@ -94,11 +96,11 @@ def after_start_over(ports: RunPorts) -> TablePlans:
         for table in tables
         if table not in colliding_tables
     ]
-    return _priced_plans(ports, haves, ReadingReach())
+    return _priced_plans(ports, haves, KnownReach())
 
 
 def _priced_plans(
-    ports: RunPorts, haves: Iterable[tuple[Have, Want]], reach: ReadingReach
+    ports: RunPorts, haves: Iterable[tuple[Have, Want]], reach: KnownReach
 ) -> TablePlans:
     haves_and_wants = {have.table: (have, want) for have, want in haves}
     plans = {table: plan(have, want, reach) for table, (have, want) in haves_and_wants.items()}

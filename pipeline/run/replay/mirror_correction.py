@@ -39,7 +39,7 @@ from lockstep.pipeline.replay.rows import (
     sorted_unique,
     wrong_row_flags,
 )
-from lockstep.pipeline.run.agreement.lake_logs import mirror_judgement, require_expected_commits
+from lockstep.pipeline.run.agreement.lake_logs import checked_version, mirror_judgement
 from lockstep.pipeline.run.commit_metadata import commit_metadata
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.replay.segment_comparison import Details, SegmentResult
@@ -379,9 +379,7 @@ def _examine_mirror(ports: RunPorts, state: TableState) -> tuple[int, pa.Schema,
             hint=f"`lockstep verify {table}`",
         )
     examined_version = ports.ledger.examined_versions(ports.source.name).get(state.mirror)
-    version = require_expected_commits(
-        ports, state, mirror_judgement(ports, state, examined_version)
-    )
+    version = checked_version(ports, state, mirror_judgement(ports, state, examined_version))
     if version is None:
         raise TableError("its mirror is missing", hint=reload_hint(state.table))
     mirror_schema = ports.mirrors.schema(state.mirror, version)

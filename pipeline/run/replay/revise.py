@@ -196,7 +196,8 @@ def _commit_revision(
     if ports.changelog.listed_files(folder) is None:
         raise SegmentsLost(
             f"the ledger records a changelog at {folder}, and there is none",
-            hint="mount or restore the lake's folder, then repeat the replay",
+            hint="mount or restore the lake's folder, then repeat the replay; if the table was "
+            "retired, leave it out: `--tables` names the others",
         )
     listing = _list_change(ports, changelog, parts)
     if listing.refusal is not None:

@@ -27,7 +27,7 @@ from lockstep.pipeline.run.begin import gather_facts
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.table_extents import partial_tables
 from lockstep.pipeline.run.left_out import states_as_captured
-from lockstep.pipeline.run.mirror_places import former_places
+from lockstep.pipeline.run.mirror_places import former_places, unused_folders
 from lockstep.pipeline.run.stop_errors import stopped_tables
 from lockstep.pipeline.start.question import Refusal, Start
 from lockstep.pipeline.start.rules import decide_start
@@ -135,7 +135,11 @@ def standing_of(
         proofs=captured_proofs(ledger, source, patterns),
         unproven=unproven_structures(ledger, source),
         uncleared_values=tuple(ledger.uncleared_values(source)),
-        former_folders=tuple(former_places(ledger, source)),
+        former_folders=tuple(
+            unused_folders(ledger, source)
+            if isinstance(ports, LockstepError)
+            else former_places(ports)
+        ),
     )
 
 

@@ -334,7 +334,7 @@ def plan_former_folders(ports: RunPorts, keep: timedelta) -> tuple[FormerMirror,
     deleted as a whole, once `keep` has passed since a version set named the new one.
     """
     ledger, source = ports.ledger, ports.source.name
-    folders = former_places(ledger, source)
+    folders = former_places(ports)
     if not folders:
         return ()
     examined_versions = ledger.examined_versions(source)

@@ -62,11 +62,11 @@ class CopiedRows:
 
     origin: TableName
     copied_version: MirrorVersion | None
-    above: int
-    through: int
-    segments: tuple[Segment, ...]
-    former_names: tuple[tuple[TableName, int, int], ...]
-    batches: tuple[int, ...]
+    above: int = 0
+    through: int = 0
+    segments: tuple[Segment, ...] = ()
+    former_names: tuple[tuple[TableName, int, int], ...] = ()
+    batches: tuple[int, ...] = ()
 
     @property
     def sentence(self) -> str:
@@ -161,7 +161,7 @@ def _copied_version(
     """Return the newest version of the former name's mirror before that batch. If the
     write was begun before, return the version that its intent records."""
     ledger, source = ports.ledger, ports.source.name
-    if intent.id:
+    if intent.is_recorded:
         pinned_version = (
             None
             if intent.copied_write_id is None

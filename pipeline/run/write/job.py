@@ -7,22 +7,20 @@ its mirror lacks them. Their segments are in the table's changelog and are merge
 others. Rows that such a batch read from the source by SELECT are deleted by then, so
 the table has to be read again.
 
-The structure of a table is followed also while the table is stopped. A later batch then
-reads the table's rows from the same part of the log (`pipeline.run.catch_up`). That
-batch may know the structure better: a person gave it, or Lockstep now follows a
-statement that it did not follow then. The batch records schema versions of its own from
-that place on. They overrule the versions that earlier batches recorded for later
-places, under which no row was ever captured.
+The structure of a stopped table is still followed. A later batch captures the table's
+changes from the same part of the log (`pipeline.run.catch_up`), and may know the
+structure better: a person gave it, or Lockstep now follows a statement that it did not
+follow before. Then it records schema versions of its own. They overrule the versions
+of earlier batches for later places of the log, under which no row was captured.
 
 An overlap is a part of the log that an earlier batch has read already. It may span
 several batches: a run's limit may end the first of them early, and the next one
 continues within the overlap.
 
-A TRUNCATE and a re-read each leave a row in the changelog, which says when the table's
-rows went. For DROP, CREATE and the old name of a RENAME, the schema history has the
-statement. So these times do not depend on how batches are grouped into merges. The
-stamps of rows (commit time, number and GTID of the last change) do not depend on it
-either.
+The times at which a table lost its rows do not depend on how batches are grouped into
+merges: the changelog has a row for each TRUNCATE and each re-read, and the schema
+history has the statement for DROP, CREATE and the old name of a RENAME. Neither do the
+stamps of rows depend on it (commit time, number and GTID of the last change).
 """
 
 from __future__ import annotations
@@ -82,12 +80,15 @@ from lockstep.pipeline.values.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One table's write, as far as the ledger alone determines it. `intent`: the
-    ledger's record of the write, made before the write. `batches`: the batches with
-    anything of the table, oldest first. `plan`: what is merged. `metadata`: the user
-    metadata of the commit. `structure`: the structure that the mirror shows after the
-    write; None if it is unknown. `copied_rows`: rows of another mirror version with
-    which this one begins; None without any."""
+    """One table's write, as far as the ledger alone determines it.
+
+    - `intent`: the ledger's record of the write, made before the write.
+    - `batches`: the batches with content of the table, oldest first.
+    - `plan`: what is merged.
+    - `metadata`: the user metadata of the commit.
+    - `structure`: the structure that the mirror shows after the write; None if it is unknown.
+    - `copied_rows`: rows of another mirror version with which this one begins; None without any.
+    """
 
     intent: Intent
     state: TableState
@@ -104,10 +105,7 @@ class Task:
     @property
     def rows_read(self) -> int:
         """Number of rows that were read from the source for this write."""
-        snapshots = (self.plan.snapshot, self.plan.completion)
-        return sum(
-            file.images for snapshot in snapshots if snapshot is not None for file in snapshot.files
-        )
+        return sum(file.images for files in self.plan.read_files for file in files.files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,15 +115,14 @@ class Job:
     - `lineage`: where each column of the mirror comes from.
     - `key`: the columns by which rows are matched.
     - `steps`: changes of the mirror's columns.
-    - `segments`: the changes to merge, each with the number that its schema version has in the
-      lineage; only changes with a sequence above `above` are merged.
+    - `segments`: the changes to merge. Their schema versions are numbered as in `lineage`. Only
+      changes with a sequence number above `above` are merged.
     - `folders`: the changelog's folder of each version.
     - `last_written_version`: the Delta version that the table's last finished write made; before
       the first write, that of the mirror that the ledger took over, or -1.
     - `emptying_stamps`: the changes after which the table had no row; empty unless the mirror keeps
       deleted rows, also after this write.
-    - `read_stamp`: the change with which the plan's snapshot, or the copied rows, came; None
-      without either.
+    - `read_stamp`: the stamp of rows that were read from the source, or copied; None without them.
     - `may_repeat`: earlier batches may have read and merged some of the changes.
     - `all_new`: no row that the log inserts can be in the mirror yet.
     - `removes_kept_rows`: deleted rows that the mirror kept are removed by this write, because they
@@ -147,6 +144,7 @@ class Job:
 
     @property
     def above(self) -> int:
+        """The sequence number after which changes are merged."""
         copied_rows = self.task.copied_rows
         return self.task.plan.above if copied_rows is None else copied_rows.above
 
@@ -158,13 +156,18 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class TableRecords:
-    """What the ledger has of a table that waits for a merge. `contents`: the table's
-    content of the batches that the mirror lacks. `history`: all versions of its
-    structure. `newest_writes`: those to the mirror. `statements`: by number, the
-    statements that made the versions after the one that the mirror shows.
-    `clear_through`: the batch up to which the lake must be cleared of what the settings
-    no longer show; 0 for none. `upkeep_version`: the newest Delta version that upkeep,
-    or a cut of the mirror's log, made; -1 for none."""
+    """What the ledger has of a table that waits for a merge.
+
+    - `contents`: the table's content of the batches that the mirror lacks.
+    - `history`: all versions of its structure.
+    - `newest_writes`: the newest writes to its mirror.
+    - `statements`: by number, the statements that made the versions after the one that the mirror
+      shows.
+    - `clear_through`: the batch up to which the lake must be cleared of what the settings no longer
+      show; 0 for none.
+    - `upkeep_version`: the newest Delta version that upkeep, or a cut of the mirror's log, made; -1
+      for none.
+    """
 
     contents: Sequence[TableContent]
     history: Sequence[SchemaVersion]
@@ -203,8 +206,8 @@ def table_records(
         spans.setdefault((batches[0].id, batches[-1].id), []).append(table)
     contents: dict[TableName, list[TableContent]] = {table: [] for table in missing_batches}
     for span, tables in spans.items():
-        # Publishing has asked for this batch with all its tables: the ledger kept the
-        # answer.
+        # `publish` has asked for one batch with all its tables, so the ledger has the
+        # answer in memory.
         tables_to_read = None if span[0] == span[1] else tables
         for content in ledger.contents(source, *span, tables_to_read):
             content_by_table = content.by_table()
@@ -218,19 +221,18 @@ def table_records(
         if version.statement_number is not None and version.version > shown_version:
             statement_numbers.add(version.statement_number)
     statements = ledger.statements(source, statement_numbers)
-    newest = ledger.newest_writes(source, app_ids.values())
+    newest_writes = ledger.newest_writes(source, app_ids.values())
     upkeep_versions = ledger.upkeep_versions(source)
-    notes = [
-        note.tightening for note in ledger.uncleared_values(source) if note.kept_because is None
-    ]
-    clear_through = {
-        note.table: note.last_batch for note in sorted(notes, key=lambda note: note.last_batch)
-    }
+    clear_through = dict[TableName, int]()
+    for note in ledger.uncleared_values(source):
+        if note.kept_because is None:
+            newest_batch = max(clear_through.get(note.table, 0), note.tightening.last_batch)
+            clear_through[note.table] = newest_batch
     return {
         table: TableRecords(
             contents[table],
             history[table],
-            newest[app_ids[table]],
+            newest_writes[app_ids[table]],
             statements,
             clear_through.get(table, 0),
             upkeep_versions.get(states[table].mirror, -1),
@@ -260,14 +262,14 @@ def task_of(
         # The table was dropped in the same write, so its rows are never shown.
         plan = replace(plan, segments=(), copy_event=None)
     commit = None
-    if intent.id and (plan.copy_event is not None or origin is not None):
+    if intent.is_recorded and (plan.copy_event is not None or origin is not None):
         commit = ports.mirrors.find_commit(state.mirror, intent.app_id, intent.txn_version)
-    # A commit that was made has the copied rows: their origin need not exist any more.
+    # If the commit was made, it has the copied rows, and their origin may be gone.
     copied_rows = find_copied_rows(ports, intent, plan, contents) if commit is None else None
     if origin is not None:
         plan = replace(plan, replaces_rows=True, first_version=origin.version)
         batch_ids = tuple(content.batch for content in contents)
-        copied_rows = CopiedRows(intent.table, origin.base, 0, 0, (), (), batch_ids)
+        copied_rows = CopiedRows(intent.table, origin.base, batches=batch_ids)
     if copied_rows is not None and copied_rows.copied_version is not None:
         intent = replace(intent, copied_write_id=copied_rows.copied_version.write_id)
     if plan.is_dropped:
@@ -276,8 +278,7 @@ def task_of(
         plan = replace(plan, final_version=state.mirror_version or _last_known_version(records))
     segments = [*(() if copied_rows is None else copied_rows.segments), *plan.segments]
     files = [file for segment in segments for file in segment.files]
-    snapshots = [snapshot for snapshot in (plan.snapshot, plan.completion) if snapshot is not None]
-    files += [file for snapshot in snapshots for file in snapshot.files]
+    files += [file for read_files in plan.read_files for file in read_files.files]
     kind = WriteKind.REWRITE if plan.replaces_rows else WriteKind.MERGE
     final_version = records.versions.get(plan.final_version)
     if final_version is None:  # its batch was abandoned
@@ -300,9 +301,9 @@ def task_of(
 def _without_lost_files(
     ports: RunPorts, records: TableRecords, table: TableName, plan: MergePlan
 ) -> MergePlan:
-    """Return the plan of a dropped table; if files of its changes are lost, without any
-    changes. A dropped table cannot be read from the source again, so its mirror ends as
-    it is."""
+    """Return the plan of a dropped table, without any changes if files of them are
+    lost: the table cannot be read from the source again, so its mirror ends as it
+    is."""
     folders = folders_of(ports, plan.versions, records.versions)
     for segment in plan.segments:
         # The other files may change rows whose INSERT is lost, so none is merged.
@@ -320,9 +321,10 @@ def _without_lost_files(
 def _contents_and_origin(
     ports: RunPorts, records: TableRecords, covered_batches: Sequence[Batch], intent: Intent
 ) -> tuple[Sequence[TableContent], ChangelogOrigin | None]:
-    """Return the table's content of the covered batches, and None. If these batches
-    rebuild the mirror, return all content since the table was empty, and None; or the
-    content since an earlier version of the mirror, and that version as an origin."""
+    """Return the content of the table that the write merges, and the earlier version of
+    the mirror with which it begins, or None. If the covered batches rebuild the mirror,
+    this is all content since the table was empty, or since that version; otherwise the
+    content of the covered batches."""
     batch_ids = {batch.id for batch in covered_batches}
     contents = [content for content in records.contents if content.batch in batch_ids]
     events = [event for content in contents for event in content.events]
@@ -353,10 +355,8 @@ def prepare_job(ports: RunPorts, records: TableRecords, task: Task) -> Job:
     _require_snapshot(records, task)
     adopted_version = -1 if state.adopted_version is None else state.adopted_version
     last_written_version = adopted_version if settled_write is None else settled_write.delta_version
-    versions, segments = (
-        _versions_of_write(ports, records, plan, state, last_written_version),
-        plan.segments,
-    )
+    versions = _versions_of_write(ports, records, plan, state, last_written_version)
+    segments = plan.segments
     if task.copied_rows is not None:
         versions, segments = _with_former_names(ports, task.copied_rows, versions, segments)
     column_lineage = _lineage(ports, records, task, versions, last_written_version)
@@ -381,8 +381,12 @@ def prepare_job(ports: RunPorts, records: TableRecords, task: Task) -> Job:
             sorted({*task.copied_rows.batches, *(batch.id for batch in task.batches)}),
             segments,
         )
-    # `all_new`: after a gap in the log, the DELETE of a row may be missing before its
-    # next INSERT; in an overlap, the mirror may have the inserted row already.
+    # After a gap in the log, the DELETE of a row may be missing before its next INSERT.
+    # In an overlap, the mirror may have the inserted row already.
+    all_new = not may_repeat and not ports.ledger.gaps(ports.source.name)
+    emptying_stamps: tuple[Stamp, ...] = ()
+    if not records.removes_kept_rows:
+        emptying_stamps = find_emptying_stamps(ports, state.table, plan, task.batches)
     return Job(
         task=task,
         lineage=column_lineage,
@@ -391,14 +395,12 @@ def prepare_job(ports: RunPorts, records: TableRecords, task: Task) -> Job:
         segments=segments,
         folders=folders,
         last_written_version=last_written_version,
-        emptying_stamps=()
-        if records.removes_kept_rows
-        else find_emptying_stamps(ports, task.state.table, plan, task.batches),
+        emptying_stamps=emptying_stamps,
         read_stamp=find_read_stamp(
-            ports, task.state.table, plan, task.batches, has_stamps=bool(column_lineage.stamps)
+            ports, state.table, plan, task.batches, has_stamps=bool(column_lineage.stamps)
         ),
         may_repeat=may_repeat,
-        all_new=not may_repeat and not ports.ledger.gaps(ports.source.name),
+        all_new=all_new,
         removes_kept_rows=records.removes_kept_rows,
     )
 
@@ -419,12 +421,12 @@ def _require_matching_key(
 def _require_snapshot(records: TableRecords, task: Task) -> None:
     """Raise `TableError` if the plan needs rows that a batch read from the source and
     that are deleted. They are deleted when the batch is acknowledged."""
-    needed_snapshots = {task.plan.snapshot, task.plan.completion} - {None}
+    needed_files = set(task.plan.read_files)
     acknowledged_batches = {
         batch.id for batch in task.batches if batch.state is BatchState.ACKNOWLEDGED
     }
     if any(
-        content.batch in acknowledged_batches and content.snapshot in needed_snapshots
+        content.batch in acknowledged_batches and content.snapshot in needed_files
         for content in records.contents
     ):
         raise reread_error("rows that were read of it were not merged in time")
@@ -433,9 +435,9 @@ def _require_snapshot(records: TableRecords, task: Task) -> None:
 def _require_files(
     ports: RunPorts, task: Task, segments: Sequence[Segment], folders: Mapping[int, str]
 ) -> None:
-    """Raise `TableError` if a file with changes is missing or damaged. Of batches that
-    wait for their merge, `repair` has checked the files. Of batches that were merged
-    without this table, nobody has."""
+    """Raise `TableError` if a file with changes is missing or damaged. `repair` has
+    checked the files of captured batches, but not those of batches that were merged
+    without this table."""
     waiting = {batch.id for batch in task.batches if batch.state is BatchState.CAPTURED}
     for segment in segments:
         files = [file for file in segment.files if batch_of(file.path) not in waiting]
@@ -454,10 +456,8 @@ def _lineage(
     columns of the write."""
     if task.copied_rows is not None:
         copied_version = task.copied_rows.copied_version
-        if (
-            copied_version is not None
-            and (reason := reason_unreadable(ports, copied_version)) is not None
-        ):
+        reason = None if copied_version is None else reason_unreadable(ports, copied_version)
+        if reason is not None:
             raise reread_error(
                 f"{task.copied_rows.sentence}, and {copied_version} cannot be read: {reason}"
             )
@@ -494,9 +494,10 @@ def lineage_of_copy(
             raise reread_error(
                 f"{copied_version.mirror} has {DELETED_AT.name}, and `deletes` is not soft"
             )
-    narrow_policies = replace(policies, dropped_columns=DroppedColumns.DROP)
+    # With the policy to keep them, columns that only the copied mirror has would stay.
+    drop_policies = replace(policies, dropped_columns=DroppedColumns.DROP)
     column_lineage = replace(
-        lineage_over(ports, versions, narrow_policies, mirror=mirror), policies=policies
+        lineage_over(ports, versions, drop_policies, mirror=mirror), policies=policies
     )
     if column_lineage.reasons_to_reread:
         raise reread_error(column_lineage.reasons_to_reread[0])
@@ -534,14 +535,11 @@ def require_copyable(
     """Raise `TableError` if changes cannot be merged into rows that are copied from a
     mirror. `copy_sentence`: a sentence that says what is copied; `batch_ids`: those of
     the changes, ascending."""
-    live_batches = (
-        ports.ledger.live_batches(ports.source.name, batch_ids[0], batch_ids[-1])
-        if batch_ids
-        else []
-    )
-    batches = [batch for batch in live_batches if batch.id in batch_ids]
-    if batches and may_repeat_changes(ports, batches):
-        raise reread_error(f"{copy_sentence}, and part of the log was read twice")
+    if batch_ids:
+        live_batches = ports.ledger.live_batches(ports.source.name, batch_ids[0], batch_ids[-1])
+        batches = [batch for batch in live_batches if batch.id in batch_ids]
+        if batches and may_repeat_changes(ports, batches):
+            raise reread_error(f"{copy_sentence}, and part of the log was read twice")
     soft = ports.source.policies_of(table).deletes is Deletes.SOFT
     if soft and any(file.has_present for segment in segments for file in segment.files):
         raise reread_error(f"{copy_sentence}, and row images leave columns out")
@@ -550,9 +548,8 @@ def require_copyable(
 def _readable_version(
     ports: RunPorts, records: TableRecords, task: Task, last_written_version: int
 ) -> int:
-    """Return the Delta version to read in place of `last_written_version`. It is a
-    later one, with the same rows and columns, if upkeep cut the mirror's log after
-    it."""
+    """Return `last_written_version`; or, if upkeep has cut the mirror's log after it,
+    the later Delta version with the same rows and columns."""
     if records.upkeep_version > last_written_version:
         commit = ports.mirrors.log_since(task.state.mirror, records.upkeep_version).base
         if commit is not None and commit.repeated_version == last_written_version:
@@ -594,12 +591,11 @@ def _known_versions(
     ports: RunPorts, history: Sequence[SchemaVersion], first: int, final: int
 ) -> Sequence[SchemaVersion]:
     version_numbers = [version.version for version in history]
-    between = history[version_numbers.index(first) : version_numbers.index(final) + 1]
-    between = valid_versions(between, _catching_up_batches(ports, between))
-    known_versions = [version for version in between if version.knowledge is Knowledge.KNOWN]
-    if not known_versions or len(known_versions) < len(between):
+    recorded = history[version_numbers.index(first) : version_numbers.index(final) + 1]
+    valid = valid_versions(recorded, _catching_up_batches(ports, recorded))
+    if not valid or any(version.knowledge is not Knowledge.KNOWN for version in valid):
         raise reread_error(f"its structure was not known between version {first} and {final}")
-    return known_versions
+    return valid
 
 
 def _catching_up_batches(ports: RunPorts, versions: Sequence[SchemaVersion]) -> set[int]:
@@ -702,19 +698,19 @@ def valid_versions(
 def _is_valid_before(version: SchemaVersion, first_of_batch: SchemaVersion) -> bool:
     """Return whether a version is valid although `first_of_batch`, the first version of
     a batch that caught up, overrules later ones. It is valid if it starts before
-    `first_of_batch`. It is also valid if a person gave `first_of_batch` for the place
-    where the version starts: then the version becomes `first_of_batch`."""
-    goes_on = (
+    `first_of_batch`. It is also valid if it starts at the same place and a person gave
+    `first_of_batch`, which then follows it."""
+    is_followed = (
         first_of_batch.origin is VersionOrigin.PERSON
         and version.schema is not None
         and version.since == first_of_batch.since
     )
-    return goes_on or _is_before(version, first_of_batch)
+    return is_followed or _is_before(version, first_of_batch)
 
 
 def _is_before(version: SchemaVersion, other: SchemaVersion) -> bool:
-    same = version.since.file.base == other.since.file.base
-    return not same or version.since < other.since
+    is_same_log = version.since.file.base == other.since.file.base
+    return not is_same_log or version.since < other.since
 
 
 def may_repeat_changes(ports: RunPorts, batches: Sequence[Batch]) -> bool:
@@ -758,9 +754,10 @@ def find_read_stamp(
     *,
     has_stamps: bool,
 ) -> Stamp | None:
-    """Return the change with which the plan's snapshot, or the rows of another name,
-    came. A re-read or a RENAME leaves a row in the changelog with the time of that
-    change. That row is looked up only if rows have stamps (`has_stamps`)."""
+    """Return the stamp of the rows that were read from the source or copied from
+    another name; None if there are none. A re-read or a RENAME leaves a row in the
+    changelog with its time, which is looked up only if rows have stamps
+    (`has_stamps`)."""
     if plan.copy_event is not None:
         # It is the first change under the new name: no file also has changes of the
         # former name.
@@ -770,7 +767,7 @@ def find_read_stamp(
     else:
         return None
     stamps = (
-        _stamps_by_number(ports, plan, _versions_by_number(ports, table), {sequence})
+        _stamps_by_sequence(ports, plan, _versions_by_number(ports, table), {sequence})
         if has_stamps
         else {}
     )
@@ -787,19 +784,16 @@ def find_emptying_stamps(
         return ()
     versions = _versions_by_number(ports, table)
     emptyings = (*_earlier_drop(ports, table, plan, batches), *plan.losses)
-    stamps_by_number = _stamps_by_number(
-        ports, plan, versions, {moment.sequence for moment in emptyings}
+    stamps_by_sequence = _stamps_by_sequence(
+        ports, plan, versions, {emptying.sequence for emptying in emptyings}
     )
     stamps = []
-    for moment in emptyings:
-        sequence, version = moment.sequence, versions[moment.event.version]
-        is_marked = moment.event.kind in _MARKED_EVENTS
-        stamp = (
-            stamps_by_number.get(sequence)
-            if is_marked
-            else _statement_stamp(ports, version, moment)
-        )
-        stamps.append(stamp or Stamp(sequence, _end_time(ports, batches)))
+    for emptying in emptyings:
+        if emptying.event.kind in _MARKED_EVENTS:
+            stamp = stamps_by_sequence.get(emptying.sequence)
+        else:
+            stamp = _statement_stamp(ports, versions[emptying.event.version], emptying)
+        stamps.append(stamp or Stamp(emptying.sequence, _end_time(ports, batches)))
     return tuple(stamps)
 
 
@@ -831,10 +825,9 @@ def _earlier_drop(
 def _statement_stamp(ports: RunPorts, version: SchemaVersion, emptying: RowsLost) -> Stamp | None:
     """Return the statement that made the version, as a change. Return None if no
     statement made it, or if its commit time is unknown."""
-    is_end = version.knowledge is Knowledge.DROPPED
-    if version.statement_number is None or is_end is not (
-        emptying.event.kind is TableEventKind.DROPPED
-    ):
+    is_drop = emptying.event.kind is TableEventKind.DROPPED
+    has_dropped = version.knowledge is Knowledge.DROPPED
+    if version.statement_number is None or is_drop != has_dropped:
         return None
     statement_number = version.statement_number
     statement = ports.ledger.statements(ports.source.name, [statement_number])[statement_number]
@@ -843,7 +836,7 @@ def _statement_stamp(ports: RunPorts, version: SchemaVersion, emptying: RowsLost
     return Stamp(emptying.sequence, statement.committed_at, statement.gtid or None)
 
 
-def _stamps_by_number(
+def _stamps_by_sequence(
     ports: RunPorts,
     plan: MergePlan,
     versions: Mapping[int, SchemaVersion],
@@ -861,8 +854,8 @@ def _stamps_by_number(
         columns = ["_sequence", "_committed_at", "_gtid"]
         for piece in ports.segments.pieces(folder, segment.files, columns):
             rows = piece.filter(pc.is_in(piece.column("_sequence"), sequence_array))
-            marks = zip(*(rows[name].to_pylist() for name in columns), strict=True)
+            changes = zip(*(rows[name].to_pylist() for name in columns), strict=True)
             stamps.update(
-                (sequence, Stamp(sequence, at, gtid)) for sequence, at, gtid in marks if at
+                (sequence, Stamp(sequence, at, gtid)) for sequence, at, gtid in changes if at
             )
     return stamps

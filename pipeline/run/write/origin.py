@@ -66,7 +66,7 @@ def origin_of_write(
     the same rows; otherwise it is chosen now. Raise `TableError` if there is none.
     `contents`: the table's content of all batches, oldest first; `first_missing_batch`:
     the first batch that the mirror lacks."""
-    if not intent.id:
+    if not intent.is_recorded:
         origin = origin_from_earlier_version(
             ports, intent.table, contents, first_missing_batch=first_missing_batch
         )

@@ -333,11 +333,10 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class WrittenExpression:
-    """An expression, as written. `is_now`: the expression is CURRENT_TIMESTAMP or a
-    synonym; `text` is then CURRENT_TIMESTAMP or CURRENT_TIMESTAMP(n)."""
+    """An expression, as written; a synonym of CURRENT_TIMESTAMP as CURRENT_TIMESTAMP or
+    CURRENT_TIMESTAMP(n)."""
 
     text: str
-    is_now: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -496,7 +496,7 @@ def _accept_now(reader: StatementReader) -> WrittenExpression | None:
     if reader.accept_symbol("("):
         digits = 0 if reader.sees_symbol(")") else reader.read_integer()
         reader.expect_symbol(")")
-    return WrittenExpression(now_expression(digits), is_now=True)
+    return WrittenExpression(now_expression(digits))
 
 
 def _operator_follows(reader: StatementReader) -> bool:

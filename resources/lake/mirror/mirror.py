@@ -9,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
-from functools import partial
 from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -131,11 +130,12 @@ takes milliseconds, and a source can have thousands of mirrors."""
 class SparkMirrors:
     """The port `Mirrors`, for the mirrors below the folder `lake`.
 
-    `staging`: a local folder for temporary files of changes. `input_lake`: the lake
-    with the files that writes read, by default `lake`. `few_limit`: the largest size of
-    a write, with its mirror, that counts as few rows (`mirror.strategy`). `in_memory`:
-    in such a write, compute the mirror's rows in this process if that is possible.
-    `keep`: how long each version of a new mirror stays readable.
+    - `staging`: a local folder for temporary files of changes.
+    - `input_lake`: the lake with the files that writes read, by default `lake`.
+    - `few_limit`: the largest size of a write, with its mirror, that counts as few rows
+      (`mirror.strategy`).
+    - `in_memory`: in such a write, compute the mirror's rows in this process if that is possible.
+    - `keep`: how long each version of a new mirror stays readable.
     """
 
     def __init__(
@@ -282,23 +282,12 @@ class SparkMirrors:
             chosen_scale = self._choose_scale(path, table, write)
         with exclusive_session(self._spark, few_rows=chosen_scale.is_few_rows) as session:
             try:
-                if head.exists and isinstance(write, Replace | CountedReplace):
-                    # An overwrite does not add the table features that its columns
-                    # need.
-                    settings = {
-                        USER_METADATA_SETTING: metadata_of_kind(
-                            target.user_metadata, WriteKind.ALTER
-                        )
-                    }
-                    with (
-                        self._folder_of(target.mirror),
-                        pinned_errors(path, head),
-                        session_settings(session, settings),
-                    ):
-                        has_committed = enable_features(session, path, target.schema, head)
-                    head = (
-                        self._checked_head(target.mirror, require_held) if has_committed else head
-                    )
+                if (
+                    head.exists
+                    and isinstance(write, Replace | CountedReplace)
+                    and self._enable_features(session, target, head)
+                ):
+                    head = self._checked_head(target.mirror, require_held)
                 with self._folder_of(target.mirror), pinned_errors(path, head):
                     self._commit_write(session, write, head, chosen_scale)
             except CommitConflict:
@@ -324,6 +313,17 @@ class SparkMirrors:
             self._make_durable(target.mirror)
         return replace(commit, scale_reason=chosen_scale.reason)
 
+    def _enable_features(self, session: SparkSession, target: MirrorTarget, head: Head) -> bool:
+        """Enable the table features that new columns need, because Delta does not
+        enable them when the rows are overwritten. Return whether that was a commit."""
+        settings = {USER_METADATA_SETTING: metadata_of_kind(target.user_metadata, WriteKind.ALTER)}
+        with (
+            self._folder_of(target.mirror) as path,
+            pinned_errors(path, head),
+            session_settings(session, settings),
+        ):
+            return enable_features(session, path, target.schema, head)
+
     def _change_clustering(
         self,
         session: SparkSession,
@@ -333,8 +333,8 @@ class SparkMirrors:
         require_held: RequireHeld,
     ) -> None:
         """Execute a statement that changes the mirror's clustering; do nothing if it is
-        None. `write_metadata`: the userMetadata of the write that needs the change;
-        that of the commit refers to it."""
+        None. `write_metadata`: the userMetadata of the write that needs the change; the
+        userMetadata of this commit refers to it."""
         if statement is None:
             return
         head = self._checked_head(mirror, require_held)
@@ -358,14 +358,12 @@ class SparkMirrors:
     def _choose_scale(self, path: LakePath, table: DeltaTable | None, write: MirrorWrite) -> Scale:
         """Choose how a write is carried out, by the size of the mirror and of the
         write's files."""
-        input_size = files_size(file_named(self._input_lake, name) for name in staged_paths(write))
-        for rows in copied_mirrors(write):
-            copied_size = table_size(
-                delta_table(file_named(self._input_lake, rows.path), rows.version)
-            )
-            input_size = (
-                None if input_size is None or copied_size is None else input_size + copied_size
-            )
+        sizes = [files_size(file_named(self._input_lake, name) for name in staged_paths(write))]
+        sizes += [
+            table_size(delta_table(file_named(self._input_lake, rows.path), rows.version))
+            for rows in copied_mirrors(write)
+        ]
+        input_size = None if None in sizes else sum(filter(None, sizes), Size(0, 0))
         return scale(
             Size(0, 0) if table is None else table_size(table),
             input_size,
@@ -397,38 +395,39 @@ class SparkMirrors:
         require_held: RequireHeld = no_check,
     ) -> tuple[MirrorCommit, ...]:
         path = self._lake / mirror
-        find_steps = partial(
-            recorded_steps,
-            path,
-            app_id=app_id,
-            txn_version=txn_version,
-            after_version=after_version,
-        )
-        with self._folder_of(mirror):
-            commits = find_steps(steps)
+
+        def find_commits() -> tuple[MirrorCommit | None, ...]:
+            with self._folder_of(mirror):
+                return recorded_steps(
+                    path,
+                    steps,
+                    app_id=app_id,
+                    txn_version=txn_version,
+                    after_version=after_version,
+                )
+
+        commits = find_commits()
         if None in commits:
             with self._folder_of(mirror):
                 table = delta_table(path)
                 is_small = self._is_small(table)
             refuse_column_names(table, steps)
             with exclusive_session(self._spark, few_rows=is_small) as session:
-                for number, step in enumerate(steps, start=1):
-                    if find_steps(steps)[number - 1] is not None:
-                        continue
-                    if isinstance(step, DropColumns):
+                for index, step in enumerate(steps):
+                    if isinstance(step, DropColumns) and find_commits()[index] is None:
                         statement = statement_to_uncluster(path, step.names)
                         self._change_clustering(
                             session, mirror, statement, write_metadata, require_held
                         )
                     head = self._checked_head(mirror, require_held)
-                    if find_steps(steps)[number - 1] is None:
+                    if find_commits()[index] is None:
                         user_metadata = step_metadata(
-                            step, number, write_metadata, app_id=app_id, txn_version=txn_version
+                            step, index + 1, write_metadata, app_id=app_id, txn_version=txn_version
                         )
                         self._commit_step(
                             session, mirror, step, user_metadata, app_id, txn_version, head
                         )
-            commits = find_steps(steps)
+            commits = find_commits()
         return tuple(_require_step_commit(path, commit) for commit in commits)
 
     def restore(

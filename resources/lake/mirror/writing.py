@@ -2,9 +2,9 @@
 queries. Each `MirrorWrite` is one commit.
 
 In a mirror without a key, rows are compared by all their values, and equal rows are
-counted. -0.0 and 0.0 are equal in a comparison, so a MERGE removes rows with either.
-They are counted separately, by their text, and the remaining rows are inserted again
-bit for bit.
+counted. For a MERGE, -0.0 equals 0.0, so it removes rows with either. Rows are counted
+by their text, which tells the two apart, and those that remain are inserted again bit
+for bit.
 """
 
 from __future__ import annotations
@@ -74,12 +74,12 @@ def new_table_properties(target: MirrorTarget, keep: timedelta) -> Mapping[str, 
     readable."""
     for_any = target.readers == Readers.ANY
     needs_mapping = not for_any and any(map(is_refused, target.schema.names))
-    return {
+    properties = {
         VECTORS_PROPERTY: "false" if for_any else "true",
         "delta.enableInCommitTimestamps": "true",
         **Retention.for_keep(keep).properties(),
-        **dict([MAPPING] if needs_mapping else []),
     }
+    return properties | dict([MAPPING]) if needs_mapping else properties
 
 
 def commit_write(
@@ -103,12 +103,12 @@ def commit_write(
         case CountedMerge(target, parts):
             _merge_counted(session, target, parts, destination, staging)
         case Replace():
-            with _new_rows(session, write, path, new_properties is None, staging) as rows:
+            with _new_rows(session, write, destination, staging) as rows:
                 destination.replace(rows, replace_columns=True)
         case CountedReplace(target, parts, snapshot):
             rows = read_snapshot(session, snapshot, target.schema, path)
             destination.replace(
-                _counted_after_images(session, target.schema, parts, rows), replace_columns=True
+                _snapshot_after_images(session, target.schema, parts, rows), replace_columns=True
             )
         case _:
             assert_never(write)
@@ -122,6 +122,10 @@ class _Destination:
     path: LakePath
     new_properties: Mapping[str, str] | None
     spell: Spelling
+
+    @property
+    def exists(self) -> bool:
+        return self.new_properties is None
 
     def append(self, rows: DataFrame) -> None:
         self._writer(rows).mode("append").save(str(self.path))
@@ -141,23 +145,23 @@ class _Destination:
 def _merge(
     session: SparkSession, write: Merge, destination: _Destination, staging: Staging
 ) -> None:
-    if destination.new_properties is None:
+    if destination.exists:
         rows = _within_bounds(mirror_frame(session, destination.path), write)
     else:
         rows = empty_rows(session, write.target.schema)
     with look_up_values(session, read_changes(session, write), write, rows, staging) as changes:
         if write.completion is not None:
             changes = with_completion(session, changes, write, write.completion)
-        if destination.new_properties is None and is_mergeable(write.target.schema.names):
+        if not destination.exists:
+            changes = changes.where(f"_change_type <> '{COMPLETION}'")
+            destination.append(_present_rows(changes, write.target))
+        elif is_mergeable(write.target.schema.names):
             _merge_into(session, changes, write, destination)
-        elif destination.new_properties is None:
+        else:
             mirror = mirror_frame(session, destination.path)
             destination.replace(
                 _merged_rows(mirror, changes, write, write.changes, write.completed_columns)
             )
-        else:
-            changes = changes.where(f"_change_type <> '{COMPLETION}'")
-            destination.append(_present_rows(changes, write.target))
 
 
 def _within_bounds(rows: DataFrame, write: Merge) -> DataFrame:
@@ -194,7 +198,7 @@ def _merge_counted(
     names = target.schema.names
     columns = changelog_names(names)
     net_changes = _net_changes(read_images(session, parts, target.schema), columns)
-    if destination.new_properties is not None:
+    if not destination.exists:
         destination.append(_with_source_names(_repeat_by_count(net_changes, columns), names))
         return
     mirror = mirror_frame(session, destination.path)
@@ -248,7 +252,7 @@ def write_rows(
     try:
         frame = read_files(session, (file,), rows.schema)
         destination = _Destination(path, new_properties, str)
-        if replace_columns or (replace_rows and new_properties is None):
+        if replace_columns or (replace_rows and destination.exists):
             destination.replace(frame, replace_columns=replace_columns)
         else:
             destination.append(frame)
@@ -264,7 +268,7 @@ def rewrite(session: SparkSession, path: LakePath, step: Rewrite | Fill, spell: 
     rows = mirror_frame(session, path)
     if isinstance(step, Rewrite):
         pairs = zip(step.columns, step.schema, strict=True)
-        columns = [column_from(part, field.type).alias(field.name) for part, field in pairs]
+        columns = [column_from(origin, field.type).alias(field.name) for origin, field in pairs]
     else:
         values = {name: column_from(ColumnOrigin(value=v), v.type) for name, v in step.values}
         columns = [values.get(name, column(name)).alias(name) for name in rows.columns]
@@ -293,6 +297,7 @@ def _present_rows(changes: DataFrame, target: MirrorTarget) -> DataFrame:
         return _with_source_names(changes.where(~is_delete), names)
     mark = f.lit(None)
     if "_committed_at" in changes.columns:
+        # A delete without a time is of a row that does not stay (`Fold.unmarked_through`).
         changes = changes.where(~is_delete | f.col("_committed_at").isNotNull())
         mark = f.when(is_delete, f.col("_committed_at"))
     return _with_source_names(changes, names, mark.cast("timestamp").alias(DELETED_AT.name))
@@ -321,10 +326,10 @@ def _merged_rows(
     names = target.schema.names
     spelled = changelog_spelling(names)
     mark_columns = [DELETED_AT.name] if target.marks_deleted else []
-    rows, mirror_row, own_fields = pack(mirror, (*names, *mark_columns))
+    rows, mirror_row, mirror_fields = pack(mirror, (*names, *mark_columns))
     condition = f.lit(True)
     for name in write.key:
-        condition &= column(spelled[name]) == own_fields[name]
+        condition &= column(spelled[name]) == mirror_fields[name]
     kind = f.col("_change_type")
     is_delete, is_completion = kind == "delete", kind == COMPLETION
     is_in_result = kind.isNull() | (
@@ -333,29 +338,29 @@ def _merged_rows(
     marks = keep_marks(target.schema, folded)
     columns = []
     for name in names:
-        keeps_own = kind.isNull()
+        keeps_mirror_value = kind.isNull()
         if name not in completed_columns:
-            keeps_own |= is_completion
+            keeps_mirror_value |= is_completion
         if name in marks:
-            keeps_own |= mirror_row.isNotNull() & f.col(marks[name])
-        value = f.when(keeps_own, own_fields[name]).otherwise(column(spelled[name]))
+            keeps_mirror_value |= mirror_row.isNotNull() & f.col(marks[name])
+        value = f.when(keeps_mirror_value, mirror_fields[name]).otherwise(column(spelled[name]))
         columns.append(value.alias(name))
     for name in mark_columns:
         moment = f.when(is_delete, f.col("_committed_at"))
-        value = f.when(kind.isNull() | is_completion, own_fields[name]).otherwise(moment)
+        value = f.when(kind.isNull() | is_completion, mirror_fields[name]).otherwise(moment)
         columns.append(value.alias(name))
     return changes.join(rows, condition, "full_outer").where(is_in_result).select(*columns)
 
 
 @contextmanager
 def _new_rows(
-    session: SparkSession, write: Replace, path: LakePath, exists: bool, staging: Staging
+    session: SparkSession, write: Replace, destination: _Destination, staging: Staging
 ) -> Iterator[DataFrame]:
     """Yield the rows of the write's snapshot after its changes; they can be read only
-    inside the context. `path`: the mirror's folder; `exists`: the mirror exists
-    already."""
-    target, earlier_mirror = write.target, path if exists else None
-    snapshot = read_snapshot(session, write.snapshot, target.schema, path)
+    inside the context."""
+    target = write.target
+    earlier_mirror = destination.path if destination.exists else None
+    snapshot = read_snapshot(session, write.snapshot, target.schema, destination.path)
     if not write.changes.files:
         yield _with_kept_rows(
             session, write, earlier_mirror, _with_deleted_at(snapshot, target), None
@@ -395,9 +400,8 @@ def _with_kept_rows(
             kept_rows, read_changes(session, write, write.deleted_rows), write, write.deleted_rows
         )
     if changes is not None and not target.marks_deleted:
-        # A "delete" among the changes always removes the row: either only TRUNCATE is
-        # ignored, or the row moved to another key. An ignored DELETE has another
-        # `_change_type`.
+        # A row with a "delete" does not stay: this mirror ignores only TRUNCATE, or the
+        # row moved to another key. An ignored DELETE has another `_change_type`.
         removed_rows = _with_source_names(
             changes.where("_change_type = 'delete'"), target.schema.names
         )
@@ -405,7 +409,7 @@ def _with_kept_rows(
     return rows.unionByName(_without(kept_rows, rows, write.key))
 
 
-def _counted_after_images(
+def _snapshot_after_images(
     session: SparkSession,
     schema: pa.Schema,
     parts: Sequence[StagedFiles],
@@ -435,9 +439,9 @@ def _with_deleted_at(rows: DataFrame, target: MirrorTarget) -> DataFrame:
 
 def _earlier_rows(session: SparkSession, write: Replace, path: LakePath) -> DataFrame:
     """Return the mirror's earlier rows in the write's columns, marked as deleted if
-    deletes are "soft"; no rows if the mirror lacks a column of the key.
-    `write.emptied_by`, the change that removed all rows, such as TRUNCATE, gives the
-    moment of the marks, and the stamps."""
+    deletes are "soft"; no rows if the mirror lacks a column of the key. The marks and
+    stamps are those of `write.emptied_by`, the change that removed all rows, such as a
+    TRUNCATE."""
     from pyspark.sql import functions as f
 
     mirror = mirror_frame(session, path)
@@ -495,8 +499,8 @@ def _without(rows: DataFrame, excluded_rows: DataFrame, key: tuple[str, ...]) ->
 
 
 _COUNT_COLUMN = "_sequence"
-"""The column that counts equal rows. Its name is reserved in a changelog, so no column
-that is spelled as in a changelog has it."""
+"""The column that counts equal rows. A changelog reserves this name, so no column of
+the table has it once names are spelled as in a changelog."""
 
 _INSERT_TYPES = (ChangeType.INSERT.value, ChangeType.UPDATE_POSTIMAGE.value)
 
@@ -577,6 +581,8 @@ def _sum_counts(rows: DataFrame, columns: Sequence[str]) -> DataFrame:
 
 
 def _is_floating(kind: str) -> bool:
+    """Return whether values of this Spark type contain floating-point numbers. An array
+    is a VECTOR."""
     return kind in ("float", "double") or kind.startswith("array")
 
 
