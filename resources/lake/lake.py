@@ -90,7 +90,7 @@ class Lake:
         """
         if not isinstance(self._path, ObjectPath):
             return lambda: None
-        own_requests, spark = self._path.bucket.count, self._spark
+        own_requests, spark = self._path.bucket.requests, self._spark
         own_before, spark_before = own_requests.total, spark.request_count()
 
         def requests_since() -> RequestCounts:
