@@ -64,7 +64,8 @@ def catch_up(ports: RunPorts, lease: Lease, plans: TablePlans) -> CaptureReport 
             f"{order.table} catches up through the log, from {low} to {cursor.position.at}"
         )
     names = ", ".join(sorted(map(str, plans.spans)))
-    reason = f"{names} stopped and catches up alone, from {first.start} to {cursor.position}"
+    verb = "catches" if len(plans.spans) == 1 else "catch"
+    reason = f"{names} stopped and {verb} up alone, from {first.start} to {cursor.position}"
     details = {"batch": first.batch.id}
     batch = begin_catching_up(ports, lease, first.start, cursor, reason, details)
     try:
