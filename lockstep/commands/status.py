@@ -373,7 +373,7 @@ _ORDER_WORDS = {OrderKind.RESUME: "resumed", OrderKind.RELOAD: "to be reloaded"}
 class InactiveTable:
     """A table that is not followed. `order`: the open order that brings it back, if
     there is one. `is_excluded`: the source's patterns do not match it any more, so that
-    it has neither an order nor a hint."""
+    it has no order, and a hint only if it keeps others' changes."""
 
     state: TableState
     order: TableOrder | None
@@ -401,9 +401,19 @@ def inactive_tables(
     return tuple(
         InactiveTable(state, orders_by_table.get(table))
         if is_captured(table)
-        else InactiveTable(replace(state, hint=None), None, is_excluded=True)
+        else InactiveTable(replace(state, hint=_excluded_hint(state)), None, is_excluded=True)
         for table, state in sorted(states.items())
         if state.condition is not TableCondition.FOLLOWING
+    )
+
+
+def _excluded_hint(state: TableState) -> str | None:
+    """Return a hint if a table that the patterns leave out needs old changes."""
+    if state.missing_since is None:
+        return None
+    return (
+        f"its changes since batch {state.missing_since} are not merged, so `keep_changes` deletes "
+        "nothing from there on; to end that, let a pattern match it until a run has merged them"
     )
 
 

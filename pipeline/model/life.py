@@ -315,7 +315,7 @@ def _state_after(state: TableState, event: Event, condition: TableCondition) -> 
                 adopted_version=None,
             )
         case MirrorRemoved() if state.mirror_version is None:
-            return state
+            return state  # there is no mirror, or it was removed before
         case MirrorRemoved() | LakeRestarted():
             return replace(
                 state,
@@ -364,7 +364,7 @@ def state_after(
     """Return the state after all of a table's events except those of abandoned batches;
     None if there is no event. `history`: each event with the batch that recorded it, or
     None if it was recorded outside a capture. `abandoned`: each abandoned batch with
-    its start; a table that stopped in the batch stopped at its start.
+    its start, which becomes the place of a table that stopped in the batch.
 
     A table that was first seen by an abandoned batch stays known. If that batch is one
     of `catching_up`, the part of the log that it read is not read again, so the table
@@ -417,14 +417,14 @@ def capture_events(
     exact place stopped at the batch's `start`."""
     for table in rejoined:
         yield table, Rejoined()
-    before = {handover.table: handover.state_before.mirror for handover in handovers}
+    mirrors_before = {handover.table: handover.state_before.mirror for handover in handovers}
     for state in tables:
-        mirror = before.get(state.table, state.mirror)
-        place = state.changelog, state.changelog_generation, mirror
+        mirror = mirrors_before.get(state.table, state.mirror)
+        folders = state.changelog, state.changelog_generation, mirror
         if state.condition is TableCondition.FOLLOWING:
-            yield state.table, Followed(*place, state.need)
+            yield state.table, Followed(*folders, state.need)
         elif state.condition is TableCondition.DROPPED:
-            yield state.table, Dropped(*place, state.stopped or StopPlace(batch, end))
+            yield state.table, Dropped(*folders, state.stopped or StopPlace(batch, end))
     dropped = {state.table for state in tables if state.condition is TableCondition.DROPPED}
     for table in loaded:
         if table not in dropped:

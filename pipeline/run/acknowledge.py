@@ -99,10 +99,10 @@ def _record_mirrors_to_remove(ports: RunPorts, lease: Lease, batch_id: int) -> N
 
 
 def remove_dropped_mirrors(ports: RunPorts, lease: Lease) -> None:
-    """Delete the mirrors that `_record_mirrors_to_remove` recorded. Each run also does this
-    when it begins, to finish an interrupted deletion. A process that hangs here cannot
-    delete a new mirror in the same folder: `remove` opens the folder, checks the lease,
-    and deletes only what is in the folder that it opened."""
+    """Delete the mirrors that `_record_mirrors_to_remove` recorded. Each run also does
+    this when it begins, to finish an interrupted deletion. A process that hangs here
+    cannot delete a new mirror in the same folder: `remove` opens the folder, checks the
+    lease, and deletes only what is in the folder that it opened."""
     if not _deletes_some_mirrors(ports):
         return
     examined_versions = ports.ledger.examined_versions(ports.source.name)

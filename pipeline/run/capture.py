@@ -25,7 +25,7 @@ from lockstep.pipeline.run.catch_up import catch_up
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.basis import basis_of, bounds_of
 from lockstep.pipeline.run.dump.batch_capture import BatchCapture
-from lockstep.pipeline.run.dump.log_reader import require_complete, require_prepares_read
+from lockstep.pipeline.run.dump.log_reader import require_complete, require_prepared_after_start
 from lockstep.pipeline.run.dump.structure_proof import (
     StructureProof,
     note_unproven,
@@ -45,7 +45,7 @@ from lockstep.pipeline.run.load.loads import (
     load_tables,
     order_later_readings,
     read_columns,
-    readings_of_begun_loads,
+    readings_to_follow,
     void_load,
 )
 from lockstep.pipeline.run.mirror_places import collisions
@@ -101,6 +101,7 @@ def _capture_up_to_stop(ports: RunPorts, lease: Lease, error: LogStops) -> Captu
     stop_place = Coordinates.parse(error.transaction_end) if error.transaction_end else None
     cursor = ports.ledger.cursors(ports.source.name).captured
     at = _captured_at(ports)
+    # Nothing beyond the event was captured: another file is one before it.
     if stop_place is not None and (at is None or at.file != stop_place.file or at < stop_place):
         source = replace(ports.source, until=AtCoordinates(stop_place))
         report = _capture_once(replace(ports, source=source), lease)
@@ -331,7 +332,7 @@ def _capture_batch(
     if high_watermarks:
         run_start = _extended_start(ports, run_start, max(high_watermarks))
     resumed_tables = [order.table for order in plans.resumed_orders]
-    resumed_tables += [load.table for load in readings_of_begun_loads(source_readings)]
+    resumed_tables += [reading.table for reading in readings_to_follow(source_readings)]
     extents, basis = partial_tables_at_start(
         basis_of(ports, run_start, bounds, batch.id, resumed_tables, batch.base)
     )
@@ -345,7 +346,7 @@ def _capture_batch(
         basis = replace(basis, bounds=bounds_of(ports, basis.run_start))
     basis.tables.add_waiting(source_readings)
     capture = BatchCapture(basis, batch, extents)
-    log_reading, segmenter = capture.reading, capture.segmenter
+    log_reading = capture.reading
     _stop_unsupported_engines(capture)
     _stop_colliding_mirrors(capture)
     for table, error in misread.errors.items():
@@ -359,9 +360,11 @@ def _capture_batch(
         capture.put_condition_rows(read)
     log_reading.run()
     reached_limit = log_reading.reached_limit
+    if reached_limit is None and ports.source.until is None:
+        _stop_unsupported_engines(capture, log_reading.end.at)
     if reached_limit is None:
         require_complete(ports, basis.run_start, basis.bounds, log_reading.end.gtid_set)
-    require_prepares_read(basis.run_start, log_reading)
+    require_prepared_after_start(basis.run_start, log_reading)
     earlier_unproven = unproven_structures(ports.ledger, ports.source.name)
     proof = prove_structures(capture, source_readings, earlier_unproven=earlier_unproven)
     if proof.errors:
@@ -382,6 +385,15 @@ def _capture_batch(
         ports.progress.note(
             f"the run ends at {log_reading.end}, before the log's end: {reached_limit}"
         )
+    _note_differences(ports, capture)
+    return capture.report(
+        record, timer_start=timer_start, start_seconds=start_seconds, repairs=repairs
+    )
+
+
+def _note_differences(ports: RunPorts, capture: BatchCapture) -> None:
+    """Tell how the captured changes may differ from the server's rows."""
+    log_reading, segmenter = capture.reading, capture.segmenter
     if swapped_count := log_reading.buffer.out_of_order:
         ports.progress.note(
             f"{swapped_count} transactions that were read before come after new ones in this "
@@ -395,9 +407,6 @@ def _capture_batch(
         ),
     ):
         ports.progress.note(line)
-    return capture.report(
-        record, timer_start=timer_start, start_seconds=start_seconds, repairs=repairs
-    )
 
 
 def _with_misread_error(
@@ -448,16 +457,22 @@ def _abandon_misread(
     )
 
 
-def _stop_unsupported_engines(capture: BatchCapture) -> None:
+def _stop_unsupported_engines(capture: BatchCapture, end: Coordinates | None = None) -> None:
     """Quarantine tables whose storage engine is not supported. The server is asked,
     because the log does not always show the engine: a CREATE TABLE may name none, or an
-    engine that the server replaced."""
+    engine that the server replaced. `end`: the end of the batch once it was read; None
+    before that. Until then, a followed table that had a supported engine goes on: the
+    log stops it where it was altered."""
     basis = capture.basis
     for table, engine in basis.ports.server.engines().items():
         reason = reason_refused(engine)
-        if reason is not None and basis.tables.is_wanted(table):
+        if reason is None or not basis.tables.is_wanted(table):
+            continue
+        schema = basis.structures.last_known_schema(table)
+        was_supported = schema is not None and reason_refused(schema.engine) is None
+        if end is not None or not (was_supported and basis.tables[table].is_known):
             error = engine_error(table, reason)
-            capture.table_changes.stop(table, basis.run_start.start.at, error)
+            capture.table_changes.stop(table, end or basis.run_start.start.at, error)
 
 
 def _stop_colliding_mirrors(capture: BatchCapture) -> None:

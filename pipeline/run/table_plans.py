@@ -3,9 +3,9 @@ lake has of it, and how far each supply reaches. Supplies of a table's rows are 
 its changelog in the lake, and the server (MySQL).
 
 The rules are in `pipeline.supply.plan`. Planning writes nothing but orders. A run plans
-twice. Before it knows its start, it plans the stopped tables, because a separate
-batch captures the part of the log that they lack. Once it knows its start, it adds the
-tables whose rows are read from the server.
+twice. Before it knows its start, it plans the stopped tables, because a separate batch
+captures the part of the log that they lack. Once it knows its start, it adds the tables
+whose rows are read from the server.
 
 A table that a run cannot follow by the log alone is quarantined, and the next run reads
 it from the server. That run fixes its end after the reading, so that it covers the log
@@ -234,8 +234,8 @@ class StoppedReach:
 
     @property
     def log(self) -> LogSpan | str | None:
-        """`log_span`; or `reason_without_log`, if that was set: so this is not
-        cached."""
+        """`log_span`, or why that part of the log is not read. This is not cached,
+        because `reason_without_log` may be set later."""
         span = self.log_span
         if self.reason_without_log is None or not isinstance(span, LogSpan):
             return span
@@ -628,9 +628,8 @@ def with_prices(ports: RunPorts, plans: TablePlans) -> TablePlans:
         match step.supply:
             case FromLog():
                 first_span, cursor, facts = plans.first_span, plans.cursor, plans.facts
-                assert first_span is not None and cursor is not None and facts is not None, (
-                    "it lacks log"
-                )
+                assert first_span is not None, "a table lacks log"
+                assert cursor is not None and facts is not None, "there are orders"
                 end = cursor.position.at
                 return Price(log_bytes=log_between(first_span.start.at, end, facts.binlogs))
             case RowsFromServer(Load() as load) if load.is_complete:
@@ -708,10 +707,10 @@ def plan_readings(
     return_plans: TablePlans,
     known: KnownTables | None = None,
 ) -> TablePlans:
-    """Return `return_plans`, and the plans of all other tables that a run with this start
-    reads from the server: loads that continue or begin again, tables for which part of
-    the log was lost, and new tables. A stopped table is planned only if an order
-    resumes it. Nothing is written. `known`: the tables, if not as the ledger has
+    """Return `return_plans`, and the plans of all other tables that a run with this
+    start reads from the server: loads that continue or begin again, tables for which
+    part of the log was lost, and new tables. A stopped table is planned only if an
+    order resumes it. Nothing is written. `known`: the tables, if not as the ledger has
     them."""
     states = ports.ledger.table_states(ports.source.name) if known is None else known.states
     valid_loads, void = _valid_and_void_loads(ports, run_start, states)

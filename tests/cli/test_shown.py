@@ -199,9 +199,15 @@ def test_a_dropped_table_is_not_quarantined() -> None:
 
 
 def test_an_excluded_table_asks_for_nothing() -> None:
-    """It is named with its last place, and neither with a hint nor with an order."""
+    """It is named with its last place, and neither with a hint nor with an order, unless changes
+    of it are kept."""
     matches = TablePatterns(("shop.*",), ("shop.b", "shop.e")).matches
     assert [str(one.table) for one in stopped_tables(STATES, matches)] == ["shop.c"]
+    unmerged = replace(STATES[RESUMED.table], missing_since=4)
+    assert [
+        "since batch 4 are not merged" in (one.state.hint or "")
+        for one in inactive_tables({RESUMED.table: unmerged}, [], matches)
+    ] == [True]
     tables = inactive_tables(STATES, [RESUMED], matches)
     assert [line for line in inactive_lines(tables) if "shop.c" not in line] == [
         "  shop.b is excluded; it was stopped by Lockstep at binlog.000002:400: bytes without "

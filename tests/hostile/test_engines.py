@@ -149,7 +149,8 @@ def test_a_table_that_became_innodb_again_comes_back(mysql: MySqlStand, database
 def test_a_table_that_became_innodb_again_comes_back_by_the_first_resume(
     mysql: MySqlStand, database: str
 ) -> None:
-    """The log of the engine before is not read: it does not have all rows of the table."""
+    """Its log is read up to the statement; that of the other engine is not: it does not have all
+    rows of the table."""
     shop = opened(mysql, database)
     shop.do("create table t (id int primary key, v int)", "insert into t values (1, 1)")
     shop.run()
@@ -161,6 +162,7 @@ def test_a_table_that_became_innodb_again_comes_back_by_the_first_resume(
     )
     shop.run()
     assert (shop.state("t").reason or "").startswith("its engine is MEMORY")
+    assert shop.kinds("t") == [("insert", 1), ("insert", 4)]
     shop.do("insert into first values (2)")
     shop.run()
     shop.do("alter table t engine = InnoDB", "insert into t values (3, 3)")

@@ -81,14 +81,19 @@ from lockstep.pipeline.binlog.stream.rules import BufferAction, EventRole, Phase
 from lockstep.pipeline.values.errors import DamagedEvent
 from lockstep.pipeline.values.position import Coordinates
 
-MORE, EVENT, FULL, STOPPED, PACKET, LARGE, NEW_MAP, EMITTED, HUGE = range(9)
-"""Why the loop returned. MORE: the input is used up, or ends within an event. EVENT:
-Python has to handle the event. FULL: the ring or an index is full. STOPPED: a limit is
-reached (the registers STOP_…). PACKET: a packet without an event. LARGE: the first of
-several packets of one event. NEW_MAP: a table map that is new to the loop. EMITTED: a
-transaction is complete that the register ALONE marks. HUGE: a row event larger than the
-ring; the next free row of the index of events describes it, with AT as its offset in
-the input."""
+MORE, EVENT, FULL, STOPPED, PACKET, SPLIT_EVENT, NEW_MAP, EMITTED, LARGE_ROWS = range(9)
+"""Why the loop returned.
+
+- MORE: the input is used up, or ends within an event.
+- EVENT: Python has to handle the event.
+- FULL: the ring or an index is full.
+- STOPPED: a limit is reached (the registers STOP_…).
+- PACKET: a packet without an event.
+- SPLIT_EVENT: the first of several packets of one event.
+- NEW_MAP: a table map that is new to the loop.
+- EMITTED: a transaction is complete that the register ALONE marks.
+- LARGE_ROWS: a row event larger than the ring; the next free row of the index of events describes
+  it, with AT as its offset in the input."""
 
 # Outcomes for a damaged event, by the kind of damage.
 NO_HEADER, WRONG_SIZE, WRONG_CHECKSUM, WRONG_OFFSET, WRONG_PACKET, NO_MAP, SHORT = range(10, 17)
@@ -173,6 +178,7 @@ def scan(
             return outcome
         end = event + size - (CHECKSUM_BYTES if mode != NESTED and state[CHECKSUM] == 1 else 0)
         role = _classify(wire, event, end, code)
+        # Python raises the error if a compressed transaction continues after its end.
         if role < 0 or (mode == NESTED and state[PHASE] == Phase.BETWEEN):
             return EVENT
         action, phase = rules[state[PHASE], role, 0], rules[state[PHASE], role, 1]
@@ -217,7 +223,7 @@ def _find_event(wire: Bytes, stop: int, mode: int, state: Integers) -> int:
         if u8(wire, at + 3) != state[SEQUENCE] & 0xFF:
             return WRONG_PACKET
         if length == PACKET_LIMIT:
-            return LARGE
+            return SPLIT_EVENT
         if stop - at < 4 + length:
             return MORE
         state[NEXT] = at + 4 + length
@@ -378,13 +384,13 @@ def _put(
     events: Integers,
 ) -> int:
     """Copy an event into the ring and index it. Return NONE, FULL if the ring or the
-    index has no room, or HUGE."""
+    index has no room, or LARGE_ROWS."""
     if state[EVENTS] == len(events):
         return FULL
     if size > len(ring):
         events[state[EVENTS], columns.AT] = event
         _index_event(events[state[EVENTS]], wire, event, size, number, state)
-        return HUGE
+        return LARGE_ROWS
     place = state[PUT] & len(ring) - 1
     skipped = len(ring) - place if place + size > len(ring) else 0
     if skipped and state[PUT] == state[ACK]:

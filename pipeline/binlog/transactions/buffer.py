@@ -300,7 +300,7 @@ class TransactionBuffer:
                 if self._transactions.count:
                     return True
                 self._transactions.spill()
-            case stream.HUGE:
+            case stream.LARGE_ROWS:
                 if self._transactions.count:
                     return True
                 self._transactions.spill_rows(self._loop.large_rows())
@@ -312,7 +312,7 @@ class TransactionBuffer:
                 self._stop_at_limit()
             case stream.STOPPED:
                 self.has_stopped = True
-            case stream.LARGE:
+            case stream.SPLIT_EVENT:
                 self._wire.mark_large()
             case stream.PACKET:
                 packet = self._loop.packet()

@@ -144,6 +144,7 @@ class Job:
 
     @property
     def above(self) -> int:
+        """The sequence number after which changes are merged."""
         copied_rows = self.task.copied_rows
         return self.task.plan.above if copied_rows is None else copied_rows.above
 
@@ -155,13 +156,18 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class TableRecords:
-    """What the ledger has of a table that waits for a merge. `contents`: the table's
-    content of the batches that the mirror lacks. `history`: all versions of its
-    structure. `newest_writes`: the newest writes to its mirror. `statements`: by number, the
-    statements that made the versions after the one that the mirror shows.
-    `clear_through`: the batch up to which the lake must be cleared of what the settings
-    no longer show; 0 for none. `upkeep_version`: the newest Delta version that upkeep,
-    or a cut of the mirror's log, made; -1 for none."""
+    """What the ledger has of a table that waits for a merge.
+
+    - `contents`: the table's content of the batches that the mirror lacks.
+    - `history`: all versions of its structure.
+    - `newest_writes`: the newest writes to its mirror.
+    - `statements`: by number, the statements that made the versions after the one that the mirror
+      shows.
+    - `clear_through`: the batch up to which the lake must be cleared of what the settings no longer
+      show; 0 for none.
+    - `upkeep_version`: the newest Delta version that upkeep, or a cut of the mirror's log, made; -1
+      for none.
+    """
 
     contents: Sequence[TableContent]
     history: Sequence[SchemaVersion]
