@@ -64,7 +64,7 @@ from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.position import Coordinates, Position
 from lockstep.pipeline.values.table import TableName
 
-# -- the scan of the log ---------------------------------------------------------------------
+# -- the scan of the log ---------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +240,7 @@ def _end_of(group: TransactionGroup, place: Coordinates | None) -> Coordinates:
     return next(later_ends, group.end(-1))
 
 
-# -- plans -----------------------------------------------------------------------------------
+# -- plans -----------------------------------------------------------------------------
 
 
 def plan_pasts(ports: RunPorts, plans: TablePlans) -> TablePlans:
@@ -287,7 +287,7 @@ def _loads_with_past(ports: RunPorts) -> tuple[list[Load], list[Load]]:
     return ordered_loads, late_loads
 
 
-# -- the capture of the pasts ----------------------------------------------------------------
+# -- the capture of the pasts ----------------------------------------------------------
 
 
 def follow_pasts(ports: RunPorts, lease: Lease) -> CaptureReport | None:

@@ -675,7 +675,7 @@ def _toml_table(values: Mapping[str, str]) -> str:
     return f"{{ {', '.join(f'{_toml(name)} = {_toml(text)}' for name, text in values.items())} }}"
 
 
-# -- shapes of structures ----------------------------------------------------------------------
+# -- shapes of structures --------------------------------------------------------------
 
 
 def _without_added_columns(schema: TableSchema, structure: TableStructure) -> TableStructure:
@@ -697,7 +697,7 @@ def _missing_key_error() -> TableError:
     )
 
 
-# -- shapes of versions --------------------------------------------------------------------------
+# -- shapes of versions ----------------------------------------------------------------
 
 
 def _image_shape(shape: Shape, structure: TableStructure) -> Shape:
