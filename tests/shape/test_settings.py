@@ -419,6 +419,7 @@ def test_all_that_a_new_name_would_show_is_named(mysql: MySqlStand, database: st
 
 AWAY = {
     "left out": (),
+    "left out, a gap": (),
     "paused": (OrderKind.PAUSE,),
     "paused, left out": (OrderKind.PAUSE,),
     "resumed, left out": (OrderKind.PAUSE, OrderKind.RESUME),
@@ -454,6 +455,10 @@ def test_what_got_another_name_meanwhile_needs_consent(
     customers.run()
     customers.do(*MEANWHILE[meanwhile], "flush binary logs", "insert into o values (2)")
     customers.run()
+    if "gap" in way:
+        follower.choose("latest")
+        customers.do("insert into o values (3)")
+        customers.run()
     if is_log_gone:
         mysql.execute(f"purge binary logs to '{head(mysql).file}'")
     follower.tables = [f"{database}.*"]
@@ -461,6 +466,7 @@ def test_what_got_another_name_meanwhile_needs_consent(
     for _ in range(2):
         customers.run()
         assert follower.states()[table].need is Need.CONSENT
+        assert "your consent" in (follower.states()[table].hint or "")
         assert hidden not in str(customers.mirror())
         with pytest.raises(LedgerRefused, match="might show more"):
             plan_reload(follower.ports(), asked, Supplier.SOURCE)
