@@ -7,7 +7,7 @@ the current rows of MySQL tables), as with dagster-dlt and dagster-dbt.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import dagster as dg
@@ -21,7 +21,7 @@ from lockstep.resources.config import Settings
 @dataclass(frozen=True, slots=True)
 class MirroredTable:
     """A MySQL table whose mirror is an asset. `spec`: the asset as Lockstep declares
-    it, without metadata if only its key is needed."""
+    it. It has no metadata if only the translator's key is used."""
 
     source: str
     database: str
@@ -46,23 +46,24 @@ class Declaration:
     """The names and attributes that the configuration gives to one source's assets."""
 
     names: SourceNames
-    owners: Sequence[str] = ()
-    tags: Mapping[str, str] = field(default_factory=dict)
-    translator: LockstepTranslator = field(default_factory=LockstepTranslator)
+    owners: Sequence[str]
+    tags: Mapping[str, str]
+    translator: LockstepTranslator
 
     @classmethod
     def of(
         cls, settings: Settings, source: str, translator: LockstepTranslator | None = None
     ) -> Declaration:
         section, names = settings.file.dagster, _default_names(settings, source)
+        declaration = cls(names, section.owners, section.tags, translator or LockstepTranslator())
         if translator is None:
-            return cls(names, section.owners, section.tags)
-        defaults = cls(names, section.owners, section.tags, translator)
+            return declaration
 
-        def key_of(table: TableName) -> dg.AssetKey:
-            return defaults.translate(table, defaults.make_spec(names.default_table_key(table))).key
+        def translated_key(table: TableName) -> dg.AssetKey:
+            default_spec = declaration.make_spec(names.default_table_key(table))
+            return declaration.translate(table, default_spec).key
 
-        return replace(defaults, names=replace(names, translated_key=key_of))
+        return replace(declaration, names=replace(names, translated_key=translated_key))
 
     def translate(self, table: TableName, spec: dg.AssetSpec) -> dg.AssetSpec:
         """Return the translator's asset for a mirror. `spec`: the asset as Lockstep

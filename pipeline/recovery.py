@@ -196,7 +196,8 @@ class RecoveryPlan:
     """The plan for a new ledger. `lake_end`: the batch after which it continues.
     `reloads`: tables that must be read from the source, and why. `unchanged_mirrors`:
     those of dropped tables. `highest_batch`: the highest batch number in the lake.
-    `doubts`: sentences about facts that the lake lacks."""
+    `doubts`: sentences about facts that the lake lacks. `unshown_tables`: those that wait
+    for somebody's consent to show them."""
 
     lake_end: BatchRecord
     adoptions: tuple[Adoption, ...]
@@ -204,6 +205,7 @@ class RecoveryPlan:
     unchanged_mirrors: tuple[MirrorFacts, ...] = ()
     highest_batch: int = 0
     doubts: tuple[str, ...] = ()
+    unshown_tables: frozenset[TableName] = frozenset()
 
 
 _APP_ID: Final = re.compile(
@@ -446,6 +448,10 @@ RECENT_BATCHES: Final = 8
 DROPPED: Final = "dropped"
 """The condition of a table that was dropped at the source."""
 
+UNSHOWN: Final = "stopped until somebody consents"
+"""The condition of a table that would show more than settings hid, as commits record
+it: a ledger that is made from the lake must not have it read either."""
+
 
 class LedgerContent(StrEnum):
     """What a ledger has recorded about a source. `RECOVERING`: only what an unfinished
@@ -602,13 +608,16 @@ def _plan_after(facts: LakeFacts, lake_end: BatchRecord) -> RecoveryPlan:
         default=None,
     )
     adoptions, reloads, unchanged = [], [], []
+    stopped = {} if whole_record is None else whole_record.stopped_tables
+    unshown = {table for table, condition in stopped.items() if condition == UNSHOWN}
     for mirror in newest_mirrors(facts.mirrors, lake_end.batch):
         shown = _exact_version(facts, mirror, lake_end.batch)
-        stopped = {} if whole_record is None else whole_record.stopped_tables
         condition = stopped.get(mirror.table)
         is_resumed = (
             whole_record is not None and shown is not None and shown.batch > whole_record.batch
         )
+        if is_resumed:
+            unshown.discard(mirror.table)
         if condition == DROPPED and not is_resumed:
             unchanged.append(mirror)
         elif condition is not None and not is_resumed:
@@ -623,7 +632,13 @@ def _plan_after(facts: LakeFacts, lake_end: BatchRecord) -> RecoveryPlan:
     for table, first in facts.tables_without_mirror:
         if first <= lake_end.batch:
             reloads.append((table, "it has no mirror in the lake"))
-    return RecoveryPlan(lake_end, tuple(adoptions), tuple(reloads), tuple(unchanged))
+    return RecoveryPlan(
+        lake_end,
+        tuple(adoptions),
+        tuple(reloads),
+        tuple(unchanged),
+        unshown_tables=frozenset(unshown),
+    )
 
 
 def _exact_version(facts: LakeFacts, mirror: MirrorFacts, batch: int) -> ShownBatch | None:

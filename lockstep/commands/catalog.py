@@ -50,28 +50,29 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 
 
 def report_lines(report: CatalogReport, *, is_carried_out: bool) -> Iterator[str]:
-    """Yield the changed entries (or, unless `is_carried_out`, the entries to change),
-    then the entries that were left out, each with the reason, then the number of
-    entries that are right."""
-    for change in report.done:
-        words = change.deed.value if is_carried_out else _PLANNED_WORDS[change.deed]
+    """Yield a line for each change, made (`is_carried_out`) or planned, two for each
+    entry that was left out, and one with the number of entries that are right."""
+    for change in report.changes:
+        words = change.kind.value if is_carried_out else _PLANNED_WORDS[change.kind]
         yield f"{change.table} as {change.name}: {words}"
-    for left in report.left:
-        yield f"{left.table} as {left.name}: left out: {left.reason}"
-        yield f"  hint: {left.hint}"
+    for missing in report.missing_entries:
+        yield f"{missing.table} as {missing.name}: left out: {missing.reason}"
+        yield f"  hint: {missing.hint}"
     if report.trouble is not None:
-        yield f"{report.trouble.message}"
+        yield report.trouble.message
         yield f"  hint: {report.trouble.hint}"
         return
-    right = "1 entry is as it" if report.fine == 1 else f"{report.fine:,} entries are as they"
-    yield f"{report.catalog}: {right} should be"
-    if report.done and not is_carried_out:
+    count = report.correct_count
+    entries = "1 entry is as it" if count == 1 else f"{count:,} entries are as they"
+    yield f"{report.catalog}: {entries} should be"
+    if report.changes and not is_carried_out:
         yield "nothing was changed; `lockstep catalog --yes` corrects the entries"
 
 
 def exit_code(report: CatalogReport, *, is_carried_out: bool) -> int:
-    """Return the code for differences if an entry is still wrong when the command ends."""
+    """Return the code of the error that ended the command early, or else the code for
+    differences if an entry is still wrong."""
     if report.trouble is not None:
         return report.trouble.recovery.exit_code
-    differs = bool(report.left or (report.done and not is_carried_out))
+    differs = bool(report.missing_entries or (report.changes and not is_carried_out))
     return exits.DIFFERENCES if differs else exits.DONE

@@ -218,6 +218,8 @@ def recovery_lines(
         yield f"  {folder} no longer lists changes after that place: they are read again"
     for mirror in plan.unchanged_mirrors:
         yield f"  {mirror.folder} stays as it is: {mirror.table} was dropped at the source"
+    for table in sorted(plan.unshown_tables):
+        yield f"  {table} stays stopped: it may show values that other settings hid"
     for doubt in plan.doubts:
         yield f"  in doubt: {doubt}; `lockstep verify` compares every row"
     for consumer in consumers:

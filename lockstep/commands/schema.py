@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from lockstep import exits
@@ -12,7 +13,7 @@ from lockstep.arguments import parse_table_name, place_option
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError
 from lockstep.pipeline.model.json_values import attributes
-from lockstep.pipeline.run.context import RunPorts, SilentProgress
+from lockstep.pipeline.run.context import SilentProgress
 from lockstep.pipeline.run.proof.verify_schema import SchemaVerification, verify_schema
 from lockstep.pipeline.run.status.schema_history import (
     ShownSchema,
@@ -45,7 +46,7 @@ _FIRST_RUN_HINT = (
     "the first run begins it; until then `lockstep check` shows what becomes of each column, and "
     "`lockstep tables` lists all tables"
 )
-_SHAPE_KEYS = "row_condition as rows, key_fingerprint as key"
+_SHOWN_AS_KEYS = "row_condition as rows, key_fingerprint as key"
 _ORIGIN_WORDS = {
     VersionOrigin.BASELINE: "read from the server",
     VersionOrigin.STATEMENT: "made by a statement",
@@ -83,19 +84,15 @@ def _show_one_table(
     does not have the structure."""
     known_tables: list[TableName] = []
     for source in context.sources(source_name):
-        name = source.name
-
-        def open_ports(name: str = name) -> RunPorts:
-            return adapters.ports(name, SilentProgress())
-
+        open_ports = partial(adapters.ports, source.name, SilentProgress())
         try:
-            view = show_schema(adapters.ledger(), name, table, place, open_ports)
+            view = show_schema(adapters.ledger(), source.name, table, place, open_ports)
         except NothingMatches:
-            known_tables += adapters.ledger().last_versions(name)
+            known_tables += adapters.ledger().last_versions(source.name)
             continue
         at = str(place) if place is not None else None
-        print_schema(context, name, view, at)
-        return Outcome(exits.DONE, schema_values(name, view, at))
+        print_schema(context, source.name, view, at)
+        return Outcome(exits.DONE, schema_values(source.name, view, at))
     raise unknown_table_error(table, known_tables, "the history", _FIRST_RUN_HINT)
 
 
@@ -125,15 +122,15 @@ def schema_values(source: str, view: ShownSchema, at: str | None) -> dict[str, A
         **_version_values(view.shown_version, view.table),
         "columns": schema and _column_values(version, schema),
         "schema": schema and schema_to_json(schema),
-        # The condition for rows that the lake has, and the fingerprint of the key with
-        # which values are hashed.
-        **({} if shown_as is None else attributes(shown_as, _SHAPE_KEYS)),
-        "versions": [_version_values(version_view, view.table) for version_view in view.versions],
+        # `rows`: a condition for the rows that the lake has; `key`: the fingerprint of the
+        # key with which values are hashed.
+        **({} if shown_as is None else attributes(shown_as, _SHOWN_AS_KEYS)),
+        "versions": [_version_values(shown, view.table) for shown in view.versions],
     }
 
 
-def _version_values(view: ShownVersion, table: TableName) -> dict[str, Any]:
-    version, statement = view.version, view.statement
+def _version_values(shown: ShownVersion, table: TableName) -> dict[str, Any]:
+    version, statement = shown.version, shown.statement
     return {
         **attributes(version, "version, since, knowledge as state, reason, origin, batch"),
         "changelog_generation": version.generation,
@@ -143,7 +140,7 @@ def _version_values(view: ShownVersion, table: TableName) -> dict[str, Any]:
             **attributes(statement, "gtid, committed_at, outcome"),
             "effects": statement.effects_on(table),
         },
-        "changes": view.changes,
+        "changes": shown.changes,
     }
 
 
@@ -153,9 +150,8 @@ def print_schema(context: CommandContext, source: str, view: ShownSchema, at: st
     if schema is not None:
         _print_columns(context, view.shown_version.version, schema)
     context.say(f"  {pluralize(len(view.versions), 'version')}:")
-    for version_view in view.versions:
-        is_shown = version_view is view.shown_version
-        context.say(*_version_lines(version_view, is_marked=is_shown))
+    for shown in view.versions:
+        context.say(*_version_lines(shown, is_marked=shown is view.shown_version))
 
 
 def _heading_lines(source: str, view: ShownSchema, at: str | None) -> Iterator[str]:
@@ -170,7 +166,7 @@ def _heading_lines(source: str, view: ShownSchema, at: str | None) -> Iterator[s
         for effect in statement.effects_on(view.table):
             yield f"    {effect}"
     if version.knowledge is not Knowledge.KNOWN:
-        yield f"  {_state(view.shown_version)}"
+        yield f"  {_missing_structure(version)}"
 
 
 def _column_values(version: SchemaVersion, schema: TableSchema) -> list[dict[str, Any]]:
@@ -192,14 +188,15 @@ def _column_values(version: SchemaVersion, schema: TableSchema) -> list[dict[str
 
 
 def _print_columns(context: CommandContext, version: SchemaVersion, schema: TableSchema) -> None:
-    treatments = version.treatments_in_words
-    heads = ("column", "type", "null", "default", "key", "", "in the lake")
+    heads = ["column", "type", "null", "default", "key", ""]
+    if version.treatments_in_words:
+        heads.append("in the lake")
     rows = []
     for column in _column_values(version, schema):
-        name, kind, nullable, default, keys, more = list(column.values())[:6]
-        row = (name, kind, "yes" if nullable else "no", default, ", ".join(keys), more)
-        rows.append((*row, treatments.get(name, "")) if treatments else row)
-    show_table(context, heads if treatments else heads[:-1], rows)
+        nullable, keys = "yes" if column["nullable"] else "no", ", ".join(column["keys"])
+        row = (column["name"], column["type"], nullable, column["default"], keys, column["more"])
+        rows.append((*row, column.get("shown", ""))[: len(heads)])
+    show_table(context, heads, rows)
     shown_as = version.shown_as
     if shown_as is not None and shown_as.row_condition is not None:
         context.say(f"  the lake has the rows where {shown_as.row_condition}")
@@ -212,21 +209,21 @@ def _print_columns(context: CommandContext, version: SchemaVersion, schema: Tabl
     context.say(f"  {written_options(schema)}\n")
 
 
-def _version_lines(view: ShownVersion, *, is_marked: bool) -> Iterator[str]:
-    version, statement = view.version, view.statement
+def _version_lines(shown: ShownVersion, *, is_marked: bool) -> Iterator[str]:
+    version, statement = shown.version, shown.statement
     mark = "→" if is_marked else " "
     origin = _ORIGIN_WORDS[version.origin] if statement is None else first_words(statement.text)
     yield f"  {mark} {version.version:>3}  {version.since}  {origin}"
     if version.knowledge is not Knowledge.KNOWN:
-        yield f"         {_state(view)}"
-    for change in view.changes:
+        yield f"         {_missing_structure(version)}"
+    for change in shown.changes:
         yield f"         {change}"
 
 
-def _state(view: ShownVersion) -> str:
-    if view.version.knowledge is Knowledge.DROPPED:
+def _missing_structure(version: SchemaVersion) -> str:
+    if version.knowledge is Knowledge.DROPPED:
         return "dropped"
-    return f"its structure is not known from here on: {view.version.reason}"
+    return f"its structure is not known from here on: {version.reason}"
 
 
 # -- the whole history ---------------------------------------------------------------------
@@ -235,11 +232,11 @@ def _state(view: ShownVersion) -> str:
 def verification_values(verification: SchemaVerification) -> dict[str, Any]:
     return {
         **attributes(
-            verification, "at, equal, statement_count as statements, version_count as versions"
+            verification,
+            "at, equal, statement_count as statements, version_count as versions, compared_count "
+            "as tables, refold_disagreements as folded_otherwise, server_disagreements as "
+            "otherwise_on_the_server",
         ),
-        **attributes(verification, "compared_count as tables"),
-        **attributes(verification, "refold_disagreements as folded_otherwise"),
-        **attributes(verification, "server_disagreements as otherwise_on_the_server"),
         "not_known": {version.table: version.reason for version in verification.unknown_versions},
         **attributes(verification, "unseen_tables as not_shown_by_the_server, seconds"),
     }
@@ -252,7 +249,7 @@ def verification_lines(source: str, verification: SchemaVerification) -> Iterato
         f"{pluralize(verification.version_count, 'version')}) {result} what its statements make"
     )
     for disagreement in verification.refold_disagreements:
-        yield from _disagreement_lines(disagreement, "recorded, applied again")
+        yield from _disagreement_lines(disagreement, "recorded, by its statements")
     equal = (
         verification.compared_count
         - len(verification.server_disagreements)
@@ -268,11 +265,10 @@ def verification_lines(source: str, verification: SchemaVerification) -> Iterato
         yield from _disagreement_lines(disagreement, "history, server")
     if verification.server_disagreements:
         yield (
-            "  hint: either a statement is missing in the log (sql_log_bin=0, another server), or "
-            "Lockstep reads one differently from this server: `lockstep schema TABLE` shows the "
-            "statement that each part comes from. If nobody altered the table without the log, "
-            "report it to us. If rows do not fit, the table is quarantined, and `lockstep resume "
-            "TABLE --reason …` brings it back"
+            "  hint: a statement is missing in the log (sql_log_bin=0, another server), or "
+            "Lockstep and this server read one differently: `lockstep schema TABLE` shows the "
+            "statements. If the log has all of them, report it to us. A table whose rows do not "
+            "fit is quarantined; `lockstep resume TABLE --reason …` brings it back"
         )
     for version in verification.unknown_versions:
         yield f"  {version.table}: not known since {version.since}: {version.reason}"

@@ -34,9 +34,8 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 
 
 def _cells(table: Mapping[str, Any]) -> tuple[object, ...]:
-    # A captured table that the server does not list.
-    is_invisible = table["captured"] and table["engine"] is None
-    invisible = "not visible to the account" if is_invisible else ""
+    is_listed = table["engine"] is not None  # by the server
+    visibility = "not visible to the account" if table["captured"] and not is_listed else ""
     extent = f"partial: begins at {table['begins']}" if table["begins"] else ""
     return (
         table["table"],
@@ -44,7 +43,7 @@ def _cells(table: Mapping[str, Any]) -> tuple[object, ...]:
         table["why_not"],
         ", ".join(table["primary_key"]) or "none",
         "" if table["rows"] is None else f"~{table['rows']:,}",
-        ", ".join(filter(None, (table["state"], extent, invisible))),
+        ", ".join(filter(None, (table["state"], extent, visibility))),
         table["position"],
     )
 
@@ -56,34 +55,35 @@ def table_values(
     has.
 
     `position`: the place in the log up to which the mirror is current, or where the
-    table stopped. `begins`: the place where the part begins that the lake has of a
-    table, null if the lake has all of it.
+    table stopped. `begins`: the mirror has only rows that changed after this place; null
+    if it has all rows.
     """
     states = states_as_captured(ledger, source, patterns)
     cursor = ledger.cursors(source).acknowledged
+    current_position = str(cursor.position) if cursor else None
     server_tables = {table.name: table for table in server.tables()}
     extents = {extent.table: extent for extent in partial_tables(ledger, source, patterns)}
     invisible = {
-        table.table: table for table in invisible_tables(server, patterns, states, server_tables)
+        stopped.table: stopped
+        for stopped in invisible_tables(server, patterns, states, server_tables)
     }
     values = []
     for name in (*server_tables, *sorted(states.keys() - server_tables.keys())):
         table, state = server_tables.get(name), states.get(name)
-        reason_excluded = patterns.exclusion_reason(name)
-        if reason_excluded is None and table is None and name not in invisible:
-            reason_excluded = "dropped at the source"
-        place = state and (state.position or (str(cursor.position) if cursor else None))
+        why_not = patterns.exclusion_reason(name)
+        if why_not is None and table is None and name not in invisible:
+            why_not = "dropped at the source"
         values.append(
             {
                 "table": str(name),
-                "captured": reason_excluded is None,
-                "why_not": reason_excluded,
+                "captured": why_not is None,
+                "why_not": why_not,
                 "primary_key": table.primary_key if table else (),
                 **attributes(table, "rows, engine"),
                 **attributes(state, "condition as state"),
                 **attributes(extents.get(name) if table else None, "begins"),
                 **attributes(invisible.get(name, state), "reason, hint"),
-                "position": place,
+                "position": (state.position or current_position) if state else None,
                 **attributes(state, "mirror"),
             }
         )

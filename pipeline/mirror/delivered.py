@@ -121,12 +121,11 @@ def delivered_table(
     table_segments = [segment for segment in segments if segment.table == table]
     try:
         parts = _parts_of(ledger, delivery.source, table, table_segments)
-        if parts:
-            columns = shared_columns(
-                [part.schema for part in parts], [part.generation for part in parts]
-            )
-        else:
-            columns = shared_columns([_newest_schema(ledger, delivery.source, state)])
+        schemas = [part.schema for part in parts]
+        columns = shared_columns(
+            schemas or [_newest_schema(ledger, delivery.source, state)],
+            [part.generation for part in parts],
+        )
     except TableError as error:
         raise _quarantine_error(state) from error
     return DeliveredTable(table, parts, columns)

@@ -136,7 +136,7 @@ class Load:
         return self.is_planned and not self.unread_chunks
 
     @property
-    def is_one_read(self) -> bool:
+    def is_undivided(self) -> bool:
         """True if the table has no key by which it can be divided. Its only chunk shows
         the table at one exact place of the log, and exactly the changes after that
         place are merged into it.
@@ -177,7 +177,7 @@ class Load:
     def progress(self) -> LoadProgress:
         estimated = None if self.basis is None else self.basis.estimated_rows
         return LoadProgress(
-            self.table, self.row_count, estimated, self.seconds, self.is_complete, self.is_one_read
+            self.table, self.row_count, estimated, self.seconds, self.is_complete, self.is_undivided
         )
 
     @property

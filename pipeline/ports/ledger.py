@@ -461,14 +461,14 @@ class Tables(Protocol):
         """Return the loads that no live batch joined and that are not void, oldest
         first."""
 
-    def begin_load(self, lease: Lease, load: int, reading: LoadBasis) -> None:
+    def begin_load(self, lease: Lease, load: int, basis: LoadBasis) -> None:
         """Record the structure and the place with which the load begins; then its
         chunks may be planned."""
 
     def plan_chunk(self, lease: Lease, load: int, number: int, key_range: Range) -> None:
         """Record a chunk that begins where the one before it ends."""
 
-    def record_chunk(self, lease: Lease, load: int, number: int, read: ChunkRows) -> None:
+    def record_chunk(self, lease: Lease, load: int, number: int, rows: ChunkRows) -> None:
         """Record that the chunk was read and its files are durable. Call it once for a
         chunk."""
 

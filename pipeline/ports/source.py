@@ -321,20 +321,12 @@ class SourceServer(Protocol):
         cannot be read are left out."""
 
     def snapshot(
-        self,
-        table: TableSchema | TableStructure,
-        columns: Sequence[str] | None = None,
-        *,
-        exact: bool = False,
+        self, table: TableSchema | TableStructure, columns: Sequence[str] | None = None
     ) -> AbstractContextManager[TableSnapshot]:
         """Read a table with the structure `table` in one consistent read, with the
         types in `schema.types` and the same values as in the log. `columns`: read only
-        the primary key and these columns.
-
-        `exact`: wait a few seconds for a moment in which nothing is committed, or lock
-        the table for such a moment; `TableSnapshot.exact` says whether that succeeded.
-        Nobody can alter the table until the snapshot is closed, so it is closed early
-        if somebody waits to do so.
+        the primary key and these columns. Nobody can alter the table until the snapshot
+        is closed, so it is closed early if somebody waits to do so.
 
         Raise `StructureMoved` if the table has another structure or does not exist.
         Raise `TableBusy` if other sessions prevent the read or wait to alter the table.
@@ -364,8 +356,10 @@ class SourceServer(Protocol):
         most_seconds: float = PIECE_SECONDS,
         since: Coordinates | None = None,
     ) -> AbstractContextManager[TableSnapshot]:
-        """Read the rows of a range of keys, like `snapshot`. Unless `exact`, they may
-        be read from a replica, with a `low` that is not before `since`. Raise
+        """Read the rows of a range of keys, like `snapshot`. With `exact`, wait a few
+        seconds for a moment in which nothing is committed, or lock the table for such a
+        moment; `TableSnapshot.exact` says whether that succeeded. Otherwise they may be
+        read from a replica, with a `low` that is not before `since`. Raise
         `TableBusy` if a statement waits to alter the table (`snapshot.pace`), or if
         reading a range of the whole table takes longer than `most_seconds`. Raise
         `StructureMoved` also if the range has other key columns than the table."""

@@ -25,7 +25,7 @@ from lockstep.pipeline.run.catch_up import catch_up
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.basis import basis_of, bounds_of
 from lockstep.pipeline.run.dump.batch_capture import BatchCapture
-from lockstep.pipeline.run.dump.log_reader import require_complete, require_prepares_read
+from lockstep.pipeline.run.dump.log_reader import require_complete, require_prepared_after_start
 from lockstep.pipeline.run.dump.structure_proof import (
     StructureProof,
     note_unproven,
@@ -45,7 +45,7 @@ from lockstep.pipeline.run.load.loads import (
     load_tables,
     order_later_readings,
     read_columns,
-    readings_of_begun_loads,
+    readings_to_follow,
     void_load,
 )
 from lockstep.pipeline.run.mirror_places import collisions
@@ -332,7 +332,7 @@ def _capture_batch(
     if high_watermarks:
         run_start = _extended_start(ports, run_start, max(high_watermarks))
     resumed_tables = [order.table for order in plans.resumed_orders]
-    resumed_tables += [load.table for load in readings_of_begun_loads(source_readings)]
+    resumed_tables += [reading.table for reading in readings_to_follow(source_readings)]
     extents, basis = partial_tables_at_start(
         basis_of(ports, run_start, bounds, batch.id, resumed_tables, batch.base)
     )
@@ -346,7 +346,7 @@ def _capture_batch(
         basis = replace(basis, bounds=bounds_of(ports, basis.run_start))
     basis.tables.add_waiting(source_readings)
     capture = BatchCapture(basis, batch, extents)
-    log_reading, segmenter = capture.reading, capture.segmenter
+    log_reading = capture.reading
     _stop_unsupported_engines(capture)
     _stop_colliding_mirrors(capture)
     for table, error in misread.errors.items():
@@ -364,7 +364,7 @@ def _capture_batch(
         _stop_unsupported_engines(capture, log_reading.end.at)
     if reached_limit is None:
         require_complete(ports, basis.run_start, basis.bounds, log_reading.end.gtid_set)
-    require_prepares_read(basis.run_start, log_reading)
+    require_prepared_after_start(basis.run_start, log_reading)
     earlier_unproven = unproven_structures(ports.ledger, ports.source.name)
     proof = prove_structures(capture, source_readings, earlier_unproven=earlier_unproven)
     if proof.errors:
@@ -385,6 +385,15 @@ def _capture_batch(
         ports.progress.note(
             f"the run ends at {log_reading.end}, before the log's end: {reached_limit}"
         )
+    _note_differences(ports, capture)
+    return capture.report(
+        record, timer_start=timer_start, start_seconds=start_seconds, repairs=repairs
+    )
+
+
+def _note_differences(ports: RunPorts, capture: BatchCapture) -> None:
+    """Tell how the captured changes may differ from the server's rows."""
+    log_reading, segmenter = capture.reading, capture.segmenter
     if swapped_count := log_reading.buffer.out_of_order:
         ports.progress.note(
             f"{swapped_count} transactions that were read before come after new ones in this "
@@ -398,9 +407,6 @@ def _capture_batch(
         ),
     ):
         ports.progress.note(line)
-    return capture.report(
-        record, timer_start=timer_start, start_seconds=start_seconds, repairs=repairs
-    )
 
 
 def _with_misread_error(

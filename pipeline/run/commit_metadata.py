@@ -24,10 +24,13 @@ from lockstep.pipeline.model.lake_commit import (
     structures_key,
     structures_text,
 )
+from lockstep.pipeline.model.table_state import TableState
 from lockstep.pipeline.ports.ledger import batch_content
+from lockstep.pipeline.recovery import UNSHOWN
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.schema.history import Knowledge, SchemaVersion
 from lockstep.pipeline.schema.model import TableSchema
+from lockstep.pipeline.values.errors import Need
 from lockstep.pipeline.values.intent import SettledWrite
 from lockstep.pipeline.values.segment import SegmentFile, SystemTable
 from lockstep.pipeline.values.table import TableName
@@ -197,9 +200,7 @@ def _batch_fields(ports: RunPorts, batch: Batch) -> Mapping[str, Any]:
     ledger, source = ports.ledger, batch.source
     states = ledger.table_states(source)
     standings = dict.fromkeys(_uncaptured_tables(ports, batch, states), NOT_CAPTURED) | {
-        table: "being read" if state.is_loading else state.condition.value
-        for table, state in states.items()
-        if not state.is_complete
+        table: _standing(state) for table, state in states.items() if not state.is_complete
     }
     structures = _new_structures(ports, batch)
     return {
@@ -212,6 +213,12 @@ def _batch_fields(ports: RunPorts, batch: Batch) -> Mapping[str, Any]:
         "prepared": len(ledger.open_prepared(source)),
         "structures": ports.claims.store_structures(source, structures) if structures else None,
     }
+
+
+def _standing(state: TableState) -> str:
+    if state.need is Need.CONSENT:
+        return UNSHOWN
+    return "being read" if state.is_loading else state.condition.value
 
 
 def _touched_tables(ports: RunPorts, batch: Batch) -> set[TableName]:

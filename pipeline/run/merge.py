@@ -427,12 +427,10 @@ class _Merger:
         """Quarantine a table, which gives up its open intent. The intent is settled by
         now, or it was not committed: otherwise `find_commit_of` would have found the
         commit."""
-        hint = reload_hint(table) if isinstance(error, MirrorRefused) else error.hint
-        stopped = replace(
-            StoppedTable.of(table, error, f"batch {batch_id}"),
-            hint=hint,
-            need=error.need or Need.MIRROR,
-        )
+        stopped = StoppedTable.of(table, error, f"batch {batch_id}")
+        stopped = replace(stopped, need=error.need or Need.MIRROR)
+        if isinstance(error, MirrorRefused):
+            stopped = replace(stopped, hint=reload_hint(table))
         self.ports.ledger.quarantine(self.lease, stopped)
         self.ports.progress.note(f"{stopped.table} was quarantined: {stopped.reason}")
         self.quarantined.append(stopped)

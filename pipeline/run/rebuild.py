@@ -122,7 +122,9 @@ def origin_at(ports: RunPorts, table: TableName, place: Place) -> RebuildOrigin:
 
 
 def _contents_at(ports: RunPorts, table: TableName, cut: Cut) -> list[TableContent]:
-    """Return the table's content of all batches up to a cut, oldest first."""
+    """Return the table's content of all batches up to a cut, oldest first. Raise
+    `PastRefused` if the cut's batch read all rows from the source after the cut: it
+    need not have captured the changes before it read them."""
     contents = table_contents(ports.ledger, ports.source.name, table, 1, cut.batch.id)
     if cut.is_end_of_batch or not contents or contents[-1].batch != cut.batch.id:
         return contents
@@ -134,6 +136,13 @@ def _contents_at(ports: RunPorts, table: TableName, cut: Cut) -> list[TableConte
         for event in last.events
         if event.sequence <= cut.sequence and not cut.at < event.place
     ]
+    reads_rows = last.snapshot is not None and last.snapshot.columns is None
+    if reads_rows and not any(event.kind is TableEventKind.REREAD for event in events):
+        raise PastRefused(
+            f"{table} cannot be made as of {cut}: all its rows were read from the source after "
+            f"that place, in batch {last.batch}",
+            hint=_nearest_hint(ports, table, cut),
+        )
     earlier_content = replace(last, segments=tuple(segments), events=tuple(events))
     return [*contents[:-1], *([earlier_content] if segments or events else [])]
 

@@ -1,6 +1,8 @@
-"""A table's structure in the words of SHOW CREATE TABLE, for people."""
+"""A table's structure in words like those of SHOW CREATE TABLE, for people."""
 
 from __future__ import annotations
+
+from typing import Final
 
 from lockstep.pipeline.schema.model import (
     ColumnSchema,
@@ -13,7 +15,8 @@ from lockstep.pipeline.schema.model import (
     WrittenDefault,
 )
 
-_DEFAULT_ACTIONS = {"NO ACTION", "RESTRICT"}
+_SIZED_STRINGS: Final = {"char", "varchar", "binary", "varbinary"}
+_DEFAULT_ACTIONS: Final = {"NO ACTION", "RESTRICT"}
 """The default action of foreign keys: NO ACTION since MySQL 8.0, RESTRICT in other
 servers. Both mean the same in InnoDB."""
 
@@ -27,10 +30,8 @@ def written_type(column: ColumnSchema) -> str:
     elif column.precision is not None:
         scale = column.scale
         inside = str(column.precision) if scale is None else f"{column.precision},{scale}"
-    elif column.length:
+    elif column.length or (column.length == 0 and column.type in _SIZED_STRINGS):
         inside = str(column.length)
-    elif column.length == 0 and column.type in ("char", "varchar", "binary", "varbinary"):
-        inside = "0"
     signs = f"{' unsigned' if column.unsigned else ''}{' zerofill' if column.zerofill else ''}"
     return f"{column.type}{f'({inside})' if inside else ''}{signs}"
 
@@ -44,7 +45,8 @@ def written_default(column: ColumnSchema) -> str | None:
     is generated."""
     match column.default:
         case ValueDefault(text):
-            return text if text.startswith(("0x", "b'")) else _quote(text)
+            is_bytes = column.charset is None and text.startswith(("0x", "b'"))
+            return text if is_bytes else _quote(text)
         case WrittenDefault(text):
             return text
         case ExpressionDefault(text):
@@ -64,8 +66,8 @@ def further_properties(column: ColumnSchema, table: TableSchema) -> str:
     collation that differs from the table's, auto_increment, the expression of a
     generated column, and the like."""
     words = []
-    own_charset = column.charset, column.collation
-    if column.charset is not None and own_charset != (table.charset, table.collation):
+    of_table = column.charset == table.charset and column.collation == table.collation
+    if column.charset is not None and not of_table:
         words.append(column.collation or column.charset)
     if column.auto_increment:
         words.append("auto_increment")
@@ -100,7 +102,7 @@ def _written_part(part: KeyPart) -> str:
 
 
 def written_reference(key: ForeignKey) -> str:
-    """Return the key as `foreign key f (a) references shop.parents (id) on delete
+    """Return the foreign key as `foreign key f (a) references shop.parents (id) on delete
     CASCADE`."""
     words = (
         f"foreign key {key.name} ({', '.join(key.columns)}) references {key.references} "

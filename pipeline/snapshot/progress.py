@@ -16,7 +16,7 @@ _DAY: Final = 86_400
 class LoadProgress:
     """A load that has read `rows` rows in `seconds`. `estimated_rows`: the server's
     estimate of the table's rows, which may be much too high or too low; None without
-    one. `is_one_read`: its rows are read in one piece, and count once that has ended."""
+    one. `is_undivided`: the table is read in one piece, so `rows` is 0 until the end."""
 
     json_keys: ClassVar = ("rows", "estimated_rows", "percent", "remaining_seconds")
 
@@ -25,7 +25,7 @@ class LoadProgress:
     estimated_rows: int | None
     seconds: float
     is_finished: bool = False
-    is_one_read: bool = False
+    is_undivided: bool = False
 
     @property
     def percent(self) -> int | None:
@@ -42,8 +42,8 @@ class LoadProgress:
         """Seconds until the load ends at the same speed; None if unknown."""
         if self.is_finished:
             return 0.0
-        total = self.estimated_rows
-        if self.percent is None or total is None or not self.rows or self.seconds <= 0:
+        total = self.estimated_rows or 0
+        if not 0 < self.rows <= total or self.seconds <= 0:
             return None
         return (total - self.rows) * self.seconds / self.rows
 

@@ -179,7 +179,7 @@ def _stuck_verdict(
     merging = [waiting for waiting in batches if waiting.batch.state is BatchState.CAPTURED]
     if lease is None or lease.dagster_run is None or lease.recorded_at is None:
         return None
-    if any(load.is_one_read for load in standing.loads) and not merging:
+    if any(load.is_undivided for load in standing.loads) and not merging:
         return None
     idle = now - lease.recorded_at
     if idle <= (_late_after(longest_pause) if longest_pause else RETRY_PATIENCE):

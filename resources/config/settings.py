@@ -98,9 +98,8 @@ class SourceSettings:
         host, port = self._parse_reference(host_and_port, text, ": read_from")
         return self._check_host(host), port
 
-    def plan(self, *, until: Place | None = None) -> SourcePlan:
-        """Return what the steps of a run need to know about the source. `until`: the
-        place where the run ends at the latest; its limits may end it before."""
+    def plan(self) -> SourcePlan:
+        """Return what the steps of a run need to know about the source."""
         standby = self.section.standby
         return SourcePlan(
             name=self.name,
@@ -125,7 +124,6 @@ class SourceSettings:
             standby=None
             if standby is None
             else StandbyPlan(self._place(standby.start), standby.server_uuid),
-            until=until,
             snapshot=self._snapshot_plan(),
             sample_rows=self.section.prove_rows,
             allowed_statements=StatementPatterns(

@@ -49,8 +49,8 @@ class Lake:
         on_warning: Callable[[str], None],
         keep: timedelta = DEFAULT_KEEP,
     ) -> None:
-        path = lake_path.absolute()
-        staging_folder = Path(staging).absolute()
+        self._path = path = lake_path.absolute()
+        self._staging = staging_folder = Path(staging).absolute()
         server = configured_server(spark_conf)
         spark: Spark
         if server is None:
@@ -59,8 +59,6 @@ class Lake:
             )
         else:
             spark = RemoteSpark(server, spark_conf, lake=path, staging=staging_folder)
-        self._path = path
-        self._staging = staging_folder
         self._spark = spark
         self.segments = ParquetSegments(path, spark=spark)
         self.spool = FileSpool(path, staging_folder / "spool")
@@ -92,7 +90,7 @@ class Lake:
         """
         if not isinstance(self._path, ObjectPath):
             return lambda: None
-        own_requests, spark = self._path.bucket.count, self._spark
+        own_requests, spark = self._path.bucket.requests, self._spark
         own_before, spark_before = own_requests.total, spark.request_count()
 
         def requests_since() -> RequestCounts:

@@ -319,8 +319,6 @@ def open_snapshot(
     settings: ConnectionSettings,
     table: TableSchema | TableStructure,
     columns: Sequence[str] | None = None,
-    *,
-    exact: bool = False,
 ) -> Iterator[TableSnapshot]:
     """See `pipeline.ports.SourceServer.snapshot`."""
     with (
@@ -328,7 +326,7 @@ def open_snapshot(
         watch(settings, cursor, table.name, Patience(0.0)) as watched_read,
     ):
         with watched_read.raising_busy():
-            snapshot = open_snapshot_in_session(settings, cursor, table, columns, exact=exact)
+            snapshot = open_snapshot_in_session(settings, cursor, table, columns)
         yield replace(snapshot, batches=watched_read.raising_busy_in(snapshot.batches))
 
 

@@ -392,11 +392,7 @@ class MySqlServer:
 
     @contextmanager
     def snapshot(
-        self,
-        table: TableSchema | TableStructure,
-        columns: Sequence[str] | None = None,
-        *,
-        exact: bool = False,
+        self, table: TableSchema | TableStructure, columns: Sequence[str] | None = None
     ) -> Iterator[TableSnapshot]:
         shaped = self._shaped_tables.same(table)
         if shaped is not None:
@@ -405,7 +401,7 @@ class MySqlServer:
                 shaped = shaped.for_columns(columns)
                 columns = shaped.shaper.source_columns
         settings = self._settings_for_read()
-        with open_snapshot(settings, table, columns, exact=exact) as snapshot:
+        with open_snapshot(settings, table, columns) as snapshot:
             yield snapshot if shaped is None else shaped.shape_snapshot(snapshot)
 
     def next_bound(

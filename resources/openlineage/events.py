@@ -120,12 +120,8 @@ def run_event(
         eventTime=moment.isoformat(),
         run=Run(openlineage_run_id(addresses.source, lockstep_run_id), facets),
         job=Job(addresses.job_namespace, addresses.source),
-        inputs=[_input_dataset(addresses, table_news) for table_news in news.tables],
-        outputs=[
-            output
-            for table_news in news.tables
-            for output in _output_datasets(addresses, table_news)
-        ],
+        inputs=[_input_dataset(addresses, table) for table in news.tables],
+        outputs=[output for table in news.tables for output in _output_datasets(addresses, table)],
         producer=producer,
     )
 
@@ -146,11 +142,10 @@ def _output_datasets(addresses: DatasetAddresses, table_news: TableNews) -> Iter
     facets: dict[str, DatasetFacet] = {}
     if schema is not None:
         columns = [(name, sql_type(data_type)) for name, data_type in merge.columns]
+        source_table = addresses.mysql_table(table_news.table)
         facets = {
             "schema": _schema_facet(columns, table_news.comments),
-            "columnLineage": _column_lineage_facet(
-                addresses.mysql_table(table_news.table), schema, dict(columns)
-            ),
+            "columnLineage": _column_lineage_facet(source_table, schema, dict(columns)),
         }
     yield OutputDataset(*addresses.delta_table(table_news.state.mirror), facets=facets)
     if table_news.has_changed_rows:

@@ -183,7 +183,7 @@ class PostgresBatches(LedgerTables):
             record_loads(transaction, source, batch, record)
             tables.record_extents(transaction, source, batch, record.extents)
             for stopped in record.stopped_tables:
-                tables.note_behind(transaction, source, stopped.table)
+                tables.note_missing_batches(transaction, source, stopped.table)
             transaction.run("note_missing_batches_of_loading", source=source)
             _record_prepared(transaction, source, batch, record)
             if record.scope is not None:

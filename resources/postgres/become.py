@@ -1,21 +1,22 @@
 """Executes a program as another account: `become.py UID GID FOLDER PROGRAM ARGUMENT…`.
 
-The option `user=` of `subprocess` does the same, but forks instead of using `vfork`, and
-a fork waits up to a minute for what gRPC, which Spark Connect's client uses, is doing in
-other threads.
+The option `user=` of `subprocess` does the same, but forks instead of using `vfork`. If
+other threads use gRPC, as Spark Connect's client does, a fork takes up to a minute.
 
 The folder is opened first, while this process is still root, and stays open as
-descriptor `FOLDER_DESCRIPTOR`: Linux resolves `/proc/self/fd/N` without checking the
-folders above, so they need not be opened to other accounts.
+descriptor `FOLDER_DESCRIPTOR`. The program can use it as `/proc/self/fd/N` even if the
+account may not enter the folders above.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from typing import Final
 
-FOLDER_DESCRIPTOR = 9
-"""Shells redirect descriptors below this one, and reserve those above it."""
+FOLDER_DESCRIPTOR: Final = 9
+"""The highest descriptor of one digit: scripts rarely use it, and shells use higher ones
+themselves."""
 
 
 def main() -> None:

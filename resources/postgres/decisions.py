@@ -27,7 +27,7 @@ from lockstep.resources.postgres.rows import (
     value_of,
 )
 from lockstep.resources.postgres.session import LedgerTables
-from lockstep.resources.postgres.tables import table_proof
+from lockstep.resources.postgres.tables import comparison_record
 
 _PLAIN_FIELDS = ("kind", "rule", "reason", "author", "follows", "continuity", "override", "hint")
 """Fields of `Decision` that are stored unchanged, in columns of the same names."""
@@ -90,7 +90,7 @@ class PostgresDecisions(LedgerTables):
             kinds=[kind.value for kind in CLOSING],
         )
         closing_events = [_closing_event(row) for row in event_rows]
-        proofs = [table_proof(row) for row in self._all("proofs", source=source)]
+        proofs = [comparison_record(row) for row in self._all("proofs", source=source)]
         return [
             with_closed(
                 _gap(row),

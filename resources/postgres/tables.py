@@ -1,5 +1,5 @@
-"""Tables' states, orders (a person's requests, such as pausing), loads (whole tables,
-read in chunks) and proofs (comparisons of mirrors with the source), on Postgres."""
+"""What the ledger has of tables, on Postgres: their states, orders (requests of a
+person), loads (tables read in chunks) and proofs (comparisons with the source)."""
 
 from __future__ import annotations
 
@@ -68,19 +68,18 @@ class PostgresTables(LedgerTables):
 
     def note_complete(self, lease: Lease, batch: int, tables: Collection[TableName]) -> None:
         with self._transaction(lease) as transaction:
-            extents = [Extent(table, None) for table in sorted(tables)]
-            record_extents(transaction, lease.source, batch, extents)
+            complete_extents = [Extent(table, begins=None) for table in sorted(tables)]
+            record_extents(transaction, lease.source, batch, complete_extents)
 
     def quarantine(self, lease: Lease, quarantined: StoppedTable) -> None:
         with self._transaction(lease) as transaction:
-            stopped = last_capture_end(transaction, lease.source)
-            if stopped is not None and quarantined.at is not None:
-                stopped = replace(stopped, at=quarantined.at)
-            record_events(
-                transaction, lease, [(quarantined.table, quarantine_event(quarantined, stopped))]
-            )
-            note_behind(transaction, lease.source, quarantined.table)
-            if quarantined.need is not None:
+            end = last_capture_end(transaction, lease.source)
+            if end is not None and quarantined.at is not None:
+                end = replace(end, at=quarantined.at)
+            event = quarantine_event(quarantined, end)
+            record_events(transaction, lease, [(quarantined.table, event)])
+            note_missing_batches(transaction, lease.source, quarantined.table)
+            if quarantined.need is not None:  # the next write does not continue the mirror
                 table = table_columns(quarantined.table)
                 transaction.run("give_up_intents", source=lease.source, **table)
 
@@ -118,17 +117,17 @@ class PostgresTables(LedgerTables):
                 renames=json.dumps(list(renames)) if renames else None,
                 supplier=supplier,
             )
+            if kind is OrderKind.PAUSE:
+                transaction.run("withdraw_load", source=lease.source, **table_columns(table))
             if kind is not OrderKind.RESUME:
                 end = last_capture_end(transaction, lease.source)
-                event: TableStopped | Reloaded
-                if kind is OrderKind.PAUSE:
-                    reason_and_hint = pause_texts(table, reason, author)
-                    event = TableStopped(StoppedBy.PERSON, *reason_and_hint, end)
-                    transaction.run("withdraw_load", source=lease.source, **table_columns(table))
-                else:
-                    event = Reloaded(*reload_texts(table, reason, author), end)
+                event: TableStopped | Reloaded = (
+                    TableStopped(StoppedBy.PERSON, *pause_texts(table, reason, author), end)
+                    if kind is OrderKind.PAUSE
+                    else Reloaded(*reload_texts(table, reason, author), end)
+                )
                 record_events(transaction, lease, [(table, event)])
-                note_behind(transaction, lease.source, table)
+                note_missing_batches(transaction, lease.source, table)
             return _order(transaction.only("order_by_id", source=lease.source, order=row["id"]))
 
     # -- loads ---------------------------------------------------------------------------------
@@ -144,7 +143,7 @@ class PostgresTables(LedgerTables):
     ) -> Load:
         with self._transaction(lease) as transaction:
             keys = {"source": lease.source, **table_columns(table)}
-            rows = transaction.all("ordered_load", **keys)
+            rows = transaction.all("unbegun_load", **keys)
             if not rows:
                 values = {"token": lease.token, "author": author, "reason": reason}
                 rows = transaction.all("order_load", **keys, **values)
@@ -167,18 +166,18 @@ class PostgresTables(LedgerTables):
         with self._transaction(lease) as transaction:
             transaction.run("set_with_past", source=lease.source, load=load, with_past=False)
 
-    def begin_load(self, lease: Lease, load: int, reading: LoadBasis) -> None:
+    def begin_load(self, lease: Lease, load: int, basis: LoadBasis) -> None:
         with self._transaction(lease) as transaction:
             transaction.run_or_refuse(
                 "begin_load",
                 "loads_known",
                 source=lease.source,
                 load=load,
-                schema=json.dumps(schema_to_json(reading.schema)),
-                server_uuid=reading.server_uuid,
-                estimated_rows=reading.estimated_rows,
-                shape=reading.shape,
-                **coordinate_columns(reading.low),
+                schema=json.dumps(schema_to_json(basis.schema)),
+                server_uuid=basis.server_uuid,
+                estimated_rows=basis.estimated_rows,
+                shape=basis.shape,
+                **coordinate_columns(basis.low, "low_"),
             )
 
     def plan_chunk(self, lease: Lease, load: int, number: int, key_range: Range) -> None:
@@ -189,19 +188,19 @@ class PostgresTables(LedgerTables):
             }
             transaction.run("plan_chunk", load=load, number=number, **ends)
 
-    def record_chunk(self, lease: Lease, load: int, number: int, read: ChunkRows) -> None:
+    def record_chunk(self, lease: Lease, load: int, number: int, rows: ChunkRows) -> None:
         with self._transaction(lease) as transaction:
             transaction.run_or_refuse(
                 "record_chunk",
                 "load_chunks_known",
                 load=load,
                 number=number,
-                **coordinate_columns(read.low, "low_"),
-                **coordinate_columns(read.high, "high_"),
-                rows=read.row_count,
-                seconds=read.seconds,
+                **coordinate_columns(rows.low, "low_"),
+                **coordinate_columns(rows.high, "high_"),
+                rows=rows.row_count,
+                seconds=rows.seconds,
             )
-            files = [{"load": load, "number": number, **file} for file in file_rows(read.files)]
+            files = [{"load": load, "number": number, **file} for file in file_rows(rows.files)]
             transaction.insert("record_load_files", files)
 
     def void_load(self, lease: Lease, load: int, reason: str) -> None:
@@ -213,14 +212,14 @@ class PostgresTables(LedgerTables):
     # -- proofs --------------------------------------------------------------------------------
 
     def note_compared(self, source: str, compared: Sequence[ComparisonResult]) -> None:
-        # Comparisons need no lease: they run beside other runs. `identity` only begins
-        # a transaction.
+        # No lease is needed, because comparisons run beside other runs. The query
+        # `identity` only begins the transaction.
         with self._session.transaction("identity") as (transaction, _):
             for comparison in compared:
                 transaction.run("note_compared", source=source, **_comparison_columns(comparison))
 
     def proofs(self, source: str) -> list[ComparisonRecord]:
-        return [table_proof(row) for row in self._all("proofs", source=source)]
+        return [comparison_record(row) for row in self._all("proofs", source=source)]
 
 
 # -- states ------------------------------------------------------------------------------------
@@ -235,9 +234,9 @@ def record_extents(
     )
 
 
-def note_behind(transaction: Transaction, source: str, table: TableName) -> None:
-    """If the table is stopped or its mirror is behind already, record the first batch
-    whose changes the mirror lacks."""
+def note_missing_batches(transaction: Transaction, source: str, table: TableName) -> None:
+    """Record the first batch whose changes the mirror lacks, if the table is stopped, or
+    if such a batch was recorded before."""
     transaction.run("note_missing_batches", source=source, **table_columns(table))
 
 
@@ -282,24 +281,22 @@ def _order(row: Row) -> TableOrder:
 
 
 def record_loads(transaction: Transaction, source: str, batch: int, record: CaptureRecord) -> None:
-    """Record the loads that a capture begins to follow, joins to the table's changes,
-    or voids. Their tables and versions must be recorded before."""
-    for begun in record.followed_loads:
-        values = {"batch": batch, "sequence": begun.sequence, "version": begun.version}
+    """Record the loads whose tables' changes a capture begins to take, the loads that it
+    joins to these changes, and those that it voids. Their tables and versions must be
+    recorded before."""
+    for followed in record.followed_loads:
+        values = {"batch": batch, "sequence": followed.sequence, "version": followed.version}
         transaction.run_or_refuse(
-            "follow_load", "loads_known", source=source, load=begun.load, **values
+            "follow_load", "loads_known", source=source, load=followed.load, **values
         )
-    for ended in record.joined_loads:
+    for joined in record.joined_loads:
         transaction.run_or_refuse(
-            "join_load", "loads_known", source=source, load=ended.load, batch=batch
+            "join_load", "loads_known", source=source, load=joined.load, batch=batch
         )
     for load in record.needless_loads:
+        reason = "the log has all of it"
         transaction.run_or_refuse(
-            "void_load",
-            "loads_known",
-            source=source,
-            load=load,
-            reason="the log has all of it",
+            "void_load", "loads_known", source=source, load=load, reason=reason
         )
 
 
@@ -322,16 +319,16 @@ def _load(row: Row, chunks: Sequence[Chunk]) -> Load:
 
 
 def _chunk(row: Row) -> Chunk:
-    read = None
+    rows = None
     if row["rows"] is not None:
-        read = ChunkRows(
+        rows = ChunkRows(
             coordinates_of(row, "low_"),
             coordinates_of(row, "high_"),
             row["rows"],
             row["seconds"],
             files_of(row),
         )
-    return Chunk(row["number"], Range(_bound_of(row["after"]), _bound_of(row["through"])), read)
+    return Chunk(row["number"], Range(_bound_of(row["after"]), _bound_of(row["through"])), rows)
 
 
 def _bound_of(values: list[str] | None) -> Bound | None:
@@ -358,7 +355,7 @@ def _comparison_columns(value: ComparisonResult) -> dict[str, Any]:
     }
 
 
-def table_proof(row: Row) -> ComparisonRecord:
+def comparison_record(row: Row) -> ComparisonRecord:
     proven = None
     if row["proof"] is not None:
         at = coordinates_of(row, "at_")

@@ -99,7 +99,7 @@ returning id
 update lockstep.loads set with_past = %(with_past)s
 where source = %(source)s and id = %(load)s and joined_batch is null and void is null
 
--- name: ordered_load
+-- name: unbegun_load
 select id from lockstep.loads
 where source = %(source)s and database = %(database)s and name = %(name)s
   and joined_batch is null and void is null and schema is null
@@ -122,8 +122,8 @@ order by c.load, c.number
 
 -- name: begin_load
 update lockstep.loads set
-    schema = %(schema)s, server_uuid = %(server_uuid)s, low_base = %(base)s,
-    low_number = %(number)s, low_offset = %(offset)s, estimated_rows = %(estimated_rows)s,
+    schema = %(schema)s, server_uuid = %(server_uuid)s, low_base = %(low_base)s,
+    low_number = %(low_number)s, low_offset = %(low_offset)s, estimated_rows = %(estimated_rows)s,
     shape = %(shape)s
 where source = %(source)s and id = %(load)s and joined_batch is null and void is null
 

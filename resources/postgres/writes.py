@@ -35,7 +35,7 @@ from lockstep.resources.postgres.rows import (
     value_of,
 )
 from lockstep.resources.postgres.session import LedgerTables
-from lockstep.resources.postgres.tables import note_behind
+from lockstep.resources.postgres.tables import note_missing_batches
 
 DROPPED = "dropped"
 """The value of a row's `missing` if the table was dropped at the source: its mirror is
@@ -95,7 +95,7 @@ class PostgresWrites(LedgerTables):
                 return
             if shows is not None:
                 record_events(transaction, lease, [(intent.table, MirrorWritten(shows))])
-            note_behind(transaction, lease.source, intent.table)
+            note_missing_batches(transaction, lease.source, intent.table)
             if is_examined:
                 transaction.run("note_settled_version", source=lease.source, id=intent.id)
 

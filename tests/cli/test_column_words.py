@@ -70,6 +70,17 @@ def test_defaults_are_those_of_the_statement(read: TableSchema) -> None:
     assert (told["id"], told["twice"], told["parent"]) == (None, None, "NULL")
 
 
+def test_a_text_that_looks_like_bytes_is_quoted(mysql: MySqlStand, database: str) -> None:
+    """Only of a column without characters is 0x… not a text."""
+    mysql.execute(
+        "create table codes (a varchar(9) default '0xff', b enum('b''1') default 'b''1', "
+        "c varbinary(9) default 0xff, d bit(3) default b'101')",
+        database=database,
+    )
+    (table,) = server(mysql).baseline([TableName(database, "codes")]).tables
+    assert list(map(written_default, table.columns)) == ["'0xff'", "'b''1'", "0xFF", "b'101'"]
+
+
 def test_what_else_there_is_to_say(read: TableSchema) -> None:
     """How a column is made, and a character set other than the table's."""
     assert further_properties(column(read, "id"), read) == "auto_increment"

@@ -200,8 +200,7 @@ def source_of(
         folder, "shop", tables=f"{database}.*", start=start or str(head(mysql)), extra=extra
     )
     mysql.execute(*statements, database=database)
-    # The tests' server has no certificate that could be verified.
-    with stand_for(settings, server(mysql, tls="required"), home) as stand:
+    with stand_for(settings, server(mysql), home) as stand:
         yield stand
 
 

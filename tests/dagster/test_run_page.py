@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from lockstep.assets.run_page import page_path, render_page, rows_over_time, waterfall
 from lockstep.pipeline.model.batch import Batch, BatchState, CapturedRows
 from lockstep.pipeline.model.table_state import StoppedTable, TableEvent, TableEventKind
+from lockstep.pipeline.proof.proven import ComparisonRecord
 from lockstep.pipeline.run.status.span_report import SpanReport, StructureChange
 from lockstep.pipeline.run.status.version_sets import MissingVersion, ShownVersions
 from lockstep.pipeline.values.gtid import GtidSet
@@ -123,6 +124,21 @@ def test_a_page_has_the_same_elements_whatever_things_are_called(
     assert text in found.text
     kept = page_path(Path("/state"), "shop", report.title)
     assert kept.parent == Path("/state/pages/shop")
+
+
+def test_a_table_is_not_equal_while_a_sample_of_it_differs() -> None:
+    """An open difference is shown rather than a newer or wider comparison that does not end it."""
+    table = TableName("shop", "orders")
+    whole = ComparisonRecord(table, True, BEGIN, 0, None, BEGIN)
+    sample = ComparisonRecord(table, False, BEGIN + SECOND, 3, None, None)
+    report = made(table, "text")
+    for records, proof in (
+        ((whole, sample), sample),
+        ((whole, replace(sample, differing_count=0)), replace(sample, differing_count=0)),
+        ((replace(whole, differing_count=5), replace(sample, differing_count=0)), None),
+    ):
+        (total,) = replace(report, proofs=records).totals
+        assert total.proof == (proof or records[0])
 
 
 def test_a_run_is_told_without_the_runs_before_it() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from itertools import count
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from lockstep.pipeline.values.consumers import Delivery, DeliveryBounds
@@ -104,11 +104,17 @@ class Player:
         return self.deliveries[number].id if number < len(self.deliveries) else 10**9
 
 
+THREE_OUT = [("deliver", 1)] * 3
+
+
 @given(STEPS)
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@example([*THREE_OUT, ("roll back", 1), ("deliver", 1), ("ack", 0), ("ack", 3)])
+@example([*THREE_OUT, ("ack", 0), ("roll back all", 1), ("roll back all", 1), ("deliver", 3)])
+@example([*THREE_OUT, ("ack", 1), ("ack", 0), ("ack", 0), ("ack", 1), ("roll back", 1)])
+@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_every_batch_is_acknowledged_once_in_order(stand: Stand, steps: list[Step]) -> None:
     """Deliveries go on where the last one ended, several may be out, and what is rolled back is
     given again; steps out of order are refused."""
     player = Player(stand, f"consumed in any order {next(_SOURCES)}")
-    for step in [("run", 2), *steps]:
+    for step in [("run", 4), *steps]:
         player.play(step)

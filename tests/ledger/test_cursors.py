@@ -9,6 +9,7 @@ import pytest
 
 from lockstep.pipeline.model.batch import BatchTimes
 from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.run.status.span_report import report_of_run
 from lockstep.pipeline.values.decisions import Lease
 from tests.ledger.made import (
     CONTIGUOUS,
@@ -47,6 +48,20 @@ def test_a_run_is_found_by_its_id_or_its_beginning(ledger: Ledger, source: str) 
         assert ledger.captured_batch(source, run="0f3c-9") == newest(ledger, lease)
         ledger.abandon(lease, capturing.id, "damaged")
     assert ledger.captured_batch(source, run="0f3c-9") is None
+
+
+@pytest.mark.parametrize(("count", "shown_count"), [(39, 1), (40, 0), (41, 0)])
+def test_a_run_of_many_batches_is_plotted_with_few_earlier_ones(
+    ledger: Ledger, source: str, count: int, shown_count: int
+) -> None:
+    """Forty in all; none if it has as many itself, and it is shown with all of its own."""
+    with ledger.lock(source, "a test", "run-1") as lease:
+        earlier = [first_captured(ledger, lease), *(next_captured(ledger, lease) for _ in range(2))]
+    with ledger.lock(source, "a test", "run-2") as lease:
+        own = tuple(next_captured(ledger, lease) for _ in range(count))
+    report = report_of_run(ledger, source, "run-2", MOMENT)
+    assert report.batches == own
+    assert report.earlier_batches == tuple(earlier[3 - shown_count :])
 
 
 def test_the_times_of_batches(ledger: Ledger, lease: Lease) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.rows import row_structure
+from lockstep.pipeline.snapshot.bounds import Range
 from lockstep.pipeline.values.errors import SourceUnavailable, StructureMoved, TableError
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.retries import COMMITTED
@@ -39,7 +40,8 @@ class Taken:
 
 
 def taken(source: MySqlServer, schema: TableSchema, *, exact: bool = False) -> Taken:
-    with source.snapshot(schema, exact=exact) as snapshot:
+    opened = source.chunk(schema, Range(), exact=True) if exact else source.snapshot(schema)
+    with opened as snapshot:
         return Taken(snapshot.low, snapshot.high, snapshot.exact, rows_of(snapshot))
 
 

@@ -1,7 +1,7 @@
 """gh-ost: the statements it sends, step by step.
 
 Belongs here: what gh-ost does to a server, in SQL. Does not: who writes meanwhile, what a
-run makes of it; gh-ost itself (`test_gh_ost`).
+run makes of it.
 
 Source: gh-ost 1.1.9 (github.com/github/gh-ost): go/logic/applier.go (tables, changelog,
 `AtomicCutOverMagicLock`, `AtomicCutoverRename`, `SwapTablesQuickAndBumpy`),

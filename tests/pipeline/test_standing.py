@@ -383,7 +383,7 @@ def test_a_run_that_reads_a_table_in_one_piece_is_not_judged_by_what_it_records(
         lease=replace(RUN_LEASE, recorded_at=NOW - timedelta(hours=9)), loads=(load,)
     )
     assert exit_code(in_chunks, NOW, None) == 3
-    reading = replace(in_chunks, loads=(replace(load, is_one_read=True),))
+    reading = replace(in_chunks, loads=(replace(load, is_undivided=True),))
     assert reading.lease is not None
     merging = replace(reading, waiting_batches=(WaitingBatch(batch(), (ORDERS,)),))
     assert exit_code(reading, NOW, None) == 0

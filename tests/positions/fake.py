@@ -277,11 +277,7 @@ class FakeServer:
 
     @contextmanager
     def snapshot(
-        self,
-        table: TableSchema | TableStructure,
-        columns: Sequence[str] | None = None,
-        *,
-        exact: bool = False,
+        self, table: TableSchema | TableStructure, columns: Sequence[str] | None = None
     ) -> Iterator[TableSnapshot]:
         schema = arrow_schema(row_structure(SCHEMA))
         values = [pa.array(part, pa.int32()) for part in (self.rows, self.rows.values())]
@@ -324,7 +320,7 @@ class FakeServer:
             for key, value in self.rows.items()
             if (after is None or key > after) and (through is None or key <= through)
         }
-        with self.snapshot(schema, exact=exact) as snapshot:
+        with self.snapshot(schema) as snapshot:
             columns = [pa.array(part, pa.int32()) for part in (found, found.values())]
             batch = pa.RecordBatch.from_arrays(columns, schema=snapshot.schema)
             yield replace(snapshot, batches=iter([batch]), prepared_transactions=frozenset())

@@ -66,9 +66,9 @@ class CountedServer:
 
     @contextmanager
     def snapshot(
-        self, table: TableSchema, columns: Sequence[str] | None = None, *, exact: bool = False
+        self, table: TableSchema, columns: Sequence[str] | None = None
     ) -> Iterator[TableSnapshot]:
-        with self._server.snapshot(table, columns, exact=exact) as snapshot:
+        with self._server.snapshot(table, columns) as snapshot:
             yield self._counted(snapshot)
 
     @contextmanager

@@ -351,6 +351,26 @@ def test_what_was_read_again_at_a_place_is_there(mysql: MySqlStand, database: st
     assert made.rows == 2
 
 
+def test_what_was_not_captured_before_a_reading_is_not_made(
+    mysql: MySqlStand, database: str
+) -> None:
+    """The table was stopped until the run read it, and no batch has its changes of before; other
+    tables changed only later."""
+    file, offset = head(mysql)
+    follower = Follower(server(mysql), [f"{database}.*"], start=f"{file}:{offset}")
+    shop = Shop(mysql, database, follower)
+    shop.do("create table a (id int primary key)", "create table b (id int primary key)")
+    before = str(shop.run().end.at)
+    follower.reload(shop.table("a"), Supplier.SOURCE)
+    shop.do("insert into a values (1)")
+    place = parse_place(":".join(map(str, head(mysql))))
+    shop.do("insert into b values (1)")
+    shop.run()
+    with pytest.raises(PastRefused, match="all its rows were read from the source") as refused:
+        origin_at(follower.ports(), shop.table("a"), place)
+    assert before in str(refused.value.hint)
+
+
 def test_rows_are_marked_from_a_place_on(mysql: MySqlStand, database: str) -> None:
     """The version that a copy begins with is from before `deletes = "soft"`, and has no marks."""
     file, offset = head(mysql)

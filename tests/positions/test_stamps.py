@@ -170,7 +170,9 @@ def own_columns_of_these_names(shop: Shop) -> Iterator[None]:
     yield
     why = "column '_Sequence' has the name of the column of the last change"
     assert shop.state("a").reason == why
-    assert "without a key" in (shop.state("n").reason or "")
+    keyless = shop.state("n")
+    assert "without a key" in (keyless.reason or "")
+    assert f"then `lockstep resume {keyless.table} " in (keyless.hint or "")
 
 
 @pytest.mark.parametrize("deletes", Deletes)

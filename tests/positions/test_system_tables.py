@@ -172,7 +172,7 @@ def test_each_statement_has_a_row(scene: Scene) -> None:
     assert [(one["database"], one["name"], one["action"]) for one in created] == [
         (scene.other, "u", None)
     ]
-    assert [one["effect"] for one in nothing if "nothing" not in one["effect"]] == []
+    assert {one["effect"] for one in nothing} == {"unchanged: it does not exist"}
     for row in found:
         begins = row["_file"], row["_offset"]
         for change in scene.changes():

@@ -757,6 +757,26 @@ def test_a_lost_ledger_finds_the_shape_of_each_mirror(mysql: MySqlStand, databas
         assert customers.mirror() == shown
 
 
+def test_a_lost_ledger_asks_for_consent_again(mysql: MySqlStand, database: str) -> None:
+    """A table got a name without settings, and nobody consented to show it: the ledger that is made
+    from the lake has nothing else of it, and does not have it read before somebody does."""
+    customers = Customers(mysql, database, HIDING)
+    customers.run()
+    customers.do("rename table c to d")
+    customers.run()
+    for _ in range(2):
+        customers.follower.lose_ledger()
+        with customers.follower.leased() as lease:
+            recover(customers.follower.ports(), lease, author="somebody")
+        customers.do("insert into d (id) values (10) on duplicate key update ssn = '778'")
+        customers.run()
+        assert "settings of another name hid" in (customers.stopped("d") or "")
+        assert f"{SOURCE}/{database}/d" not in customers.follower.lake.tables
+    customers.order(OrderKind.RESUME, OrderRequest(TableName(database, "d"), "ada", "because"))
+    customers.run()
+    assert customers.mirror("d") == customers.rows("d")
+
+
 def test_what_repeats_a_time_before_shows_the_same(mysql: MySqlStand, database: str) -> None:
     """A replay finds the files that a run wrote, and a comparison the rows, also structures."""
     customers = Customers(mysql, database, HIDING)

@@ -42,12 +42,9 @@ class Layout:
 
 
 # Type codes: `enum_field_types` of MySQL.
-_BIT = 16
-_TIMESTAMP2, _DATETIME2, _TIME2 = 17, 18, 19
+_BIT, _TIMESTAMP2, _DATETIME2, _TIME2 = 16, 17, 18, 19
+_DECIMAL, _ENUM, _SET, _STRING = 246, 247, 248, 254
 JSON: Final = 245
-_DECIMAL = 246
-_ENUM, _SET = 247, 248
-_STRING = 254
 _FIXED_SIZES: Final = {1: 1, 2: 2, 3: 4, 4: 4, 5: 8, 7: 4, 8: 8, 9: 3, 10: 3, 11: 3, 12: 8, 13: 1}
 """Type code → bytes of a cell. 1, 2, 9, 3, 8: integers; 4, 5: FLOAT, DOUBLE; 7, 10, 11,
 12: TIMESTAMP, DATE, TIME, DATETIME without fractions; 13: YEAR."""
@@ -59,11 +56,8 @@ length."""
 
 # Limits of valid metadata.
 _MEMBER_BYTES: Final = {_ENUM: (1, 2), _SET: (1, 2, 3, 4, 8)}
-_MOST_FRACTION = 6
-_MOST_BITS = 64
-_MOST_DIGITS = 65
+_MOST_FRACTION, _MOST_BITS, _MOST_DIGITS, _MOST_LENGTH_BYTES = 6, 64, 65, 4
 _MOST_SCALE = 38  # MariaDB's limit; MySQL's is 30
-_MOST_LENGTH_BYTES = 4
 
 
 def layout(code: int, data: bytes) -> Layout:

@@ -1,8 +1,8 @@
 """From row events of one table to Arrow columns.
 
 A row image is a row before or after a change. A column that an after image lacks has
-kept its value. A column that only the after image has counts as updated, because a
-server may leave only unchanged columns out of after images.
+kept its value. A column that only the after image has counts as updated: a server that
+leaves columns out of images logs it only if the statement set it.
 """
 
 from __future__ import annotations
@@ -87,10 +87,10 @@ def cell_decoder(column: Column) -> Callable[[Column, Cells], pa.Array]:
 @dataclass(frozen=True, slots=True)
 class _Images:
     """Images that `images.walk` located. `cells`: the place of each cell, columns x
-    images; there may be more images than the other arrays have. `has_nulls`: for each
-    column, True if a cell is NULL or absent. `event`, `row`, `kind`: for each image its
-    event, its row in the event, and its kind. `is_complete`: each image has every
-    column of the table map."""
+    images, with unused room for images at the end. `has_nulls`: for each column, True
+    if a cell is NULL or absent. `event`, `row`, `kind`: for each image its event, its
+    row in the event, and its kind. `is_complete`: each image has every column of the
+    table map."""
 
     cells: Places
     has_nulls: npt.NDArray[np.bool_]
@@ -121,10 +121,11 @@ class TableDecoder:
 
     `layouts`: the columns as the table map lays them out. `structure`: their names,
     signs, character sets and members, from the same map or from the recorded history of
-    the schema. `schema`: the Arrow types that they become (`schema.types`). `key`: key
-    columns besides the structure's primary key. `hidden_indexes`: those of layouts that
-    have no column in the structure. `reports_updates`: report which columns each update
-    changed.
+    the schema. `schema`: the Arrow types that they become (`schema.types`).
+    `further_keys`: key columns besides the structure's primary key. `hidden_indexes`:
+    indexes of layouts whose columns the structure does not have. `reports_updates`:
+    report which columns each update changed. `is_complete`: every image so far had every
+    column (binlog_row_image=FULL).
     """
 
     def __init__(
@@ -132,7 +133,7 @@ class TableDecoder:
         structure: TableStructure,
         layouts: tuple[Layout, ...],
         schema: pa.Schema,
-        key: Collection[str] = (),
+        further_keys: Collection[str] = (),
         *,
         hidden_indexes: Collection[int] = (),
         reports_updates: bool = False,
@@ -148,21 +149,16 @@ class TableDecoder:
         self._layouts = tuple(layouts[index] for index in visible)
         self._visible = np.array(visible, np.int64) if hidden_indexes else None
         self._schema = schema
-        self._key = frozenset((*structure.primary_key, *key))
+        self._key_columns = frozenset((*structure.primary_key, *further_keys))
         self._logged_sizes = np.array([layout.size for layout in layouts], np.int64)
         self._sizes = self._logged_sizes[visible]
         self._json = np.array([layout.code == JSON for layout in layouts], np.bool_)
         self._reports_updates = reports_updates
-        self._complete = True
-
-    @property
-    def is_complete(self) -> bool:
-        """True if every image so far had every column (binlog_row_image=FULL)."""
-        return self._complete
+        self.is_complete = True
 
     def decode(self, block: Block) -> Iterator[RowImages]:
         """Yield the images of the block's events in the order of the log, in batches.
-        An image's `event` is a row of the block's index.
+        `RowImages.event` is the index of an image's event in the block.
 
         Raise DamagedEvent if an event does not fit its table map; TableError for a
         value that cannot be decoded, and for other events that this version does not
@@ -174,9 +170,8 @@ class TableDecoder:
 
     def first_changed_events(self, block: Block, candidates: Collection[int]) -> dict[int, int]:
         """Return the columns of `candidates` (numbers from 0) whose bytes an update
-        changed, each with the first such event (a row of the block's index). Raise the
-        same errors as `count_images`.
-        """
+        changed, each with the index in the block of the first such event. Raise the same
+        errors as `count_images`."""
         first_events: dict[int, int] = {}
         for located in self._locate(block):
             for column in [number for number in candidates if number not in first_events]:
@@ -203,7 +198,7 @@ class TableDecoder:
         events, column_count = block.events, len(self._logged_sizes)
         capacity = self._image_capacity(events)
         code = images.FULL
-        while code == images.FULL:
+        while code == images.FULL:  # images are left for which the arrays had no room
             cells = np.empty((column_count, capacity), np.int32)
             has_nulls = np.zeros(column_count, np.bool_)
             event, row = np.empty(capacity, np.int32), np.empty(capacity, np.int32)
@@ -224,7 +219,7 @@ class TableDecoder:
             if code not in (images.DONE, images.FULL):
                 raise self._walk_error(code, int(events[state[images.EVENT], ring.OFFSET]))
             is_complete = not state[images.INCOMPLETE]
-            self._complete = self._complete and is_complete
+            self.is_complete = self.is_complete and is_complete
             if self._visible is not None:
                 cells, has_nulls = cells[self._visible], has_nulls[self._visible]
             count = int(state[images.IMAGES])
@@ -243,13 +238,13 @@ class TableDecoder:
 
     def _decode_images(self, block: Block, located: _Images, first_event: int) -> RowImages:
         updated = self._changed_columns(block.data, located) if self._reports_updates else None
-        # Only now, because an absent cell counts as unchanged.
+        # Absent cells are filled after that, because they count as unchanged.
         present = None if located.is_complete else _fill_absent_cells(located)
         arrays, nulled_counts, undefined_code_counts = [], {}, {}
         for index, (column, layout) in enumerate(
             zip(self._structure.columns, self._layouts, strict=True)
         ):
-            is_in_key = column.name in self._key
+            is_in_key = column.name in self._key_columns
             has_nulls = bool(located.has_nulls[index])
             cells = Cells(block.data, located.cells_of(index), layout, has_nulls, in_key=is_in_key)
             arrays.append(cell_decoder(column)(column, cells))
@@ -277,7 +272,7 @@ class TableDecoder:
             nulled_counts=nulled_counts,
             undefined_code_counts=undefined_code_counts,
             present=present,
-            logged=present,
+            logged=present,  # defaults, which are not logged, are filled in later
             updated=updated,
         )
 
@@ -285,7 +280,7 @@ class TableDecoder:
         """Return `RowImages.updated`."""
         changed = np.zeros((len(located), len(self._layouts)), np.bool_)
         _fill_changed(data, located.cells, located.kind, self._sizes, changed)
-        return pack_bits(changed, located.kind != AFTER)
+        return pack_bits(changed, whole=located.kind != AFTER)
 
     def _walk_error(self, code: int, offset: int) -> DamagedEvent | TableError:
         name = self._structure.name
@@ -361,7 +356,8 @@ def _cell_changed(data: Bytes, old: int, new: int, size: int) -> bool:
 def _same_bytes(data: Bytes, old: int, new: int, size: int) -> bool:
     length = size
     if size < 0:
-        length = cell_length(data, old, -size) - size
-        if cell_length(data, new, -size) - size != length:
+        prefix = -size
+        length = prefix + cell_length(data, old, prefix)
+        if length != prefix + cell_length(data, new, prefix):
             return False
     return equal_bytes(data, old, data, new, length)

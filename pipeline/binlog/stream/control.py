@@ -218,15 +218,10 @@ def read_query(event: Event) -> Query:
     database = reader.take(database_length)
     reader.take(1)
     raw = reader.rest()
-    return Query(
-        _decoded(database),
-        _decoded(raw),
-        status,
-        raw,
-        event.timestamp,
-        is_thread_specific=bool(event.flags & _THREAD_SPECIFIC),
-        error_number=error_number,
-    )
+    is_thread_specific = bool(event.flags & _THREAD_SPECIFIC)
+    text = _decoded(raw)
+    moment = event.timestamp
+    return Query(_decoded(database), text, status, raw, moment, is_thread_specific, error_number)
 
 
 _GTID_FLAGS, _COLLATIONS = 0x82, 0x83

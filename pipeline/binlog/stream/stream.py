@@ -178,6 +178,7 @@ def scan(
             return outcome
         end = event + size - (CHECKSUM_BYTES if mode != NESTED and state[CHECKSUM] == 1 else 0)
         role = _classify(wire, event, end, code)
+        # Python raises the error if a compressed transaction continues after its end.
         if role < 0 or (mode == NESTED and state[PHASE] == Phase.BETWEEN):
             return EVENT
         action, phase = rules[state[PHASE], role, 0], rules[state[PHASE], role, 1]

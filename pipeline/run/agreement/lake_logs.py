@@ -9,7 +9,7 @@ ledgers write to one lake.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Final
 
@@ -165,17 +165,23 @@ def replay_hint(table: TableName | SystemTable) -> str:
 def disagreeing_tables(ports: RunPorts) -> list[StoppedTable]:
     """Return the tables whose mirrors have commits of Lockstep that the ledger does not
     know, or lack commits that it knows."""
-    source = ports.source.name
-    examined_versions = ports.ledger.examined_versions(source)
-    intents = {intent.table: intent for intent in ports.ledger.open_intents(source)}
-    tables = []
-    for table, state in ports.ledger.table_states(source).items():
-        judgement = mirror_judgement(
-            ports, state, examined_versions.get(state.mirror), intents.get(table)
-        )
-        if isinstance(judgement, Ahead | Behind) and not state.is_mirror_removed:
-            tables.append(_disagreeing(table, _mirror_error(ports, state, judgement)))
-    return tables
+    states = ports.ledger.table_states(ports.source.name).values()
+    examined_versions = ports.ledger.examined_versions(ports.source.name)
+    return [
+        _disagreeing(state.table, _mirror_error(ports, state, judgement))
+        for state, judgement in _mirror_judgements(ports, states, examined_versions)
+        if isinstance(judgement, Ahead | Behind) and not state.is_mirror_removed
+    ]
+
+
+def _mirror_judgements(
+    ports: RunPorts, states: Iterable[TableState], examined_versions: Mapping[str, int]
+) -> Iterator[tuple[TableState, Judgement]]:
+    # A run that was killed may have made the commit of a write that is still open.
+    intents = {intent.table: intent for intent in ports.ledger.open_intents(ports.source.name)}
+    for state in states:
+        examined_version, intent = examined_versions.get(state.mirror), intents.get(state.table)
+        yield state, mirror_judgement(ports, state, examined_version, intent)
 
 
 def _disagreeing(table: TableName, error: TableError | ForeignCommit) -> StoppedTable:
@@ -266,18 +272,13 @@ def tables_to_quarantine(ports: RunPorts, changelogs: ChangedChangelogs) -> list
     orders = ports.ledger.open_orders(source)
     to_reload = {order.table for order in orders if order.kind is OrderKind.RELOAD}
     examined_versions = ports.ledger.examined_versions(source)
-    intents = {intent.table: intent for intent in ports.ledger.open_intents(source)}
-    disagreeing = []
-    for state in mirrors_with_new_commits(ports, examined_versions):
-        if state.table in to_reload:
-            continue
-        # A run that was killed may have made the commit of a write that is still open.
-        judgement = mirror_judgement(
-            ports, state, examined_versions.get(state.mirror), intents.get(state.table)
-        )
-        if isinstance(judgement, Behind | Foreign | Unknown):
-            error = _mirror_error(ports, state, judgement)
-            disagreeing.append(_disagreeing(state.table, error))
+    changed_mirrors = mirrors_with_new_commits(ports, examined_versions)
+    states = [state for state in changed_mirrors if state.table not in to_reload]
+    disagreeing = [
+        _disagreeing(state.table, _mirror_error(ports, state, judgement))
+        for state, judgement in _mirror_judgements(ports, states, examined_versions)
+        if isinstance(judgement, Behind | Foreign | Unknown)
+    ]
     table_by_folder = _changelogs_of(ports, {TableCondition.FOLLOWING})
     for folder, judgement in changelogs:
         if folder not in table_by_folder or isinstance(judgement, Ahead):

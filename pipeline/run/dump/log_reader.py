@@ -556,7 +556,7 @@ def _creates(change: SchemaChange) -> bool:
     return False
 
 
-def require_prepares_read(run_start: RunStart, reading: LogReading) -> None:
+def require_prepared_after_start(run_start: RunStart, reading: LogReading) -> None:
     """Raise `PreparedBeforeStart` if the XA PREPARE of an open XA transaction lies
     before the start: the rows are logged there, and its commit would come without
     them."""

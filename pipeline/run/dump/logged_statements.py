@@ -56,10 +56,8 @@ def dialect_of_writer(facts: ServerFacts, description: FormatDescription | None)
     """Return the dialect of the server at the time when it logged a statement.
     `description`: of the log file with the statement; None if it is not known. `facts`:
     the server's present facts, which differ after an upgrade."""
-    if description is None:
-        return dialect_of(facts)
-    version = description.server_version
-    if version.partition("-")[0] == facts.version.partition("-")[0]:
+    version = facts.version if description is None else description.server_version
+    if description is None or version.partition("-")[0] == facts.version.partition("-")[0]:
         return dialect_of(facts)
     # The log does not say which value this variable had before the upgrade: assume the
     # default of older versions.

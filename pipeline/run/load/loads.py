@@ -108,7 +108,7 @@ def load_tables(
     ]
 
 
-def readings_of_begun_loads(readings: Sequence[SourceReading]) -> list[SourceReading]:
+def readings_to_follow(readings: Sequence[SourceReading]) -> list[SourceReading]:
     """Return the readings of loads whose tables no capture follows yet. This capture
     begins to follow them."""
     return [
@@ -277,7 +277,7 @@ def _reading_of(ports: RunPorts, lease: Lease, read: LoadReading) -> SourceReadi
     turn did not come. If other sessions keep the table busy, the next run continues the
     load. If the table cannot be read, the load is voided."""
     load = read.load
-    if read.error is None and load.is_one_read and not load.is_complete:
+    if read.error is None and load.is_undivided and not load.is_complete:
         return None
     assert load.basis is not None and load.low is not None, "it was begun"
     schema = load.basis.schema

@@ -8,7 +8,7 @@ rows differ.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import date, time, timedelta
@@ -55,18 +55,18 @@ MOST_SHARES: Final = 64
 """Largest number of files that are open at once on each side, each with its own
 buffer."""
 
-_DIFFERENT, _MISSING, _SURPLUS = "different", "only in MySQL", "only in the lake"
+_DIFFERENT, _ONLY_SOURCE, _ONLY_LAKE = "different", "only in MySQL", "only in the lake"
 
 
 @dataclass(frozen=True, slots=True)
 class BothSides:
-    """Access to one table, in MySQL and in the lake. `keeps_truncated`: the mirror
-    keeps rows that a TRUNCATE removed at the source, without a mark."""
+    """A table of both sides: `hasher` hashes the rows of both, `mirror` reads the lake's.
+    `keeps_deleted`: the mirror keeps, unmarked, rows that a TRUNCATE removed at the source."""
 
     table: TableName
     hasher: RowHasher
     mirror: MirrorReader
-    keeps_truncated: bool = False
+    keeps_deleted: bool = False
 
     @property
     def has_key(self) -> bool:
@@ -84,49 +84,47 @@ def compare_row_by_row(
     """Return `comparison` with the rows that differ at the cursor. Raise `SourceMoving`
     if rows changed after it and the log lacks columns of them."""
     total = _Total()
-    shares = -(-max(comparison.source_rows, comparison.lake_rows, 1) // SHARE_ROWS)
-    for share in _wrong_rows(ports, cursor, sides, min(shares, MOST_SHARES)):
-        total.add(share)
-    wrong = total.sample
-    if wrong.incomplete_count and not wrong.all_keys:
+    share_count = -(-max(comparison.source_rows, comparison.lake_rows, 1) // SHARE_ROWS)
+    for share_rows in _wrong_rows(ports, cursor, sides, min(share_count, MOST_SHARES)):
+        total.add(share_rows)
+    sample = total.sample
+    # Rows that differ are reported even if others could not be compared.
+    if sample.incomplete_count and not sample.all_keys:
         raise SourceMoving(
-            f"{wrong.incomplete_count:,} rows changed since {cursor.position}, and the log lacks "
+            f"{sample.incomplete_count:,} rows changed since {cursor.position}, and the log lacks "
             "some of their columns",
             hint="`lockstep run`, then `lockstep verify` at once; or set global binlog_row_image "
             "= FULL at the source",
         )
-    source, lake, has_repeated_keys = _read_wrong_rows(ports, cursor, sides, wrong)
-    rows = list(differing_rows(sides, wrong, source, lake, show_values=show_values))
+    source, lake, has_repeated_keys = _read_wrong_rows(ports, cursor, sides, sample)
+    rows = list(differing_rows(sides, sample, source, lake, show_values=show_values))
+    has_condition = total.has_all and not has_repeated_keys
     return replace(
         comparison,
         only_in_source=total.only_source_count,
         only_in_lake=total.only_lake_count,
         different=total.different_count,
-        kept=total.kept_count,
+        kept=sample.kept_count,
         examples=tuple(map(str, rows[:MOST_EXAMPLES])),
         rows=tuple(rows),
-        where=None
-        if has_repeated_keys or not total.has_all
-        else _where_condition(sides, wrong, source, lake),
+        where=_where_condition(sides, sample, source, lake) if has_condition else None,
     )
 
 
 @dataclass(slots=True)
 class _Total:
-    """The numbers of differing rows by kind. `kept_count`: number of deleted rows that
-    the mirror keeps as configured; `sample`: at most `MOST_DETAILS` differing rows."""
+    """The numbers of differing rows by kind. `sample`: at most `MOST_DETAILS` of these
+    rows, with the number of all rows that are kept or incomplete."""
 
     only_source_count: int = 0
     only_lake_count: int = 0
     different_count: int = 0
-    kept_count: int = 0
     sample: WrongRows = field(default_factory=WrongRows)
 
     def add(self, wrong: WrongRows) -> None:
         self.only_source_count += len(wrong.only_source)
         self.only_lake_count += len(wrong.only_lake)
         self.different_count += len(wrong.different)
-        self.kept_count += wrong.kept_count
         self.sample = (self.sample | wrong.first(MOST_DETAILS)).first(MOST_DETAILS)
 
     @property
@@ -137,46 +135,46 @@ class _Total:
 
 
 def _wrong_rows(
-    ports: RunPorts, cursor: Cursor, sides: BothSides, shares: int
+    ports: RunPorts, cursor: Cursor, sides: BothSides, share_count: int
 ) -> Iterator[WrongRows]:
     """Yield the rows that differ, one share at a time."""
-    hasher = sides.hasher
-    with closing(_Shares(ports, shares)) as source, closing(_Shares(ports, shares)) as lake:
-        with ports.server.row_hashes(hasher.structure) as hashes:
+    with (
+        closing(_Shares(ports, share_count)) as source,
+        closing(_Shares(ports, share_count)) as lake,
+    ):
+        with ports.server.row_hashes(sides.hasher.structure) as hashes:
             for keys, rows in hashes.batches:
                 source.put(pair_hashes(keys, rows))
-            marks = hashes.marks
-        for row_hashes in sides.mirror.row_hashes(hasher):
+            low = hashes.marks.low
+        for row_hashes in sides.mirror.row_hashes(sides.hasher):
             lake.put(row_hashes)
-        for share_number, share in enumerate(
-            _changes_in_log(ports, cursor, sides, marks.low, shares)
-        ):
-            yield share.wrong_rows(
-                source.share(share_number),
-                lake.share(share_number),
-                keeps_deleted=sides.keeps_truncated,
+        changes = _changes_in_log(ports, cursor, sides, low, share_count)
+        for number, share_changes in enumerate(changes):
+            yield share_changes.wrong_rows(
+                source.share(number), lake.share(number), keeps_deleted=sides.keeps_deleted
             )
 
 
 def _changes_in_log(
-    ports: RunPorts, cursor: Cursor, sides: BothSides, low: Coordinates, shares: int
+    ports: RunPorts, cursor: Cursor, sides: BothSides, low: Coordinates, share_count: int
 ) -> Sequence[RowsBeforeLog | RowTally]:
-    """Return the log's changes of each share."""
+    """Return the log's changes of each share. `low`: the log's end just before the
+    source was read."""
     if sides.has_key:
         rows_before_log = RowsBeforeLog()
         _read_log(ports, cursor, sides, BeforeHashReader(sides.hasher, rows_before_log))
-        return rows_before_log.shares(shares)
+        return rows_before_log.shares(share_count)
     tally = RowTally()
     _read_log(ports, cursor, sides, TallyReader(sides.hasher, tally, low))
-    return tally.shares(shares)
+    return tally.shares(share_count)
 
 
 class _Shares:
     """The row hashes of one side, one file for each share."""
 
-    def __init__(self, ports: RunPorts, shares: int) -> None:
-        self._files = [ports.spool.create_scratch_file() for _ in range(shares)]
-        self._sizes = [0] * shares
+    def __init__(self, ports: RunPorts, count: int) -> None:
+        self._files = [ports.spool.create_scratch_file() for _ in range(count)]
+        self._sizes = [0] * count
 
     def put(self, row_hashes: RowHashes) -> None:
         share_numbers = share_indexes(row_hashes["key"], len(self._files))
@@ -196,7 +194,8 @@ class _Shares:
 
 
 def _read_log(ports: RunPorts, cursor: Cursor, sides: BothSides, reader: TableReader) -> None:
-    for table in read_log(ports, cursor, {sides.table: reader}).values():
+    uncompared_tables = read_log(ports, cursor, {sides.table: reader})
+    if table := uncompared_tables.get(sides.table):
         raise SourceMoving(table.reason, hint=table.hint)
 
 
@@ -210,12 +209,11 @@ RowsByKey = dict[int, pa.RecordBatch]
 def _read_wrong_rows(
     ports: RunPorts, cursor: Cursor, sides: BothSides, wrong: WrongRows
 ) -> tuple[RowsByKey, RowsByKey, bool]:
-    """Return at most `MOST_DETAILS` of the differing rows, from the source and from the
-    mirror. The flag says that the mirror has several rows of one key; a merge would not
-    remove them."""
+    """Return the wrong rows of the source and of the mirror, and whether the mirror has
+    several rows of one key: reading rows again by a condition would not remove them."""
     if not wrong.all_keys:
         return {}, {}, False
-    key_hashes = np.array(sorted(wrong.all_keys)[:MOST_DETAILS], np.uint64)
+    key_hashes = np.array(sorted(wrong.all_keys), np.uint64)
     source = rows_by_key(sides, _source_rows(ports, cursor, sides, key_hashes))
     rows = sides.mirror.rows_by_hash(sides.hasher, key_hashes)
     lake = rows_by_key(sides, rows)
@@ -225,13 +223,9 @@ def _read_wrong_rows(
 def _where_condition(
     sides: BothSides, wrong: WrongRows, source: RowsByKey, lake: RowsByKey
 ) -> str | None:
-    """Return a SQL condition that selects all differing rows; None unless the key is
-    one integer column and the rows are few."""
-    if (
-        not sides.has_key
-        or len(sides.hasher.key_columns) != 1
-        or not 0 < len(wrong.all_keys) <= MOST_DETAILS
-    ):
+    """Return a SQL condition that selects the wrong rows; None if there are none, or
+    unless the key is one integer column."""
+    if not sides.has_key or len(sides.hasher.key_columns) != 1 or not wrong.all_keys:
         return None
     [name] = sides.hasher.key_columns
     values = []
@@ -247,13 +241,17 @@ def _where_condition(
 def differing_rows(
     sides: BothSides,
     wrong: WrongRows,
-    source: Mapping[int, pa.RecordBatch],
-    lake: Mapping[int, pa.RecordBatch],
+    source: RowsByKey,
+    lake: RowsByKey,
     *,
     show_values: bool,
 ) -> Iterator[RowDifference]:
     """Yield at most `MOST_DETAILS` of the differing rows, ordered by kind and key."""
-    kinds = {_DIFFERENT: wrong.different, _MISSING: wrong.only_source, _SURPLUS: wrong.only_lake}
+    kinds = {
+        _DIFFERENT: wrong.different,
+        _ONLY_SOURCE: wrong.only_source,
+        _ONLY_LAKE: wrong.only_lake,
+    }
     sample = sorted(wrong.all_keys)[:MOST_DETAILS]
     for kind, keys in kinds.items():
         rows = [
@@ -267,17 +265,15 @@ def differing_rows(
 def _source_rows(ports: RunPorts, cursor: Cursor, sides: BothSides, key_hashes: Hashes) -> pa.Table:
     """Return the rows as they were at the cursor. A row that changed after it is
     restored from its first before image in the log."""
-    rows = ports.server.rows_by_hash(sides.hasher.structure, set(key_hashes.tolist()))
+    rows = ports.server.rows_by_hash(sides.hasher.structure, set(key_hashes.tolist())).rows
     if not sides.has_key:
-        return rows.rows
+        return rows
     reader = BeforeRowReader(sides.hasher, key_hashes)
     _read_log(ports, cursor, sides, reader)
-    if not reader.rows:
-        return rows.rows
-    changed_keys = np.array(list(reader.rows), np.uint64)
+    changed_hashes = np.array(list(reader.rows), np.uint64)
     unchanged_rows = [
-        batch.filter(pa.array(~np.isin(sides.hasher.key_hashes(batch), changed_keys)))
-        for batch in rows.rows.to_batches()
+        batch.filter(pa.array(~np.isin(sides.hasher.key_hashes(batch), changed_hashes)))
+        for batch in rows.to_batches()
     ]
     restored_rows = [row for row in reader.rows.values() if row is not None]
     return pa.Table.from_batches([*unchanged_rows, *restored_rows], sides.hasher.schema)

@@ -35,7 +35,7 @@ from lockstep.pipeline.run.dump.image_decoder import ImageDecoder
 from lockstep.pipeline.run.dump.log_reader import (
     LogReading,
     require_complete,
-    require_prepares_read,
+    require_prepared_after_start,
 )
 from lockstep.pipeline.run.reports import UncomparedTable
 from lockstep.pipeline.run.stop_errors import arrow_errors_as_table_error
@@ -80,7 +80,7 @@ def read_log(
     reading = LogReading(basis, taker)
     reading.run()
     require_complete(ports, run_start, bounds, reading.end.gtid_set)
-    require_prepares_read(run_start, reading)
+    require_prepared_after_start(run_start, reading)
     return taker.uncompared_tables
 
 

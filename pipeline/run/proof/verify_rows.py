@@ -151,12 +151,12 @@ def tables_to_compare(
 
 
 def sides_of(ports: RunPorts, lake: QuietLake, table: TableName) -> BothSides:
-    """Return access to a table, in MySQL and in the lake."""
+    """Return a table as MySQL and the lake have it."""
     state = lake.states.get(table)
     structure = ports.server.structure(table)
     mirror = MirrorReader(ports, state.mirror if state else "", lake.versions.get(table))
-    keeps = ports.source.policies_of(table).ignores_truncates
-    return BothSides(table, RowHasher(structure, lake.flavour), mirror, keeps)
+    keeps_deleted = ports.source.policies_of(table).ignores_truncates
+    return BothSides(table, RowHasher(structure, lake.flavour), mirror, keeps_deleted)
 
 
 T = TypeVar("T")

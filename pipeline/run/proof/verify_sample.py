@@ -232,7 +232,7 @@ def _compare_sample(
     source, lake = (_row_hashes(sides, rows) for rows in (sample.source, sample.lake))
     keys = {*source["key"].tolist(), *lake["key"].tolist()}
     before_log = rows_before_log.with_keys(keys)
-    wrong = before_log.wrong_rows(source, lake, keeps_deleted=sides.keeps_truncated)
+    wrong = before_log.wrong_rows(source, lake, keeps_deleted=sides.keeps_deleted)
     # The values of a row that changed after the cursor are not those that the mirror
     # must have.
     unchanged_rows = {

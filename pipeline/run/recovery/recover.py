@@ -30,7 +30,12 @@ from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import assert_never
 
-from lockstep.pipeline.mirror.layout import application_id, changelog_path
+from lockstep.pipeline.mirror.layout import (
+    application_id,
+    changelog_path,
+    free_place,
+    new_table,
+)
 from lockstep.pipeline.mirror.system_tables import system_table_app_id
 from lockstep.pipeline.model.batch import CaptureRecord
 from lockstep.pipeline.model.claim import Unclaimed
@@ -38,6 +43,7 @@ from lockstep.pipeline.model.lake_commit import WriteKind, metadata_of_kind
 from lockstep.pipeline.model.table_state import (
     Extent,
     Handover,
+    StoppedTable,
     TableCondition,
     TableEventKind,
     TableState,
@@ -86,12 +92,13 @@ from lockstep.pipeline.schema.history import BatchHistory
 from lockstep.pipeline.values.decisions import START_KIND, Decision, Lease
 from lockstep.pipeline.values.errors import (
     ForeignCommit,
+    Need,
     PositionPurged,
     SpanRefused,
     TableError,
     VersionSetUnknown,
 )
-from lockstep.pipeline.values.position import Position
+from lockstep.pipeline.values.position import Coordinates, Position
 from lockstep.pipeline.values.segment import SegmentFile, SystemTable, batch_of
 from lockstep.pipeline.values.table import TableName
 
@@ -236,7 +243,7 @@ def _ledger_content(ports: RunPorts) -> LedgerContent:
     batches = ports.ledger.live_batches(source, 0, newest.batch)
     states = ports.ledger.table_states(source).values()
     just_made = [batch.start for batch in batches] == [batches[0].end] and all(
-        state.adopted_version is not None for state in states
+        state.adopted_version is not None or state.need is Need.CONSENT for state in states
     )
     if just_made and not disagreeing_tables(ports) and unrecorded_commit_error(ports) is None:
         return LedgerContent.RECOVERING
@@ -539,11 +546,16 @@ def record_basis(
     handovers = [
         _handover(ports, adoption, version, basis) for adoption, version in adopted_mirrors
     ]
+    unshown_tables = sorted(basis.structures.unshown_tables)
     record = CaptureRecord(
         end=start,
         anchor=place.anchor,
         changes=plan.lake_end.cursor.sequence,
-        tables=tuple(handover.adopted_state() for handover in handovers),
+        tables=(
+            *(handover.adopted_state() for handover in handovers),
+            *(_unshown_state(ports, table, basis) for table in unshown_tables),
+        ),
+        stopped_tables=tuple(_stopped_table(table, start.at) for table in unshown_tables),
         by_gtid=place.by_gtid,
         history=BatchHistory((), basis.structures.versions, basis.structures.databases),
         handovers=tuple(handovers),
@@ -555,6 +567,30 @@ def record_basis(
         scope=ports.source.patterns,
     )
     ledger.record_capture(lease, batch.id, record)
+
+
+def _stopped_table(table: TableName, at: Coordinates) -> StoppedTable:
+    """Return a table that would show more than settings hid: the former ledger asked for
+    somebody's consent, and so does this one."""
+    error = TableError(
+        "it has values that the settings of another name hid, and the lake does not say which",
+        hint=f"hide them under this name, too, then `lockstep resume {table} --reason …`; to "
+        "resume it without that is your consent to show it, which is recorded with its reason",
+        need=Need.CONSENT,
+    )
+    return StoppedTable.of(table, error, str(at))
+
+
+def _unshown_state(ports: RunPorts, table: TableName, basis: RecoveryBasis) -> TableState:
+    """Return the state of a table that waits for somebody's consent, with a mirror that is
+    still to be made."""
+    source, generation = ports.source.name, basis.structures.generation(table)
+    mirror = free_place(source, ports.source.mirror_name(table), 1, basis.lake.newest_versions)
+    return replace(
+        new_table(source, table, mirror),
+        changelog=changelog_path(source, table, generation),
+        changelog_generation=generation,
+    )
 
 
 def _handover(ports: RunPorts, adoption: Adoption, version: int, basis: RecoveryBasis) -> Handover:

@@ -343,7 +343,8 @@ class RecoveredStructures:
     with their mirrors. `dropped_tables`: those that were dropped at the source before
     the place. `reloads`: tables that are re-read from MySQL, and why. `tightenings`:
     values that old versions of mirrors may show although the settings hide them; the
-    batch of each is 0 until it is recorded."""
+    batch of each is 0 until it is recorded. `unshown_tables`: as for `RecoveryPlan`, those
+    that existed at the place."""
 
     versions: tuple[SchemaVersion, ...]
     databases: tuple[DatabaseVersion, ...]
@@ -351,6 +352,7 @@ class RecoveredStructures:
     dropped_tables: frozenset[TableName]
     reloads: tuple[tuple[TableName, str], ...]
     tightenings: tuple[Tightening, ...] = ()
+    unshown_tables: frozenset[TableName] = frozenset()
 
     def generation(self, table: TableName) -> int:
         """Return the generation of the changelog that a table continues with."""
@@ -418,7 +420,8 @@ def find_structures(
     reloads = tuple(
         (name, _reload_reason(name, reasons, unknown_tables, adoptions))
         for name in sorted(existing_tables & server_tables.keys())
-        if (ports.source.patterns.matches(name) or name in mirrors) and name not in adopted_tables
+        if (ports.source.patterns.matches(name) or name in mirrors)
+        and name not in adopted_tables | plan.unshown_tables
     )
     at = place.lake_end.end
     databases = tuple(
@@ -434,6 +437,7 @@ def find_structures(
         dropped_tables,
         reloads,
         tuple(tightenings),
+        plan.unshown_tables & existing_tables,
     )
 
 

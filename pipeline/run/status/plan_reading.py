@@ -36,7 +36,7 @@ from lockstep.pipeline.run.dump.image_decoder import ImageDecoder
 from lockstep.pipeline.run.dump.log_reader import (
     LogReading,
     require_complete,
-    require_prepares_read,
+    require_prepared_after_start,
 )
 from lockstep.pipeline.run.dump.renames import CopyDecider
 from lockstep.pipeline.run.dump.table_changes import StatementDecider
@@ -120,7 +120,7 @@ def read_ahead(ports: RunPorts, run_start: RunStart, plans: TablePlans) -> Plann
         reading.run()
         if reading.reached_limit is None:
             require_complete(ports, run_start, bounds, reading.end.gtid_set)
-        require_prepares_read(run_start, reading)
+        require_prepared_after_start(run_start, reading)
     except LockstepError as error:
         if error.recovery is Recovery.RETRY:
             raise

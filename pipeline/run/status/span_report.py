@@ -11,7 +11,7 @@ from typing import Final
 from lockstep.pipeline.model.batch import Batch, BatchState, CapturedRows, RequestCounts
 from lockstep.pipeline.model.table_state import StoppedTable, TableEvent, TableEventKind
 from lockstep.pipeline.ports.ledger import Ledger, Structures
-from lockstep.pipeline.proof.proven import ComparisonRecord
+from lockstep.pipeline.proof.proven import ComparisonRecord, open_differences
 from lockstep.pipeline.replay.spans import Span, batches_in_span, begins_before, named_runs
 from lockstep.pipeline.run.status.version_sets import ShownVersions, version_set_of
 from lockstep.pipeline.run.stop_errors import stopped_tables
@@ -30,8 +30,8 @@ from lockstep.pipeline.values.shown import first_words
 from lockstep.pipeline.values.table import TableName
 
 _MOST_PLOTTED_BATCHES: Final = 40
-"""Largest number of batches (a batch is what one run captured) that are plotted for a
-run: its own, preceded by earlier ones."""
+"""Number of batches (a batch is what one run captured) that are plotted for a run: its
+own, after as many earlier ones as fill this number."""
 
 _MOST_WORDS: Final = 40
 """Largest number of words and symbols of a statement that are shown."""
@@ -61,8 +61,8 @@ class StructureChange:
 class TableTotal:
     """The totals of one table over all batches of the report. `counts`: captured rows
     by operation; `rows_read`: number of rows that were read from MySQL; `size_bytes`:
-    of its files; `last_write`: the last write of its mirror; `proof`: its newest
-    comparison with MySQL."""
+    of its files; `last_write`: the last write of its mirror; `proof`: the comparison with
+    MySQL that found its open difference, or else its newest one."""
 
     table: TableName
     counts: RowCounts
@@ -74,11 +74,16 @@ class TableTotal:
 
 @dataclass(frozen=True, slots=True)
 class SpanReport:
-    """The report on a run or a span. `title`: its name for people. `batches`: its
-    batches, oldest first, never empty. `earlier_batches`: those that are plotted with
-    them. `captured_rows`: those of both. `writes`: the finished writes of mirrors.
-    `version_set`: that of the last acknowledged batch. `stopped_tables`: those
-    that are stopped now; `proofs`: the present results of comparisons."""
+    """The report on a run or a span.
+
+    - `title`: its name for people.
+    - `batches`: its batches, oldest first, never empty.
+    - `earlier_batches`: earlier batches that are plotted, too.
+    - `captured_rows`: the rows of both.
+    - `writes`: the finished writes of mirrors, oldest first.
+    - `version_set`: the versions of mirrors after the last acknowledged batch.
+    - `stopped_tables`, `proofs`: tables and results of comparisons as they are now.
+    """
 
     source: str
     title: str
@@ -101,9 +106,8 @@ class SpanReport:
             if row.batch in batch_ids:
                 rows.setdefault(row.table, []).append(row)
         last_writes = {write.intent.table: write for write in self.writes}
-        proofs: dict[TableName, ComparisonRecord] = {}
-        for proof in self.proofs:
-            proofs.setdefault(proof.table, proof)
+        oldest_first = sorted(self.proofs, key=lambda proof: proof.compared_at)
+        proofs = {proof.table: proof for proof in oldest_first} | open_differences(self.proofs)
         return tuple(
             TableTotal(
                 table,
@@ -142,29 +146,25 @@ def report_of_run(ledger: Ledger, source: str, run: str | None, now: datetime) -
     pruned_through = ledger.pruned_through(source)
     if run is not None and batch.id <= pruned_through:
         raise SpanRefused(no_such_run(ledger, source, run), hint=RUNS_HINT)
-    candidates = ledger.live_batches(
-        source, max(batch.id - 10 * _MOST_PLOTTED_BATCHES, pruned_through + 1), batch.id
-    )
+    # Ids are counted over all sources, so only some of these ids are of this source.
+    first_id = max(batch.id - 10 * _MOST_PLOTTED_BATCHES, pruned_through + 1)
+    candidates = ledger.live_batches(source, first_id, batch.id)
     own_batches = tuple(other for other in candidates if other.token == batch.token)
     earlier_batches = tuple(
-        other for other in candidates if other.token != batch.token and other.end is not None
+        other
+        for other in candidates[-_MOST_PLOTTED_BATCHES:]
+        if other.token != batch.token and other.end is not None
     )
     title = f"run {batch.dagster_run}" if batch.dagster_run else f"batch {batch.id}"
-    return _report(
-        ledger,
-        source,
-        title,
-        own_batches,
-        earlier_batches[-(_MOST_PLOTTED_BATCHES - len(own_batches)) :],
-        now,
-    )
+    return _report(ledger, source, title, own_batches, earlier_batches, now)
 
 
 def report_of_span(ledger: Ledger, source: str, span: Span, now: datetime) -> SpanReport:
     """Return the report on all batches that a span touches. Raise `SpanRefused` if
     there are none, or if some of them were pruned."""
     runs = {run: batch_of_run(ledger, source, run).id for run in named_runs(span)}
-    all_batches, pruned_through = unpruned_batches(ledger, source), ledger.pruned_through(source)
+    all_batches = unpruned_batches(ledger, source)
+    pruned_through = ledger.pruned_through(source)  # of this batch, the ledger has only the end
     begin = history_begin(ledger, all_batches)
     batches = batches_in_span(span, all_batches, runs, begin=begin)
     end = all_batches[0].end
@@ -219,17 +219,15 @@ def _report(
 def structure_changes(
     ledger: Structures, source: str, events: Iterable[TableEvent]
 ) -> Iterator[StructureChange]:
-    """Yield what the events of tables changed, with the statements that caused them."""
+    """Yield the events, each with the statement that caused it."""
     for event in events:
-        statement_id = None
+        number = None
         if event.kind in _EVENTS_OF_STATEMENTS:
-            statement_id = ledger.schema_version(
-                source, event.table, event.version
-            ).statement_number
-        if statement_id is None:
+            number = ledger.schema_version(source, event.table, event.version).statement_number
+        if number is None:
             yield StructureChange(event, None, None, ())
             continue
-        statement = ledger.statements(source, [statement_id])[statement_id]
+        statement = ledger.statements(source, [number])[number]
         yield StructureChange(
             event,
             statement.committed_at,

@@ -53,7 +53,7 @@ def newest_version(path: LakePath) -> int | None:
     with lake_errors(path):
         version = _checkpoint_version(path) or 0
         if isinstance(path, ObjectPath):
-            listing = (path / "_delta_log").below_after(f"{version:020d}")
+            listing = (path / "_delta_log").rglob(after=f"{version:020d}")
             newest = max(_commit_versions(entry.name for entry in listing), default=None)
             if newest is not None or not version:
                 return newest

@@ -297,6 +297,7 @@ def _present_rows(changes: DataFrame, target: MirrorTarget) -> DataFrame:
         return _with_source_names(changes.where(~is_delete), names)
     mark = f.lit(None)
     if "_committed_at" in changes.columns:
+        # A delete without a time is of a row that does not stay (`Fold.unmarked_through`).
         changes = changes.where(~is_delete | f.col("_committed_at").isNotNull())
         mark = f.when(is_delete, f.col("_committed_at"))
     return _with_source_names(changes, names, mark.cast("timestamp").alias(DELETED_AT.name))

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 
 S3_SCHEMES: Final = ("s3", "s3a")
-"""The schemes of S3's protocol: that of a lake's URL, and that of Hadoop's client S3A, which Spark
-gets for both. It is the only protocol that was tested, and for which Spark is set up
-(`spark.settings.store_settings`) and readers' snippets are shown."""
+"""A lake's URL has the scheme `s3`; Spark uses Hadoop's client S3A, under both schemes. Only S3's
+protocol was tested: Spark is set up (`spark.settings.store_settings`) and snippets for readers are
+shown for no other."""
 
 LAKE_SCHEMES: Final = ("s3", "gs", "abfss")
 """The schemes that a lake's URL may have. obstore and delta-rs know all of them. For `gs` and
@@ -59,10 +59,14 @@ LEAST_READ_BYTES: Final = 1 << 20
 PAGE_KEYS: Final = 1000
 """Number of keys that a store lists, or deletes, in one request."""
 
+USER_AGENT: Final = "lockstep-lake"
+DELTA_USER_AGENT: Final = "lockstep-delta-rs"
+"""User agents of our client and of delta-rs, for a store's access log."""
+
 
 @dataclass(slots=True)
-class RequestCount:
-    """The number of requests of all threads of this process. A request that the client
+class RequestCounter:
+    """Counts the requests of all threads of this process. A request that the client
     repeats by itself counts once."""
 
     total: int = 0
@@ -81,8 +85,8 @@ class RequestCount:
 class ObjectReader(io.RawIOBase):
     """A raw Python stream of an object, which requests the ranges that are read."""
 
-    def __init__(self, store: ObjectStore, key: str, size: int, count: RequestCount) -> None:
-        self._store, self._key, self._size, self._count = store, key, size, count
+    def __init__(self, store: ObjectStore, key: str, size: int, requests: RequestCounter) -> None:
+        self._store, self._key, self._size, self._requests = store, key, size, requests
         self._offset = 0
         self._buffer, self._buffer_start = memoryview(b""), 0
 
@@ -108,7 +112,7 @@ class ObjectReader(io.RawIOBase):
     def _fill_buffer(self, wanted_bytes: int) -> None:
         import obstore
 
-        self._count.add()
+        self._requests.add()
         end = min(self._size, self._offset + max(wanted_bytes, LEAST_READ_BYTES))
         content = obstore.get_range(self._store, self._key, start=self._offset, end=end)
         self._buffer, self._buffer_start = memoryview(content), self._offset
@@ -123,16 +127,16 @@ class ObjectReader(io.RawIOBase):
 
 
 class ObjectWriter:
-    """An upload of an object, which exists once the upload is closed. It takes one
-    request, or one for each part, one to begin and one to complete."""
+    """An upload of an object, which exists once the upload is closed. A small object
+    takes one request, a larger one two (to begin and to complete) and one per part."""
 
-    def __init__(self, store: ObjectStore, key: str, count: RequestCount) -> None:
+    def __init__(self, store: ObjectStore, key: str, requests: RequestCounter) -> None:
         import obstore
 
         self._sink = obstore.open_writer(
             store, key, buffer_size=PART_BYTES, max_concurrency=PARTS_AT_ONCE
         )
-        self._count, self._written_bytes = count, 0
+        self._requests, self._written_bytes = requests, 0
 
     def write(self, data: bytes | memoryview, /) -> int | None:
         self._written_bytes += len(data)
@@ -140,13 +144,8 @@ class ObjectWriter:
 
     def close(self) -> None:
         part_count = -(-self._written_bytes // PART_BYTES)
-        self._count.add(1 if self._written_bytes < PART_BYTES else part_count + 2)
+        self._requests.add(1 if self._written_bytes < PART_BYTES else part_count + 2)
         self._sink.close()
-
-
-USER_AGENT: Final = "lockstep-lake"
-DELTA_USER_AGENT: Final = "lockstep-delta-rs"
-"""User agents of our client and of delta-rs, for a store's access log."""
 
 
 class ByteSink(Protocol):
@@ -168,13 +167,13 @@ class ObjectFacts:
 @dataclass(frozen=True, slots=True)
 class Bucket:
     """A bucket, or a store's equivalent of one. `url`: without `/` at its end.
-    `options`: the options with which it was opened, which delta-rs gets, too. `count`:
-    the requests that were made through its paths."""
+    `options`: the options with which it was opened, which delta-rs gets, too.
+    `requests`: counts the requests that are made through its paths."""
 
     url: str
     store: ObjectStore
     options: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}), repr=False)
-    count: RequestCount = field(default_factory=RequestCount, compare=False)
+    requests: RequestCounter = field(default_factory=RequestCounter, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,8 +195,7 @@ class ObjectPath:
 
     @property
     def has_s3_protocol(self) -> bool:
-        """Whether the store is one for which Spark is set up, without the user's
-        connector."""
+        """True if Spark needs no connector of the user for this store."""
         return urlsplit(self.bucket.url).scheme in S3_SCHEMES
 
     @property
@@ -232,7 +230,7 @@ class ObjectPath:
     def stat(self) -> ObjectFacts:
         import obstore
 
-        self.bucket.count.add()
+        self.bucket.requests.add()
         facts = obstore.head(self.bucket.store, self.key)
         return ObjectFacts(facts["size"], facts["last_modified"].timestamp())
 
@@ -255,7 +253,7 @@ class ObjectPath:
     def read_bytes(self) -> bytes:
         import obstore
 
-        self.bucket.count.add()
+        self.bucket.requests.add()
         return bytes(obstore.get(self.bucket.store, self.key).bytes())
 
     def has_content(self, content: bytes) -> bool:
@@ -271,18 +269,18 @@ class ObjectPath:
     def open(self) -> io.BufferedReader:
         """Return a reader of the content, which requests only the ranges that are read."""
         size = self.stat().st_size
-        reader = ObjectReader(self.bucket.store, self.key, size, self.bucket.count)
+        reader = ObjectReader(self.bucket.store, self.key, size, self.bucket.requests)
         return io.BufferedReader(reader)
 
     def create(self) -> ByteSink:
         """Begin an upload of the object, which exists once the result is closed."""
-        return ObjectWriter(self.bucket.store, self.key, self.bucket.count)
+        return ObjectWriter(self.bucket.store, self.key, self.bucket.requests)
 
     def write_bytes(self, content: bytes) -> None:
         """Write or overwrite the object in one request."""
         import obstore
 
-        self.bucket.count.add()
+        self.bucket.requests.add()
         obstore.put(self.bucket.store, self.key, content, use_multipart=False)
 
     def create_once(self, content: bytes) -> bool:
@@ -292,11 +290,11 @@ class ObjectPath:
         import obstore
         from obstore.exceptions import AlreadyExistsError
 
-        self.bucket.count.add()
+        self.bucket.requests.add()
         try:
             obstore.put(self.bucket.store, self.key, content, mode="create", use_multipart=False)
         except AlreadyExistsError:
-            if not self.is_file():  # the store answered 409 for a concurrent request that failed
+            if not self.is_file():  # a concurrent creation, which then failed, led to the answer
                 raise
             return False
         return True
@@ -306,7 +304,7 @@ class ObjectPath:
         that an object was missing."""
         import obstore
 
-        self.bucket.count.add()
+        self.bucket.requests.add()
         obstore.delete(self.bucket.store, self.key)
 
     def replace(self, target: ObjectPath) -> None:
@@ -314,7 +312,7 @@ class ObjectPath:
         between, both objects remain."""
         import obstore
 
-        self.bucket.count.add(2)
+        self.bucket.requests.add(2)
         obstore.rename(self.bucket.store, self.key, target.key)
 
     def unlink_below(self, names: Iterable[str]) -> None:
@@ -327,18 +325,18 @@ class ObjectPath:
         self._delete([path.key for path in self.rglob()])
 
     def remove_table(self, require_held: RequireHeld) -> None:
-        """Delete the Delta table that is here before `require_held` is called. The
-        checkpoints are deleted first, because readers begin with them, then the
-        commits, oldest first, so that an interrupted deletion leaves no table rather
-        than an older version of it."""
+        """Call `require_held`, then delete the Delta table that was here before the call,
+        not one that another process created since. The checkpoints are deleted first,
+        because readers begin with them, then the commits, oldest first, so that an
+        interrupted deletion leaves no table rather than an older version of it."""
         log_prefix = f"{self.key}/_delta_log/"
         keys = [path.key for path in self.rglob()]
         log = [key for key in keys if key.startswith(log_prefix)]
         commits = [ObjectPath(self.bucket, key) for key in log if key.endswith(".json")]
         newest = commits[-1].read_bytes() if commits else b""
         require_held()
-        # Each file of rows has a name of its own, but the logs of all tables have the
-        # same names.
+        # A new table here has files of rows with other names, but commits with the same
+        # names.
         if not commits or commits[-1].has_content(newest):
             self._delete([key for key in log if "checkpoint" in key])
             self._delete([key for key in log if "checkpoint" not in key])
@@ -348,7 +346,7 @@ class ObjectPath:
         import obstore
 
         if keys:
-            self.bucket.count.add_pages(len(keys))
+            self.bucket.requests.add_pages(len(keys))
             obstore.delete(self.bucket.store, keys)
 
     def iterdir(self) -> Iterator[ObjectPath]:
@@ -356,32 +354,28 @@ class ObjectPath:
         import obstore
 
         listing = obstore.list_with_delimiter(self.bucket.store, self.key or None)
-        self.bucket.count.add_pages(len(listing["objects"]) + len(listing["common_prefixes"]))
+        self.bucket.requests.add_pages(len(listing["objects"]) + len(listing["common_prefixes"]))
         for prefix in listing["common_prefixes"]:
             yield ObjectPath(self.bucket, prefix.rstrip("/"))
-        for meta in filter(_is_file, listing["objects"]):
-            yield ObjectPath(self.bucket, meta["path"])
+        for meta in listing["objects"]:
+            if meta["size"]:
+                yield ObjectPath(self.bucket, meta["path"])
 
     def glob(self, pattern: str) -> Iterator[ObjectPath]:
         """Yield the objects below this prefix whose key there matches. `*` stands for a
         name or a part of one, without `/`."""
-        first, *rest = pattern.split("/")
-        if rest and "*" not in first:
-            yield from (self / first).glob("/".join(rest))
+        parts = pattern.split("/")
+        if len(parts) > 1 and "*" not in parts[0]:
+            yield from (self / parts[0]).glob("/".join(parts[1:]))
             return
         for path in self.rglob():
             names = path.relative_to(self).split("/")
-            if len(names) == 1 + len(rest) and all(map(fnmatchcase, names, (first, *rest))):
+            if len(names) == len(parts) and all(map(fnmatchcase, names, parts)):
                 yield path
-
-    def below_after(self, name: str) -> Iterator[ObjectPath]:
-        """Yield the objects below this prefix with a key greater than that of `name`,
-        in order of their keys."""
-        return self.rglob(f"{self.key}/{name}")
 
     def rglob(self, after: str | None = None) -> Iterator[ObjectPath]:
         """Yield the objects below this prefix, at any depth, in order of their keys.
-        `after`: only objects with a greater key."""
+        `after`: only objects with a key greater than that of `self / after`."""
         for meta in self._listed_objects(after):
             yield ObjectPath(self.bucket, meta["path"])
 
@@ -395,17 +389,13 @@ class ObjectPath:
         import obstore
 
         prefix = f"{self.key}/" if self.key else None
-        self.bucket.count.add()
-        for number, page in enumerate(
-            obstore.list(self.bucket.store, prefix, offset=after, chunk_size=PAGE_KEYS)
-        ):
-            self.bucket.count.add(number > 0)
-            yield from filter(_is_file, page)
-
-
-def _is_file(meta: ObjectMeta) -> bool:
-    """Return whether an object is a file; Hadoop marks folders with empty objects."""
-    return meta["size"] > 0
+        offset = None if after is None else (self / after).key
+        pages = obstore.list(self.bucket.store, prefix, offset=offset, chunk_size=PAGE_KEYS)
+        self.bucket.requests.add()  # also if there is no page
+        for number, page in enumerate(pages):
+            if number:
+                self.bucket.requests.add()
+            yield from (meta for meta in page if meta["size"])
 
 
 LakePath: TypeAlias = Path | ObjectPath
