@@ -333,10 +333,10 @@ def _stopped_state(state: TableState, event: TableStopped) -> TableState:
     if before is TableCondition.STOPPED and not is_by_person:
         if event.need is not Need.CONSENT:
             return state
-        waiting = replace(state, need=Need.CONSENT)
+        waiting = replace(state, need=Need.CONSENT, hint=event.hint)
         if state.stopped_by is StoppedBy.PERSON:
             return waiting
-        return replace(waiting, stopped_by=event.by, reason=event.reason, hint=event.hint)
+        return replace(waiting, stopped_by=event.by, reason=event.reason)
     stopped, needs = event.stopped, {state.need, event.need}
     if is_by_person and before is not TableCondition.FOLLOWING:
         stopped = state.stopped
@@ -348,7 +348,7 @@ def _stopped_state(state: TableState, event: TableStopped) -> TableState:
         condition=TableCondition.STOPPED,
         stopped_by=event.by,
         reason=event.reason,
-        hint=event.hint,
+        hint=state.hint if state.need is Need.CONSENT else event.hint,
         position=position,
         need=next((need for need in _NEEDS if need in needs), None),
         stopped=stopped,
