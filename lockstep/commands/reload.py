@@ -162,7 +162,7 @@ def _cost_lines(ports: RunPorts, reloads: Sequence[Reload]) -> list[str]:
     return [] if facts is None else [f"  {line}" for line in forecast_loads(ports, facts, total)]
 
 
-# -- some rows of one table ----------------------------------------------------------------
+# -- some rows of one table ------------------------------------------------------------
 
 
 def _require_one_table(arguments: argparse.Namespace) -> None:
