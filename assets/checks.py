@@ -149,7 +149,7 @@ def _waiting_since(ledger: Ledger, consumer: Consumer) -> datetime | None:
     return last_read_batch.acknowledged_at
 
 
-# -- the rules -----------------------------------------------------------------------------
+# -- the rules -------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

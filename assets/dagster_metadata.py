@@ -45,7 +45,7 @@ _MAX_SUMMARY_TABLES = 50
 """Largest number of tables in a run's summary."""
 
 
-# -- tables of values --------------------------------------------------------------------------
+# -- tables of values ------------------------------------------------------------------
 
 
 def metadata_table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> dg.MetadataValue:
@@ -72,7 +72,7 @@ def stopped_tables_metadata(tables: Sequence[StoppedTable]) -> dg.MetadataValue:
     return metadata_table(("table", "reason", "hint", "position"), rows)
 
 
-# -- a run's steps -------------------------------------------------------------------------
+# -- a run's steps ---------------------------------------------------------------------
 
 
 def capture_metadata(report: CaptureReport, began_at: datetime) -> Metadata:
@@ -253,7 +253,7 @@ def rounded_seconds(value: float) -> float:
     return round(float(value), 3)
 
 
-# -- one table: its declaration, writes, checks and changed structures ------------------------
+# -- one table: its declaration, writes, checks and changed structures -----------------
 
 
 def declaration_metadata(

@@ -256,7 +256,7 @@ def _refuse_shared_keys(declarations: Mapping[str, Declaration], table_lists: Ta
             tables[key] = table
 
 
-# -- the jobs and checks of a source -------------------------------------------------------------
+# -- the jobs and checks of a source ---------------------------------------------------
 
 _STEP_WORDS = "capture, publish, merge, acknowledge"
 
@@ -300,7 +300,7 @@ def source_checks(settings: Settings, declaration: Declaration) -> dg.AssetCheck
     )(evaluate_annotations(checks))
 
 
-# -- every mirror as an asset with its checks, which can be materialized alone --------------------
+# -- every mirror as an asset with its checks, which can be materialized alone ---------
 #
 # Materializing mirrors merges the captured changes of these tables and performs their
 # checks; it captures and acknowledges nothing. All mirrors of a source share one op, so
@@ -416,7 +416,7 @@ def _mirror_spec(
     return declaration.translate(entry.table, spec)
 
 
-# -- a source's past as partitions, which the page or a schedule can replay -----------------------
+# -- a source's past as partitions, which the page or a schedule can replay ------------
 #
 # The three steps of a run have no partitions, because they move the position. A
 # partition is a past hour (or day) of commit time in UTC; `lockstep replay` takes any
@@ -533,7 +533,7 @@ def replay_metadata(report: ReplayReport) -> Metadata:
     return metadata
 
 
-# -- upkeep ------------------------------------------------------------------------------------
+# -- upkeep ----------------------------------------------------------------------------
 #
 # Upkeep is not an asset: it changes no row, so assets that depend on mirrors stay up to
 # date. It also deletes records of old runs, which Dagster itself keeps for ever: a

@@ -136,7 +136,7 @@ def _template() -> Any:
     return environment.get_template("run_page.html.jinja")
 
 
-# -- the plots: where each bar begins and how long it is, in percent -----------------------------
+# -- the plots: where each bar begins and how long it is, in percent -------------------
 
 _MAX_WRITES: Final = 40
 """Largest number of writes in a waterfall; the longest are drawn."""
@@ -278,7 +278,7 @@ def _group_label(group: Sequence[Batch]) -> str:
     return f"{numbers}, {moment:%Y-%m-%d %H:%M} UTC"
 
 
-# -- the files ----------------------------------------------------------------------------------
+# -- the files -------------------------------------------------------------------------
 
 FOLDER: Final = "pages"
 

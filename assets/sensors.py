@@ -232,7 +232,7 @@ def other_runs_sensor(
     return _sensor("lockstep_other_runs", 60, description, evaluate)
 
 
-# -- starting runs -----------------------------------------------------------------------------
+# -- starting runs ---------------------------------------------------------------------
 
 
 def source_schedule(source: str, cron: str, open_site: OpenAdapters) -> dg.ScheduleDefinition:

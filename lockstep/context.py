@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import filterfalse
@@ -105,15 +105,23 @@ class CommandContext:
         return sources[0]
 
     def source_with_tables(
-        self, adapters: Adapters, name: str | None, patterns: Iterable[str]
+        self,
+        adapters: Adapters,
+        name: str | None,
+        patterns: Iterable[str],
+        *,
+        may_be_new: bool = False,
     ) -> str:
-        """Return the source that has captured the tables whose full names are among the
-        patterns. If no source or several have, return the only configured source; raise
-        `UsageError` if there are several."""
+        """Return the one source that has captured the tables whose full names are among
+        the patterns. If several sources have, or no full name is given, return the only
+        configured source; raise `UsageError` if there are several. Raise
+        `NothingMatches` for a table that no source has captured, unless
+        `may_be_new`."""
         sources = set[str]()
         for pattern in filterfalse(has_wildcard, patterns):
-            with suppress(NothingMatches):
-                sources.add(self.source_with_table(adapters, name, parse_table_name(pattern)))
+            with suppress(NothingMatches) if may_be_new else nullcontext():
+                table = parse_table_name(pattern)
+                sources.add(self.source_with_table(adapters, name, table))
         return sources.pop() if len(sources) == 1 else self.one_source(name).name
 
     @contextmanager

@@ -74,7 +74,7 @@ def _known_command(arguments: Sequence[str]) -> str | None:
     raise UsageError(f"There is no command {typed_command!r}.", hint="`lockstep --help`")
 
 
-# -- commands and their options ----------------------------------------------------------------
+# -- commands and their options --------------------------------------------------------
 #
 # A line declares an option: its name, its value, its text in `--help`. The value is
 # followed by `*`, `+` or `?` as in a regular expression if it can be repeated or left

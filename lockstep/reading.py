@@ -76,7 +76,7 @@ def _warn(sentence: str) -> None:
     warnings.warn(sentence, RuntimeWarning, stacklevel=2)
 
 
-# -- all tables as of one place -----------------------------------------------------------------
+# -- all tables as of one place --------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +179,7 @@ def _parse_place(text: str) -> Place:
         raise ConfigurationError(f"{error}", hint="`lockstep versions --help`") from None
 
 
-# -- a table's whole changelog -----------------------------------------------------------------
+# -- a table's whole changelog ---------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +238,7 @@ def whole_changelog(
     return WholeChangelog(table, generations, columns)
 
 
-# -- consumers, whose cursors the ledger keeps --------------------------------------------------
+# -- consumers, whose cursors the ledger keeps -----------------------------------------
 
 MAX_CHANGES = 1_000_000
 """Default limit of row images in a delivery: a few hundred MiB of Arrow at most."""

@@ -85,7 +85,7 @@ def _text_stream(descriptor: int) -> Iterator[TextIO]:
             stream.close()
 
 
-# -- reports while a command works --------------------------------------------------------------
+# -- reports while a command works -----------------------------------------------------
 
 _LOG_FILE_BYTES: Final = 10 << 20
 """Size in bytes at which the log file is rotated."""

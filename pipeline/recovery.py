@@ -52,7 +52,7 @@ from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.position import Anchor, Coordinates
 from lockstep.pipeline.values.table import TableName
 
-# -- facts that are read from the lake ---------------------------------------------------------
+# -- facts that are read from the lake -------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -439,7 +439,7 @@ def newest_mirrors(mirrors: Iterable[MirrorFacts], through: int) -> list[MirrorF
     return [newest[table] for table in sorted(newest)]
 
 
-# -- the decision -------------------------------------------------------------------------------
+# -- the decision ----------------------------------------------------------------------
 
 
 RECENT_BATCHES: Final = 8

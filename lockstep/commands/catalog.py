@@ -52,19 +52,20 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 def report_lines(report: CatalogReport, *, is_carried_out: bool) -> Iterator[str]:
     """Yield a line for each change, made (`is_carried_out`) or planned, two for each
     entry that was left out, and one with the number of entries that are right."""
-    for change in report.done:
-        words = change.deed.value if is_carried_out else _PLANNED_WORDS[change.deed]
+    for change in report.changes:
+        words = change.kind.value if is_carried_out else _PLANNED_WORDS[change.kind]
         yield f"{change.table} as {change.name}: {words}"
-    for missing in report.left:
+    for missing in report.missing_entries:
         yield f"{missing.table} as {missing.name}: left out: {missing.reason}"
         yield f"  hint: {missing.hint}"
     if report.trouble is not None:
         yield report.trouble.message
         yield f"  hint: {report.trouble.hint}"
         return
-    entries = "1 entry is as it" if report.fine == 1 else f"{report.fine:,} entries are as they"
+    count = report.correct_count
+    entries = "1 entry is as it" if count == 1 else f"{count:,} entries are as they"
     yield f"{report.catalog}: {entries} should be"
-    if report.done and not is_carried_out:
+    if report.changes and not is_carried_out:
         yield "nothing was changed; `lockstep catalog --yes` corrects the entries"
 
 
@@ -73,5 +74,5 @@ def exit_code(report: CatalogReport, *, is_carried_out: bool) -> int:
     differences if an entry is still wrong."""
     if report.trouble is not None:
         return report.trouble.recovery.exit_code
-    differs = bool(report.left or (report.done and not is_carried_out))
+    differs = bool(report.missing_entries or (report.changes and not is_carried_out))
     return exits.DIFFERENCES if differs else exits.DONE

@@ -423,7 +423,7 @@ def _show_findings(context: CommandContext, subject: str, findings: Sequence[Fin
     context.say(*finding_lines(findings))
 
 
-# -- how findings are shown ----------------------------------------------------------------
+# -- how findings are shown ------------------------------------------------------------
 
 
 def finding_lines(findings: Sequence[Finding]) -> Iterator[str]:

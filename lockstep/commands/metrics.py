@@ -91,7 +91,7 @@ def _replace_file(path: Path, text: str) -> None:
         new_file.replace(path)
 
 
-# -- the metrics and their samples -----------------------------------------------------------
+# -- the metrics and their samples -----------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

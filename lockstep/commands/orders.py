@@ -174,7 +174,7 @@ def _order_values(recorded: RecordedOrder) -> dict[str, Any]:
     }
 
 
-# -- start-at --------------------------------------------------------------------------------
+# -- start-at --------------------------------------------------------------------------
 
 
 def _choose_start(arguments: argparse.Namespace, context: CommandContext) -> Outcome:

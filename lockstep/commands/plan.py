@@ -71,7 +71,7 @@ def exit_code(plan: RunPlan) -> int:
     return exits.QUARANTINED if leaves_stopped else exits.DONE
 
 
-# -- the answer to a program ---------------------------------------------------------------
+# -- the answer to a program -----------------------------------------------------------
 
 
 def plan_values(plan: RunPlan) -> dict[str, Any]:
@@ -155,7 +155,7 @@ def _reading_values(reading: PlannedReading) -> dict[str, Any]:
     }
 
 
-# -- lines for a person --------------------------------------------------------------------
+# -- lines for a person ----------------------------------------------------------------
 
 
 def show_plan(context: CommandContext, source: str, plan: RunPlan) -> None:

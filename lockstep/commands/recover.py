@@ -148,7 +148,7 @@ def _next_command_lines(
         yield f"  nothing is written: {command_clause}"
 
 
-# -- the report, which `lockstep undo` shows, too ------------------------------------------------
+# -- the report, which `lockstep undo` shows, too --------------------------------------
 
 
 def changelog_values(outcome: RecoveryOutcome) -> dict[str, Any]:

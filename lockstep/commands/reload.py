@@ -42,7 +42,9 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     if arguments.where is not None:
         _require_one_table(arguments)
     with context.adapters() as adapters:
-        source = context.source_with_tables(adapters, arguments.source, arguments.tables)
+        source = context.source_with_tables(
+            adapters, arguments.source, arguments.tables, may_be_new=True
+        )
         ports = adapters.ports(source, SilentProgress())
         if arguments.where is not None:
             reloads = [_planned_row_reload(arguments, ports)]
@@ -160,7 +162,7 @@ def _cost_lines(ports: RunPorts, reloads: Sequence[Reload]) -> list[str]:
     return [] if facts is None else [f"  {line}" for line in forecast_loads(ports, facts, total)]
 
 
-# -- some rows of one table ----------------------------------------------------------------
+# -- some rows of one table ------------------------------------------------------------
 
 
 def _require_one_table(arguments: argparse.Namespace) -> None:

@@ -167,7 +167,7 @@ def _update_pages(
         progress.note(f"The run's page was not written: {error.message}")
 
 
-# -- the report of a run -----------------------------------------------------------------------
+# -- the report of a run ---------------------------------------------------------------
 
 
 def _print_report(record: RunRecord, context: CommandContext) -> tuple[int, dict[str, Any]]:

@@ -107,7 +107,7 @@ def _verify_all(adapters: Adapters, context: CommandContext, source_name: str | 
     return Outcome.of_sources(answers)
 
 
-# -- one table -----------------------------------------------------------------------------
+# -- one table -------------------------------------------------------------------------
 
 
 def schema_values(source: str, view: ShownSchema, at: str | None) -> dict[str, Any]:
@@ -226,7 +226,7 @@ def _missing_structure(version: SchemaVersion) -> str:
     return f"its structure is not known from here on: {version.reason}"
 
 
-# -- the whole history ---------------------------------------------------------------------
+# -- the whole history -----------------------------------------------------------------
 
 
 def verification_values(verification: SchemaVerification) -> dict[str, Any]:

@@ -99,7 +99,7 @@ def exit_code(standing: Standing, now: datetime, pause: timedelta | None) -> int
     return exits.DONE if source_verdict.state is State.FINE else exits.QUARANTINED
 
 
-# -- the answer to a program ---------------------------------------------------------------
+# -- the answer to a program -----------------------------------------------------------
 
 
 _CONSUMER_KEYS: Final = (
@@ -212,7 +212,7 @@ def proof_values(records: Iterable[ComparisonRecord], now: datetime) -> list[dic
     ]
 
 
-# -- lines for a person --------------------------------------------------------------------
+# -- lines for a person ----------------------------------------------------------------
 
 
 def status_lines(
@@ -364,7 +364,7 @@ def proof_lines(
         yield f"  not proven: {pluralize(len(stopped_tables), 'table')} that stopped"
 
 
-# -- tables that are not followed just now ----------------------------------------------------
+# -- tables that are not followed just now ---------------------------------------------
 
 _ORDER_WORDS = {OrderKind.RESUME: "resumed", OrderKind.RELOAD: "to be reloaded"}
 
@@ -454,7 +454,7 @@ def inactive_lines(tables: Iterable[InactiveTable]) -> Iterator[str]:
             yield f"    hint: {state.hint}"
 
 
-# -- consumers and the catalog -------------------------------------------------------------
+# -- consumers and the catalog ---------------------------------------------------------
 
 
 def consumer_pairs(consumers: Iterable[Consumer]) -> dict[str, str]:

@@ -181,7 +181,7 @@ CONNECTION_RULES: Final = with_topic(
 )
 
 
-# -- sessions ----------------------------------------------------------------------------
+# -- sessions --------------------------------------------------------------------------
 
 _NOTABLE_VALUES: Final[Mapping[str, tuple[tuple[str, ...], Level, str]]] = {
     "sql_log_bin": (
@@ -277,7 +277,7 @@ SESSION_RULES: Final = with_topic(
 )
 
 
-# -- replication -------------------------------------------------------------------------
+# -- replication -----------------------------------------------------------------------
 
 
 _MAX_LAG_SECONDS: Final = 3600

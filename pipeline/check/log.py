@@ -274,7 +274,7 @@ CHECK_RULES: Final = with_topic(
 )
 
 
-# -- how long it is kept -----------------------------------------------------------------
+# -- how long it is kept ---------------------------------------------------------------
 
 
 _MIN_RETENTION: Final = timedelta(days=2)

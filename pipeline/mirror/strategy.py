@@ -160,7 +160,7 @@ def only_inserts(counts: Iterable[RowCounts]) -> bool:
     return total.updated == total.deleted == 0
 
 
-# -- small mirrors -------------------------------------------------------------------------
+# -- small mirrors ---------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,7 +102,7 @@ def system_table_app_id(source: str, table: SystemTable) -> str:
     return f"lockstep/{source}/{table}"
 
 
-# -- transactions -------------------------------------------------------------------------
+# -- transactions ----------------------------------------------------------------------
 
 
 def transaction_rows(
@@ -144,7 +144,7 @@ def transaction_rows(
     return pa.RecordBatch.from_arrays([columns[n] for n in TRANSACTIONS.names], schema=TRANSACTIONS)
 
 
-# -- statements ---------------------------------------------------------------------------
+# -- statements ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -390,7 +390,7 @@ class Cursors:
     acknowledged: Cursor | None = None
 
 
-# -- several batches together -----------------------------------------------------------------
+# -- several batches together ----------------------------------------------------------
 
 
 class ExtraRows(StrEnum):

@@ -31,9 +31,9 @@ def to_json(value: Any) -> Any:
     seconds, enums as their value, sets as sorted lists, mappings with the texts of their
     keys, and other objects as a dict of their attributes.
 
-    The attributes are those that the class names in `json_keys`, or else the fields of
-    a dataclass. An underscore at the end of a name (`from_`) is left out. Raise
-    TypeError for an object that has neither.
+    The attributes are those that the class names in `json_keys`, as for `attributes`, or
+    else the fields of a dataclass. An underscore at the end of a name (`from_`) is left
+    out. Raise TypeError for an object that has neither.
     """
     match value:
         case Enum():
@@ -54,7 +54,8 @@ def to_json(value: Any) -> Any:
             return [to_json(part) for part in sorted(value)]
     if isinstance(value, _TEXTS):
         return str(value)
-    return {name.rstrip("_"): to_json(getattr(value, name)) for name in _keys(type(value))}
+    parts = attributes(value, ", ".join(_keys(type(value))))
+    return {name.rstrip("_"): to_json(part) for name, part in parts.items()}
 
 
 def attributes(value: object, names: str) -> dict[str, Any]:

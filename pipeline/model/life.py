@@ -57,7 +57,7 @@ from lockstep.pipeline.values.errors import Need, StoppedBy
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.table import TableName
 
-# -- the events --------------------------------------------------------------------------------
+# -- the events ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +180,7 @@ Event = (
 MirrorEvent = MirrorReplaced | MirrorRemoved | LakeRestarted
 """Events of a mirror that a run records outside a capture."""
 
-# -- the transitions ---------------------------------------------------------------------------
+# -- the transitions -------------------------------------------------------------------
 
 NEW: Final = None
 """The condition of a table that no batch has captured yet."""
@@ -240,7 +240,7 @@ change the state if an earlier batch is abandoned and the events are applied aga
 UNKNOWN_TABLE: Final = "table_states_known"
 UNEXPECTED_EVENT: Final = "table_states_life"
 
-# -- a table's state ---------------------------------------------------------------------------
+# -- a table's state -------------------------------------------------------------------
 
 NOWHERE: Final = "nowhere in the log yet"
 
@@ -333,10 +333,10 @@ def _stopped_state(state: TableState, event: TableStopped) -> TableState:
     if before is TableCondition.STOPPED and not is_by_person:
         if event.need is not Need.CONSENT:
             return state
-        waiting = replace(state, need=Need.CONSENT)
+        waiting = replace(state, need=Need.CONSENT, hint=event.hint)
         if state.stopped_by is StoppedBy.PERSON:
             return waiting
-        return replace(waiting, stopped_by=event.by, reason=event.reason, hint=event.hint)
+        return replace(waiting, stopped_by=event.by, reason=event.reason)
     stopped, needs = event.stopped, {state.need, event.need}
     if is_by_person and before is not TableCondition.FOLLOWING:
         stopped = state.stopped
@@ -348,7 +348,7 @@ def _stopped_state(state: TableState, event: TableStopped) -> TableState:
         condition=TableCondition.STOPPED,
         stopped_by=event.by,
         reason=event.reason,
-        hint=event.hint,
+        hint=state.hint if state.need is Need.CONSENT else event.hint,
         position=position,
         need=next((need for need in _NEEDS if need in needs), None),
         stopped=stopped,
@@ -395,7 +395,7 @@ def _with_place_before_abandoned(event: Event, abandoned: Mapping[int, Coordinat
     return replace(event, stopped=StopPlace(stopped.batch, start))
 
 
-# -- the events of a capture -------------------------------------------------------------------
+# -- the events of a capture -----------------------------------------------------------
 
 LifeEvent = tuple[TableName, Event]
 

@@ -495,7 +495,7 @@ def _file_numbers(transactions: pa.Table) -> Integers:
     return np.array(numbers, np.int64)[places]
 
 
-# -- the batch of a place ---------------------------------------------------------------------
+# -- the batch of a place --------------------------------------------------------------
 
 
 def is_unread(moment: datetime, chain: Sequence[Batch], read_until: datetime | None) -> bool:

@@ -17,6 +17,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from time import perf_counter
+from typing import ClassVar
 
 from lockstep.pipeline.catalog import (
     CatalogEntry,
@@ -274,7 +275,9 @@ class EntryChangeKind(StrEnum):
 class EntryChange:
     """A change of a catalog entry that was made, or would be made (`differences`)."""
 
-    deed: EntryChangeKind
+    json_keys: ClassVar = ("kind as deed", "table", "name")
+
+    kind: EntryChangeKind
     table: TableName
     name: EntryName
 
@@ -283,16 +286,26 @@ class EntryChange:
 class CatalogReport:
     """The outcome of a registration.
 
-    - `done`: the changes in the catalog. `fine`: number of entries that needed no change.
-    - `left`: tables that could not be registered or changed.
+    - `changes`: those in the catalog. `correct_count`: number of entries that needed none.
+    - `missing_entries`: tables that could not be registered or changed.
     - `waiting`: number of entries for which there was no time, and which the next run examines.
     - `trouble`: the error that ended the registration early. The next run tries again.
     """
 
+    json_keys: ClassVar = (
+        "catalog",
+        "changes as done",
+        "missing_entries as left",
+        "correct_count as fine",
+        "waiting",
+        "trouble",
+        "seconds",
+    )
+
     catalog: str
-    done: tuple[EntryChange, ...] = ()
-    left: tuple[MissingEntry, ...] = ()
-    fine: int = 0
+    changes: tuple[EntryChange, ...] = ()
+    missing_entries: tuple[MissingEntry, ...] = ()
+    correct_count: int = 0
     waiting: int = 0
     trouble: LockstepError | None = None
     seconds: float = 0.0
@@ -300,11 +313,12 @@ class CatalogReport:
     def lines(self) -> Iterator[str]:
         """Yield sentences for people about changes, and about entries that were not
         changed."""
-        deeds = Counter(change.deed.value for change in self.done)
-        if deeds:
-            yield ", ".join(f"{count:,} {deed}" for deed, count in sorted(deeds.items()))
-        if self.left:
-            tables = "1 table" if len(self.left) == 1 else f"{len(self.left):,} tables"
+        counts = Counter(change.kind.value for change in self.changes)
+        if counts:
+            yield ", ".join(f"{count:,} {kind}" for kind, count in sorted(counts.items()))
+        if self.missing_entries:
+            count = len(self.missing_entries)
+            tables = "1 table" if count == 1 else f"{count:,} tables"
             yield f"{tables} could not be registered: `lockstep catalog` says why"
         if self.waiting:
             yield f"{self.waiting:,} more with the next run"
@@ -515,10 +529,10 @@ class _Registration:
         if registered is not None:
             self._note(registered.table, None)
 
-    def _write(self, entry: WantedEntry, name: EntryName | None, deed: EntryChangeKind) -> None:
+    def _write(self, entry: WantedEntry, name: EntryName | None, kind: EntryChangeKind) -> None:
         if self.lease is not None:
             self.registry.catalog.put(entry, name)
-        self.changes.append(EntryChange(deed, entry.table, entry.name))
+        self.changes.append(EntryChange(kind, entry.table, entry.name))
 
     def _announce(self, entry: WantedEntry | RecordedEntry, location: str) -> None:
         """Record that the catalog may have the entry from now on, at `location` or at

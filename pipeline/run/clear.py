@@ -188,7 +188,7 @@ def _clear_former_folders(ports: RunPorts, lease: Lease, note: UnclearedValues) 
     )
 
 
-# -- texts of statements -----------------------------------------------------------------------
+# -- texts of statements ---------------------------------------------------------------
 
 
 def _redacted_statements(ports: RunPorts, note: UnclearedValues) -> Mapping[int, SchemaStatement]:
@@ -348,7 +348,7 @@ def _rows_without_literals(
     return pa.Table.from_pylist(cleared, schema=rows.schema)
 
 
-# -- structures --------------------------------------------------------------------------------
+# -- structures ------------------------------------------------------------------------
 
 
 def _columns_to_redact(note: UnclearedValues, schema: TableSchema) -> frozenset[str]:
@@ -393,7 +393,7 @@ def _redacted_ledger_rows(
     return ClearedLedgerRows(versions, tuple(statements), loads)
 
 
-# -- mirrors that may get a commit which changes no row ------------------------------------------
+# -- mirrors that may get a commit which changes no row --------------------------------
 
 
 @dataclass(frozen=True, slots=True)

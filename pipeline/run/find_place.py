@@ -319,6 +319,8 @@ def resolve_end(ports: RunPorts, place: Place, facts: ServerFacts, start: Positi
             )
         case AtMoment(moment):
             return _search_moment(ports, moment, facts).at
+        case AfterGtids(gtids):
+            return _end_of(ports, gtids, facts, start)
         case _:
             where = resolve_place(ports, place, facts)
     if isinstance(where, GtidSet):

@@ -40,7 +40,6 @@ from lockstep.pipeline.run.dump.initial_schemas import history_of, structures_of
 from lockstep.pipeline.run.dump.log_reader import LogReading
 from lockstep.pipeline.run.find_place import boundary_at
 from lockstep.pipeline.run.reports import CaptureReport
-from lockstep.pipeline.run.reshaping import consent_errors
 from lockstep.pipeline.run.stop_errors import reread_error
 from lockstep.pipeline.run.table_plans import KnownReach, TablePlans
 from lockstep.pipeline.schema.consequences import consequences
@@ -64,7 +63,7 @@ from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.position import Coordinates, Position
 from lockstep.pipeline.values.table import TableName
 
-# -- the scan of the log ---------------------------------------------------------------------
+# -- the scan of the log ---------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +239,7 @@ def _end_of(group: TransactionGroup, place: Coordinates | None) -> Coordinates:
     return next(later_ends, group.end(-1))
 
 
-# -- plans -----------------------------------------------------------------------------------
+# -- plans -----------------------------------------------------------------------------
 
 
 def plan_pasts(ports: RunPorts, plans: TablePlans) -> TablePlans:
@@ -272,22 +271,21 @@ def _loads_with_past(ports: RunPorts) -> tuple[list[Load], list[Load]]:
     `--until`, because it reads no rows."""
     if ports.source.until is not None:
         return [], []
-    states, cursor, errors = ports.ledger.table_states(ports.source.name), None, None
+    states, cursor = ports.ledger.table_states(ports.source.name), None
     ordered_loads, late_loads = list[Load](), list[Load]()
     for load in ports.ledger.open_loads(ports.source.name):
         if not load.with_past or load.followed_from is not None:
             continue
         cursor = cursor or ports.ledger.cursors(ports.source.name).captured
         at = None if cursor is None else cursor.position.at
-        errors = consent_errors(ports) if errors is None else errors
         if load.table in states or (load.basis is not None and load.basis.low != at):
             late_loads.append(load)
-        elif ports.source.patterns.matches(load.table) and load.table not in errors:
+        elif ports.source.patterns.matches(load.table):
             ordered_loads.append(load)
     return ordered_loads, late_loads
 
 
-# -- the capture of the pasts ----------------------------------------------------------------
+# -- the capture of the pasts ----------------------------------------------------------
 
 
 def follow_pasts(ports: RunPorts, lease: Lease) -> CaptureReport | None:

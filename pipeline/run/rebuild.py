@@ -76,7 +76,7 @@ from lockstep.pipeline.values.policies import Deletes, DroppedColumns, Readers
 from lockstep.pipeline.values.row_groups import row_groups
 from lockstep.pipeline.values.table import TableName
 
-# -- the origin -------------------------------------------------------------------------------
+# -- the origin ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,7 +379,7 @@ def _earliest_hint(ports: RunPorts, table: TableName) -> str:
     return f"its earliest version that the lake still has is as of {end_text(batch)}"
 
 
-# -- writing it -------------------------------------------------------------------------------
+# -- writing it ------------------------------------------------------------------------
 
 
 _NAME: Final = "table"

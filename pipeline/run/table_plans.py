@@ -113,7 +113,7 @@ class KnownTables:
         return replace(self, states=states_once_stopped(self.states, at, errors))
 
 
-# -- orders ----------------------------------------------------------------------------------
+# -- orders ----------------------------------------------------------------------------
 
 
 def open_orders(ports: RunPorts, lease: Lease) -> list[TableOrder]:
@@ -174,7 +174,7 @@ def _reason(state: TableState) -> str:
     return state.reason or "the next run reads it from the source"
 
 
-# -- what the lake has of a table ------------------------------------------------------------
+# -- what the lake has of a table ------------------------------------------------------
 
 
 def needs_of(state: TableState) -> frozenset[Need]:
@@ -213,7 +213,7 @@ def want_of(order: TableOrder) -> Want:
     )
 
 
-# -- how far each supply reaches -------------------------------------------------------------
+# -- how far each supply reaches -------------------------------------------------------
 
 
 @dataclass
@@ -467,7 +467,7 @@ def _damage_sentence(ports: RunPorts, table: TableName, origin: ChangelogOrigin)
     return f"its changelog is damaged: {damages[0]}{more_clause}"
 
 
-# -- plans -----------------------------------------------------------------------------------
+# -- plans -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

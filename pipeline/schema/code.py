@@ -69,7 +69,7 @@ def _read_view_statement(reader: StatementReader) -> tuple[TableName, TableAcces
     return name, read_body(reader, is_view_query=True)
 
 
-# -- statements of the log ----------------------------------------------------------------
+# -- statements of the log -------------------------------------------------------------
 
 
 def may_change_code(text: str) -> bool:
@@ -234,7 +234,7 @@ def with_renamed_views(
     return schema
 
 
-# -- the tables that a statement changes -------------------------------------------------
+# -- the tables that a statement changes -----------------------------------------------
 
 # The search begins with the names in the statement (`statements.row_changes`) and
 # follows views, triggers, foreign keys and MERGE tables. A table that the history does

@@ -120,7 +120,7 @@ Effect = (
 )
 
 
-# -- the statement, and its record --------------------------------------------------------
+# -- the statement, and its record -----------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -332,7 +332,7 @@ class ServerSchema:
         return replace(schema, unknown_tables=unknown_tables)
 
 
-# -- as JSON, and fingerprints -----------------------------------------------------------
+# -- as JSON, and fingerprints ---------------------------------------------------------
 
 
 _DEFAULT_CLASSES: Final[dict[str, type[Default]]] = {

@@ -248,7 +248,7 @@ def _stored_spelling(schema: TableSchema, name: str) -> str:
     return name if column is None else column.name
 
 
-# -- hidden columns ----------------------------------------------------------------------
+# -- hidden columns --------------------------------------------------------------------
 
 # MySQL stores each expression of an index in a hidden column. MySQL 8.0.15 logs these
 # columns in TABLE_MAP events and row images: a new hidden column comes after all

@@ -430,7 +430,7 @@ def _type_words(column: ColumnSchema) -> str:
     return f"{column.type}{size}{' unsigned' if column.unsigned else ''}"
 
 
-# -- a structure that a person gave ---------------------------------------------------------
+# -- a structure that a person gave ----------------------------------------------------
 
 """Columns that a person says were renamed: old and new names."""
 

@@ -313,9 +313,10 @@ class SchemaTracker:
         """Record the structures that the run read at its first position. A table that
         was known before keeps its rows, and its columns are matched by their names."""
         for version in versions:
-            columns_from = None
+            matched = None
             if version.schema is not None:
-                columns_from = self._match_by_name(version.table, version.schema)
+                matched = self._match_by_name(version.table, version.schema)
+            _, columns_from = matched or (None, None)
             self._record(
                 version.table,
                 version.schema,
@@ -323,20 +324,21 @@ class SchemaTracker:
                 version.origin,
                 columns_from=columns_from,
                 reason=version.reason,
+                predecessor=matched,
             )
         self._databases += databases
 
-    def _match_by_name(self, table: TableName, after: TableSchema) -> ColumnsFrom | None:
+    def _match_by_name(self, table: TableName, after: TableSchema) -> Predecessor | None:
         """Match columns with those of the last known structure by their names; None if
         no structure was known where the run begins."""
         if not self._initial.last_number(table):
             return None
-        schemas = (version.schema for version in reversed(self._initial.versions(table)))
-        before = next((schema for schema in schemas if schema is not None), None)
-        if before is None:
-            return None
-        columns = (before.column(column.name) for column in after.columns)
-        return tuple(None if column is None else column.name for column in columns)
+        for before in reversed(self._initial.versions(table)):
+            if before.schema is not None:
+                columns = map(before.schema.column, after.names)
+                names = (None if column is None else column.name for column in columns)
+                return before, tuple(names)
+        return None
 
     def record_carried_version(
         self, table: TableName, version: SchemaVersion | None, at: Coordinates

@@ -220,7 +220,7 @@ def sql_type(kind: pa.DataType) -> str:
     return _SQL_NAMES.get(kind, str(kind))
 
 
-# -- TIME as a number of microseconds -------------------------------------------------------------
+# -- TIME as a number of microseconds --------------------------------------------------
 
 # In the lake a TIME is the text that MySQL prints, from -838:59:59.000000 to
 # 838:59:59.000000, with two or three digits for hours and the column's fractional
@@ -255,7 +255,7 @@ def time_to_microseconds(text: str) -> int:
     return -magnitude if match["sign"] else magnitude
 
 
-# -- names -------------------------------------------------------------------------------
+# -- names -----------------------------------------------------------------------------
 
 
 _REFUSED_CHARACTERS: Final = " ,;{}()\n\t="

@@ -221,7 +221,7 @@ def _unsupported_error(node: exp.Expr) -> ConditionUnusable:
     )
 
 
-# -- tests of a column's values ------------------------------------------------------------------
+# -- tests of a column's values --------------------------------------------------------
 
 
 def _truth_test(column: Column) -> _Test:

@@ -121,7 +121,7 @@ class Shape:
         return any(isinstance(treatment, Hash) for treatment in self.treatments)
 
 
-# -- the shape of a structure --------------------------------------------------------------------
+# -- the shape of a structure ----------------------------------------------------------
 
 _MEMBER_TYPES: Final = frozenset({"enum", "set"})
 _MEMBERS_UNKNOWN: Final = (
@@ -393,7 +393,7 @@ def _lake_column(column: Column, treatment: Treatment) -> Column:
             assert_never(treatment)
 
 
-# -- two shapes ----------------------------------------------------------------------------------
+# -- two shapes ------------------------------------------------------------------------
 
 
 def shows_no_more(left: Treatment, right: Treatment) -> bool:
@@ -449,7 +449,7 @@ def _strict_union(
     return {**earlier, **later, **common}
 
 
-# -- settings that change ------------------------------------------------------------------------
+# -- settings that change --------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -293,7 +293,7 @@ def _equal_pairs(left: pa.Array, right: pa.Array) -> npt.NDArray[np.bool_]:
     return is_equal
 
 
-# -- one column's values -------------------------------------------------------------------------
+# -- one column's values ---------------------------------------------------------------
 
 _HIDDEN_PART: Final = "***"
 """Stands for the part that a mask hides, whatever its length."""

@@ -213,9 +213,7 @@ class Shaping:
         if before is not None and self.is_captured(schema.name):
             shows_more = _reason_shows_more(before, shown_as, schema, origins)
             if shows_more is not None:
-                reason, setting = shows_more
-                hint = consent_hint(schema.name, setting)
-                raise TableError(reason, hint=hint, need=Need.CONSENT)
+                raise _consent_error(schema.name, *shows_more)
         hidden = {*self.hidden_columns(schema)}
         if before is not None:
             hidden_before = before.hidden_columns
@@ -231,6 +229,25 @@ class Shaping:
             self.for_history(version.schema, version)
         except TableError as error:
             return error if error.need is Need.CONSENT else None
+        return None
+
+    def renamed_error(self, before: SchemaVersion, schema: TableSchema) -> TableError | None:
+        """Return an error if a new column of a structure would be shown, and may be one
+        of the version `before` that is hidden and gone; otherwise None."""
+        if before.schema is None or before.shown_as is None:
+            return None
+        try:
+            shown_as = self._shown_as(schema, self.shape(schema))
+        except TableError:  # then it is not read either
+            return None
+        added = [name.lower() for name in schema.names if before.schema.column(name) is None]
+        columns_before = replace(before, shown_as=replace(before.shown_as, row_condition=None))
+        for gone in sorted(before.hidden_columns):
+            if schema.column(gone) is None:
+                origins = dict.fromkeys(added, gone)
+                shows_more = _reason_shows_more(columns_before, shown_as, schema, origins)
+                if shows_more is not None:
+                    return _consent_error(schema.name, *shows_more)
         return None
 
     def _as_strict(
@@ -603,6 +620,10 @@ def consent_hint(table: TableName, setting: str | None = None) -> str:
     )
 
 
+def _consent_error(table: TableName, reason: str, setting: str) -> TableError:
+    return TableError(reason, hint=consent_hint(table, setting), need=Need.CONSENT)
+
+
 def _reason_shows_more(
     before: SchemaVersion,
     after: ShownAs | None,
@@ -675,7 +696,7 @@ def _toml_table(values: Mapping[str, str]) -> str:
     return f"{{ {', '.join(f'{_toml(name)} = {_toml(text)}' for name, text in values.items())} }}"
 
 
-# -- shapes of structures ----------------------------------------------------------------------
+# -- shapes of structures --------------------------------------------------------------
 
 
 def _without_added_columns(schema: TableSchema, structure: TableStructure) -> TableStructure:
@@ -697,7 +718,7 @@ def _missing_key_error() -> TableError:
     )
 
 
-# -- shapes of versions --------------------------------------------------------------------------
+# -- shapes of versions ----------------------------------------------------------------
 
 
 def _image_shape(shape: Shape, structure: TableStructure) -> Shape:

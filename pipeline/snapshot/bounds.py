@@ -174,7 +174,7 @@ def _literal(column: ColumnSchema, answer: object) -> str:
     return literal
 
 
-# -- rows by their keys, whose values come from the lake ----------------------------------
+# -- rows by their keys, whose values come from the lake -------------------------------
 
 
 def column_without_literal(schema: TableSchema, key: Sequence[str]) -> str | None:

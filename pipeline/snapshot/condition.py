@@ -105,7 +105,7 @@ def _refused(why: str) -> ConditionRefused:
     return ConditionRefused(f"--where is not one condition: {why}", hint=HINT)
 
 
-# -- limits ----------------------------------------------------------------------------------
+# -- limits ----------------------------------------------------------------------------
 
 
 _Item = Token | int | datetime

@@ -115,7 +115,7 @@ def reason_to_wait(load: SourceLoad, limits: LoadLimits) -> str | None:
     return "; ".join(reasons) or None
 
 
-# -- reads that are given up -------------------------------------------------------------------
+# -- reads that are given up -----------------------------------------------------------
 
 
 PIECE_SECONDS: Final = 3600.0

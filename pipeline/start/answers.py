@@ -51,7 +51,7 @@ from lockstep.pipeline.values.places import (
 from lockstep.pipeline.values.policies import OnPositionLost, OnSourceChanged
 from lockstep.pipeline.values.position import Coordinates, LogFile
 
-# -- a place that an operator chose -----------------------------------------------------------
+# -- a place that an operator chose ----------------------------------------------------
 
 
 def choice_unreachable(question: Question) -> Answer:
@@ -130,7 +130,7 @@ def _is_same_log(question: Question) -> bool:
     return question.is_same_server and question.anchor_reading is AnchorReading.SAME
 
 
-# -- a source with a cursor -------------------------------------------------------------------
+# -- a source with a cursor ------------------------------------------------------------
 
 
 def history_rewritten(question: Question) -> Answer:
@@ -398,7 +398,7 @@ def _start_after_set(rule: StartRule, reason: str, cursor: Cursor) -> Start:
     return Start(rule, reason, read, follows=cursor.batch, continuity=contiguous)
 
 
-# -- a source without a cursor: the start in lockstep.toml ------------------------------------
+# -- a source without a cursor: the start in lockstep.toml -----------------------------
 
 
 def configured_set_purged(question: Question) -> Answer:

@@ -22,7 +22,7 @@ class Policy(StrEnum):
     in the documentation."""
 
 
-# -- where a run starts ---------------------------------------------------------------------
+# -- where a run starts ----------------------------------------------------------------
 
 
 class OnPositionLost(Policy):
@@ -50,7 +50,7 @@ class StartPolicies:
     fallback_interval: timedelta = timedelta(seconds=60)
 
 
-# -- how the lake follows -------------------------------------------------------------------
+# -- how the lake follows --------------------------------------------------------------
 
 
 class OnRewrite(Policy):

@@ -150,7 +150,7 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-# -- grants ------------------------------------------------------------------------------------
+# -- grants ----------------------------------------------------------------------------
 # Privileges as SHOW GRANTS prints them. Its lines include the privileges of active roles (MySQL
 # manual, "SHOW GRANTS Statement"); MariaDB also lists the roles' own grants and those of PUBLIC.
 

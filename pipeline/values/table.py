@@ -92,7 +92,7 @@ class TableStructure:
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-# -- the patterns that choose tables -----------------------------------------------------------
+# -- the patterns that choose tables ---------------------------------------------------
 
 SYSTEM_DATABASES = frozenset({"mysql", "information_schema", "performance_schema", "sys"})
 """Databases that are never captured, whatever the patterns are."""

@@ -254,7 +254,7 @@ def _header_of(section: str) -> str:
     return f"[sources.{section}]" if section in _SOURCE_SECTIONS else f"[{section}]"
 
 
-# -- the lines of keys -------------------------------------------------------------------------
+# -- the lines of keys -----------------------------------------------------------------
 
 # `tomllib` returns values without their lines, so this scanner finds the lines of keys. It
 # follows TOML 1.0's grammar as far as keys need it: headers, dotted and quoted keys, and the

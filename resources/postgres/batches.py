@@ -257,7 +257,7 @@ class PostgresBatches(LedgerTables):
         return [settled_write(row) for row in rows]
 
 
-# -- the chain ---------------------------------------------------------------------------------
+# -- the chain -------------------------------------------------------------------------
 
 
 def batch_of(row: Row) -> Batch:
@@ -296,7 +296,7 @@ def _cursor(row: Row) -> tuple[str, Cursor]:
     return row["which"], Cursor(row["id"], end, anchor, row["resumable"], lapsed)
 
 
-# -- what one batch captured -------------------------------------------------------------------
+# -- what one batch captured -----------------------------------------------------------
 
 
 def _record_segments(transaction: Transaction, keys: Row, segments: Sequence[Segment]) -> None:

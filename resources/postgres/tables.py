@@ -222,7 +222,7 @@ class PostgresTables(LedgerTables):
         return [comparison_record(row) for row in self._all("proofs", source=source)]
 
 
-# -- states ------------------------------------------------------------------------------------
+# -- states ----------------------------------------------------------------------------
 
 
 def record_extents(
@@ -252,7 +252,7 @@ def _extent_columns(value: Extent) -> dict[str, Any]:
     return {**table_columns(value.table), **places}
 
 
-# -- orders ------------------------------------------------------------------------------------
+# -- orders ----------------------------------------------------------------------------
 
 
 def mark_carried_out(transaction: Transaction, source: str, batch: int, order: int) -> TableName:
@@ -277,7 +277,7 @@ def _order(row: Row) -> TableOrder:
     )
 
 
-# -- loads -------------------------------------------------------------------------------------
+# -- loads -----------------------------------------------------------------------------
 
 
 def record_loads(transaction: Transaction, source: str, batch: int, record: CaptureRecord) -> None:
@@ -339,7 +339,7 @@ def _bound_json(value: Bound | None) -> str | None:
     return None if value is None else json.dumps(to_json(value))
 
 
-# -- proofs ------------------------------------------------------------------------------------
+# -- proofs ----------------------------------------------------------------------------
 
 
 def _comparison_columns(value: ComparisonResult) -> dict[str, Any]:

@@ -276,7 +276,7 @@ class PostgresWrites(LedgerTables):
         return tuple(BatchSpan(row["above"], row["through"]) for row in rows)
 
 
-# -- mirrors -----------------------------------------------------------------------------------
+# -- mirrors ---------------------------------------------------------------------------
 
 
 def _entry(row: Row) -> VersionSetEntry:

@@ -247,15 +247,17 @@ def test_entries_follow_their_tables(marks: bool, history: list[tuple[Any, ...]]
     assert report.trouble is None
     expected = source.expected()
     assert source.shown() == {n: e for n, e in expected.items() if n not in theirs}
-    taken = {one.name for one in report.left if one.reason.startswith(("another", "somebody"))}
+    taken = {
+        one.name for one in report.missing_entries if one.reason.startswith(("another", "somebody"))
+    }
     assert taken == theirs.keys() & expected.keys()
     assert theirs == {n: e for n, (e, _) in source.catalog.entries.items() if e.source != SOURCE}
 
     source.catalog.asked = 0
     idle = source.run()
-    assert (idle.done, idle.left) == ((), report.left)
+    assert (idle.changes, idle.missing_entries) == ((), report.missing_entries)
     assert source.catalog.asked == len(theirs.keys() & expected.keys())
-    assert differences(source.ports(), source.registry()).done == ()
+    assert differences(source.ports(), source.registry()).changes == ()
 
 
 @pytest.mark.parametrize("marks", [True, False])
@@ -285,10 +287,12 @@ def test_a_person_takes_over_what_points_at_a_mirror(marks: bool) -> None:
     by_hand = WantedEntry("", TableName("x", "x"), EntryName("shop", "a"), folder)
     source.catalog.add(by_hand)
     source.catalog.add(replace(by_hand, name=EntryName("shop", "b"), location="s3a://x/b"))
-    assert [one.name.table for one in source.run().left] == ["a", "b"]
+    assert [one.name.table for one in source.run().missing_entries] == ["a", "b"]
     report = source.run(examine_all=True)
-    assert [(one.deed, one.name.table) for one in report.done] == [(EntryChangeKind.CHANGED, "a")]
-    assert [one.name.table for one in report.left] == ["b"]
+    assert [(one.kind, one.name.table) for one in report.changes] == [
+        (EntryChangeKind.CHANGED, "a")
+    ]
+    assert [one.name.table for one in report.missing_entries] == ["b"]
 
 
 @pytest.mark.parametrize("marks", [True, False])
@@ -300,12 +304,12 @@ def test_a_ledger_made_anew_finds_its_entries(marks: bool) -> None:
     source.run()
     source.ledger = _Ledger(source)
     source.catalog.root = "file:///another"
-    assert [one.name.table for one in source.run().left] == ["a"]
+    assert [one.name.table for one in source.run().missing_entries] == ["a"]
     source.catalog.root = "file:///lake"
     report = source.run(examine_all=not marks)
-    assert (report.left, report.fine) == ((), 1 if marks else 0)
+    assert (report.missing_entries, report.correct_count) == ((), 1 if marks else 0)
     source.happen("drop", "a")
-    assert [one.deed for one in source.run().done] == [EntryChangeKind.DROPPED]
+    assert [one.kind for one in source.run().changes] == [EntryChangeKind.DROPPED]
 
 
 def test_an_entry_has_the_name_of_the_mirror() -> None:
@@ -315,7 +319,7 @@ def test_an_entry_has_the_name_of_the_mirror() -> None:
     source.run()
     rule = TablePatterns(("shop.a",)), MirrorNameTemplate.parse("crm.{database}_{table}")
     source.mirror_names = MirrorNames(SOURCE, (rule,))
-    assert [one.deed for one in source.run().done] == [EntryChangeKind.RENAMED]
+    assert [one.kind for one in source.run().changes] == [EntryChangeKind.RENAMED]
     assert source.shown().keys() == {EntryName("crm", "shop_a")}
 
 
@@ -332,7 +336,7 @@ def test_entries_take_the_names_of_others(names: str, marks: bool) -> None:
         for table, name in zip("ab", names, strict=True)
     )
     source.mirror_names = MirrorNames(SOURCE, tuple(rules))
-    assert source.run().left == ()
+    assert source.run().missing_entries == ()
     entries = source.catalog.entries.items()
     shown = {name.table: normal_location(entry.location) for name, (entry, _) in entries}
     folders = [source.catalog.location(source.tables[table][0]) for table in "ab"]
@@ -346,7 +350,10 @@ def test_an_entry_that_is_refused_holds_up_no_other() -> None:
         source.happen("create", name)
         source.happen("comment", name)
     report = source.run()
-    assert (report.trouble, [one.reason for one in report.left]) == (None, ["It says no"])
+    assert (report.trouble, [one.reason for one in report.missing_entries]) == (
+        None,
+        ["It says no"],
+    )
     assert source.shown().keys() == {source.entry_name("b")}
     source.catalog.refuses_entry = ""
     source.run()

@@ -120,7 +120,10 @@ def test_what_a_class_shows_it_has() -> None:
     }
     assert len(kinds) > 10
     assert {
-        (kind, key) for kind in kinds for key in vars(kind)["json_keys"] if not hasattr(kind, key)
+        (kind, key)
+        for kind in kinds
+        for key in vars(kind)["json_keys"]
+        if not hasattr(kind, key.partition(" as ")[0])
     } == {
         (LockstepError, "message"),
         (LockstepError, "hint"),  # set when one is raised

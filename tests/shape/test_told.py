@@ -263,5 +263,7 @@ def test_a_plan_foresees_that_a_table_is_not_read(mysql: MySqlStand, database: s
     plan = make_plan(customers.follower.ports())
     customers.run()
     assert "'telephone' shows more" in (customers.stopped() or "")
+    files = customers.follower.lake.files.values()
+    assert "030123456" not in str([rows.to_pylist() for rows in files])
     assert plan.new_quarantines == [TableName(database, "c")]
     assert exit_code(plan) == exits.QUARANTINED

@@ -96,7 +96,7 @@ def all_changelogs(ports: RunPorts) -> Iterator[ChangelogTable]:
     yield from (system_table(source, table) for table in SystemTable)
 
 
-# -- what the ledger recorded ------------------------------------------------------------------
+# -- what the ledger recorded ----------------------------------------------------------
 
 
 def recorded_files_by_batch(
@@ -186,7 +186,7 @@ def lost_files(
     }
 
 
-# -- the correction ----------------------------------------------------------------------------
+# -- the correction --------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

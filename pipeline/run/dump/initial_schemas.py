@@ -475,7 +475,7 @@ def spans_of_changes(
     return spans
 
 
-# -- structures that earlier batches recorded ----------------------------------------------
+# -- structures that earlier batches recorded ------------------------------------------
 
 
 class RecordedVersions:

@@ -329,7 +329,7 @@ def sentences_about_rows(read: ConditionRead) -> Sequence[str]:
     return lines[0 if deleted else 1 :]
 
 
-# -- the limits of a condition, applied to rows of Arrow -----------------------------------------
+# -- the limits of a condition, applied to rows of Arrow -------------------------------
 
 _UNSIGNED_BIGINT = pa.decimal128(20, 0)
 _DAY = pa.date32()

@@ -41,7 +41,7 @@ from lockstep.pipeline.supply.plan import (
     RowsFromServer,
 )
 from lockstep.pipeline.values.decisions import Lease
-from lockstep.pipeline.values.errors import StructureMoved, TableBusy, TableError
+from lockstep.pipeline.values.errors import Need, StructureMoved, TableBusy, TableError
 from lockstep.pipeline.values.position import Coordinates, LogFile
 from lockstep.pipeline.values.retries import TABLE_READ
 from lockstep.pipeline.values.row_groups import row_groups
@@ -195,12 +195,12 @@ def _begin_loads(
                 void_load(ports, lease, load, "it cannot be read")
             continue
         schema = next((table for table in baseline.tables if table.name == load.table), None)
-        unsupported = None if schema is None else unsupported_error(schema)
-        if schema is None or unsupported is not None:
+        refusal = None if schema is None else unsupported_error(schema) or _hidden(ports, schema)
+        if schema is None or refusal is not None:
             readings[load.table] = SourceReading(
-                load.table, load.reason, schema, baseline.low, baseline.high, error=unsupported
+                load.table, load.reason, schema, baseline.low, baseline.high, error=refusal
             )
-            reason = "it was dropped" if unsupported is None else unsupported.reason
+            reason = "it was dropped" if refusal is None else refusal.reason
             void_load(ports, lease, load, reason)
             continue
         if baseline.low < run_start.start.at:
@@ -230,6 +230,16 @@ def _begin_loads(
     open_loads = {load.id: load for load in ports.ledger.open_loads(ports.source.name)}
     begun_loads = [open_loads[load.id] for load in loads if load.id in open_loads]
     return [load for load in begun_loads if load.basis]
+
+
+def _hidden(ports: RunPorts, schema: TableSchema) -> TableError | None:
+    """Return an error if reading a table may show a hidden column under a name that only
+    log which is not read yet tells; None if not, or if a person has consented."""
+    state = ports.ledger.table_states(ports.source.name).get(schema.name)
+    if state is not None and state.need is Need.CONSENT:
+        return None
+    newest = ports.ledger.schema_at(ports.source.name, schema.name)
+    return None if newest is None else ports.shaping.renamed_error(newest, schema)
 
 
 def _baselines(
@@ -544,7 +554,7 @@ class ChunkReader:
             self._reported_at = perf_counter()
 
 
-# -- some columns ----------------------------------------------------------------------------
+# -- some columns ----------------------------------------------------------------------
 
 
 def read_columns(

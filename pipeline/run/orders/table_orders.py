@@ -331,7 +331,7 @@ def _follow_statement(
     return FollowedStatement(evolution.effects), evolution.schema
 
 
-# -- in words -------------------------------------------------------------------------------
+# -- in words --------------------------------------------------------------------------
 
 
 def _resume_sentence(ports: RunPorts, order: TableOrder, place: HistoryAtStop) -> str:
@@ -431,7 +431,7 @@ def _structure_clause(order: TableOrder, reason: str | None) -> str:
     )
 
 
-# -- a structure given by a person ----------------------------------------------------------
+# -- a structure given by a person -----------------------------------------------------
 
 
 def _newest_schema(ledger: Structures, source: str, folding: int) -> ServerSchema:

@@ -199,7 +199,7 @@ def _read_log(ports: RunPorts, cursor: Cursor, sides: BothSides, reader: TableRe
         raise SourceMoving(table.reason, hint=table.hint)
 
 
-# -- the rows themselves -------------------------------------------------------------------
+# -- the rows themselves ---------------------------------------------------------------
 
 
 RowsByKey = dict[int, pa.RecordBatch]

@@ -111,7 +111,7 @@ def verify_schema(ports: RunPorts) -> SchemaVerification:
     )
 
 
-# -- the recorded history -------------------------------------------------------------------
+# -- the recorded history --------------------------------------------------------------
 
 
 def recorded_batches(ledger: Ledger, source: str) -> Iterator[RecordedBatch]:
@@ -184,7 +184,7 @@ def _precedes(earlier: Batch, batch: Batch) -> bool:
     return earlier.start.at <= at
 
 
-# -- the server --------------------------------------------------------------------------
+# -- the server ------------------------------------------------------------------------
 
 
 def _server_and_history(ports: RunPorts, run_start: RunStart) -> tuple[Baseline, SchemaTracker]:

@@ -302,7 +302,7 @@ def _original_copies(
     }
 
 
-# -- the comparison with what was recorded -----------------------------------------------------
+# -- the comparison with what was recorded ---------------------------------------------
 
 
 def _require_same_sequences(recorded: Sequence[Segment], segments: Sequence[Segment]) -> None:

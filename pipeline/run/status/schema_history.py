@@ -287,7 +287,7 @@ def _not_captured_error(source: str, reason: str) -> LockstepError:
     )
 
 
-# -- the changes from version to version --------------------------------------------------------
+# -- the changes from version to version -----------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

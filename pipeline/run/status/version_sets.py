@@ -97,7 +97,7 @@ def _ends_of(ledger: Batches, source: str, missing: Sequence[MissingTable]) -> d
     return {batch.id: batch.captured_end for batch in batches if batch.id in batch_ids}
 
 
-# -- the batch ------------------------------------------------------------------------------
+# -- the batch -------------------------------------------------------------------------
 
 
 def batch_for_place(
@@ -226,7 +226,7 @@ def _touches(batch: Batch, file: LogFile) -> bool:
     return start.base == file.base == end.base and start.number <= file.number <= end.number
 
 
-# -- what is missing ------------------------------------------------------------------------
+# -- what is missing -------------------------------------------------------------------
 
 
 def explain_missing(ledger: Batches, source: str, missing: MissingTable) -> MissingVersion:

@@ -321,7 +321,7 @@ def thin_logs(ports: RunPorts, lake: MirrorUpkeep, *, delete: bool) -> FileTotal
     return FileTotal(sum(total.count for total in totals), sum(total.bytes for total in totals))
 
 
-# -- folders that mirrors had before -----------------------------------------------------------
+# -- folders that mirrors had before ---------------------------------------------------
 
 
 def plan_former_folders(ports: RunPorts, keep: timedelta) -> tuple[FormerMirror, ...]:

@@ -293,7 +293,7 @@ def _shortened_part(part: KeyPart, columns: Columns, limit: int) -> KeyPart:
     return replace(part, prefix=max_prefix) if wanted_length > max_prefix else part
 
 
-# -- what else is asked of keys ------------------------------------------------------------
+# -- what else is asked of keys --------------------------------------------------------
 
 
 def kept_key(key: KeySchema) -> WrittenKey:
@@ -347,7 +347,7 @@ def column_character_bytes(column: ColumnSchema) -> int:
     return max_character_bytes(column.charset) if column.charset else 1
 
 
-# -- foreign keys, and the keys of a definition --------------------------------------------
+# -- foreign keys, and the keys of a definition ----------------------------------------
 
 _ENGINES_WITH_FOREIGN_KEYS: Final = frozenset({"innodb", "ndbcluster"})
 

@@ -297,7 +297,7 @@ class NotUnderstood:
     possible_tables: tuple[TableName, ...] | None = None
 
 
-# -- what was written in statements and clauses ------------------------------------------
+# -- what was written in statements and clauses ----------------------------------------
 
 
 _SURROGATES: Final = re.compile("[\ud800-\udfff]")

@@ -266,7 +266,7 @@ def _read_unquoted(text: str, match: re.Match[str], context: StatementContext) -
     raise CannotRead(f"{match[0]!r} at {at}")
 
 
-# -- the cursor ----------------------------------------------------------------------------
+# -- the cursor ------------------------------------------------------------------------
 
 T = TypeVar("T")
 _END_TOKEN: Final = Token("end", "", -1, -1)

@@ -189,7 +189,7 @@ def _now() -> int:
     return int(time.time() * 1000)
 
 
-# -- Delta's transaction in Java ---------------------------------------------------------------
+# -- Delta's transaction in Java -------------------------------------------------------
 
 
 @contextmanager

@@ -238,7 +238,7 @@ def _row_texts(rows: pa.Table) -> list[str]:
     return [repr(list(row.values())) for row in rows.to_pylist()]
 
 
-# -- changes by key -------------------------------------------------------------------------
+# -- changes by key --------------------------------------------------------------------
 
 _INDEX, _ASKED_INDEX = "at", "asked"
 """Names of the columns with the index of a key, and with the index of a key that is

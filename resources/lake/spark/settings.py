@@ -172,7 +172,7 @@ def has_local_tasks(user_settings: Mapping[str, str]) -> bool:
     return master == "local" or master.startswith("local[")
 
 
-# -- object stores ----------------------------------------------------------------------------
+# -- object stores ---------------------------------------------------------------------
 
 HADOOP_VERSION: Final = "3.5.0"
 """The version of Hadoop in pyspark, and of S3A in jars-s3.lock."""
