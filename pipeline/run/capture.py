@@ -22,6 +22,7 @@ from lockstep.pipeline.run.abandon import abandon
 from lockstep.pipeline.run.agreement.claim import require_agreement, require_claim
 from lockstep.pipeline.run.begin import RunStart, begin
 from lockstep.pipeline.run.catch_up import catch_up
+from lockstep.pipeline.run.consent import consent_errors
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.basis import basis_of, bounds_of
 from lockstep.pipeline.run.dump.batch_capture import BatchCapture
@@ -51,7 +52,7 @@ from lockstep.pipeline.run.load.loads import (
 from lockstep.pipeline.run.mirror_places import collisions
 from lockstep.pipeline.run.repair import repair
 from lockstep.pipeline.run.reports import CaptureReport, RereadCounts, softened_lines
-from lockstep.pipeline.run.reshaping import consent_errors, stop_reshaped_tables
+from lockstep.pipeline.run.reshaping import stop_reshaped_tables
 from lockstep.pipeline.run.stop_errors import collision_error, engine_error
 from lockstep.pipeline.run.table_plans import TablePlans, open_orders, plan_readings, plan_returns
 from lockstep.pipeline.schema.model import TableSchema

@@ -27,6 +27,7 @@ from lockstep.pipeline.model.lake_commit import (
 from lockstep.pipeline.model.table_state import TableState
 from lockstep.pipeline.ports.ledger import batch_content
 from lockstep.pipeline.recovery import UNSHOWN
+from lockstep.pipeline.run.consent import unshown_tables
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.schema.history import Knowledge, SchemaVersion
 from lockstep.pipeline.schema.model import TableSchema
@@ -202,6 +203,7 @@ def _batch_fields(ports: RunPorts, batch: Batch) -> Mapping[str, Any]:
     standings = dict.fromkeys(_uncaptured_tables(ports, batch, states), NOT_CAPTURED) | {
         table: _standing(state) for table, state in states.items() if not state.is_complete
     }
+    standings |= dict.fromkeys(unshown_tables(ports), UNSHOWN)
     structures = _new_structures(ports, batch)
     return {
         "touched": [_name_parts(table) for table in sorted(_touched_tables(ports, batch))],

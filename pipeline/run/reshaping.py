@@ -15,6 +15,7 @@ from dataclasses import replace
 
 from lockstep.pipeline.model.table_state import StoppedTable, TableCondition, TableState
 from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.run.consent import consent_errors
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.stop_errors import reread_error
 from lockstep.pipeline.schema.history import Knowledge, SchemaVersion
@@ -23,10 +24,9 @@ from lockstep.pipeline.schema.statements.changes import AlterTable, RenameTables
 from lockstep.pipeline.schema.statements.read import read_change
 from lockstep.pipeline.schema.treatments import Visibility
 from lockstep.pipeline.shape.shape import ShapeChange, shows_no_more
-from lockstep.pipeline.shape.shaping import consent_hint
 from lockstep.pipeline.upkeep.clearing import Tightening, UnclearedValues
 from lockstep.pipeline.values.decisions import Lease
-from lockstep.pipeline.values.errors import Need, StoppedBy, TableError
+from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import TableName, TablePatterns
 
 
@@ -111,44 +111,6 @@ def versions_under_present_key(
             continue
         if version.batch > rehashed_after.get(table, 0):
             yield version
-
-
-def consent_errors(ports: RunPorts) -> dict[TableName, TableError]:
-    """Return the tables that are not followed, and that a run must not take before a
-    person consents, since they may show what was hidden: under another name, while the
-    patterns left the table out, or after a statement that was not followed."""
-    source, patterns, shaping = ports.source.name, ports.source.patterns, ports.shaping
-    states, scopes = ports.ledger.table_states(source), ports.ledger.capture_scopes(source)
-    errors = dict[TableName, TableError]()
-    for version in ports.ledger.schemas_at(source, shaped=True):
-        table, state = version.table, states.get(version.table)
-        is_followed = state is not None and state.condition is TableCondition.FOLLOWING
-        if is_followed or (state and state.need is Need.CONSENT) or not patterns.matches(table):
-            continue
-        # A table that is not captured is recorded as strictly as its values were before.
-        then = [scope.patterns for scope in scopes if scope.batch <= version.batch]
-        if then and not then[-1].matches(table):
-            error = shaping.consent_error(version)
-            errors |= {} if error is None else {table: error}
-    for table, state in states.items():
-        starts_by_itself = state.stopped_by is StoppedBy.RUN and patterns.matches(table)
-        error = unknown_structure_error(ports, table) if starts_by_itself else None
-        errors |= {} if error is None else {table: error}
-    return errors
-
-
-def unknown_structure_error(ports: RunPorts, table: TableName) -> TableError | None:
-    """Return an error if the table's structure is not known any more, and the last that
-    was known hides something; otherwise None."""
-    newest = ports.ledger.schema_at(ports.source.name, table)
-    if newest is None or newest.knowledge is not Knowledge.UNKNOWN:
-        return None
-    versions = ports.ledger.schema_versions(ports.source.name, table)
-    known = [version for version in versions if version.schema is not None]
-    if not known or known[-1].shown_as is None:
-        return None
-    reason = f"{newest.reason}, so that what its settings hide may have another name"
-    return TableError(reason, hint=consent_hint(table), need=Need.CONSENT)
 
 
 def reshaped_tables(ports: RunPorts) -> Iterator[tuple[TableState, TableError]]:

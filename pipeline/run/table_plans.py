@@ -43,6 +43,7 @@ from lockstep.pipeline.ports.ledger import stale_tables, table_contents
 from lockstep.pipeline.ports.source import ServerFacts
 from lockstep.pipeline.run.agreement.lake_logs import foreign_mirrors
 from lockstep.pipeline.run.begin import RunStart, read_anchor_of
+from lockstep.pipeline.run.consent import consent_errors
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.mirror_places import (
     collisions,
@@ -50,7 +51,6 @@ from lockstep.pipeline.run.mirror_places import (
     pending_moves,
     replace_mirror,
 )
-from lockstep.pipeline.run.reshaping import consent_errors
 from lockstep.pipeline.run.stop_errors import states_once_stopped
 from lockstep.pipeline.run.write.job import (
     lineage_of_copy,

@@ -221,12 +221,13 @@ class Shaping:
         return redact_schema(schema, hidden), shown_as
 
     def consent_error(self, version: SchemaVersion) -> TableError | None:
-        """Return an error if the settings show more of a captured table than `version`
-        does, which was recorded while the table was not captured; otherwise None."""
+        """Return an error if the settings, once the table is captured, show more of it
+        than `version` does, which was recorded while it was not captured; otherwise
+        None."""
         if version.schema is None:
             return None
         try:
-            self.for_history(version.schema, version)
+            replace(self, is_captured=lambda _: True).for_history(version.schema, version)
         except TableError as error:
             return error if error.need is Need.CONSENT else None
         return None

@@ -770,11 +770,59 @@ def test_a_lost_ledger_asks_for_consent_again(mysql: MySqlStand, database: str) 
             recover(customers.follower.ports(), lease, author="somebody")
         customers.do("insert into d (id) values (10) on duplicate key update ssn = '778'")
         customers.run()
-        assert "settings of another name hid" in (customers.stopped("d") or "")
+        assert "hidden under another name" in (customers.stopped("d") or "")
         assert f"{SOURCE}/{database}/d" not in customers.follower.lake.tables
     customers.order(OrderKind.RESUME, OrderRequest(TableName(database, "d"), "ada", "because"))
     customers.run()
     assert customers.mirror("d") == customers.rows("d")
+
+
+NAMELESS = {
+    "followed": (["*"], ["*"], "alter table c rename column ssn to social", "c"),
+    "left out": (["o"], ["o"], "alter table c rename column ssn to social", "c"),
+    "back at once": (["o"], ["*"], "alter table c rename column ssn to social", "c"),
+    "under another name": (["[c]", "o"], ["o"], "rename table c to e", "e"),
+}
+"""Patterns when a hidden column loses the name that hides it, patterns when the ledger is made from
+the lake, the statement, and the name of the table then."""
+
+
+@pytest.mark.parametrize("way", NAMELESS)
+def test_a_lost_ledger_shows_nothing_that_lost_its_hidden_name(
+    mysql: MySqlStand, database: str, way: str
+) -> None:
+    """The lake has the structure under which the column was hidden, and no statement since of a
+    table that was left out: its commits say that somebody has to consent."""
+    then, recovered, statement, name = NAMELESS[way]
+    table, hidden = TableName(database, name), "333333333"
+    customers = Customers(mysql, database, ShapeRules(exclude_columns=("ss*",)))
+    follower, asked = customers.follower, OrderRequest(table, "ada", "because")
+    customers.do("create table o (i int)")
+    if way == "under another name":
+        follower.tables = [f"{database}.{pattern}" for pattern in then]
+    customers.run()
+    follower.tables = [f"{database}.{pattern}" for pattern in then]
+    for step in ("insert into o values (1)", statement, "insert into o values (2)"):
+        customers.do(step, "insert into o values (0)")
+        customers.run()
+    follower.tables = [f"{database}.{pattern}" for pattern in recovered]
+    for _ in range(2):
+        captured = follower.ledger.cursors(SOURCE).captured
+        assert captured is not None
+        follower.lose_ledger()
+        with follower.leased() as lease:
+            recover(follower.ports(), lease, author="somebody", after_batch=captured.batch)
+        customers.do("insert into o values (3)")
+        customers.run()
+        follower.tables = [f"{database}.*"]
+        customers.run()
+        if f"{SOURCE}/{database}/{name}" in follower.lake.tables:
+            assert hidden not in str(customers.mirror(name))
+        assert follower.states()[table].need is Need.CONSENT
+        assert "your consent" in (follower.states()[table].hint or "")
+    customers.order(OrderKind.RESUME, asked)
+    customers.run()
+    assert customers.mirror(name) == customers.rows(name)
 
 
 def test_what_repeats_a_time_before_shows_the_same(mysql: MySqlStand, database: str) -> None:

@@ -14,10 +14,10 @@ from typing import Final
 from lockstep.pipeline.mirror.layout import snapshot_path
 from lockstep.pipeline.model.table_state import OrderKind, TableOrder, TableState
 from lockstep.pipeline.ports.ledger import Structures
+from lockstep.pipeline.run.consent import unknown_structure_error
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.logged_statements import dialect_of, recorded_statements
 from lockstep.pipeline.run.mirror_places import collisions
-from lockstep.pipeline.run.reshaping import unknown_structure_error
 from lockstep.pipeline.run.status.schema_history import unknown_table_error
 from lockstep.pipeline.run.stop_errors import unsupported_error
 from lockstep.pipeline.run.table_plans import TablePlans, plan_returns

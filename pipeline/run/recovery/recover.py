@@ -573,9 +573,10 @@ def _stopped_table(table: TableName, at: Coordinates) -> StoppedTable:
     """Return a table that would show more than settings hid: the former ledger asked for
     somebody's consent, and so does this one."""
     error = TableError(
-        "it has values that the settings of another name hid, and the lake does not say which",
-        hint=f"hide them under this name, too, then `lockstep resume {table} --reason …`; to "
-        "resume it without that is your consent to show it, which is recorded with its reason",
+        "it has values that were hidden under another name, and the lake does not say which",
+        hint="hide them under their present name, too, then `lockstep resume "
+        f"{table} --reason …`; to resume it without that is your consent to show it, "
+        "which is recorded with its reason",
         need=Need.CONSENT,
     )
     return StoppedTable.of(table, error, str(at))

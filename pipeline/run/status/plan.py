@@ -12,13 +12,13 @@ from lockstep.pipeline.model.batch import BatchState, Cursor
 from lockstep.pipeline.model.table_state import StoppedTable
 from lockstep.pipeline.ports.source import ServerFacts
 from lockstep.pipeline.run.begin import RunStart, StartProposal, foresee_start, tables_in_gap
+from lockstep.pipeline.run.consent import consent_errors
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.find_place import snapshot_not_chosen
 from lockstep.pipeline.run.follow_pasts import plan_pasts
 from lockstep.pipeline.run.left_out import left_out_now
 from lockstep.pipeline.run.repair import Abandonment, batches_to_abandon
 from lockstep.pipeline.run.reshaping import (
-    consent_errors,
     new_tightenings,
     plaintext_sentence,
     reshaped_tables,

@@ -1,0 +1,65 @@
+"""A person's consent: no run shows what was hidden so far, because it got another name,
+before somebody has agreed to show it (`lockstep resume`).
+
+A statement that the log tells of while the table is captured is judged where it is
+followed (`StatementDecider`). Here are the tables of which nobody judged it: they were
+left out of the patterns meanwhile, or a statement could not be followed.
+"""
+
+from __future__ import annotations
+
+from lockstep.pipeline.model.table_state import TableCondition
+from lockstep.pipeline.run.context import RunPorts
+from lockstep.pipeline.schema.history import Knowledge
+from lockstep.pipeline.shape.shaping import consent_hint
+from lockstep.pipeline.values.errors import Need, StoppedBy, TableError
+from lockstep.pipeline.values.table import TableName
+
+
+def consent_errors(ports: RunPorts) -> dict[TableName, TableError]:
+    """Return the tables that a run must not take before a person consents, since they
+    may show what was hidden."""
+    errors = {
+        table: error
+        for table, error in unshown_tables(ports).items()
+        if ports.source.patterns.matches(table)
+    }
+    for table, state in ports.ledger.table_states(ports.source.name).items():
+        starts_by_itself = state.stopped_by is StoppedBy.RUN
+        if starts_by_itself and ports.source.patterns.matches(table):
+            error = unknown_structure_error(ports, table)
+            errors |= {} if error is None else {table: error}
+    return errors
+
+
+def unshown_tables(ports: RunPorts) -> dict[TableName, TableError]:
+    """Return the tables that are not followed, and of which the settings would show more
+    than was shown before the patterns left them out."""
+    source = ports.source.name
+    states, scopes = ports.ledger.table_states(source), ports.ledger.capture_scopes(source)
+    errors = dict[TableName, TableError]()
+    for version in ports.ledger.schemas_at(source, shaped=True):
+        table, state = version.table, states.get(version.table)
+        is_followed = state is not None and state.condition is TableCondition.FOLLOWING
+        if is_followed or (state and state.need is Need.CONSENT):
+            continue
+        # A table that is not captured is recorded as strictly as its values were before.
+        then = [scope.patterns for scope in scopes if scope.batch <= version.batch]
+        if then and not then[-1].matches(table):
+            error = ports.shaping.consent_error(version)
+            errors |= {} if error is None else {table: error}
+    return errors
+
+
+def unknown_structure_error(ports: RunPorts, table: TableName) -> TableError | None:
+    """Return an error if the table's structure is not known any more, and the last that
+    was known hides something; otherwise None."""
+    newest = ports.ledger.schema_at(ports.source.name, table)
+    if newest is None or newest.knowledge is not Knowledge.UNKNOWN:
+        return None
+    versions = ports.ledger.schema_versions(ports.source.name, table)
+    known = [version for version in versions if version.schema is not None]
+    if not known or known[-1].shown_as is None:
+        return None
+    reason = f"{newest.reason}, so that what its settings hide may have another name"
+    return TableError(reason, hint=consent_hint(table), need=Need.CONSENT)
