@@ -47,7 +47,7 @@ from typing import Any, Final
 
 from lockstep.pipeline.model.claim import BatchSpan
 from lockstep.pipeline.model.foreign_commits import judge_foreign
-from lockstep.pipeline.model.lake_commit import LakeCommit, WriteKind
+from lockstep.pipeline.model.lake_commit import UNSHOWN, LakeCommit, WriteKind
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.position import Anchor, Coordinates
 from lockstep.pipeline.values.table import TableName
@@ -447,10 +447,6 @@ RECENT_BATCHES: Final = 8
 
 DROPPED: Final = "dropped"
 """The condition of a table that was dropped at the source."""
-
-UNSHOWN: Final = "stopped until somebody consents"
-"""The condition of a table that would show more than settings hid, as commits record
-it: a ledger that is made from the lake must not have it read either."""
 
 
 class LedgerContent(StrEnum):

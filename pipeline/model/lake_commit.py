@@ -29,6 +29,14 @@ _SAME: Final = ("ledger", "source", "table", "batches", "position", "captured_at
 """Keys of the user metadata that have the same values at each try of one write. The
 values of other keys may differ."""
 
+NOT_CAPTURED: Final = "not captured"
+"""The condition of a table that is complete in the lake, although a batch did not
+capture it, as a commit to `_transactions` records it."""
+
+UNSHOWN: Final = "stopped until somebody consents"
+"""The condition, recorded likewise, of a table of which the settings would show more
+than before: a ledger that is made from the lake must not have it read either."""
+
 STATISTICS_OPERATION: Final = "COMPUTE STATS"
 """Spark's operation that adds files again with new statistics."""
 

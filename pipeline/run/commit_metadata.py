@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 from lockstep.pipeline.model.batch import Batch
 from lockstep.pipeline.model.lake_commit import (
     METADATA_FORMAT,
+    NOT_CAPTURED,
+    UNSHOWN,
     WriteKind,
     files_digest,
     metadata_of_kind,
@@ -26,7 +28,6 @@ from lockstep.pipeline.model.lake_commit import (
 )
 from lockstep.pipeline.model.table_state import TableState
 from lockstep.pipeline.ports.ledger import batch_content
-from lockstep.pipeline.recovery import UNSHOWN
 from lockstep.pipeline.run.consent import unshown_tables
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.schema.history import Knowledge, SchemaVersion
@@ -38,10 +39,6 @@ from lockstep.pipeline.values.table import TableName
 
 if TYPE_CHECKING:
     from lockstep.pipeline.recovery import BatchRecord
-
-NOT_CAPTURED: Final = "not captured"
-"""State of a table that is complete in the lake, although this batch did not capture
-it."""
 
 _MOST_GTID_CHARACTERS: Final = 4096
 """Largest length of a GTID set in a commit to a table. A longer set is left out. A

@@ -108,10 +108,8 @@ def test_a_table_comes_back_while_another_one_waits(stage: Stage) -> None:
     stage.shop.write()
     stage.refused, stage.unreachable = {"a"}, {"b"}
     stage.run()
-    assert (stage.state("a").condition, stage.state("a").hint) == (
-        TableCondition.STOPPED,
-        "mend it",
-    )
+    assert stage.state("a").condition is TableCondition.STOPPED
+    assert (stage.state("a").hint or "").startswith("mend it; then `lockstep resume ")
     open_intents = stage.shop.follower.ledger.open_intents(SOURCE)
     assert [(intent.table.name, intent.first_batch) for intent in open_intents] == [("b", 2)]
     stage.refused = set()

@@ -386,7 +386,7 @@ class Traffic:
             f"create table {new} like {table}",
             f"create table {other} like {table}",
             f"drop table {table}; create table {table} {self.created(table)}",
-            f"alter table {table} comment '{SECRET}'",
+            f"alter table {table} comment '{'plain' if table.startswith('u') else SECRET}'",
             "flush binary logs",
         ]
         if another != table and another not in self.prepared.values():
