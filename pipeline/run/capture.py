@@ -22,7 +22,6 @@ from lockstep.pipeline.run.abandon import abandon
 from lockstep.pipeline.run.agreement.claim import require_agreement, require_claim
 from lockstep.pipeline.run.begin import RunStart, begin
 from lockstep.pipeline.run.catch_up import catch_up
-from lockstep.pipeline.run.consent import consent_errors
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.basis import basis_of, bounds_of
 from lockstep.pipeline.run.dump.batch_capture import BatchCapture
@@ -261,7 +260,7 @@ def _capture_new_log(
         # batch has an anchor (the checksum of the event before its end), so there is
         # none if no event lies before the start.
         needs_batch = run_start.decision.predecessor is None and run_start.anchor is not None
-        has_work = needs_batch or read is not None or plans or _new_consent_errors(ports)
+        has_work = needs_batch or read is not None or plans
         if not has_work and bounds.is_reached(run_start.start.at):
             require_complete(ports, run_start, bounds, run_start.start.gtid_set)
             return _record_idle(ports, lease, run_start, bounds, repairs, start_seconds)
@@ -353,7 +352,7 @@ def _capture_batch(
     for table, error in misread.errors.items():
         if basis.tables[table].takes(run_start.start.at):
             capture.table_changes.stop(table, run_start.start.at, error)
-    for table, error in _new_consent_errors(ports).items():
+    for table, error in plans.new_consent_errors.items():
         capture.table_changes.stop(table, run_start.start.at, error)
     capture.rewrite(plans.changelog_origins)
     if read is not None:
@@ -455,13 +454,6 @@ def _abandon_misread(
         earlier.restarted_loads | restarted_loads,
         {**earlier.parents, **proof.parent_schemas},
     )
-
-
-def _new_consent_errors(ports: RunPorts) -> dict[TableName, TableError]:
-    """Return the tables that need a person's consent and that the ledger does not know
-    yet. The others were stopped before this batch."""
-    states = ports.ledger.table_states(ports.source.name)
-    return {t: error for t, error in consent_errors(ports).items() if t not in states}
 
 
 def _stop_unsupported_engines(capture: BatchCapture, end: Coordinates | None = None) -> None:

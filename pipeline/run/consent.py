@@ -36,9 +36,12 @@ def unshown_tables(ports: RunPorts) -> dict[TableName, TableError]:
     """Return the tables that are not followed, and of which the settings would show more
     than was shown before the patterns left them out."""
     source = ports.source.name
+    versions = ports.ledger.schemas_at(source, shaped=True)
+    if not versions:
+        return {}
     states, scopes = ports.ledger.table_states(source), ports.ledger.capture_scopes(source)
     errors = dict[TableName, TableError]()
-    for version in ports.ledger.schemas_at(source, shaped=True):
+    for version in versions:
         table, state = version.table, states.get(version.table)
         is_followed = state is not None and state.condition is TableCondition.FOLLOWING
         if is_followed or (state and state.need is Need.CONSENT):

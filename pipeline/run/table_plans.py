@@ -479,6 +479,8 @@ class TablePlans:
     - `first_span`: the part of the log that is read for all of them.
     - `prepared_transactions`: the XA transactions that are prepared where it begins.
     - `void_loads`: loads that are no longer valid, each with the reason.
+    - `new_consent_errors`: tables that the ledger does not know yet, each with the error that stops
+      it, because a person has to consent before it is taken.
     """
 
     plans: Mapping[TableName, Plan] = field(default_factory=dict)
@@ -489,9 +491,12 @@ class TablePlans:
     first_span: LogSpan | None = None
     prepared_transactions: Mapping[Xid, PreparedTransaction] = field(default_factory=dict)
     void_loads: tuple[tuple[Load, str], ...] = ()
+    new_consent_errors: Mapping[TableName, TableError] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         """True if this run does something for one of the tables."""
+        if self.new_consent_errors:
+            return True
         return any(plan.reason_to_wait is None for plan in self.plans.values())
 
     @property
@@ -724,8 +729,8 @@ def plan_readings(
     }
     tables |= {t for t, state in states.items() if state.is_loading}
     plans, wants = dict(return_plans.plans), dict(return_plans.wants)
-    # Nothing of a new table is read before a person consents.
-    tables -= {table for table in consent_errors(ports) if table not in states}
+    errors = {t: error for t, error in consent_errors(ports).items() if t not in states}
+    tables -= errors.keys()
     for table in sorted(filter(ports.source.patterns.matches, tables)):
         state, load = states.get(table), valid_loads.get(table) or void_by_table.get(table)
         if table in plans and (table not in tables_without_log or plans[table].reads_all_rows):
@@ -741,7 +746,13 @@ def plan_readings(
         wants.setdefault(table, Want() if load is None else Want(author=load.author))
         best = plan(have, wants[table], KnownReach())
         plans[table] = best if ports.source.until is None else best.without_reading_rows
-    return replace(return_plans, plans=plans, wants=wants, void_loads=tuple(void))
+    return replace(
+        return_plans,
+        plans=plans,
+        wants=wants,
+        void_loads=tuple(void),
+        new_consent_errors=errors,
+    )
 
 
 def _have_of(

@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from glob import escape
 from typing import Final
 
 import pyarrow as pa
@@ -673,20 +674,15 @@ def _hiding_lines(treatments: Mapping[str, Treatment]) -> Iterator[str]:
     masks = {name: mask for name, mask in treatments.items() if isinstance(mask, Mask)}
     left_out = treatments.keys() - hashes.keys() - masks.keys()
     if set(hashes.values()) == {Hash.EXACT}:
-        yield f"hash_columns = {_toml(_as_patterns(hashes))}"
+        yield f"hash_columns = {_toml([*map(escape, hashes)])}"
     elif hashes:
         kinds = {name: hash.name.lower() for name, hash in hashes.items()}
         yield f"hash_columns = {_toml_table(kinds)}"
     if masks:
         yield f"mask_columns = {_toml_table({name: str(mask) for name, mask in masks.items()})}"
     if left_out:
-        names = _as_patterns(name for name in treatments if name in left_out)
+        names = [escape(name) for name in treatments if name in left_out]
         yield f"exclude_columns = {_toml(names)}"
-
-
-def _as_patterns(names: Iterable[str]) -> list[str]:
-    """Return patterns that match just these names."""
-    return [re.sub(r"([\[*?])", r"[\1]", name) for name in names]
 
 
 def _toml(value: str | list[str]) -> str:

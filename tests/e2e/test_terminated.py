@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -14,10 +13,10 @@ from tests.e2e.points import Point
 from tests.e2e.project import Project, followed
 from tests.e2e.warm import TIMEOUT, WarmProcess
 from tests.fix_mysql import MySqlStand
+from tests.mysql.chunked import until
 
 DATABASE = "waiting"
 TABLES = ("a", "b")
-SECONDS_TO_END = 20
 
 
 @pytest.fixture
@@ -58,10 +57,7 @@ def require_terminated(code: int | None, out: str, err: str) -> None:
 
 def require_nobody_left(session: int) -> None:
     """Java ends because its Python did, so it may end some moments later."""
-    last = time.monotonic() + SECONDS_TO_END
-    while session in _sessions():
-        assert time.monotonic() < last, f"session {session} has processes"
-        time.sleep(0.1)
+    until(lambda: session not in _sessions(), seconds=20)
 
 
 def _sessions() -> set[int]:

@@ -123,13 +123,13 @@ def _counted(batches: Iterator[pa.RecordBatch]) -> Rows:
     )
 
 
-def until(holds: Callable[[], bool]) -> None:
+def until(holds: Callable[[], bool], seconds: int = 60) -> None:
     """Waits for what is about to be so; an error if it does not come."""
-    for _ in range(1_200):
+    for _ in range(20 * seconds):
         if holds():
             return
         sleep(0.05)
-    raise AssertionError("it did not come in a minute")
+    raise AssertionError(f"it did not come in {seconds} s")
 
 
 def together(chunks: list[Rows]) -> Rows:
