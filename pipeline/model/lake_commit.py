@@ -34,8 +34,9 @@ NOT_CAPTURED: Final = "not captured"
 capture it, as a commit to `_transactions` records it."""
 
 UNSHOWN: Final = "stopped until somebody consents"
-"""The condition, recorded likewise, of a table of which the settings would show more
-than before: a ledger that is made from the lake must not have it read either."""
+"""The condition, as such a commit records it, of a table that waits because the
+settings would show more of it than before. A ledger that is made from the lake must
+have it wait, too."""
 
 STATISTICS_OPERATION: Final = "COMPUTE STATS"
 """Spark's operation that adds files again with new statistics."""
