@@ -40,7 +40,11 @@ from lockstep.pipeline.values.errors import (
 )
 from lockstep.pipeline.values.places import AtMoment, Earliest, Latest, moment_text, parse_place
 from lockstep.pipeline.values.table import TableName
-from lockstep.resources.lake.changelog.claims import FileClaims
+from lockstep.resources.lake.changelog.claims import (
+    CLAIM_NAME,
+    STRUCTURES_FOLDER,
+    FileClaims,
+)
 from tests.chance import by_chance, seed_of
 from tests.fix_mysql import MySqlStand
 from tests.hostile.histories import brought_together, changelog, go_on, lake_of, replayed
@@ -283,6 +287,21 @@ def test_a_claim_says_what_is_void(tmp_path: Path) -> None:
     claim = Claim(SOURCE, "a ledger", moment, 9, void=(BatchSpan(2, 4), BatchSpan(5, 8)))
     claims.write(claim)
     assert claims.read(SOURCE) == claim
+
+
+def test_damaged_files_say_nothing(tmp_path: Path) -> None:
+    """Of whichever bytes: a claim is refused with its cure, structures are as if there were none,
+    and are not written again."""
+    claims, damage = FileClaims(tmp_path), b"\xff\xfe damaged"
+    file = tmp_path / SOURCE / STRUCTURES_FOLDER / "a key.json"
+    file.parent.mkdir(parents=True)
+    for path in (file, tmp_path / SOURCE / CLAIM_NAME):
+        path.write_bytes(damage)
+    with pytest.raises(ForeignCommit, match="does not say which ledger"):
+        claims.read(SOURCE)
+    assert claims.structures(SOURCE, "a key") is None
+    claims.clear_structures(SOURCE, lambda structure: structure)
+    assert file.read_bytes() == damage
 
 
 # -- other siblings ----------------------------------------------------------------------------
