@@ -203,8 +203,8 @@ def read_structure(table_map: TableMap) -> TableStructure:
     if OptionalField.NAMES not in outline.optional_fields:
         raise TableError(
             "the log has no column names of the table (binlog_row_metadata=MINIMAL)",
-            hint="start where the table's structure is known, or set binlog_row_metadata=FULL on the "
-            "source",
+            hint="start where the table's structure is known, or set binlog_row_metadata=FULL "
+            "on the source",
         )
     if alternatives:
         raise TableError(
