@@ -31,15 +31,14 @@ class ReadMarks:
     """The places of the log around a consistent read.
 
     The read has every change that was committed before `low`, and none that was
-    committed after `high`. `low_set` and `high_set`: the GTIDs executed at these
-    places, or "". `is_ordered`: transactions become visible in the order of the log, so
-    the read shows the table as of one place between the two.
+    committed after `high`. `low_set`: the GTIDs executed at `low`; "" without GTIDs.
+    `is_ordered`: transactions become visible in the order of the log, so the read shows
+    the table as of one place between the two.
     """
 
     low: Coordinates
     high: Coordinates
     low_set: str
-    high_set: str
     is_ordered: bool
 
 
@@ -173,10 +172,10 @@ class Baseline:
 
     They have every change that was committed before `low`, and none that was committed
     after `high`. If the log has no statement on a table between the two, its structure
-    did not change. `low_set` and `high_set` are the GTIDs executed at these places,
-    empty if the server has none: the structures show each statement with a GTID in
-    `low_set`, wherever it is in the log. A table that was dropped meanwhile may be
-    missing, and a table that was altered may show a mixture of both structures.
+    did not change. `low_set`: the GTIDs executed at `low`; the structures show each
+    statement with one of them, wherever it is in the log. A table that was dropped
+    meanwhile may be missing, and a table that was altered may show a mixture of both
+    structures.
     `unread_tables`: tables that the account may not see or read completely, each with
     the missing privilege.
     """
@@ -186,7 +185,6 @@ class Baseline:
     low: Coordinates
     high: Coordinates
     low_set: str
-    high_set: str
     unread_tables: Mapping[TableName, str] = field(default_factory=dict)
 
 
@@ -226,7 +224,6 @@ class TableSnapshot:
     low: Coordinates
     high: Coordinates
     low_set: str
-    high_set: str
     exact: bool
     batches: Iterator[pa.RecordBatch]
     prepared_transactions: frozenset[Xid] | None = None

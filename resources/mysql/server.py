@@ -103,7 +103,6 @@ from lockstep.resources.mysql.visible_tables import (
 )
 from lockstep.resources.mysql.watermarks import (
     commits_in_order,
-    high_mark,
     low_mark,
     prepared_transactions,
     read_log_end,
@@ -570,7 +569,7 @@ class MySqlServer:
         with self.own_cursor() as cursor:
             ordered = commits_in_order(cursor, read_dialect(cursor))
         with open_snapshot(self._settings_for_read(), shaped.schema) as read:
-            marks = ReadMarks(read.low, read.high, read.low_set, read.high_set, ordered)
+            marks = ReadMarks(read.low, read.high, read.low_set, ordered)
             yield marks, shaped.shape_batches(read.batches)
 
 
@@ -681,10 +680,8 @@ def read_baseline(cursor: Cursor, names: Collection[TableName] | None = None) ->
     databases = read_databases(cursor)
     whole_tables = read_whole_tables(cursor, names)
     tables = with_default_values(cursor, whole_tables.tables)
-    high = high_mark(cursor, dialect)
-    return Baseline(
-        tables, databases, low.at, high.at, low.executed_set, high.executed_set, whole_tables.unread
-    )
+    high = read_log_end(cursor)
+    return Baseline(tables, databases, low.at, high, low.executed_set, whole_tables.unread)
 
 
 def _is_refused(cursor: Cursor, table: TableName) -> bool:

@@ -261,7 +261,7 @@ class FakeServer:
         tables = (SCHEMA,) if names is None or TABLE in names else ()
         databases = (DatabaseSchema("shop", "utf8mb4", "utf8mb4_0900_ai_ci"),)
         executed = str(self.executed)
-        return Baseline(tables, databases, self.head, self.head, executed, executed)
+        return Baseline(tables, databases, self.head, self.head, executed)
 
     def current_schemas(self, tables: Collection[TableName]) -> CurrentSchemas:
         return CurrentSchemas({TABLE: SCHEMA}, self.head, self.uuid)
@@ -286,7 +286,6 @@ class FakeServer:
             schema,
             self.head,
             self.head,
-            str(self.executed),
             str(self.executed),
             exact=True,
             batches=iter([pa.RecordBatch.from_arrays(values, schema=schema)]),
