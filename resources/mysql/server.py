@@ -63,7 +63,7 @@ from lockstep.pipeline.values.survey import Survey, grant_statement
 from lockstep.pipeline.values.table import TableName, TableStructure, quoted_table
 from lockstep.resources.mysql.chunks import (
     estimate_by_statistic,
-    estimated_where,
+    estimated_rows_where,
     next_bound,
     open_chunk,
     open_condition,
@@ -394,7 +394,7 @@ class MySqlServer:
             rows = select_by_table(cursor, _TABLE_COMMENTS, scopes_of(names))
             return {table: comment for table, (comment,) in rows if table in names}
 
-    def empty(self, tables: Collection[TableName]) -> frozenset[TableName]:
+    def empty_tables(self, tables: Collection[TableName]) -> frozenset[TableName]:
         with self._query_sessions.cursor() as cursor:
             return frozenset(table for table in tables if has_no_row(cursor, table))
 
@@ -484,8 +484,8 @@ class MySqlServer:
                 snapshot = replace(snapshot, rows=shaped.shape_snapshot(snapshot.rows))
             yield snapshot
 
-    def estimated_where(self, table: TableName, condition: RowCondition) -> int:
-        return estimated_where(self._settings, table, condition)
+    def estimated_rows_where(self, table: TableName, condition: RowCondition) -> int:
+        return estimated_rows_where(self._settings, table, condition)
 
     def source_load(self) -> SourceLoad:
         if self._replica is not None:
