@@ -196,22 +196,20 @@ class PostgresBatches(LedgerTables):
     def contents(
         self, source: str, first: int, last: int, tables: Collection[TableName] | None = None
     ) -> list[BatchContent]:
+        values = {
+            "first": first,
+            "last": last,
+            "databases": None if tables is None else sorted({table.database for table in tables}),
+            "names": None if tables is None else sorted({table.name for table in tables}),
+        }
+        if tables is None and first == last:
+            return self._cached(_content, "contents", source=source, **values)
+        contents = [_content(row) for row in self._all("contents", source=source, **values)]
         if tables is None:
-            everything = {"first": first, "last": last, "databases": None, "names": None}
-            if first == last:
-                return self._cached(_content, "contents", source=source, **everything)
-            return list(map(_content, self._all("contents", source=source, **everything)))
-        rows = self._all(
-            "contents",
-            source=source,
-            first=first,
-            last=last,
-            databases=sorted({table.database for table in tables}),
-            names=sorted({table.name for table in tables}),
-        )
+            return contents
         # The query selects by database and by name separately, so it returns some
         # tables too many.
-        contents = (_content(row).for_tables(frozenset(tables)) for row in rows)
+        contents = [content.for_tables(frozenset(tables)) for content in contents]
         return [content for content in contents if content.changed_tables]
 
     def open_prepared(self, source: str) -> list[PreparedTransaction]:
