@@ -41,6 +41,7 @@ from lockstep.pipeline.values.segment import RowCounts, Segment, SystemTable, Sy
 from lockstep.pipeline.values.table import CaptureScope, TableName, TablePatterns
 from lockstep.resources.postgres import life_events, tables
 from lockstep.resources.postgres.life_events import undo_batch
+from lockstep.resources.postgres.refusals import refusal
 from lockstep.resources.postgres.rows import (
     Row,
     columns_of,
@@ -159,11 +160,13 @@ class PostgresBatches(LedgerTables):
         source = lease.source
         keys = {"source": source, "batch": batch}
         with self._transaction(lease) as transaction:
-            record_history(transaction, source, batch, record.history)
             start_rows = transaction.all("batch_start", **keys)
+            if not start_rows:
+                raise refusal("batches_known")
+            record_history(transaction, source, batch, record.history)
             events = capture_events(
                 batch,
-                coordinates_of(start_rows[0], "start_") if start_rows else record.end.at,
+                coordinates_of(start_rows[0], "start_"),
                 record.end.at,
                 rejoined=[
                     mark_carried_out(transaction, source, batch, order)
@@ -190,8 +193,7 @@ class PostgresBatches(LedgerTables):
                 include, exclude = list(record.scope.include), list(record.scope.exclude)
                 transaction.run("record_scope", **keys, include=include, exclude=exclude)
             _record_set_anchors(transaction, keys, record.set_anchors)
-            columns = _capture_columns(record)
-            transaction.run_or_refuse("end_capture", "batches_known", **keys, **columns)
+            transaction.run("end_capture", **keys, **_capture_columns(record))
 
     def contents(
         self, source: str, first: int, last: int, tables: Collection[TableName] | None = None
