@@ -29,7 +29,7 @@ from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.model.table_state import Extent, StoppedTable
 from lockstep.pipeline.ports.consumers import Consumers
 from lockstep.pipeline.ports.ledger import Ledger
-from lockstep.pipeline.proof.proven import ComparisonRecord, open_differences
+from lockstep.pipeline.proof.proven import ComparisonRecord, open_differences, proof_times
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.table_extents import partial_tables
 from lockstep.pipeline.run.status.status import captured_gaps, captured_proofs, log_state
@@ -83,15 +83,7 @@ def source_check_results(
     """Yield the result of every check of the source now, as a check of that asset."""
     facts = _gather_facts(settings, ports, consumers)
     for name, _, judge in CHECKS:
-        result = judge(facts)
-        yield dg.AssetCheckResult(
-            check_name=name,
-            asset_key=asset,
-            passed=result.passed,
-            severity=result.severity,
-            description=result.description,
-            metadata=result.metadata,
-        )
+        yield judge(facts)._replace(check_name=name, asset_key=asset)
 
 
 def _gather_facts(settings: Settings, ports: RunPorts, consumers: Consumers) -> SourceFacts:
@@ -149,39 +141,39 @@ def _waiting_since(ledger: Ledger, consumer: Consumer) -> datetime | None:
 # -- the rules -------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class CheckResult:
-    """The result of one check: the fields of `dg.AssetCheckResult` that depend on the
-    facts."""
+def _result(
+    passed: bool,
+    severity: dg.AssetCheckSeverity,
+    metadata: Metadata,
+    description: str | None = None,
+) -> dg.AssetCheckResult:
+    return dg.AssetCheckResult(
+        passed=passed, severity=severity, metadata=metadata, description=description
+    )
 
-    passed: bool
-    severity: dg.AssetCheckSeverity
-    metadata: Metadata
-    description: str | None = None
 
-
-def _judge_stopped(facts: SourceFacts) -> CheckResult:
+def _judge_stopped(facts: SourceFacts) -> dg.AssetCheckResult:
     stopped = facts.stopped_tables
     stopped_by_system = [table for table in stopped if table.by is StoppedBy.SYSTEM]
     metadata: Metadata = {"tables": len(stopped)}
     if stopped:
         metadata["stopped"] = stopped_tables_metadata(stopped)
-    return CheckResult(not stopped, _ERROR if stopped_by_system else _WARN, metadata)
+    return _result(not stopped, _ERROR if stopped_by_system else _WARN, metadata)
 
 
-def _judge_gaps(facts: SourceFacts) -> CheckResult:
+def _judge_gaps(facts: SourceFacts) -> dg.AssetCheckResult:
     gaps = [
         (", ".join(gap.open_tables), gap.begin, gap.end, gap.reason, gap.decided_at)
         for gap in facts.gaps
         if gap.is_open
     ]
     heads = ("tables", "from", "to", "reason", "decided at")
-    return CheckResult(not gaps, _WARN, {"gaps": metadata_table(heads, gaps)} if gaps else {})
+    return _result(not gaps, _WARN, {"gaps": metadata_table(heads, gaps)} if gaps else {})
 
 
-def _judge_partial(facts: SourceFacts) -> CheckResult:
+def _judge_partial(facts: SourceFacts) -> dg.AssetCheckResult:
     extents = facts.extents
-    return CheckResult(
+    return _result(
         not extents, _WARN, {"partial": partial_tables_metadata(extents)} if extents else {}
     )
 
@@ -190,7 +182,7 @@ def _age_seconds(facts: SourceFacts, moment: datetime | None) -> float | None:
     return None if moment is None else rounded_seconds((facts.now - moment).total_seconds())
 
 
-def _judge_differing(facts: SourceFacts) -> CheckResult:
+def _judge_differing(facts: SourceFacts) -> dg.AssetCheckResult:
     proofs = facts.proofs
     metadata: Metadata = {}
     if proofs:
@@ -208,32 +200,32 @@ def _judge_differing(facts: SourceFacts) -> CheckResult:
             for record in proofs
         ]
         metadata["compared"] = metadata_table(heads, rows)
-    proven_times = [proof.proven_at for proof in proofs if proof.proven_at is not None]
+    proven_times = proof_times(proofs, {table.table for table in facts.stopped_tables}).values()
     if proven_times:
         metadata["oldest proof in seconds"] = _age_seconds(facts, min(proven_times))
-    return CheckResult(not open_differences(proofs), _ERROR, metadata)
+    return _result(not open_differences(proofs), _ERROR, metadata)
 
 
 def _result_of_verdict(
     verdict: Verdict | None, severity: dg.AssetCheckSeverity, figures: Metadata
-) -> CheckResult:
+) -> dg.AssetCheckResult:
     if verdict is None:
-        return CheckResult(True, severity, figures)
-    return CheckResult(False, severity, figures | {"hint": verdict.hint}, verdict.sentence)
+        return _result(True, severity, figures)
+    return _result(False, severity, figures | {"hint": verdict.hint}, verdict.sentence)
 
 
-def _judge_late(facts: SourceFacts) -> CheckResult:
+def _judge_late(facts: SourceFacts) -> dg.AssetCheckResult:
     verdict = late_verdict(facts.source, facts.lag, facts.pause)
     return _result_of_verdict(verdict, _WARN, distance_metadata(facts.lag, None))
 
 
-def _judge_at_risk(facts: SourceFacts) -> CheckResult:
+def _judge_at_risk(facts: SourceFacts) -> dg.AssetCheckResult:
     room = facts.headroom
     verdict = risk_verdict(facts.source, room, facts.pause)
     return _result_of_verdict(verdict, _ERROR, distance_metadata(Lag(), room))
 
 
-def _judge_accounts(facts: SourceFacts) -> CheckResult:
+def _judge_accounts(facts: SourceFacts) -> dg.AssetCheckResult:
     accounts = facts.accounts
     wrong_accounts = [
         account for account in accounts if not (account.has_all_images and account.is_merged)
@@ -251,7 +243,7 @@ def _judge_accounts(facts: SourceFacts) -> CheckResult:
     figures["images read"] = sum(account.read_images for account in accounts)
     figures["images written"] = sum(account.written_images for account in accounts)
     if not wrong_accounts:
-        return CheckResult(True, _WARN, figures)
+        return _result(True, _WARN, figures)
     heads = ("batch", "images read", "images written", "rows written", "rows merged", "not merged")
     rows = [
         (
@@ -268,10 +260,10 @@ def _judge_accounts(facts: SourceFacts) -> CheckResult:
     has_lost_rows = any(not account.has_all_images for account in wrong_accounts)
     batch_ids = ", ".join(str(account.batch) for account in wrong_accounts)
     sentence = f"batch {batch_ids}: read, written and merged rows differ; `lockstep verify`"
-    return CheckResult(False, _ERROR if has_lost_rows else _WARN, figures, sentence)
+    return _result(False, _ERROR if has_lost_rows else _WARN, figures, sentence)
 
 
-def _judge_proof_ages(facts: SourceFacts) -> CheckResult:
+def _judge_proof_ages(facts: SourceFacts) -> dg.AssetCheckResult:
     """Judge how long ago each table that follows was last proven equal, completely or
     by samples."""
     complete_tables, limit = facts.complete_tables, facts.version_retention.total_seconds()
@@ -284,21 +276,21 @@ def _judge_proof_ages(facts: SourceFacts) -> CheckResult:
     figures: Metadata = {"tables proven": len(ages), "tables never proven": len(never_proven)}
     if not ages:
         sentence = "no table was ever compared with MySQL: `lockstep verify`"
-        return CheckResult(True, _WARN, figures, sentence if never_proven else None)
+        return _result(True, _WARN, figures, sentence if never_proven else None)
     figures["oldest proof in seconds"] = max(ages.values())
     figures["limit in seconds"] = limit
     old_tables = sorted(table for table, age in ages.items() if age > limit)
     if not old_tables:
-        return CheckResult(True, _WARN, figures)
+        return _result(True, _WARN, figures)
     limit_words = duration_text(facts.version_retention)
     sentence = (
         f"{len(old_tables)} tables were last found equal more than {limit_words} ago, "
         f"{old_tables[0]} first: `lockstep verify {old_tables[0]}`"
     )
-    return CheckResult(False, _WARN, figures, sentence)
+    return _result(False, _WARN, figures, sentence)
 
 
-def _judge_consumers(facts: SourceFacts) -> CheckResult:
+def _judge_consumers(facts: SourceFacts) -> dg.AssetCheckResult:
     consumers = facts.consumers
     waiting_seconds = {
         consumer.name: _age_seconds(facts, since) or 0.0 for consumer, since in consumers
@@ -319,17 +311,17 @@ def _judge_consumers(facts: SourceFacts) -> CheckResult:
         if age > facts.version_retention.total_seconds()
     ]
     if not slow_consumers:
-        return CheckResult(True, _WARN, figures)
+        return _result(True, _WARN, figures)
     limit_words = duration_text(facts.version_retention)
     sentence = (
         f"{', '.join(slow_consumers)}: changes wait for more than {limit_words}, which is how long "
         "versions are kept: start the program that reads, or delete the consumer with "
         "lockstep.drop_consumer"
     )
-    return CheckResult(False, _WARN, figures, sentence)
+    return _result(False, _WARN, figures, sentence)
 
 
-CHECKS: Sequence[tuple[str, str, Callable[[SourceFacts], CheckResult]]] = (
+CHECKS: Sequence[tuple[str, str, Callable[[SourceFacts], dg.AssetCheckResult]]] = (
     (
         "no_table_stopped",
         "A table that was stopped does not follow the source until it starts again.",
