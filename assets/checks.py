@@ -83,7 +83,8 @@ def source_check_results(
     """Yield the result of every check of the source now, as a check of that asset."""
     facts = _gather_facts(settings, ports, consumers)
     for name, _, judge in CHECKS:
-        yield judge(facts)._replace(check_name=name, asset_key=asset)
+        result = attributes(judge(facts), "passed, severity, metadata, description")
+        yield dg.AssetCheckResult(check_name=name, asset_key=asset, **result)
 
 
 def _gather_facts(settings: Settings, ports: RunPorts, consumers: Consumers) -> SourceFacts:
@@ -141,39 +142,38 @@ def _waiting_since(ledger: Ledger, consumer: Consumer) -> datetime | None:
 # -- the rules -------------------------------------------------------------------------
 
 
-def _result(
-    passed: bool,
-    severity: dg.AssetCheckSeverity,
-    metadata: Metadata,
-    description: str | None = None,
-) -> dg.AssetCheckResult:
-    return dg.AssetCheckResult(
-        passed=passed, severity=severity, metadata=metadata, description=description
-    )
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """The fields of `dg.AssetCheckResult` that depend on the facts."""
+
+    passed: bool
+    severity: dg.AssetCheckSeverity
+    metadata: Metadata
+    description: str | None = None
 
 
-def _judge_stopped(facts: SourceFacts) -> dg.AssetCheckResult:
+def _judge_stopped(facts: SourceFacts) -> CheckResult:
     stopped = facts.stopped_tables
     stopped_by_system = [table for table in stopped if table.by is StoppedBy.SYSTEM]
     metadata: Metadata = {"tables": len(stopped)}
     if stopped:
         metadata["stopped"] = stopped_tables_metadata(stopped)
-    return _result(not stopped, _ERROR if stopped_by_system else _WARN, metadata)
+    return CheckResult(not stopped, _ERROR if stopped_by_system else _WARN, metadata)
 
 
-def _judge_gaps(facts: SourceFacts) -> dg.AssetCheckResult:
+def _judge_gaps(facts: SourceFacts) -> CheckResult:
     gaps = [
         (", ".join(gap.open_tables), gap.begin, gap.end, gap.reason, gap.decided_at)
         for gap in facts.gaps
         if gap.is_open
     ]
     heads = ("tables", "from", "to", "reason", "decided at")
-    return _result(not gaps, _WARN, {"gaps": metadata_table(heads, gaps)} if gaps else {})
+    return CheckResult(not gaps, _WARN, {"gaps": metadata_table(heads, gaps)} if gaps else {})
 
 
-def _judge_partial(facts: SourceFacts) -> dg.AssetCheckResult:
+def _judge_partial(facts: SourceFacts) -> CheckResult:
     extents = facts.extents
-    return _result(
+    return CheckResult(
         not extents, _WARN, {"partial": partial_tables_metadata(extents)} if extents else {}
     )
 
@@ -182,7 +182,7 @@ def _age_seconds(facts: SourceFacts, moment: datetime | None) -> float | None:
     return None if moment is None else rounded_seconds((facts.now - moment).total_seconds())
 
 
-def _judge_differing(facts: SourceFacts) -> dg.AssetCheckResult:
+def _judge_differing(facts: SourceFacts) -> CheckResult:
     proofs = facts.proofs
     metadata: Metadata = {}
     if proofs:
@@ -203,29 +203,29 @@ def _judge_differing(facts: SourceFacts) -> dg.AssetCheckResult:
     proven_times = proof_times(proofs, {table.table for table in facts.stopped_tables}).values()
     if proven_times:
         metadata["oldest proof in seconds"] = _age_seconds(facts, min(proven_times))
-    return _result(not open_differences(proofs), _ERROR, metadata)
+    return CheckResult(not open_differences(proofs), _ERROR, metadata)
 
 
 def _result_of_verdict(
     verdict: Verdict | None, severity: dg.AssetCheckSeverity, figures: Metadata
-) -> dg.AssetCheckResult:
+) -> CheckResult:
     if verdict is None:
-        return _result(True, severity, figures)
-    return _result(False, severity, figures | {"hint": verdict.hint}, verdict.sentence)
+        return CheckResult(True, severity, figures)
+    return CheckResult(False, severity, figures | {"hint": verdict.hint}, verdict.sentence)
 
 
-def _judge_late(facts: SourceFacts) -> dg.AssetCheckResult:
+def _judge_late(facts: SourceFacts) -> CheckResult:
     verdict = late_verdict(facts.source, facts.lag, facts.pause)
     return _result_of_verdict(verdict, _WARN, distance_metadata(facts.lag, None))
 
 
-def _judge_at_risk(facts: SourceFacts) -> dg.AssetCheckResult:
+def _judge_at_risk(facts: SourceFacts) -> CheckResult:
     room = facts.headroom
     verdict = risk_verdict(facts.source, room, facts.pause)
     return _result_of_verdict(verdict, _ERROR, distance_metadata(Lag(), room))
 
 
-def _judge_accounts(facts: SourceFacts) -> dg.AssetCheckResult:
+def _judge_accounts(facts: SourceFacts) -> CheckResult:
     accounts = facts.accounts
     wrong_accounts = [
         account for account in accounts if not (account.has_all_images and account.is_merged)
@@ -243,7 +243,7 @@ def _judge_accounts(facts: SourceFacts) -> dg.AssetCheckResult:
     figures["images read"] = sum(account.read_images for account in accounts)
     figures["images written"] = sum(account.written_images for account in accounts)
     if not wrong_accounts:
-        return _result(True, _WARN, figures)
+        return CheckResult(True, _WARN, figures)
     heads = ("batch", "images read", "images written", "rows written", "rows merged", "not merged")
     rows = [
         (
@@ -260,10 +260,10 @@ def _judge_accounts(facts: SourceFacts) -> dg.AssetCheckResult:
     has_lost_rows = any(not account.has_all_images for account in wrong_accounts)
     batch_ids = ", ".join(str(account.batch) for account in wrong_accounts)
     sentence = f"batch {batch_ids}: read, written and merged rows differ; `lockstep verify`"
-    return _result(False, _ERROR if has_lost_rows else _WARN, figures, sentence)
+    return CheckResult(False, _ERROR if has_lost_rows else _WARN, figures, sentence)
 
 
-def _judge_proof_ages(facts: SourceFacts) -> dg.AssetCheckResult:
+def _judge_proof_ages(facts: SourceFacts) -> CheckResult:
     """Judge how long ago each table that follows was last proven equal, completely or
     by samples."""
     complete_tables, limit = facts.complete_tables, facts.version_retention.total_seconds()
@@ -276,21 +276,21 @@ def _judge_proof_ages(facts: SourceFacts) -> dg.AssetCheckResult:
     figures: Metadata = {"tables proven": len(ages), "tables never proven": len(never_proven)}
     if not ages:
         sentence = "no table was ever compared with MySQL: `lockstep verify`"
-        return _result(True, _WARN, figures, sentence if never_proven else None)
+        return CheckResult(True, _WARN, figures, sentence if never_proven else None)
     figures["oldest proof in seconds"] = max(ages.values())
     figures["limit in seconds"] = limit
     old_tables = sorted(table for table, age in ages.items() if age > limit)
     if not old_tables:
-        return _result(True, _WARN, figures)
+        return CheckResult(True, _WARN, figures)
     limit_words = duration_text(facts.version_retention)
     sentence = (
         f"{len(old_tables)} tables were last found equal more than {limit_words} ago, "
         f"{old_tables[0]} first: `lockstep verify {old_tables[0]}`"
     )
-    return _result(False, _WARN, figures, sentence)
+    return CheckResult(False, _WARN, figures, sentence)
 
 
-def _judge_consumers(facts: SourceFacts) -> dg.AssetCheckResult:
+def _judge_consumers(facts: SourceFacts) -> CheckResult:
     consumers = facts.consumers
     waiting_seconds = {
         consumer.name: _age_seconds(facts, since) or 0.0 for consumer, since in consumers
@@ -311,17 +311,17 @@ def _judge_consumers(facts: SourceFacts) -> dg.AssetCheckResult:
         if age > facts.version_retention.total_seconds()
     ]
     if not slow_consumers:
-        return _result(True, _WARN, figures)
+        return CheckResult(True, _WARN, figures)
     limit_words = duration_text(facts.version_retention)
     sentence = (
         f"{', '.join(slow_consumers)}: changes wait for more than {limit_words}, which is how long "
         "versions are kept: start the program that reads, or delete the consumer with "
         "lockstep.drop_consumer"
     )
-    return _result(False, _WARN, figures, sentence)
+    return CheckResult(False, _WARN, figures, sentence)
 
 
-CHECKS: Sequence[tuple[str, str, Callable[[SourceFacts], dg.AssetCheckResult]]] = (
+CHECKS: Sequence[tuple[str, str, Callable[[SourceFacts], CheckResult]]] = (
     (
         "no_table_stopped",
         "A table that was stopped does not follow the source until it starts again.",

@@ -132,8 +132,7 @@ def test_the_oldest_proof_is_that_of_a_table_which_follows() -> None:
         stopped_tables=[StoppedTable(TableName("shop", "stopped"), "why", "how", "")],
     )
     [judge] = [judge for name, _, judge in CHECKS if name == "no_table_differs"]
-    metadata = judge(facts).metadata or {}
-    assert metadata["oldest proof in seconds"] == dg.MetadataValue.float(3600.0)
+    assert judge(facts).metadata["oldest proof in seconds"] == 3600.0
 
 
 def test_a_key_that_is_there_twice_is_found(stand: Stand, mysql: MySqlStand, database: str) -> None:
