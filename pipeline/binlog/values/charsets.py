@@ -231,7 +231,7 @@ _MAX_CODE_BYTES: Final[Mapping[str, int]] = {
 
 AMBIGUOUS_SETS: Final = frozenset(_MAX_CODE_BYTES)
 
-_UTF8_CHARSETS: Final = frozenset({"utf8mb3", "utf8mb4"})
+UTF8_CHARSETS: Final = frozenset({"utf8mb3", "utf8mb4"})
 
 
 def is_ambiguous(charset: str) -> bool:
@@ -243,8 +243,8 @@ def is_ambiguous(charset: str) -> bool:
 def is_unambiguous(charset: str) -> bool:
     """Return whether every value that a server stores in this set is valid and
     unambiguous."""
-    table = None if charset in _UTF8_CHARSETS else single_byte_characters(charset)
-    is_complete = charset in _UTF8_CHARSETS or (table is not None and NO_CHARACTER not in table)
+    table = None if charset in UTF8_CHARSETS else single_byte_characters(charset)
+    is_complete = charset in UTF8_CHARSETS or (table is not None and NO_CHARACTER not in table)
     return is_complete and not is_ambiguous(charset)
 
 
