@@ -361,9 +361,9 @@ def differences(ports: RunPorts, registry: Registry) -> CatalogReport:
 class _Registration:
     """One registration, with its results so far. `lease`: None if nothing may be
     changed. `examine_all`: examine all entries, and take over entries of others that
-    point at Lockstep's mirrors. `freed_names`: names that entries had which were
-    dropped or renamed, or would be. `has_refusal`: the catalog refused an entry, which the next run tries
-    again."""
+    point at Lockstep's mirrors. `freed_names`: names of entries that
+    were dropped or got another name, or would. `has_refusal`: the catalog refused an
+    entry, which the next run tries again."""
 
     ports: RunPorts
     registry: Registry
