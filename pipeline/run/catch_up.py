@@ -26,7 +26,6 @@ from lockstep.pipeline.run.dump.batch_capture import BatchCapture
 from lockstep.pipeline.run.dump.captured_tables import CapturedTables, ReturningTable
 from lockstep.pipeline.run.dump.initial_schemas import (
     RecordedVersions,
-    history_of,
     structures_in_batch,
     tracker_of,
 )
@@ -177,7 +176,7 @@ def _capture_missing_changes(
     )
     record = replace(
         record,
-        history=history_of(record.history, plans.spans),
+        history=record.history.for_tables(plans.spans),
         stopped_tables=_quarantines(plans, basis.tables, cursor),
     )
     ports.ledger.record_capture(lease, batch.id, record)
