@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from itertools import chain
 from typing import TypeVar
 
 from lockstep.pipeline.binlog.search.log_scan import end_of_transaction
@@ -47,9 +46,11 @@ from lockstep.pipeline.schema.model import (
 )
 from lockstep.pipeline.schema.statements.changes import (
     AlterTable,
+    CreateDatabase,
     CreateLike,
     CreateSelect,
     CreateTable,
+    DropDatabase,
     DropTables,
     Irrelevant,
     NotUnderstood,
@@ -416,10 +417,9 @@ def _unknown_code(
     fold_case: FoldCase,
 ) -> frozenset[str]:
     """Return the databases whose triggers and views may have changed since the start.
-    DROP TABLE and RENAME TABLE count, because they also drop or move the table's
-    triggers."""
+    DROP and RENAME count, because they also drop or move triggers."""
     all_databases = frozenset(database.name for database in databases)
-    changed_tables = set[TableName]()
+    unknown_databases = set[str]()
     for statement in statements:
         changes = read_change(statement.text, statement.context)
         if isinstance(changes, Irrelevant):
@@ -429,22 +429,24 @@ def _unknown_code(
         if isinstance(changes, NotUnderstood):
             if changes.possible_tables is None:
                 return all_databases
-            changed_tables.update(changes.possible_tables)
+            unknown_databases |= {table.database for table in changes.possible_tables}
             continue
         for change in changes:
             match change:
                 case DropTables(tables):
-                    changed_tables.update(tables)
+                    unknown_databases |= {table.database for table in tables}
                 case RenameTables(pairs):
-                    changed_tables.update(chain.from_iterable(pairs))
+                    unknown_databases |= {table.database for pair in pairs for table in pair}
                 case AlterTable(table, clauses) if any(isinstance(c, RenameTo) for c in clauses):
-                    changed_tables.add(table)
+                    unknown_databases.add(table.database)
                 case CreateTable() | CreateLike() | CreateSelect() if change.or_replace:
-                    changed_tables.add(change.table)
+                    unknown_databases.add(change.table.database)
+                case DropDatabase(database) | CreateDatabase(database, or_replace=True):
+                    unknown_databases.add(database)
                 case _:
                     pass
-    changed = {fold_case(table).database for table in changed_tables}
-    return frozenset(n for n in all_databases if fold_case(TableName(n, "")).database in changed)
+    unknown = {fold_case(TableName(name, "")) for name in unknown_databases}
+    return frozenset(name for name in all_databases if fold_case(TableName(name, "")) in unknown)
 
 
 def spans_of_changes(
