@@ -146,23 +146,20 @@ class Shaping:
     def describe_later_columns(self, schema: TableSchema) -> str:
         """Return what becomes of columns that are added to a structure later."""
         rules = self.rules_of(schema.name) or NO_RULES
-        shown, hiding = rules.include_columns, _hiding_patterns(rules)
-        if shown is not None:
-            words, patterns = "columns added later are left out", shown
-        else:
-            words, patterns = "columns added later are shown", hiding
-        waiting = [
+        shown = rules.include_columns
+        exceptions = [
             pattern
-            for pattern in patterns
+            for pattern in (_hiding_patterns(rules) if shown is None else shown)
             if has_wildcard(pattern) or not any(matches((pattern,), name) for name in schema.names)
         ]
-        return f"{words}, except {', '.join(waiting)}" if waiting else words
+        words = f"columns added later are {'shown' if shown is None else 'left out'}"
+        return f"{words}, except {', '.join(exceptions)}" if exceptions else words
 
     def hidden_columns(self, schema: TableSchema) -> frozenset[str]:
         """Return the names, in lower case, of the columns whose values the rules hide,
         even if the rules cannot be applied."""
-        rules = self.rules_of(schema.name)
-        return frozenset() if rules is None else _hidden_names(rules, row_structure(schema).names)
+        rules = self.rules_of(schema.name) or NO_RULES
+        return _hidden_names(rules, row_structure(schema).names)
 
     def treatment_texts(self, schema: TableSchema) -> Mapping[str, str]:
         """Return each column of a structure that has a treatment, or that the condition
@@ -186,8 +183,7 @@ class Shaping:
     def hides_column(self, table: TableName, name: str) -> bool:
         """Return whether the rules of a table hide the values of a column with that
         name."""
-        rules = self.rules_of(table)
-        return rules is not None and bool(_hidden_names(rules, (name,)))
+        return bool(_hidden_names(self.rules_of(table) or NO_RULES, (name,)))
 
     def redact(self, schema: TableSchema) -> TableSchema:
         """Return a structure without the values of the columns that its rules hide."""
@@ -297,46 +293,15 @@ class Shaping:
         from its text in three cases: it names a table with rules; it names a helper
         table of an online schema change (gh-ost and others), which may be a copy of a
         table with rules; it names tables, and none of them is captured."""
-        may_show_values = any(is_helper(name) or self.rules_of(name) for name in tables) or (
-            tables and not any(map(self.is_captured, tables))
-        )
-        if not self.has_rules or not may_show_values:
+        may_show_values = any(is_helper(name) or self.rules_of(name) for name in tables)
+        is_uncaptured = bool(tables) and not any(map(self.is_captured, tables))
+        if not (self.has_rules and (may_show_values or is_uncaptured)):
             return recorded_statement(logged, followed)
         text = redact_statement(logged.text, logged.context)
-        record = recorded_statement(replace(logged, text=text), self._without_values(followed))
+        record = recorded_statement(replace(logged, text=text), _without_values(followed))
         if record.text == logged.text:
             return record
         return replace(record, context={**record.context, REDACTED_KEY: True})
-
-    def _without_values(self, followed: FollowedStatement) -> FollowedStatement:
-        """Return a followed statement without any value from its text, for the
-        record."""
-        not_understood = followed.not_understood
-        if not_understood is not None:
-            reason = "it is not understood, and its text has hidden values"
-            not_understood = replace(not_understood, reason=reason)
-        effects = tuple(map(self._effect_without_values, followed.effects))
-        return replace(followed, effects=effects, not_understood=not_understood)
-
-    def _effect_without_values(self, effect: Effect) -> Effect:
-        """Return an effect whose structures have no values at all. Helper tables of
-        online schema changes have no rules, so it is unknown which of their columns are
-        hidden."""
-        match effect:
-            case Changed(table, before, after, columns_from):
-                return Changed(
-                    table,
-                    self._without_any_values(before),
-                    self._without_any_values(after),
-                    columns_from,
-                )
-            case Created(table, after):
-                return Created(table, self._without_any_values(after))
-            case _:
-                return effect
-
-    def _without_any_values(self, schema: TableSchema) -> TableSchema:
-        return redact_schema(schema, {*map(str.lower, schema.names)})
 
     def shape_fingerprint(self, schema: TableSchema) -> str | None:
         """Return the fingerprint of a structure's shape by the settings, to be compared
@@ -425,9 +390,9 @@ class Shaping:
 
     def _shapes_of(self, version: SchemaVersion, schema: TableSchema) -> tuple[Shape, Shape]:
         """Return the version's own shape, and its shape by the settings."""
-        shown_as, plain_shape = version.shown_as, _plain_shape(schema)
-        before = plain_shape if shown_as is None else _shape_of_version(schema, shown_as)
-        return before, self.shape(schema) or plain_shape
+        return _shape_of_version(schema, version.shown_as), self.shape(schema) or _plain_shape(
+            schema
+        )
 
     def cleared_version(self, version: SchemaVersion, columns: Collection[str]) -> SchemaVersion:
         """Return an earlier version without the values of `columns` and of the columns
@@ -464,8 +429,7 @@ class Shaping:
             if treatment is not Visibility.LEFT_OUT
         )
         names = {column.name.lower() for column in columns}
-        # Columns whose treatment keeps different values different, as UNIQUE keys need
-        # it.
+        # Columns in which different values stay different, so that a UNIQUE key holds.
         unique = {
             column.name.lower()
             for column, treatment in zip(shape.source.columns, shape.treatments, strict=True)
@@ -502,15 +466,41 @@ class Shaping:
         return replace(shown_column, default=ValueDefault(text))
 
 
+def _without_values(followed: FollowedStatement) -> FollowedStatement:
+    """Return a followed statement without any value from its text, for the record."""
+    not_understood = followed.not_understood
+    if not_understood is not None:
+        reason = "it is not understood, and its text has hidden values"
+        not_understood = replace(not_understood, reason=reason)
+    effects = tuple(map(_effect_without_values, followed.effects))
+    return replace(followed, effects=effects, not_understood=not_understood)
+
+
+def _effect_without_values(effect: Effect) -> Effect:
+    """Return an effect in whose structures all columns are redacted: helper tables of
+    online schema changes have no rules that say which of their columns are hidden."""
+
+    def redacted(schema: TableSchema) -> TableSchema:
+        return redact_schema(schema, {*map(str.lower, schema.names)})
+
+    match effect:
+        case Changed(before=before, after=after):
+            return replace(effect, before=redacted(before), after=redacted(after))
+        case Created(after=after):
+            return replace(effect, after=redacted(after))
+        case _:
+            return effect
+
+
 def _hidden_names(rules: ShapeRules, names: Iterable[str]) -> frozenset[str]:
     """Return the names of columns, in lower case, that the rules leave out, hash or
     mask."""
-
-    def hides(name: str) -> bool:
-        patterns, included = _hiding_patterns(rules), rules.include_columns
-        return matches(patterns, name) or (included is not None and not matches(included, name))
-
-    return frozenset(name.lower() for name in names if hides(name))
+    patterns, included = _hiding_patterns(rules), rules.include_columns
+    return frozenset(
+        name.lower()
+        for name in names
+        if matches(patterns, name) or (included is not None and not matches(included, name))
+    )
 
 
 def _hiding_patterns(rules: ShapeRules) -> tuple[str, ...]:
@@ -524,33 +514,29 @@ def _revealing_columns_error(rules: ShapeRules, schema: TableSchema) -> TableErr
     expression still names the columns that were hidden then."""
     hidden = {*_hidden_names(rules, row_structure(schema).names)}
     origins_by_column: dict[str, list[str]] = {}
-    # A column that is computed from one of these would reveal a hidden column, too.
-    while hidden:
-        found = {
+
+    def computed_from_hidden() -> dict[str, list[str]]:
+        return {
             column.name: origins
             for column in schema.columns
             if column.name.lower() not in hidden
             and (origins := _names_in(_expression(column), hidden))
         }
-        if not found:
-            break
-        origins_by_column |= found
-        hidden |= {*map(str.lower, found)}
+
+    # A column that is computed from one of these would show a hidden column, too.
+    while new_origins := computed_from_hidden():
+        origins_by_column |= new_origins
+        hidden |= {*map(str.lower, new_origins)}
     if not origins_by_column:
         return None
-    names = ", ".join(map(repr, origins_by_column))
-    hint = f"add {names} to exclude_columns or hash_columns of this table"
-    texts = {name: ", ".join(map(repr, origins)) for name, origins in origins_by_column.items()}
-    if len(texts) == 1:
-        [(name, origins_text)] = texts.items()
-        is_one = len(origins_by_column[name]) == 1
-        words = "is hidden, and would show it" if is_one else "are hidden, and would show them"
-        return TableError(
-            f"column {name!r} is computed from {origins_text}, which {words}", hint=hint
-        )
-    columns = ", ".join(f"{name!r} (from {origins_text})" for name, origins_text in texts.items())
+    sentences = [
+        f"column {name!r} is computed from {', '.join(map(repr, origins))}"
+        for name, origins in origins_by_column.items()
+    ]
     return TableError(
-        f"columns {columns} are computed from hidden columns and would show them", hint=hint
+        f"hidden values would be shown: {'; '.join(sentences)}",
+        hint=f"add {', '.join(map(repr, origins_by_column))} to exclude_columns or hash_columns of "
+        "this table",
     )
 
 
@@ -670,19 +656,17 @@ def _reason_shows_more(
 
 def _hiding_lines(treatments: Mapping[str, Treatment]) -> Iterator[str]:
     """Yield the lines of lockstep.toml that give columns, by name, these treatments."""
-    hashes = {name: hash for name, hash in treatments.items() if isinstance(hash, Hash)}
-    masks = {name: mask for name, mask in treatments.items() if isinstance(mask, Mask)}
-    left_out = treatments.keys() - hashes.keys() - masks.keys()
-    if set(hashes.values()) == {Hash.EXACT}:
-        yield f"hash_columns = {_toml([*map(escape, hashes)])}"
+    patterns = {escape(name): treatment for name, treatment in treatments.items()}
+    hashes = {name: hash.value for name, hash in patterns.items() if isinstance(hash, Hash)}
+    masks = {name: str(mask) for name, mask in patterns.items() if isinstance(mask, Mask)}
+    if set(hashes.values()) == {Hash.EXACT.value}:
+        yield f"hash_columns = {_toml([*hashes])}"
     elif hashes:
-        kinds = {name: hash.name.lower() for name, hash in hashes.items()}
-        yield f"hash_columns = {_toml_table(kinds)}"
+        yield f"hash_columns = {_toml_table(hashes)}"
     if masks:
-        yield f"mask_columns = {_toml_table({name: str(mask) for name, mask in masks.items()})}"
-    if left_out:
-        names = [escape(name) for name in treatments if name in left_out]
-        yield f"exclude_columns = {_toml(names)}"
+        yield f"mask_columns = {_toml_table(masks)}"
+    if left_out := [name for name in patterns if name not in hashes and name not in masks]:
+        yield f"exclude_columns = {_toml(left_out)}"
 
 
 def _toml(value: str | list[str]) -> str:
@@ -732,6 +716,8 @@ def _plain_shape(schema: TableSchema) -> Shape:
     return _image_shape(Shape(structure, (Visibility.SHOWN,) * len(schema.columns)), structure)
 
 
-def _shape_of_version(schema: TableSchema, shown_as: ShownAs) -> Shape:
+def _shape_of_version(schema: TableSchema, shown_as: ShownAs | None) -> Shape:
+    if shown_as is None:
+        return _plain_shape(schema)
     structure = row_structure(schema)
     return _image_shape(Shape(structure, shown_as.treatments, shown_as.row_condition), structure)

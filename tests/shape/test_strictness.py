@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lockstep.pipeline.schema.context import ServerDialect, StatementContext
 from lockstep.pipeline.schema.effects import LoggedStatement
-from lockstep.pipeline.schema.history import Knowledge
+from lockstep.pipeline.schema.history import Knowledge, SchemaVersion, VersionOrigin
 from lockstep.pipeline.schema.model import TableSchema, WrittenDefault
 from lockstep.pipeline.schema.rows import row_structure
 from lockstep.pipeline.schema.table_effects import TableEffect, reason_shape_changed
@@ -340,3 +340,24 @@ def test_a_key_that_is_replaced_makes_other_hashes() -> None:
     hashed, shown = _shape(hash_columns={"a": Hash.EXACT}), _shape()
     assert shape_change(hashed, hashed, key_replaced=True) == ShapeChange(has_new_key=True)
     assert shape_change(shown, shown, key_replaced=True) == ShapeChange()
+
+
+def test_the_settings_of_a_hint_name_columns_literally() -> None:
+    """They are patterns, whether a treatment is given with them or not."""
+    schema = table(
+        "create table t (id int primary key, `a[1]` char(9), `b*` char(9), `c?` char(9))"
+    )
+    hiding = _shaping(
+        hash_columns={"a*": Hash.LOWER}, mask_columns={"b*": Mask("null")}, exclude_columns=("c*",)
+    )
+    kept, shown_as = hiding.for_history(schema)
+    since = Coordinates(LogFile("binlog", 1), 4)
+    version = SchemaVersion(
+        kept.name, 1, since, Knowledge.KNOWN, VersionOrigin.BASELINE, kept, shown_as=shown_as
+    )
+    with pytest.raises(TableError) as refused:
+        Shaping().for_history(schema, version)
+    assert (
+        'add hash_columns = { "a[[]1]" = "lower" }, mask_columns = { "b[*]" = "null" }, '
+        'exclude_columns = ["c[?]"] to'
+    ) in refused.value.hint
