@@ -199,22 +199,18 @@ class Shaping:
         arguments are those of `schema.tracker.HistoryShaping`. Raise TableError if a
         captured table would show more than `before`: this needs a person's consent. A
         table that is not captured is shown as strictly as `before` instead."""
-        shape = self.shape(schema)
-        origins = {name.lower(): name.lower() for name in schema.names}
-        if columns_from is not None:
-            pairs = zip(schema.names, columns_from, strict=True)
-            origins = {name.lower(): origin.lower() for name, origin in pairs if origin}
-        if before is not None and not self.is_captured(schema.name):
+        shape, hidden = self.shape(schema), self.hidden_columns(schema)
+        if before is None:
+            return redact_schema(schema, hidden), self._shown_as(schema, shape)
+        pairs = zip(schema.names, columns_from or schema.names, strict=True)
+        origins = {name.lower(): origin.lower() for name, origin in pairs if origin}
+        if not self.is_captured(schema.name):
             shape = self._as_strict(shape, schema, before, origins)
         shown_as = self._shown_as(schema, shape)
-        if before is not None and self.is_captured(schema.name):
-            shows_more = _reason_shows_more(before, shown_as, schema, origins)
-            if shows_more is not None:
-                raise _consent_error(schema.name, *shows_more)
-        hidden = {*self.hidden_columns(schema)}
-        if before is not None:
-            hidden_before = before.hidden_columns
-            hidden |= {name for name, origin in origins.items() if origin in hidden_before}
+        if (error := _consent_error(before, shown_as, schema, origins)) is not None:
+            raise error
+        hidden_before = before.hidden_columns
+        hidden |= {name for name, origin in origins.items() if origin in hidden_before}
         return redact_schema(schema, hidden), shown_as
 
     def consent_error(self, version: SchemaVersion) -> TableError | None:
@@ -243,9 +239,9 @@ class Shaping:
         for gone in sorted(before.hidden_columns):
             if schema.column(gone) is None:
                 origins = dict.fromkeys(added, gone)
-                shows_more = _reason_shows_more(columns_before, shown_as, schema, origins)
-                if shows_more is not None:
-                    return _consent_error(schema.name, *shows_more)
+                error = _consent_error(columns_before, shown_as, schema, origins)
+                if error is not None:
+                    return error
         return None
 
     def _as_strict(
@@ -274,15 +270,20 @@ class Shaping:
         shape = replace(shape, treatments=tuple(treatments), row_condition=rows)
         return None if shape.shows_all else shape
 
-    def _shown_as(self, schema: TableSchema, shape: Shape | None) -> ShownAs | None:
+    def _shown_as(
+        self, schema: TableSchema, shape: Shape | None, key_fingerprint: str | None = None
+    ) -> ShownAs | None:
+        """Return how the lake shows a structure with a shape. `key_fingerprint`: that
+        of the key of its hashes; None for the key of the settings."""
         if shape is None:
             return None
-        if shape.has_hashes and self.key is None:
+        key_fingerprint = (key_fingerprint or self._key_fingerprint) if shape.has_hashes else None
+        if shape.has_hashes and key_fingerprint is None:
             raise _missing_key_error()
         return ShownAs(
             shape.treatments[: len(schema.columns)],
             shape.row_condition,
-            self._key_fingerprint if shape.has_hashes else None,
+            key_fingerprint,
             self._shown_schema(schema, shape),
         )
 
@@ -318,7 +319,7 @@ class Shaping:
         if version.shown_as is None or version.schema is None:
             return None
         self.require_key(version)
-        if version.shown_as.key_fingerprint not in (None, self._key_fingerprint):
+        if self._has_other_key(version):
             raise TableError(
                 "its values were hashed with the key that is replaced",
                 hint=f"`lockstep reload {version.table} --reason …` reads all of it",
@@ -330,11 +331,8 @@ class Shaping:
     def require_key(self, version: SchemaVersion) -> None:
         """Raise `ConfigurationError` if a version is hashed with another key than that
         of the settings, and the settings do not say that their key replaces it."""
-        recorded = None if version.shown_as is None else version.shown_as.key_fingerprint
-        current = self._key_fingerprint
-        if recorded in (None, current):
-            return
-        if self.key is not None and recorded == self.key.replaces:
+        recorded, current = version.key_fingerprint, self._key_fingerprint
+        if not self._has_other_key(version) or (self.key and recorded == self.key.replaces):
             return
         raise ConfigurationError(
             f"columns of {version.table} are hashed with the key {recorded}, and the settings "
@@ -343,29 +341,27 @@ class Shaping:
             f'it on purpose: replaces = "{recorded}" there has every table with hashes read again',
         )
 
+    def _has_other_key(self, version: SchemaVersion) -> bool:
+        return version.key_fingerprint not in (None, self._key_fingerprint)
+
     def reason_changed(self, version: SchemaVersion) -> str | None:
         """Return how the settings differ from a version's shape, in a few words; None
         if they agree. Raise TableError if the rules cannot be applied."""
         if version.schema is None:
             return None
-        shown_as = version.shown_as
-        if shown_as is None and self.rules_of(version.table) is None:
+        if version.shown_as is None and self.rules_of(version.table) is None:
             return None
-        before, after = self._shapes_of(version, version.schema)
+        before, after = self._shapes_of(version.schema, version.shown_as)
         pairs = zip(after.source.names, before.treatments, after.treatments, strict=True)
         if changed := [name for name, old, new in pairs if old != new]:
             more = self.columns_showing_more(version)
             others = ", ".join(name for name in changed if name not in more)
-            sentences = [f"the settings show more of {', '.join(more)}"] if more else []
-            sentences += [f"other settings apply to {others}"] if others else []
-            return " and ".join(sentences)
+            clauses = [f"the settings show more of {', '.join(more)}"] if more else []
+            clauses += [f"other settings apply to {others}"] if others else []
+            return " and ".join(clauses)
         if after.row_condition != before.row_condition:
             return "another condition decides which rows are taken"
-        if (
-            after.has_hashes
-            and shown_as is not None
-            and shown_as.key_fingerprint != self._key_fingerprint
-        ):
+        if after.has_hashes and self._has_other_key(version):
             return "another key makes its hashes"
         return None
 
@@ -374,7 +370,7 @@ class Shaping:
         TableError if the rules cannot be applied."""
         if version.schema is None:
             return ()
-        before, after = self._shapes_of(version, version.schema)
+        before, after = self._shapes_of(version.schema, version.shown_as)
         pairs = zip(after.source.names, before.treatments, after.treatments, strict=True)
         return tuple(name for name, old, new in pairs if not shows_no_more(new, old))
 
@@ -383,16 +379,14 @@ class Shaping:
         TableError if the rules cannot be applied."""
         if version.schema is None:
             return ShapeChange()
-        before, after = self._shapes_of(version, version.schema)
-        key = None if version.shown_as is None else version.shown_as.key_fingerprint
-        replaced = None not in (key, self.key) and key != self._key_fingerprint
-        return shape_change(before, after, key_replaced=replaced)
+        before, after = self._shapes_of(version.schema, version.shown_as)
+        is_rehashed = self.key is not None and self._has_other_key(version)
+        return shape_change(before, after, key_replaced=is_rehashed)
 
-    def _shapes_of(self, version: SchemaVersion, schema: TableSchema) -> tuple[Shape, Shape]:
-        """Return the version's own shape, and its shape by the settings."""
-        return _shape_of_version(schema, version.shown_as), self.shape(schema) or _plain_shape(
-            schema
-        )
+    def _shapes_of(self, schema: TableSchema, shown_as: ShownAs | None) -> tuple[Shape, Shape]:
+        """Return the shape that a version has, and its shape by the settings."""
+        by_settings = self.shape(schema) or _plain_shape(schema)
+        return _shape_of_version(schema, shown_as), by_settings
 
     def cleared_version(self, version: SchemaVersion, columns: Collection[str]) -> SchemaVersion:
         """Return an earlier version without the values of `columns` and of the columns
@@ -404,15 +398,9 @@ class Shaping:
         hidden = self.hidden_columns(version.schema) | version.hidden_columns | names
         schema, shown_as = redact_schema(version.schema, hidden), version.shown_as
         try:
-            shape = stricter_shape(*self._shapes_of(replace(version, schema=schema), schema))
-            key = None if shown_as is None else shown_as.key_fingerprint
-            if key is None and shape.has_hashes:
-                key = self._key_fingerprint
+            shape = stricter_shape(*self._shapes_of(schema, shown_as))
             if not shape.shows_all:
-                treatments = shape.treatments[: len(schema.columns)]
-                shown_as = ShownAs(
-                    treatments, shape.row_condition, key, self._shown_schema(schema, shape)
-                )
+                shown_as = self._shown_as(schema, shape, version.key_fingerprint)
         except TableError:
             if shown_as is not None:
                 shown_as = replace(shown_as, schema=redact_schema(shown_as.schema, hidden))
@@ -453,8 +441,8 @@ class Shaping:
         unknown = replace(shown_column, default=WrittenDefault(_REDACTED))
         kind = arrow_type(decoded)
         fill = pa.scalar(None, kind) if treatment == Mask("null") else fill_of(column, kind, None)
-        if fill is None:  # Only the server knows the default.
-            return unknown
+        if fill is None or (column_shape.has_hashes and self.key is None):
+            return unknown  # Only the server knows the default, or nobody can hash it.
         rows = pa.RecordBatch.from_arrays([pa.array([fill.as_py()], kind)], names=[decoded.name])
         try:
             value = Shaper(column_shape, self.key).shape_rows(rows).column(0)[0].as_py()
@@ -608,20 +596,16 @@ def consent_hint(table: TableName, setting: str | None = None) -> str:
     )
 
 
-def _consent_error(table: TableName, reason: str, setting: str) -> TableError:
-    return TableError(reason, hint=consent_hint(table, setting), need=Need.CONSENT)
-
-
-def _reason_shows_more(
+def _consent_error(
     before: SchemaVersion,
     after: ShownAs | None,
     schema: TableSchema,
     origins: Mapping[str, str],
-) -> tuple[str, str] | None:
-    """Return how the lake would show more of a table than of the version `before`, from
-    which the table has its rows or columns, and the lines of lockstep.toml that hide
-    all of it; None if it shows no more. `origins`: the columns' names in that version,
-    by their names now, both in lower case."""
+) -> TableError | None:
+    """Return an error if the lake would show more of a table than of the version
+    `before`, from which the table has its rows or columns; otherwise None. Its hint has
+    the lines of lockstep.toml that hide all of it. `origins`: the columns' names in
+    that version, by their names now, both in lower case."""
     shown_before = before.shown_as
     if shown_before is None or before.schema is None:
         return None
@@ -651,7 +635,10 @@ def _reason_shows_more(
             else f"the settings of {before.table} leave rows out, and its own take them"
         )
         lines.append(f"rows = {_toml(rows)}")
-    return ("; ".join(reasons), ", ".join(lines)) if reasons else None
+    if not reasons:
+        return None
+    hint = consent_hint(schema.name, ", ".join(lines))
+    return TableError("; ".join(reasons), hint=hint, need=Need.CONSENT)
 
 
 def _hiding_lines(treatments: Mapping[str, Treatment]) -> Iterator[str]:
