@@ -122,6 +122,8 @@ def batches_in_span(
             f"no transaction up to {span.until} is known: {beginning_sentence(chain[0])}",
             hint=_SPAN_HINT,
         )
+    _require_read_once(span.since, chain, after, are_newest=True)
+    _require_read_once(span.until, chain, before, are_newest=False)
     ids_before = {batch.id for batch in before}
     batches = tuple(batch for batch in after if batch.id in ids_before)
     if not batches and not isinstance(span.since, AtMoment):
@@ -200,6 +202,29 @@ def _require_ascending(span: Span, ascends: bool) -> None:
             f"the span ends ({span.until}) before it begins ({span.since})",
             hint="give the earlier place as --from and the later one as --to",
         )
+
+
+def _require_read_once(
+    place: Place, chain: Sequence[Batch], batches: Sequence[Batch], *, are_newest: bool
+) -> None:
+    """Raise SpanRefused unless the place, which has no moment, divides the chain into
+    older and newer batches. `batches`: those after the place if `are_newest`, otherwise
+    those before it."""
+    if isinstance(place, AtCoordinates | AfterGtids):
+        ids = {batch.id for batch in batches}
+        inside = [batch.id in ids for batch in chain if not batch.catches_up]
+        if inside != sorted(inside, reverse=not are_newest):
+            raise _occurs_again_error(place)
+
+
+def _occurs_again_error(place: Place) -> SpanRefused:
+    """Return the error for a place that occurs twice in what was read: a server that
+    was reset gives the same coordinates and GTIDs to other transactions."""
+    return SpanRefused(
+        f"{place} occurs more than once in what was read: the server's log was reset, or a run was "
+        "told to read a part of it again",
+        hint="name the place by a run: `lockstep versions --list` shows them",
+    )
 
 
 def _ids_after_place(times: Sequence[BatchTimes], place: Place) -> frozenset[int]:
@@ -409,7 +434,7 @@ def batch_at(
         case Snapshot():
             raise PastRefused(
                 "'snapshot' is a way to start, not a place in time",
-                hint="`lockstep rebuild --help`",
+                hint="name a moment, coordinates, GTIDs, a run, earliest or latest",
             )
 
 
@@ -533,8 +558,10 @@ def _count_ended_by(batches: Sequence[Batch], moment: datetime) -> int:
 def _batch_at_coordinates(place: Place, chain: Sequence[Batch], at: Coordinates) -> PlaceInBatch:
     same_log = _batches_of_log(chain, at)
     covering = [batch for batch in same_log if batch.start.at < at <= batch.captured_end.at]
+    if len(covering) > 1:
+        raise _occurs_again_error(place)
     if covering:
-        return PlaceInBatch(covering[-1], is_batch_end=covering[-1].captured_end.at == at)
+        return PlaceInBatch(covering[0], is_batch_end=covering[0].captured_end.at == at)
     if at == same_log[0].captured_end.at:  # A ledger made from the lake begins with its end.
         return PlaceInBatch(same_log[0], is_batch_end=True)
     begin = min(batch.start.at for batch in same_log)
@@ -574,13 +601,15 @@ def _batch_after_gtids(place: Place, chain: Sequence[Batch], gtids: GtidSet) -> 
         raise _unread_error(place, chain[-1])
     if batches[0].start.gtid_set.contains(gtids):
         raise _too_early_error(place, chain)
+    if sum(not batch.start.gtid_set.contains(gtids) for batch in batches) > 1:
+        raise _occurs_again_error(place)
     return PlaceInBatch(batches[0], is_batch_end=False)
 
 
 def _unread_error(place: Place, last: Batch) -> PastRefused:
     return PastRefused(
         f"the lake does not show {place} yet: it ends at {end_text(last)}",
-        hint="`lockstep run` reads on; `--as-of latest` is where it ends",
+        hint="`lockstep run` reads on; the place `latest` is where the lake ends",
     )
 
 

@@ -42,9 +42,11 @@ from lockstep.pipeline.schema.history import (
 from lockstep.pipeline.schema.model import TableSchema, schema_fingerprint
 from lockstep.pipeline.schema.statements.changes import (
     AlterTable,
+    CreateDatabase,
     CreateLike,
     CreateSelect,
     CreateTable,
+    DropDatabase,
     DropTables,
     Irrelevant,
     NotUnderstood,
@@ -422,8 +424,7 @@ def _unknown_code(
     statements: Iterable[LoggedStatement], databases: Collection[str]
 ) -> frozenset[str]:
     """Return the databases whose triggers and views may have changed since the start.
-    DROP TABLE and RENAME TABLE count, because they also drop or move the table's
-    triggers."""
+    DROP and RENAME count, because they also drop or move triggers."""
     unknown_databases = set[str]()
     for statement in statements:
         changes = read_change(statement.text, statement.context)
@@ -446,6 +447,8 @@ def _unknown_code(
                     unknown_databases.add(table.database)
                 case CreateTable() | CreateLike() | CreateSelect() if change.or_replace:
                     unknown_databases.add(change.table.database)
+                case DropDatabase(database) | CreateDatabase(database, or_replace=True):
+                    unknown_databases.add(database)
                 case _:
                     pass
     return frozenset(unknown_databases)
