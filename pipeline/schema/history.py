@@ -170,6 +170,11 @@ class SchemaVersion:
         return None if self.shown_as is None else self.shown_as.fingerprint
 
     @property
+    def key_fingerprint(self) -> str | None:
+        """The fingerprint of the key with which values are hashed; None if none are."""
+        return None if self.shown_as is None else self.shown_as.key_fingerprint
+
+    @property
     def shown_schema(self) -> TableSchema | None:
         """The schema that the lake shows; None unless KNOWN."""
         return self.schema if self.shown_as is None else self.shown_as.schema
