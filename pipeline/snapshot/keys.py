@@ -93,7 +93,8 @@ _MOMENT: Final = Form(
     _CHARACTERS,
     rf"timestamp'{_DAY} \d\d:{_MINUTES}'|\d{{14}}(\.\d{{1,6}})?",
     _dated("timestamp"),
-    "timestamp'{:%Y-%m-%d %H:%M:%S.%f}'".format,
+    # Not by strftime: its %Y writes the year 31 as 31, which servers read as 2031.
+    lambda value: f"timestamp'{value.replace(tzinfo=None)}'",
 )
 # Bytes in the column's own character set, so that they are compared by the column's
 # collation.
@@ -107,7 +108,7 @@ _BINARY: Final = Form(
     "hex({})", _BYTES, lambda _, digits: f"x'{digits}'", lambda value: f"x'{value.hex()}'"
 )
 # MariaDB's addresses and UUIDs: text, which the server converts.
-_NAMED: Final = Form(_CHARACTERS, r"'[0-9a-f:.-]{2,45}'", lambda _, answer: f"'{answer}'", None)
+_ADDRESS: Final = Form(_CHARACTERS, r"'[0-9a-f:.-]{2,45}'", lambda _, answer: f"'{answer}'", None)
 
 FORMS: Final = {
     **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "bigint"), _EXACT),
@@ -125,7 +126,7 @@ FORMS: Final = {
     ),
     **dict.fromkeys(("char", "varchar"), _TEXT),
     **dict.fromkeys(("binary", "varbinary"), _BINARY),
-    **dict.fromkeys(("inet4", "inet6", "uuid"), _NAMED),
+    **dict.fromkeys(("inet4", "inet6", "uuid"), _ADDRESS),
 }
 """Forms by type name, as the schema has it."""
 

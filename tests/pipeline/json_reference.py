@@ -46,7 +46,6 @@ from lockstep.pipeline.binlog.values.json import (
     UINT16,
     UINT32,
     UINT64,
-    VAR_STRING,
 )
 from lockstep.pipeline.values.errors import DamagedEvent
 
@@ -193,8 +192,6 @@ def _double(value: float) -> bytes:
 
 
 def _opaque(kind: int, data: bytes) -> bytes:
-    if kind == VAR_STRING:
-        return _quoted(data)
     if kind == DECIMAL:
         return _decimal(data)
     if kind in (DATE, TIME, DATETIME, TIMESTAMP):

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from lockstep.pipeline.model.batch import Batch, BatchKind, BatchState
+from lockstep.pipeline.replay.spans import Span, batches_in_span
 from lockstep.pipeline.run.status.version_sets import batch_for_place
-from lockstep.pipeline.values.errors import VersionSetUnknown
+from lockstep.pipeline.values.errors import SpanRefused, VersionSetUnknown
 from lockstep.pipeline.values.gtid import GtidSet
-from lockstep.pipeline.values.places import parse_place
+from lockstep.pipeline.values.places import Earliest, Latest, parse_place
 from lockstep.pipeline.values.position import Coordinates, LogFile, Position
 
 ONE = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
@@ -35,6 +37,7 @@ def batch(number: int, start: Position, end: Position, kind: BatchKind) -> Batch
         base=0,
         token=1,
         dagster_run=f"run-{number}",
+        transactions=1,
         created_at=BEGAN,
         end=end,
         kind=kind,
@@ -46,7 +49,7 @@ PLACES = [
     position(1, 100, 10),
     position(2, 200, 20),
     position(2, 900, 30),
-    position(1, 100, 40, TWO),
+    position(7, 100, 40, TWO),
 ]
 ORDINARY = [
     batch(number, *ends, BatchKind.ORDINARY)
@@ -55,12 +58,17 @@ ORDINARY = [
             (PLACES[0], PLACES[1]),
             (PLACES[1], PLACES[2]),
             (PLACES[2], PLACES[3]),
-            (position(1, 4, 30, TWO), PLACES[4]),
+            (position(7, 4, 30, TWO), PLACES[4]),
         ],
         start=1,
     )
 ]
-CAUGHT_UP = batch(5, PLACES[0], PLACES[4], BatchKind.CATCHING_UP)
+CAUGHT_UP = replace(batch(5, PLACES[0], PLACES[4], BatchKind.CATCHING_UP), follows=4)
+RESET = [
+    batch(5, position(1, 4, 0), position(1, 60, 6), BatchKind.ORDINARY),
+    batch(6, position(1, 60, 6), position(2, 300, 16), BatchKind.ORDINARY),
+]
+"""The log of the first server, after RESET BINARY LOGS AND GTIDS."""
 
 
 @pytest.mark.parametrize(
@@ -75,7 +83,7 @@ CAUGHT_UP = batch(5, PLACES[0], PLACES[4], BatchKind.CATCHING_UP)
         ("binlog.000002:201", 2),
         ("binlog.000002:4", 1),
         ("binlog.000002:900", 3),
-        ("binlog.000001:100", 4),
+        ("binlog.000007:100", 4),
         ("binlog.000002@2026-11-01T06:25:00Z", 2),
         ("binlog.000002@2026-11-01T06:05:00Z", 1),
         (f"gtid:{ONE}:1-15", 2),
@@ -84,14 +92,13 @@ CAUGHT_UP = batch(5, PLACES[0], PLACES[4], BatchKind.CATCHING_UP)
     ],
 )
 def test_a_place_is_a_batch(place: str, expected: int) -> None:
-    """The newest whose end shows nothing behind it; for GTIDs, the first that has them all. A
-    file's name that two servers used means the one that was read last."""
+    """The newest whose end shows nothing after it; for GTIDs, the first that has them all."""
     assert batch_for_place("shop", ORDINARY, parse_place(place, as_start=False)).id == expected
 
 
 def test_a_batch_that_caught_tables_up_stands_for_the_place_it_ends_at() -> None:
     """It ends where the one before it ended, and has more tables."""
-    for place in ("latest", "binlog.000001:100", "2026-11-01T06:40:00Z"):
+    for place in ("latest", "binlog.000007:100", "2026-11-01T06:40:00Z"):
         found = batch_for_place("shop", [*ORDINARY, CAUGHT_UP], parse_place(place, as_start=False))
         assert found.id == 5
     found = batch_for_place("shop", [*ORDINARY, CAUGHT_UP], parse_place("binlog.000002:200"))
@@ -103,7 +110,7 @@ def test_a_batch_that_caught_tables_up_stands_for_the_place_it_ends_at() -> None
     [
         "2026-11-01T06:00:00Z",
         "2026-11-01T06:40:01Z",
-        "binlog.000001@2026-11-01T06:40:01Z",
+        "binlog.000007@2026-11-01T06:40:01Z",
         "binlog.000002:901",
         "binlog.000009:4",
         "binlog.000009@2026-11-01T06:25:00Z",
@@ -113,19 +120,37 @@ def test_a_batch_that_caught_tables_up_stands_for_the_place_it_ends_at() -> None
     ],
 )
 def test_a_place_that_nothing_shows_is_refused(place: str) -> None:
-    """With the places that there are versions of."""
-    with pytest.raises(VersionSetUnknown, match=r"binlog\.000001:100 .* and end at") as caught:
+    with pytest.raises(VersionSetUnknown, match=r"^shop: .*") as caught:
         batch_for_place("shop", ORDINARY, parse_place(place, as_start=False))
-    assert "lockstep versions --list" in caught.value.hint
+    assert "`lockstep " in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "place", ["binlog.000001:50", "binlog.000002:200", f"gtid:{ONE}:1-12", f"gtid:{ONE}:1-5"]
+)
+def test_a_place_that_occurs_again_after_a_reset_is_refused(place: str) -> None:
+    """Its coordinates and GTIDs name a transaction from before and one from after it."""
+    chain, parsed = [*ORDINARY, *RESET], parse_place(place)
+    with pytest.raises(VersionSetUnknown, match="occurs more than once"):
+        batch_for_place("shop", chain, parsed)
+    with pytest.raises(SpanRefused, match="occurs more than once") as caught:
+        batches_in_span(Span(Earliest(), parsed), chain, {})
+    assert "by a run" in caught.value.hint
+    if place != f"gtid:{ONE}:1-5":  # all batches have something after it
+        with pytest.raises(SpanRefused, match="occurs more than once"):
+            batches_in_span(Span(parsed, Latest()), chain, {})
+    runs = {"run-3": 3, "run-5": 5}
+    span = Span(parse_place("run:run-3"), parse_place("run:run-5"))
+    assert [item.id for item in batches_in_span(span, chain, runs)] == [3, 4, 5]
 
 
 def test_a_moment_after_the_last_commit_counts_once_a_run_found_nothing_later() -> None:
     """Until then, a transaction with an earlier commit time may still come."""
     asked = BEGAN + timedelta(minutes=50)
-    for place in ("2026-11-01T06:50:00Z", "binlog.000001@2026-11-01T06:50:00Z"):
+    for place in ("2026-11-01T06:50:00Z", "binlog.000007@2026-11-01T06:50:00Z"):
         assert batch_for_place("shop", ORDINARY, parse_place(place), asked).id == 4
-    for place in ("2026-11-01T06:50:01Z", "binlog.000001@2026-11-01T06:50:01Z"):
-        with pytest.raises(VersionSetUnknown, match="no versions show"):
+    for place in ("2026-11-01T06:50:01Z", "binlog.000007@2026-11-01T06:50:01Z"):
+        with pytest.raises(VersionSetUnknown, match="does not show"):
             batch_for_place("shop", ORDINARY, parse_place(place), asked)
 
 

@@ -162,7 +162,7 @@ def test_a_moment_after_the_last_commit_is_read_once_a_run_found_nothing_after_i
             shop.stand.rows("select sleep(1.1)")
             shop.put(2)
             shop.follower.capture(str(place))
-        with pytest.raises(VersionSetUnknown, match="no versions show"):
+        with pytest.raises(VersionSetUnknown, match="does not show"):
             version_set_at(shop.follower.ledger, SOURCE, place)
         with pytest.raises(PastRefused, match="does not show"):
             cut_at(ports, place)

@@ -11,7 +11,9 @@ import pymysql
 import pytest
 
 from lockstep.pipeline.run.proof.verify_schema import verify_schema
+from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
+from tests.mysql.logged import head, logged
 from tests.mysql.reading import rows_read, server
 from tests.positions.follower import Follower
 from tests.positions.servers import running
@@ -103,6 +105,25 @@ def _require_same(
             rows = [row for batch in batches for row in batch.to_pylist()]
         mirror = follower.mirror(f"{database}.{table}")
         assert [{name: row[name] for name in found[table].names} for row in mirror] == rows
+
+
+def test_bytes_in_json_are_read_as_printed(mysql57: MySqlStand) -> None:
+    """An expression's bytes have the type VAR_STRING, which only this version stores."""
+    with mysql57.own_database() as database:
+        mysql57.execute("create table t (id int primary key, j json)", database=database)
+        structures = {
+            s.name: s for s in server(mysql57).structures() if s.name.database == database
+        }
+        start = head(mysql57)
+        mysql57.execute(
+            "insert into t values (1, json_array(x'00ff', cast('text' as binary), binary ''))",
+            database=database,
+        )
+        [row] = logged(mysql57, start, database, structures)[TableName(database, "t")].rows(
+            "insert"
+        )
+        [(printed,)] = mysql57.rows("select cast(j as char) from t", database)
+        assert row["j"] == printed
 
 
 def test_a_drop_that_fails_in_the_middle_quarantines_what_it_names(mysql57: MySqlStand) -> None:

@@ -71,10 +71,6 @@ has one (unsigned). We do not know the first version that writes it."""
 
 _BYTE_STRINGS: Final = {"char": "binary", "varchar": "varbinary", "text": "blob"}
 
-_METADATA_HINT = (
-    "start where the table's structure is known, or set binlog_row_metadata=FULL on the source"
-)
-
 
 class OptionalField(Enum):
     """The parts of a table map's optional metadata, each with its field types."""
@@ -207,13 +203,14 @@ def read_structure(table_map: TableMap) -> TableStructure:
     if OptionalField.NAMES not in outline.optional_fields:
         raise TableError(
             "the log has no column names of the table (binlog_row_metadata=MINIMAL)",
-            hint=_METADATA_HINT,
+            hint="start where the table's structure is known, or set binlog_row_metadata=FULL "
+            "on the source",
         )
     if alternatives:
         raise TableError(
             "the log does not say which columns of the table are unsigned, because it has a YEAR "
             "column and only some versions of MySQL 8.0 write a sign for it",
-            hint=_METADATA_HINT,
+            hint="start where the table's structure is known",
         )
     return TableStructure(outline.table, outline.columns, outline.primary_key)
 

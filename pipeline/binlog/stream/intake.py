@@ -242,12 +242,13 @@ def dump_refusal(text: str) -> LockstepError:
     if "could not find first log file" in lowered or "purged" in lowered:
         return PositionPurged(
             f"the server no longer has the log that the run must start in: {text}",
-            hint="restore the log files, or choose a new start in lockstep.toml",
+            hint="restore the log files; or run again: the next run decides its start by the log "
+            "that is left",
         )
     if "impossible position" in lowered or "larger than" in lowered or "position > file" in lowered:
         return StartUnreachable(
             f"the server's log does not reach the start: {text}",
-            hint="choose a start that SHOW BINARY LOGS covers",
+            hint="choose a place that SHOW BINARY LOGS lists",
         )
     if "cannot replicate" in lowered and "transaction when" in lowered:
         # With gtid_mode ON a server sends only transactions with a GTID, with OFF only

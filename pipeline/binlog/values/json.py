@@ -15,8 +15,8 @@ stored in the formats of SQL.
 Compiled functions take addresses. A value may use the bytes from `at` to `stop`, and
 its document ends at `end`. The text is written at `place`, and must not reach `limit`.
 Functions return the address after the text; or FULL or DAMAGED, which are negative.
-When a function is called, SLACK bytes are free before `limit`, or fewer by the length
-of a comma or colon.
+When a function is called, SLACK bytes are free before `limit`, less a comma or colon
+that was just written.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ LITERAL, INT16, UINT16, INT32, UINT32, INT64, UINT64, DOUBLE, STRING = range(4, 
 OPAQUE: Final = 15
 """Types of values. OPAQUE is a value of an SQL type."""
 
-TIMESTAMP, DATE, TIME, DATETIME, DECIMAL, VAR_STRING = 7, 10, 11, 12, 246, 253
+TIMESTAMP, DATE, TIME, DATETIME, DECIMAL = 7, 10, 11, 12, 246
 """SQL types of OPAQUE values that are not printed as base64."""
 
 NULL, TRUE, FALSE = range(3)
@@ -94,8 +94,8 @@ FULL, DAMAGED = -1, -2
 bytes are not a valid document."""
 
 _MAX_DECIMAL_BYTES: Final = MAX_PRECISION + 3
-"""Most bytes of a decimal's text, with sign, zero and point. Temporal values have at
-most 28."""
+"""Most bytes of a decimal's text, with sign, zero and point. Temporal values and the head
+of a base64 text have fewer."""
 
 _BASE64_HEAD: Final = int.from_bytes(b'"base64:', "little")
 _BASE64_TYPE: Final = int.from_bytes(b"type", "little")
@@ -109,8 +109,7 @@ BASE64_LETTERS: Final = np.array(
 _QUOTE, _BACKSLASH, _MINUS, _ZERO = b'"\\-0'
 _NULL: Final = int.from_bytes(b"null", "little")
 _TRUE: Final = int.from_bytes(b"true", "little")
-_FALSE: Final = int.from_bytes(b"fals", "little")
-_LETTER_E: Final = ord("e")
+_FALSE: Final = int.from_bytes(b"false", "little")
 
 # A byte repeated in all eight places of a word, for comparing eight bytes at once.
 _EACH_BYTE: Final = 0x0101010101010101
@@ -401,7 +400,7 @@ def _write_scalar(
         return put_unsigned(place, u32(at))
     if value_type == UINT64 and available >= 8:
         return put_unsigned(place, i64(at))
-    return _write_opaque(at, stop, end, place, limit) if value_type == OPAQUE else DAMAGED
+    return _write_opaque(at, stop, place, limit) if value_type == OPAQUE else DAMAGED
 
 
 @kernel_part
@@ -415,8 +414,7 @@ def _write_signed(place: int, value: int) -> int:
 @kernel_part
 def _write_literal(place: int, literal: int) -> int:
     if literal == FALSE:
-        put32(place, _FALSE)
-        put8(place + 4, _LETTER_E)
+        put64(place, _FALSE)
         return place + 5
     if literal > FALSE:
         return DAMAGED
@@ -440,19 +438,29 @@ def _read_length(at: int, stop: int) -> tuple[int, int]:
 
 
 @kernel_part
-def _write_opaque(at: int, stop: int, end: int, place: int, limit: int) -> int:
+def _write_opaque(at: int, stop: int, place: int, limit: int) -> int:
     """Write an opaque value: its SQL type, its length, and its bytes."""
     if at == stop:
         return DAMAGED
-    first, length = _read_length(at + 1, stop)
+    value_type = u8(at)
+    at, length = _read_length(at + 1, stop)
     if length < 0:
         return DAMAGED
-    value_type = u8(at)
-    if value_type == VAR_STRING:
-        return _write_string(first, length, end, place, limit)
-    if limit - place < _max_opaque_bytes(value_type, length) + SLACK:
+    letters = (length + 2) // 3 * 4
+    if limit - place < _MAX_DECIMAL_BYTES + letters + letters // _BASE64_LINE * 2 + SLACK:
         return FULL
-    return _write_sql_value(value_type, first, length, place)
+    if value_type == DECIMAL:
+        return _write_decimal(at, length, place)
+    if value_type not in (DATE, TIME, DATETIME, TIMESTAMP):
+        return _write_base64(value_type, at, length, place)
+    if length != 8:
+        return DAMAGED
+    put8(place, _QUOTE)
+    place = _write_moment(value_type, i64(at), place + 1)
+    if place > 0:
+        put8(place, _QUOTE)
+        place += 1
+    return place
 
 
 @kernel_part
@@ -524,57 +532,28 @@ def _write_escaped(place: int, word: int, count: int) -> int:
 
 
 @kernel_part
-def _max_opaque_bytes(value_type: int, length: int) -> int:
-    if value_type in (DECIMAL, DATE, TIME, DATETIME, TIMESTAMP):
-        return _MAX_DECIMAL_BYTES
-    letters = (length + 2) // 3 * 4
-    return _MAX_DECIMAL_BYTES + letters + letters // _BASE64_LINE * 2
-
-
-@kernel_part
-def _write_sql_value(value_type: int, at: int, length: int, place: int) -> int:
-    """Write a value of an SQL type. The caller has checked the room
-    (`_max_opaque_bytes`)."""
-    if value_type == DECIMAL:
-        return _write_decimal(at, length, place)
-    if value_type not in (DATE, TIME, DATETIME, TIMESTAMP):
-        return _write_base64(value_type, at, length, place)
-    if length != 8:
-        return DAMAGED
-    put8(place, _QUOTE)
-    place = _write_moment(value_type, i64(at), place + 1)
-    if place > 0:
-        put8(place, _QUOTE)
-        place += 1
-    return place
-
-
-@kernel_part
 def _write_moment(value_type: int, packed: int, place: int) -> int:
     """Write a temporal value. Its bits, from the highest: 13 * year + month, day 5,
     hour 5 (10 for TIME), minute 6, second 6, microsecond 24."""
+    is_time = value_type == TIME
     if packed < 0:
         put8(place, _MINUS)
         place += 1
         packed = -packed
-        if value_type != TIME or packed < 0:
+        if not is_time or packed < 0:
             return DAMAGED
-    months, day, hour = packed >> 46, packed >> 41 & 0x1F, packed >> 36 & 0x1F
+    months, hour = packed >> 46, packed >> 36 & (0x3FF if is_time else 0x1F)
     minute, second, microsecond = packed >> 30 & 0x3F, packed >> 24 & 0x3F, packed & 0xFFFFFF
-    if value_type == TIME:
-        hour, day = packed >> 36 & 0x3FF, 0
-    max_hours = MAX_HOURS if value_type == TIME else 23
-    year = months // MONTHS
-    if hour > max_hours or minute > 59 or second > 59 or microsecond >= 1_000_000 or year > 9999:
+    if minute > 59 or second > 59 or microsecond >= 1_000_000:
         return DAMAGED
-    if value_type == TIME and months != 0:
+    if hour > (MAX_HOURS if is_time else 23) or months >= (1 if is_time else 10_000 * MONTHS):
         return DAMAGED
-    if value_type != TIME:
-        put_digits(place, year, 4)
+    if not is_time:
+        put_digits(place, months // MONTHS, 4)
         put8(place + 4, _MINUS)
         put_digits(place + 5, months % MONTHS, 2)
         put8(place + 7, _MINUS)
-        put_digits(place + 8, day, 2)
+        put_digits(place + 8, packed >> 41 & 0x1F, 2)
         place += 10
         if value_type == DATE:
             return place

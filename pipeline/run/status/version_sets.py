@@ -14,25 +14,19 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar, Final
 
-from lockstep.pipeline.model.batch import Batch, BatchKind
+from lockstep.pipeline.model.batch import Batch
 from lockstep.pipeline.ports.ledger import Batches, Ledger
-from lockstep.pipeline.replay.spans import is_unread
-from lockstep.pipeline.run.unpruned_batches import read_until_for, unpruned_batches
-from lockstep.pipeline.values.division import find_moment_end
-from lockstep.pipeline.values.errors import PastRefused, VersionSetUnknown
+from lockstep.pipeline.replay.spans import batch_at, beginning_sentence
+from lockstep.pipeline.run.unpruned_batches import RUNS_HINT, read_until_for, unpruned_batches
+from lockstep.pipeline.values.errors import PastRefused, SpanRefused, VersionSetUnknown
 from lockstep.pipeline.values.intent import MissingReason, MissingTable, VersionSetEntry
 from lockstep.pipeline.values.places import (
     AfterGtids,
-    AtCoordinates,
-    AtMoment,
-    Earliest,
-    InFile,
     Latest,
     OfRun,
     Place,
-    Snapshot,
 )
-from lockstep.pipeline.values.position import Coordinates, LogFile, Position
+from lockstep.pipeline.values.position import Position
 from lockstep.pipeline.values.table import TableName
 
 
@@ -106,124 +100,33 @@ def batch_for_place(
     place: Place | None,
     read_until: datetime | None = None,
 ) -> Batch:
-    """Return the batch whose end is shown for a place. `batches`: the acknowledged
-    batches, oldest first. `read_until`: as for `is_unread`."""
+    """Return the last batch whose end shows nothing after the place; for GTIDs, the
+    first batch that has all of them. `batches`: the acknowledged batches, oldest first.
+    `read_until`: as for `is_unread`."""
     if not batches:
         raise VersionSetUnknown(
             f"{source}: nothing was acknowledged yet", hint=f"`lockstep run --source {source}`"
         )
-    batch = _find_batch(batches, place, read_until)
-    if batch is None:
-        first, last = batches[0].captured_end, batches[-1].captured_end
+    if isinstance(place, OfRun):
+        of_run = [batch for batch in batches if (batch.dagster_run or "").startswith(place.run)]
+        if not of_run:
+            raise VersionSetUnknown(
+                f"{source}: no batch was captured by a run {place.run}", hint=RUNS_HINT
+            )
+        return of_run[-1]
+    try:
+        at_place = batch_at(place or Latest(), batches, {}, read_until)
+    except (PastRefused, SpanRefused) as error:
+        raise VersionSetUnknown(f"{source}: {error.message}", hint=error.hint) from error
+    if at_place.is_batch_end or isinstance(place, AfterGtids):
+        return at_place.batch
+    earlier = [batch for batch in batches if batch.id < at_place.batch.id]
+    if not earlier:
         raise VersionSetUnknown(
-            f"{source}: no versions show {place}; they begin at {_in_words(first)} and end at "
-            f"{_in_words(last)}",
-            hint=f"`lockstep versions --list --source {source}` lists the newest; "
-            f"`lockstep run --source {source}` reads on",
+            f"{source}: no versions show {place}: {beginning_sentence(batches[0])}",
+            hint=f"`lockstep versions --list --source {source}` lists the newest",
         )
-    return batch
-
-
-def _in_words(position: Position) -> str:
-    moment = position.committed_at
-    return str(position) if moment is None else f"{position} ({moment.isoformat()})"
-
-
-def _find_batch(
-    batches: Sequence[Batch], place: Place | None, read_until: datetime | None
-) -> Batch | None:
-    """Return the last batch whose end shows nothing after the place; None if there is
-    none, or if none has read the place. For GTIDs, return the first batch that has all
-    of them."""
-    match place:
-        case None | Latest():
-            return batches[-1]
-        case Earliest():
-            return batches[0]
-        case AtMoment(moment):
-            if is_unread(moment, batches, read_until):
-                return None
-            return _last_batch(_batches_ended_by(batches, moment))
-        case AtCoordinates(at):
-            return _batch_at(batches, at)
-        case InFile(file, moment):
-            return _batch_in_file(batches, file, moment, read_until)
-        case AfterGtids(gtids):
-            batches_with_gtids = (
-                batch for batch in batches if batch.captured_end.gtid_set.contains(gtids)
-            )
-            return next(batches_with_gtids, None)
-        case OfRun(run):
-            return _last_batch(
-                [batch for batch in batches if (batch.dagster_run or "").startswith(run)]
-            )
-        case Snapshot():
-            raise PastRefused(
-                "'snapshot' is a way to start, not a place in time", hint="`lockstep versions`"
-            )
-
-
-def _batches_ended_by(batches: Sequence[Batch], moment: datetime) -> Sequence[Batch]:
-    """Return the batches that end at or before a moment."""
-    ends = [
-        (committed_at, batch)
-        for batch in batches
-        if (committed_at := batch.captured_end.committed_at) is not None
-    ]
-    count = find_moment_end([committed_at for committed_at, _ in ends], moment).place
-    return [batch for _, batch in ends[:count]]
-
-
-def _last_batch(batches: Sequence[Batch]) -> Batch | None:
-    return batches[-1] if batches else None
-
-
-def _batch_at(batches: Sequence[Batch], at: Coordinates) -> Batch | None:
-    """Return the last batch that shows nothing after these coordinates; None if no
-    batch captured the place. Several servers may have log files of the same name: the
-    newest batch that captured the place decides which server is meant."""
-    covering = [batch for batch in batches if _covers(batch, at)]
-    if not covering:
-        return None
-    ending = [batch for batch in covering if batch.captured_end.at == at]
-    if ending:
-        same = ending[-1].captured_end
-        return _last_batch([batch for batch in batches if batch.captured_end == same])
-    return _last_batch([batch for batch in batches if batch.id < covering[-1].id])
-
-
-def _covers(batch: Batch, at: Coordinates) -> bool:
-    start, end = batch.start.at, batch.captured_end.at
-    same_base = start.file.base == at.file.base == end.file.base
-    return batch.kind is not BatchKind.CATCHING_UP and same_base and start <= at <= end
-
-
-def _batch_in_file(
-    batches: Sequence[Batch], file: LogFile, moment: datetime, read_until: datetime | None
-) -> Batch | None:
-    """Return the last batch that shows nothing after a moment in a log file; None if no
-    batch has read it. If several servers have a file of this name, the most recently
-    captured one is meant."""
-    touching = [batch for batch in batches if _touches(batch, file)]
-    if not touching:
-        return None
-    server = touching[-1].captured_end.server_uuid
-    of_server = [
-        batch
-        for batch in batches
-        if batch.captured_end.server_uuid == server and batch.captured_end.at.file.base == file.base
-    ]
-    is_last = batches[-1] is of_server[-1] and batches[-1].captured_end.at.file == file
-    if is_last and is_unread(moment, of_server, read_until):
-        return None
-    before = [batch for batch in of_server if batch.captured_end.at.file.number < file.number]
-    within = [batch for batch in of_server if batch.captured_end.at.file == file]
-    return _last_batch([*before, *_batches_ended_by(within, moment)])
-
-
-def _touches(batch: Batch, file: LogFile) -> bool:
-    start, end = batch.start.at.file, batch.captured_end.at.file
-    return start.base == file.base == end.base and start.number <= file.number <= end.number
+    return earlier[-1]
 
 
 # -- what is missing -------------------------------------------------------------------
