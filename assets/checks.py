@@ -59,7 +59,7 @@ class SourceFacts:
     `accounts`: numbers of rows read and written in the newest acknowledged batches,
     oldest first.
     `consumers`: each with the time since which it has changes to read, or None if it
-    has acknowledged everything.
+    has none.
     """
 
     source: str
@@ -138,15 +138,12 @@ def _newest_accounts(
 
 
 def _waiting_since(ledger: Ledger, consumer: Consumer) -> datetime | None:
-    """Return the time at which the batch at the consumer's cursor was acknowledged by
-    its run, or at which the consumer was created if it has no cursor. Return None if it
-    has nothing to read."""
-    if not consumer.behind:
-        return None
-    if consumer.cursor is None:
-        return consumer.made_at
-    [last_read_batch] = ledger.live_batches(consumer.source, consumer.cursor, consumer.cursor)
-    return last_read_batch.acknowledged_at
+    """Return the time at which a run acknowledged the first batch that the consumer has
+    not, or at which the consumer was created if that was later. Return None if it has
+    nothing to read."""
+    first_unread = ledger.live_batches(consumer.source, (consumer.cursor or 0) + 1, limit=1)
+    acknowledged_at = first_unread[0].acknowledged_at if first_unread else None
+    return None if acknowledged_at is None else max(acknowledged_at, consumer.made_at)
 
 
 # -- the rules -------------------------------------------------------------------------
@@ -325,9 +322,9 @@ def _judge_consumers(facts: SourceFacts) -> CheckResult:
         return CheckResult(True, _WARN, figures)
     limit_words = duration_text(facts.version_retention)
     sentence = (
-        f"{', '.join(slow_consumers)}: nothing acknowledged for more than {limit_words}, "
-        "which is how long versions are kept: start the program that reads, or delete the consumer "
-        "with lockstep.drop_consumer"
+        f"{', '.join(slow_consumers)}: changes wait for more than {limit_words}, which is how long "
+        "versions are kept: start the program that reads, or delete the consumer with "
+        "lockstep.drop_consumer"
     )
     return CheckResult(False, _WARN, figures, sentence)
 

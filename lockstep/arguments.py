@@ -6,12 +6,12 @@ Not here: which command has which argument (`lockstep.grammar`).
 
 from __future__ import annotations
 
-import getpass
 from typing import TYPE_CHECKING
 
 from lockstep.grammar import UsageError
 from lockstep.pipeline.values.places import Place, parse_end, parse_place
 from lockstep.pipeline.values.table import TableName
+from lockstep.resources.holders import account_name
 
 if TYPE_CHECKING:
     import argparse
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def place_option(arguments: argparse.Namespace, option: str) -> Place | None:
     """Return the place that an option such as `--at` names; None if it was left out."""
     text: str | None = getattr(arguments, option.strip("-"))
-    return place_argument(arguments, option, text) if text else None
+    return None if text is None else place_argument(arguments, option, text)
 
 
 def place_argument(arguments: argparse.Namespace, name: str, text: str) -> Place:
@@ -45,9 +45,9 @@ def parse_table_name(text: str) -> TableName:
 
 
 def author_of(arguments: argparse.Namespace) -> str:
-    """Return the author of what is recorded: `--author`, else the name of this account."""
+    """Return the author of what is recorded: `--author`, else this account."""
     name: str | None = arguments.author
-    return name or getpass.getuser()
+    return name or account_name()
 
 
 def reason_of(arguments: argparse.Namespace) -> str:

@@ -425,7 +425,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def _global_options() -> _Parser:
-    parser = _Parser(add_help=False)
+    parser = _Parser(prog="lockstep", add_help=False)
     group = parser.add_argument_group("options of every command")
     _add_options(group, _GLOBAL_OPTIONS, default=argparse.SUPPRESS)
     return parser

@@ -8,7 +8,6 @@ changes. `lockstep.consume` gives a consumer each change once and in order.
 
 from __future__ import annotations
 
-import getpass
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -40,6 +39,7 @@ from lockstep.pipeline.values.segment import Segment
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.adapters import Adapters
 from lockstep.resources.config import Settings, load_settings
+from lockstep.resources.holders import account_name
 from lockstep.resources.lake.changelog.frame import (
     PublishedGeneration,
     changes_frame,
@@ -299,7 +299,7 @@ def drop_consumer(
     """Delete a consumer and its cursor. `author` defaults to the name of this account.
     The source may be one that lockstep.toml no longer has."""
     with Adapters(_settings(config), on_warning=_warn) as adapters:
-        author = author or getpass.getuser()
+        author = author or account_name()
         adapters.consumers().drop_consumer(source, consumer, author=author, reason=reason)
 
 

@@ -1,13 +1,22 @@
-"""Names of the processes that hold the locks of sources, and a test for dead holders."""
+"""Names of accounts and of processes: who decides, and who holds the lock of a source."""
 
 from __future__ import annotations
 
+import getpass
 import os
 import re
 import socket
 from typing import Final
 
 _HOLDER_NAME: Final = re.compile(r"(?P<host>.+), process (?P<process>\d+)(?: \(.*\))?")
+
+
+def account_name() -> str:
+    """Return the name of this account, or its number if it has none, as in a container."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"uid {os.getuid()}"
 
 
 def holder_name(command: str = "") -> str:

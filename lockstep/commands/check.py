@@ -272,15 +272,18 @@ def _check_lake(path: LakePath) -> str:
 
         require_conditional_writes(path)
         return f"{path}; its store takes conditional writes"
-    nearest = next(folder for folder in (path, *path.parents) if folder.exists())
-    if not nearest.is_dir():
-        raise ConfigurationError(f"{nearest} is not a folder.", hint="correct path under [lake]")
     try:
+        nearest = next(folder for folder in (path, *path.parents) if folder.exists())
+        if not nearest.is_dir():
+            raise ConfigurationError(
+                f"{nearest} is not a folder.", hint="correct path under [lake]"
+            )
         with tempfile.TemporaryFile(dir=nearest):
             pass
     except OSError as error:
         raise LakeUnavailable(
-            f"{nearest} cannot be written.", hint="make it writable, or correct path under [lake]"
+            f"{path} cannot be written: {error.strerror or error}.",
+            hint="make it writable, or correct path under [lake]",
         ) from error
     return f"{path}; mirrors need Delta readers that support deletion vectors"
 

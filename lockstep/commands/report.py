@@ -58,7 +58,8 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 
 def _span_of(arguments: argparse.Namespace) -> Span | None:
     """Return the span from `--from` to `--to`; None if neither was given."""
-    if arguments.from_ is None and arguments.to is None:
+    since, until = arguments.from_, arguments.to
+    if since is None and until is None:
         return None
     if arguments.run is not None:
         raise UsageError(
@@ -66,8 +67,8 @@ def _span_of(arguments: argparse.Namespace) -> Span | None:
             hint="leave RUN out, or --from and --to",
         )
     return Span(
-        place_argument(arguments, "--from", arguments.from_ or "earliest"),
-        place_argument(arguments, "--to", arguments.to or "latest"),
+        place_argument(arguments, "--from", "earliest" if since is None else since),
+        place_argument(arguments, "--to", "latest" if until is None else until),
     )
 
 

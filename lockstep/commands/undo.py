@@ -33,8 +33,10 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
         undone = run_to_undo(ports.ledger, source, arguments.run)
         outcome = plan_recovery(ports, undone.previous_batch, reread_tables=undone.reread_tables)
         assert outcome.plan is not None, "the ledger has the source"
+        refusal = _refusal(context, source, ports.ledger, undone)
         if arguments.yes:
-            _require_embedded_with_one_source(context, source, ports.ledger, undone)
+            if refusal is not None:
+                raise refusal
             with ports.ledger.lock(source, holder_name("undo"), None) as lease:
                 # The new ledger is made from the lake's logs, so they must list what
                 # this ledger acknowledged before it is moved away.
@@ -51,7 +53,9 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     former_folder = (
         _replace_ledger(arguments, context, source, undone, outcome) if arguments.yes else None
     )
-    if former_folder is None:
+    if refusal is not None:
+        context.say(f"  nothing is written: {refusal.message}\n  hint: {refusal.hint}")
+    elif former_folder is None:
         command_clause = f"`lockstep undo {undone.run} --source {source} --yes` does it"
         context.say(f"  nothing is written: {command_clause}")
     payload = {
@@ -107,24 +111,25 @@ def _reload_clause(undone: RunToUndo) -> str:
     return f", and then `lockstep reload {tables} --from source --reason …`" if tables else ""
 
 
-def _require_embedded_with_one_source(
+def _refusal(
     context: CommandContext, source: str, ledger: Ledger, undone: RunToUndo
-) -> None:
-    """Raise `ConfigurationError` unless the ledger is embedded and has no other source,
-    because the whole ledger is moved away."""
+) -> ConfigurationError | None:
+    """Return an error unless the ledger is embedded and has no other source, because
+    the whole ledger is moved away."""
     after_batch, also = undone.previous_batch, _reload_clause(undone)
     recover_command = f"`lockstep recover --source {source} --back-to {after_batch} --yes`"
     if context.settings.ledger_dsn() != "embedded":
-        raise ConfigurationError(
+        return ConfigurationError(
             "The ledger is in a Postgres of yours, and an empty database has to take its place.",
             hint=f"name one as [ledger] dsn, then {recover_command}{also}",
         )
     names = [other.name for other in context.settings.sources if other.name != source]
     other_sources = [name for name in names if ledger.cursors(name).captured is not None]
-    if other_sources:
-        lost_sources = ", ".join(other_sources)
-        raise ConfigurationError(
-            f"The ledger also has other sources, which would be lost with it: {lost_sources}.",
-            hint=f"move it away, {recover_command}, and `lockstep recover --yes --source "
-            f"{other_sources[0]}`, as docs/recovery.md says",
-        )
+    if not other_sources:
+        return None
+    lost_sources = ", ".join(other_sources)
+    return ConfigurationError(
+        f"The ledger also has other sources, which would be lost with it: {lost_sources}.",
+        hint=f"move it away, {recover_command}, and `lockstep recover --yes --source "
+        f"{other_sources[0]}`, as docs/recovery.md says",
+    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import getpass
 from collections.abc import Iterator, Sequence
 from random import SystemRandom
 from typing import Any, Final
@@ -36,7 +35,7 @@ from lockstep.pipeline.values.table import TableName
 from lockstep.printing import comparison_lines, pluralize, show_stopped_tables, show_table
 from lockstep.resources.adapters import Adapters
 from lockstep.resources.config import SourceSettings
-from lockstep.resources.holders import holder_name
+from lockstep.resources.holders import account_name, holder_name
 
 _MAX_GTID_CHARACTERS: Final = 200
 """Largest number of characters of a GTID set that are printed."""
@@ -152,7 +151,7 @@ def _repair_tables(
     """Repair tables that differ. If a condition can select a table's differing rows,
     read them now; otherwise have the next run read all its rows. Raise `SourceBusy`
     while a run is going on. `dry_run`: only print what would be read."""
-    repairs = plan_repairs(ports, report, getpass.getuser())
+    repairs = plan_repairs(ports, report, account_name())
     if dry_run:
         if repairs:
             show_planned(context, ports, repairs)

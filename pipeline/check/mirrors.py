@@ -415,7 +415,7 @@ def _judge_row_images(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
 
 def _judge_privacy_keys(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     for version in evidence.shaped_versions:
-        if version.shown_as is None or version.shown_as.key_fingerprint is None:
+        if version.key_fingerprint is None:
             continue
         try:
             evidence.shaping.require_key(version)

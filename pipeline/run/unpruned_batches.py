@@ -91,10 +91,18 @@ def history_begin(ledger: Decisions, batches: Sequence[Batch]) -> datetime | Non
 
 def batch_of_run(ledger: Ledger, source: str, run: str) -> Batch:
     """Return the newest batch of a run. `run`: its id, which may be shortened. Raise
-    `SpanRefused` if the ledger has no batch of this run."""
-    batch = ledger.captured_batch(source, run=run)
-    if batch is None or batch.id < ledger.pruned_through(source):
+    `SpanRefused` if the ledger has no batch of this run, or of several such runs."""
+    batch, pruned_through = ledger.captured_batch(source, run=run), ledger.pruned_through(source)
+    if batch is None or batch.id < pruned_through:
         raise SpanRefused(no_such_run(ledger, source, run), hint=RUNS_HINT)
+    if batch.dagster_run != run:
+        others = ledger.live_batches(source, pruned_through + 1)
+        ids = {name for other in others if (name := other.dagster_run or "").startswith(run)}
+        if len(ids) > 1:
+            raise SpanRefused(
+                f"the ids of {len(ids)} runs begin with {run!r}",
+                hint=f"give more of it: {RUNS_HINT}",
+            )
     return batch
 
 

@@ -292,6 +292,18 @@ def test_a_server_that_is_away_is_told_by_check(
     assert sorted(path.name for path in folder.iterdir()) == ["lockstep.toml"]
 
 
+def test_a_lake_that_cannot_be_looked_for_is_told_by_check(
+    folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A refusal, not a defect, as for a folder inside one that may not be searched."""
+    with (folder / "lockstep.toml").open("a") as config:
+        config.write(f'[lake]\npath = "{"x" * 300}"\n')
+    assert main(["check", "--json"]) == 3
+    findings = printed(capfd)[0]["machine"]["findings"]
+    (lake,) = [finding for finding in findings if finding["subject"] == "lake"]
+    assert lake["sentence"].endswith("cannot be written: File name too long.")
+
+
 def test_a_missing_secret_is_told_before_anything_is_made(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -307,6 +319,7 @@ def test_a_missing_secret_is_told_before_anything_is_made(
     [
         ("yesterday", "is not a place in time; expected 2026-11-01T06:00:00Z"),
         ("earliest", "where the log begins: nothing ends there"),
+        ("", "'' is not a place in time"),
     ],
 )
 def test_an_end_that_is_none_names_the_form(

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import re
 import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
-from lockstep.arguments import parse_table_name
+from lockstep.arguments import author_of, parse_table_name
 from lockstep.grammar import UsageError, make_parser, parse
 from lockstep.pipeline.values.table import TableName
 
@@ -29,6 +32,7 @@ def test_help_names_what_there_is_and_nothing_else() -> None:
     [
         "",
         "frobnicate",
+        "--config",
         "run --sauce x",
         "read",
         "init --port x",
@@ -45,7 +49,7 @@ def test_what_cannot_be_read_is_a_usage_error(line: str) -> None:
     """One sentence and the help that applies; no SystemExit of argparse's own."""
     with pytest.raises(UsageError) as caught:
         parse(line.split())
-    assert caught.value.hint.endswith("--help`")
+    assert re.fullmatch(r"`lockstep.* --help`", caught.value.hint)
 
 
 @pytest.mark.parametrize("line", ["resume --reason", "--json resume a.b --nonsense", "resume"])
@@ -77,6 +81,19 @@ def test_a_tables_name_is_divided_at_its_first_dot() -> None:
     for text in ("shop", "shop.", ".a"):
         with pytest.raises(UsageError):
             parse_table_name(text)
+
+
+def test_an_account_without_a_name_is_its_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container that runs as any user."""
+
+    def no_entry(_: int) -> NoReturn:
+        raise KeyError("getpwuid(): uid not found")
+
+    for variable in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setattr("pwd.getpwuid", no_entry)
+    line = "pause a.b --reason x"
+    assert author_of(parse(line.split())) == f"uid {os.getuid()}"
 
 
 def test_help_imports_nothing_heavy() -> None:

@@ -93,6 +93,21 @@ def test_what_is_old_is_told(stand: Stand, database: str) -> None:
     assert failing(stand) == {"proofs_are_recent": "WARN", "consumers_keep_up": "WARN"}
 
 
+def test_a_consumer_of_a_source_that_was_idle_is_not_late(
+    stand: Stand, mysql: MySqlStand, database: str
+) -> None:
+    """It waits since there is something to read, however old what it read last is."""
+    stand.run()
+    cursor = stand.adapters.books.cursors("shop").acknowledged
+    assert cursor is not None
+    stand.adapters.books.consumers.make_consumer("shop", "billing", cursor.batch)
+    stand.adapters.books.database.tell(
+        "update lockstep.batches set acknowledged_at = acknowledged_at - interval '31 days'"
+    )
+    mysql.execute("insert into a values (8, 8)", database=database)
+    assert failing(stand) == {}
+
+
 def test_a_key_that_is_there_twice_is_found(stand: Stand, mysql: MySqlStand, database: str) -> None:
     """By the run that writes the mirror, and by a click, which counts the rows that it shows."""
 

@@ -6,17 +6,20 @@ and with nothing that the lake went back from.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 from typing import Any, Final
 
 import pytest
 
+from lockstep.commands import undo
 from lockstep.commands.recover import recovery_lines
+from lockstep.grammar import parse
 from lockstep.pipeline.model.claim import BatchSpan, Claim
 from lockstep.pipeline.model.table_state import OrderKind, Supplier, TableCondition
 from lockstep.pipeline.ports.ledger import batch_content
@@ -29,6 +32,7 @@ from lockstep.pipeline.run.status.status import log_state
 from lockstep.pipeline.snapshot.condition import read_condition
 from lockstep.pipeline.source_plan import RereadRows
 from lockstep.pipeline.values.errors import (
+    ConfigurationError,
     ForeignCommit,
     LedgerRefused,
     LockstepError,
@@ -40,7 +44,11 @@ from lockstep.pipeline.values.errors import (
 )
 from lockstep.pipeline.values.places import AtMoment, Earliest, Latest, moment_text, parse_place
 from lockstep.pipeline.values.table import TableName
-from lockstep.resources.lake.changelog.claims import FileClaims
+from lockstep.resources.lake.changelog.claims import (
+    CLAIM_NAME,
+    STRUCTURES_FOLDER,
+    FileClaims,
+)
 from tests.chance import by_chance, seed_of
 from tests.fix_mysql import MySqlStand
 from tests.hostile.histories import brought_together, changelog, go_on, lake_of, replayed
@@ -285,6 +293,21 @@ def test_a_claim_says_what_is_void(tmp_path: Path) -> None:
     assert claims.read(SOURCE) == claim
 
 
+def test_damaged_files_say_nothing(tmp_path: Path) -> None:
+    """Of whichever bytes: a claim is refused with its cure, structures are as if there were none,
+    and are not written again."""
+    claims, damage = FileClaims(tmp_path), b"\xff\xfe damaged"
+    file = tmp_path / SOURCE / STRUCTURES_FOLDER / "a key.json"
+    file.parent.mkdir(parents=True)
+    for path in (file, tmp_path / SOURCE / CLAIM_NAME):
+        path.write_bytes(damage)
+    with pytest.raises(ForeignCommit, match="does not say which ledger"):
+        claims.read(SOURCE)
+    assert claims.structures(SOURCE, "a key") is None
+    claims.clear_structures(SOURCE, lambda structure: structure)
+    assert file.read_bytes() == damage
+
+
 # -- other siblings ----------------------------------------------------------------------------
 
 
@@ -462,8 +485,30 @@ def test_what_no_log_has_is_read_again(mysql: MySqlStand, database: str) -> None
             after_batch=run.previous_batch,
             reread_tables=run.reread_tables,
         )
+    [decided] = follower.decisions(limit=1)
+    assert decided.decision.facts["read_again"] == [f"{database}.a"]
     go_on(follower)
     require_equal(follower, mysql, database)
+
+
+def test_an_undo_that_is_refused_is_not_offered(mysql: MySqlStand, database: str) -> None:
+    """The whole ledger would be moved away, and it is in a Postgres of the user's."""
+    follower, lines = begun(mysql, database, *TWO_TABLES), list[str]()
+    mysql.execute(f"insert into {database}.a values (2)")
+    with follower.ledger.lock(SOURCE, "test", "the-run") as lease:
+        capture(follower.ports(), lease)
+    adapters = SimpleNamespace(consumers=lambda: SimpleNamespace(consumers=lambda _: []))
+    context: Any = SimpleNamespace(
+        one_source=lambda _: SimpleNamespace(name=SOURCE),
+        open_source=lambda _: nullcontext((adapters, follower.ports())),
+        settings=SimpleNamespace(ledger_dsn=lambda: "env:DSN", sources=()),
+        say=lambda *more: lines.extend(more),
+    )
+    assert undo.perform(parse(["undo", "the-run"]), context).payload["done"] is False
+    assert "hint: name one as [ledger] dsn" in lines[-1]
+    assert "does it" not in lines[-1]
+    with pytest.raises(ConfigurationError, match="a Postgres of yours"):
+        undo.perform(parse(["undo", "the-run", "--yes"]), context)
 
 
 # -- by chance ----------------------------------------------------------------------------------

@@ -10,7 +10,9 @@ import pytest
 from lockstep.pipeline.model.batch import BatchTimes
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.run.status.span_report import report_of_run
+from lockstep.pipeline.run.unpruned_batches import batch_of_run
 from lockstep.pipeline.values.decisions import Lease
+from lockstep.pipeline.values.errors import SpanRefused
 from tests.ledger.made import (
     CONTIGUOUS,
     DECISION,
@@ -41,6 +43,10 @@ def test_a_run_is_found_by_its_id_or_its_beginning(ledger: Ledger, source: str) 
             ids.append(batch.id)
     found = [ledger.captured_batch(source, run=run) for run in [*runs, "0f3c", "0f4", "f3c"]]
     assert [one.id if one else None for one in found] == [*ids, ids[-1], None, None]
+    assert batch_of_run(ledger, source, "0f3cx").id == ids[-1]
+    for several in ("0f3c", ""):
+        with pytest.raises(SpanRefused, match=f"the ids of 3 runs begin with '{several}'"):
+            batch_of_run(ledger, source, several)
     with ledger.lock(source, "a test", "0f3c-9") as lease:
         capturing = following(ledger, lease)
         assert ledger.captured_batch(source, run="0f3c-9") is None

@@ -34,6 +34,7 @@ from lockstep.pipeline.binlog.values.charset_tables import (
     SINGLE_BYTE,
     CodeTable,
 )
+from lockstep.pipeline.schema.collations import unread_charset_error
 from lockstep.pipeline.schema.types import TEXT_TYPES
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import Column, quoted
@@ -81,10 +82,7 @@ def single_byte_characters(charset: str) -> str | None:
     U+FFFF marks an undefined byte. Raise TableError for an unknown name.
     """
     if charset not in CHARACTER_SETS:
-        raise TableError(
-            f"a column has the character set {charset}, which this version does not read",
-            hint="exclude the table, or convert the column to utf8mb4",
-        )
+        raise unread_charset_error(charset)
     code_table = SINGLE_BYTE.get(charset)
     if code_table is None:
         return None
