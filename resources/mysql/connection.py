@@ -241,8 +241,8 @@ def translate_errors(settings: ConnectionSettings) -> Iterator[None]:
         raise
     except pymysql.MySQLError as error:
         raise _translate(settings, error) from error
-    except (ssl.SSLError, FileNotFoundError) as error:
-        raise _tls_error(settings, error) from error
+    except (ssl.SSLError, FileNotFoundError, IsADirectoryError, PermissionError) as error:
+        raise _tls_error(settings, error) from error  # also of the file `tls_ca`
     except OSError as error:
         raise _unavailable_error(settings, str(error)) from error
 

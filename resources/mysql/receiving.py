@@ -352,10 +352,8 @@ def random_server_id() -> int:
 
 
 def offset_command(start: Coordinates, server_id: int) -> tuple[int, bytes]:
-    """Return the code and the content of COM_BINLOG_DUMP from a position. Raise
-    `ValueError` if the offset needs more than 32 bits."""
-    if start.offset > MAX_OFFSET:
-        raise ValueError(f"{start} is beyond 4 GiB")
+    """Return the code and the content of COM_BINLOG_DUMP from a position, whose offset
+    is at most `MAX_OFFSET`."""
     name = str(start.file).encode()
     return _COM_BINLOG_DUMP, _OFFSET_COMMAND.pack(
         start.offset, _NON_BLOCK | _ANNOTATE_ROWS, server_id
@@ -364,8 +362,8 @@ def offset_command(start: Coordinates, server_id: int) -> tuple[int, bytes]:
 
 def wide_offset_command(start: Coordinates, server_id: int) -> tuple[int, bytes]:
     """Return the code and the content of COM_BINLOG_DUMP_GTID with a file, a 64-bit
-    offset and an empty GTID set, so that the server skips no transaction. Servers
-    accept it only with gtid_mode=ON."""
+    offset and an empty GTID set, so that the server skips no transaction. Only
+    MySQL accepts it, with gtid_mode=ON."""
     return _COM_BINLOG_DUMP_GTID, _gtid_command(str(start.file), start.offset, b"", server_id)
 
 

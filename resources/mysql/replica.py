@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 import pymysql
 from pymysql.cursors import Cursor, DictCursor
@@ -27,10 +27,16 @@ from lockstep.pipeline.snapshot.pace import SourceLoad
 from lockstep.pipeline.values.errors import LockstepError, ServerSettings, TableBusy
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.retries import COMMITTED, REPLICA
+from lockstep.pipeline.values.server_errors import Meaning, meaning_of
 from lockstep.pipeline.values.survey import ReadReplica
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.mysql.chunks import next_bound, open_chunk
-from lockstep.resources.mysql.connection import ConnectionSettings, connect, read_dialect
+from lockstep.resources.mysql.connection import (
+    ConnectionSettings,
+    connect,
+    number_of,
+    read_dialect,
+)
 from lockstep.resources.mysql.reader import translate_table_errors
 from lockstep.resources.mysql.watermarks import Watermark, high_mark, low_mark, read_value
 
@@ -136,16 +142,14 @@ class Replica:
                     " has gtid_mode off",
                     hint="set gtid_mode = ON on both servers, or remove read_from",
                 )
-        with DictCursor(replica.connection) as status_cursor:
-            status_cursor.execute("show replica status")
-            for row in status_cursor.fetchall():
-                for name, value in row.items():
-                    if value and _FILTERS.fullmatch(name):
-                        raise ServerSettings(
-                            f"tables cannot be read from {_name(self._replica)}: it leaves out a "
-                            f"part of what it replicates ({name})",
-                            hint="name a replica without filters as read_from, or remove it",
-                        )
+        for row in _replication_status(replica):
+            for name, value in row.items():
+                if value and _FILTERS.fullmatch(name):
+                    raise ServerSettings(
+                        f"tables cannot be read from {_name(self._replica)}: it leaves out a "
+                        f"part of what it replicates ({name})",
+                        hint="name a replica without filters as read_from, or remove it",
+                    )
 
     def _wait_until_executed(self, replica: Cursor, executed: str) -> None:
         for _ in REPLICA.tries():
@@ -185,10 +189,6 @@ def _name(settings: ConnectionSettings) -> str:
     return f"{settings.host}:{settings.port}"
 
 
-_SHOW_REPLICAS: Final = ("show replica status", "show all slaves status", "show slave status")
-"""The statements in the order in which they are tried: for MySQL 8.0.22 and newer, for
-MariaDB (it can have several sources), for older servers."""
-
 _LAG_COLUMNS: Final = frozenset({"seconds_behind_source", "seconds_behind_master"})
 
 
@@ -198,35 +198,36 @@ def source_load(cursor: Cursor) -> SourceLoad:
         "show global status where variable_name in ('threads_running', 'threads_connected')"
     )
     status = {str(name).lower(): int(value) for name, value in cursor.fetchall()}
-    cursor.execute("select @@global.max_connections")
-    row = cursor.fetchone()
     return SourceLoad(
         threads_running=status.get("threads_running", 0),
         replica_lag=max(_lags(cursor), default=None),
         connections=status.get("threads_connected", 0),
-        max_connections=0 if row is None else int(row[0]),
+        max_connections=int(read_value(cursor, "select @@global.max_connections")),
     )
 
 
-def _lags(cursor: Cursor) -> Iterator[float]:
-    """Yield the replication lag in seconds behind each source from which this server
-    replicates, if it is known."""
-    for statement in _SHOW_REPLICAS:
-        with DictCursor(cursor.connection) as status_cursor:
-            try:
-                status_cursor.execute(statement)
-            except pymysql.MySQLError as error:
-                if error.args[0] not in _REFUSALS:
-                    raise
-                continue
-            for row in status_cursor.fetchall():
-                for name, value in row.items():
-                    if name.lower() in _LAG_COLUMNS and value is not None:
-                        yield float(value)
-            return
+def _lags(cursor: Cursor) -> list[float]:
+    """Return the replication lag in seconds behind each source from which this server
+    replicates, if it is known and the account may see it."""
+    try:
+        rows = _replication_status(cursor)
+    except pymysql.MySQLError as error:
+        if meaning_of(number_of(error)) not in (Meaning.PRIVILEGE, Meaning.ACCESS):
+            raise
+        return []
+    return [
+        float(value)
+        for row in rows
+        for name, value in row.items()
+        if name.lower() in _LAG_COLUMNS and value is not None
+    ]
 
 
-_REFUSALS: Final = frozenset({1044, 1064, 1142, 1227})
-"""Errors of a server that does not know a statement or denies it to the account:
-ER_DBACCESS_DENIED_ERROR, ER_PARSE_ERROR, ER_TABLEACCESS_DENIED_ERROR,
-ER_SPECIFIC_ACCESS_DENIED_ERROR."""
+def _replication_status(cursor: Cursor) -> list[dict[str, Any]]:
+    """Return a row for each source from which the server replicates. MariaDB may have
+    several, which only its own statement shows."""
+    dialect = read_dialect(cursor)
+    words = "all slaves" if dialect.is_mariadb else "slave"
+    with DictCursor(cursor.connection) as status_cursor:
+        status_cursor.execute(f"show {'replica' if dialect.mysql_from(8, 0, 22) else words} status")
+        return [*status_cursor.fetchall()]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import select
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -244,6 +244,15 @@ class MySqlServer:
         with connect(self._settings) as connection, connection.cursor() as cursor:
             yield cursor
 
+    @contextmanager
+    def _cursor_on(self, table: TableName, columns: Sequence[str] = ()) -> Iterator[Cursor]:
+        """Yield such a cursor for statements about one table."""
+        with (
+            self.own_cursor() as cursor,
+            translate_table_errors(self._settings, table, columns),
+        ):
+            yield cursor
+
     def _settings_for_read(self) -> ConnectionSettings:
         """Return the settings for the sessions of a read. The idle session is closed
         first, because an account may be limited to few sessions."""
@@ -262,16 +271,14 @@ class MySqlServer:
         )
 
     def dump(self, start: Coordinates) -> MySqlDump:
-        # COM_BINLOG_DUMP has 32 bits for the offset. After 4 GiB only a dump by GTIDs
-        # can begin at the offset; without GTIDs the file is read from its beginning.
-        if start.offset <= MAX_OFFSET:
-            command = offset_command(start, random_server_id())
-        elif self.facts().gtid_mode == "ON":
-            command = wide_offset_command(start, random_server_id())
-        else:
-            start = Coordinates(start.file, FIRST_OFFSET)
-            command = offset_command(start, random_server_id())
-        return MySqlDump(self._settings, *command, begins=start)
+        command = offset_command
+        if start.offset > MAX_OFFSET:
+            facts = self.facts()
+            if facts.flavour == "mysql" and facts.gtid_mode == "ON":
+                command = wide_offset_command
+            else:
+                start = Coordinates(start.file, FIRST_OFFSET)
+        return MySqlDump(self._settings, *command(start, random_server_id()), begins=start)
 
     def dump_after(self, executed: GtidSet) -> MySqlDump:
         return MySqlDump(self._settings, *gtid_set_command(executed, random_server_id()))
@@ -308,14 +315,11 @@ class MySqlServer:
         }
 
     def structure(self, table: TableName) -> TableStructure:
-        with self.own_cursor() as cursor:
+        with self._cursor_on(table) as cursor:
             whole_tables = read_whole_tables(cursor, [table])
-            schemas = _ordinary_tables(whole_tables)
-            if not schemas and table not in whole_tables.unread:
-                with translate_table_errors(self._settings, table):
-                    require_missing(cursor, table)
-        if table in whole_tables.unread:
-            raise unreadable_table_error(self._settings, table, whole_tables.unread[table])
+            if not whole_tables.tables:
+                self._require_missing(cursor, table, whole_tables.unread)
+        schemas = _ordinary_tables(whole_tables)
         if not schemas:
             raise NothingMatches(
                 f"the source has no table {table} that can be captured",
@@ -339,20 +343,25 @@ class MySqlServer:
         return row_structure(schema) if shape is None else shape.structure
 
     def baseline(self, names: Collection[TableName] | None = None) -> Baseline:
-        with self.own_cursor() as cursor:
-            if names is None or len(names) != 1:
+        if names is not None and len(names) == 1:
+            (table,) = names
+            with self._cursor_on(table) as cursor:
                 baseline = read_baseline(cursor, names)
-            else:
-                (table,) = names
-                with translate_table_errors(self._settings, table):
-                    baseline = read_baseline(cursor, names)
-                    if table in baseline.unread_tables:
-                        raise unreadable_table_error(
-                            self._settings, table, baseline.unread_tables[table]
-                        )
-                    if not baseline.tables:
-                        require_missing(cursor, table)
+                if not baseline.tables:
+                    self._require_missing(cursor, table, baseline.unread_tables)
+        else:
+            with self.own_cursor() as cursor:
+                baseline = read_baseline(cursor, names)
         return replace(baseline, tables=tuple(map(self._shaping.redact, baseline.tables)))
+
+    def _require_missing(
+        self, cursor: Cursor, table: TableName, unread: Mapping[TableName, str]
+    ) -> None:
+        """Raise the error for a table that exists although information_schema does not
+        show it as a whole: the account cannot read it, or the server cannot open it."""
+        if table in unread:
+            raise unreadable_table_error(self._settings, table, unread[table])
+        _exists(cursor, table)
 
     def current_schemas(self, tables: Collection[TableName]) -> CurrentSchemas:
         with self.own_cursor() as cursor:
@@ -364,7 +373,7 @@ class MySqlServer:
             return cursor.fetchone() is not None
 
     def locked_schema(self, table: TableName) -> CurrentSchemas:
-        with self.own_cursor() as cursor, translate_table_errors(self._settings, table):
+        with self._cursor_on(table) as cursor:
             return self._shaped_tables.redacted(read_locked_schema(cursor, table))
 
     def comments(self, tables: Collection[TableName]) -> dict[TableName, dict[str, str]]:
@@ -427,10 +436,7 @@ class MySqlServer:
     ) -> Bound | None:
         if self._replica is not None:
             return self._replica.next_bound(schema, after, rows, since)
-        with (
-            self.own_cursor() as cursor,
-            translate_table_errors(self._settings, schema.name, schema.names),
-        ):
+        with self._cursor_on(schema.name, schema.names) as cursor:
             return next_bound(cursor, schema, after, rows)
 
     @contextmanager
@@ -681,17 +687,11 @@ def read_baseline(cursor: Cursor, names: Collection[TableName] | None = None) ->
     )
 
 
-def require_missing(cursor: Cursor, table: TableName) -> None:
-    """Raise the server's error for a table that exists although information_schema does
-    not show it: the account cannot read it, or the server cannot open it."""
-    _can_open(cursor, f"select 1 from {quoted_table(table)} limit 0")
-
-
 def _is_refused(cursor: Cursor, table: TableName) -> bool:
     """Return whether the account lacks the privilege to read the table. MySQL refuses
     before it says whether the table exists."""
     try:
-        require_missing(cursor, table)
+        _exists(cursor, table)
     except pymysql.MySQLError as error:
         meaning = meaning_of(number_of(error))
         if meaning is Meaning.LOST:
@@ -700,11 +700,11 @@ def _is_refused(cursor: Cursor, table: TableName) -> bool:
     return False
 
 
-def _can_open(cursor: Cursor, statement: str) -> bool:
+def _exists(cursor: Cursor, table: TableName, columns: str = "1") -> bool:
     """Select no row of a table; return whether the table exists, or raise the server's
     error."""
     try:
-        cursor.execute(statement)
+        cursor.execute(f"select {columns} from {quoted_table(table)} limit 0")
     except pymysql.MySQLError as error:
         if number_of(error) not in _GONE_ERRORS:
             raise
@@ -739,7 +739,7 @@ def read_locked_schema(cursor: Cursor, table: TableName) -> CurrentSchemas:
         cursor.execute(statement)
     # Select all columns, so that an account that may read only some of them gets an
     # error.
-    if not _can_open(cursor, f"select * from {quoted_table(table)} limit 0"):
+    if not _exists(cursor, table, "*"):
         return CurrentSchemas({}, read_log_end(cursor), _server_uuid(cursor))
     return read_current_schemas(cursor, [table])
 

@@ -291,9 +291,8 @@ def _server_process(row: Row) -> ServerProcess | None:
 
 def _cursor(row: Row) -> tuple[str, Cursor]:
     """Return the name of a field of `Cursors`, and the cursor."""
-    lapsed = row["once"] and not row["resumable"]
     end, anchor = position_of(row, "end_"), value_of(Anchor, row, "anchor_")
-    return row["which"], Cursor(row["id"], end, anchor, row["resumable"], lapsed)
+    return row["which"], Cursor(row["id"], end, anchor, row["resumable"], row["lapsed"])
 
 
 # -- what one batch captured -----------------------------------------------------------

@@ -2,10 +2,10 @@
 
 -- A set is trusted only while every look at the server since found GTIDs on.
 -- name: cursors
-select w.which, b.*, b.by_gtid and (s.gtids_off_at > b.captured_at) is not true as resumable, exists (
+select w.which, b.*, r.resumable, not r.resumable and exists (
     select from lockstep.batches o
     where o.source = b.source and o.by_gtid and o.state <> 'abandoned'
-) as once
+) as lapsed
 from (values
     ('captured', array['captured', 'merged', 'acknowledged']), ('acknowledged', array['acknowledged'])
 ) w (which, states)
@@ -15,6 +15,9 @@ cross join lateral (
     order by id desc limit 1
 ) b
 join lockstep.sources s on s.name = b.source
+cross join lateral (
+    select b.by_gtid and (s.gtids_off_at > b.captured_at) is not true
+) r (resumable)
 
 -- name: batches
 select * from lockstep.begun_batches where source = %(source)s order by id desc limit %(limit)s

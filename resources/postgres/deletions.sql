@@ -126,9 +126,7 @@ update lockstep.forgotten set deleted_at = clock_timestamp()
 where source = %(source)s and through = %(through)s and deleted_at is null
 
 -- name: prune_contents
-select lockstep.prune(%(source)s, %(above)s, l.reached, %(through)s) as gone, l.reached,
-    l.reached = %(through)s as ended
-from (select least(%(above)s + %(most)s, %(through)s)) l (reached)
+select * from lockstep.prune_contents(%(source)s, %(above)s, %(through)s, %(most)s)
 
 -- name: prune_leases
 select * from lockstep.prune_leases(%(source)s, %(above)s, %(through)s, %(most)s)

@@ -19,6 +19,7 @@ import pwd
 import shlex
 import shutil
 import signal
+import stat
 import subprocess
 import tempfile
 from collections.abc import Mapping
@@ -340,11 +341,13 @@ def _socket_folder(data: Path, account: pwd.struct_passwd | None) -> Path:
     name = hashlib.sha256(os.fsencode(data)).hexdigest()[:16]
     folder = Path(tempfile.gettempdir()) / f"lockstep-{name}"
     owner = account.pw_uid if account else os.geteuid()
-    folder.mkdir(mode=0o700, exist_ok=True)
-    if account is not None and folder.stat().st_uid == 0:
-        os.chown(folder, account.pw_uid, account.pw_gid)
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    # Everybody may put a link there: no call follows one.
+    if account is not None and folder.lstat().st_uid == 0:
+        os.chown(folder, account.pw_uid, account.pw_gid, follow_symlinks=False)
     status = folder.lstat()
-    if status.st_uid != owner or status.st_mode & 0o077 or folder.is_symlink():
+    if status.st_uid != owner or status.st_mode & 0o077 or not stat.S_ISDIR(status.st_mode):
         raise ConfigurationError(
             f"The embedded ledger's socket folder belongs to somebody else: {folder}.",
             hint="Move the project to a shorter path, or set TMPDIR to a folder of your own.",

@@ -76,7 +76,8 @@ def executable_programs(account: pwd.struct_passwd | None, programs_folder: Path
     identity = f"{programs_folder} {status.st_size} {status.st_mtime_ns}"
     copy = _COPIES_FOLDER / f"postgres-{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
     try:
-        _COPIES_FOLDER.mkdir(mode=0o755, parents=True, exist_ok=True)
+        _COPIES_FOLDER.mkdir(parents=True, exist_ok=True)
+        _COPIES_FOLDER.chmod(0o755)  # whatever the umask
         with exclusive_lock(copy.with_suffix(".lock")):
             if not copy.exists():
                 _copy_for_all(programs_folder.parent, copy)

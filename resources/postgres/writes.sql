@@ -63,13 +63,13 @@ left join lateral (
 
 -- name: mirror_version
 select id as write, database, name, mirror, table_id, last_batch,
-    lockstep.newest_same(source, mirror, delta_version) as delta_version
+    lockstep.newest_showing(source, mirror, delta_version) as delta_version
 from lockstep.writes
 where source = %(source)s and settled_at is not null and id = %(write)s
 
 -- name: newest_version_before
 select id as write, database, name, mirror, table_id, last_batch,
-    lockstep.newest_same(source, mirror, delta_version) as delta_version
+    lockstep.newest_showing(source, mirror, delta_version) as delta_version
 from lockstep.writes
 where source = %(source)s and settled_at is not null
   and app_id = any(%(applications)s::text[]) and last_batch < %(batch)s
@@ -167,7 +167,7 @@ where (p.mirror, p.table_id, p.delta_version, p.missing, p.together)
 
 -- name: version_set
 select v.source, v.batch, v.database, v.name, v.mirror, v.table_id, v.missing, v.together,
-    lockstep.newest_same(v.source, v.mirror, v.delta_version) as delta_version
+    lockstep.newest_showing(v.source, v.mirror, v.delta_version) as delta_version
 from lockstep.table_states t
 cross join lateral (
     select * from lockstep.version_sets x
@@ -182,7 +182,7 @@ order by v.database, v.name
 
 -- name: mirror_versions
 select w.id as write, v.database, v.name, v.mirror, v.table_id, v.batch as last_batch,
-    lockstep.newest_same(v.source, v.mirror, v.delta_version) as delta_version
+    lockstep.newest_showing(v.source, v.mirror, v.delta_version) as delta_version
 from lockstep.version_sets v
 left join lateral (
     select x.id from lockstep.writes x

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import signal
@@ -11,6 +12,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from psycopg2.extensions import parse_dsn
@@ -231,6 +233,24 @@ def test_a_folder_that_no_socket_can_have_works(made: Path, tmp_path: Path, name
     assert not Path(str(sockets)).exists()
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another account")
+def test_no_folder_that_another_account_links_to_is_given_away(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The name of the socket's folder can be foretold, and everybody may write to TMPDIR."""
+    folder = tmp_path / ("long" * 40)
+    shutil.copytree(made / "ledger", folder)
+    shared, victim = tmp_path / "tmp", tmp_path / "victim"
+    shared.mkdir()
+    victim.mkdir(mode=0o700)
+    monkeypatch.setattr(tempfile, "tempdir", str(shared))
+    name = hashlib.sha256(os.fsencode(folder / "data")).hexdigest()[:16]
+    (shared / f"lockstep-{name}").symlink_to(victim)
+    with pytest.raises(ConfigurationError, match="belongs to somebody else"):
+        EmbeddedServer(folder)
+    assert victim.stat().st_uid == 0
+
+
 def test_a_server_is_found_under_another_tmpdir(
     made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -270,7 +290,8 @@ def test_a_folder_of_nobody_here_is_refused(tmp_path: Path) -> None:
 def test_no_folder_is_opened_for_the_account_of_the_server(
     made: Path, tmp_path: Path, installed: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Folders above the ledger, and above the programs, keep their modes, and the server runs."""
+    """Folders above the ledger, and above the programs, keep their modes, and the server runs,
+    whatever the umask."""
     above = tmp_path / "above"
     project = above / "closed"
     above.mkdir(mode=0o700)
@@ -279,15 +300,17 @@ def test_no_folder_is_opened_for_the_account_of_the_server(
         programs = embedded.programs_folder()
         shutil.copytree(programs.parent, above / "installed")
         monkeypatch.setattr(embedded, "programs_folder", lambda: above / "installed" / "bin")
-        monkeypatch.setattr(
-            server_account, "_COPIES_FOLDER", Path(tempfile.mkdtemp(prefix="lockstep-copies-"))
-        )
-        server_account._COPIES_FOLDER.chmod(0o755)
+        copies = Path(tempfile.gettempdir(), f"lockstep-copies-{uuid4().hex}")
+        monkeypatch.setattr(server_account, "_COPIES_FOLDER", copies)
     folders = [above, project, *above.parents]
     modes = [folder.stat().st_mode for folder in folders]
-    with open_ledger("embedded", project) as ledger:
-        assert ledger.decisions("shop") == []
-        assert Path(f"/proc/{postmaster(project)}").stat().st_uid != 0
+    mask = os.umask(0o077)
+    try:
+        with open_ledger("embedded", project) as ledger:
+            assert ledger.decisions("shop") == []
+            assert Path(f"/proc/{postmaster(project)}").stat().st_uid != 0
+    finally:
+        os.umask(mask)
     assert [folder.stat().st_mode for folder in folders] == modes
     if installed == "for root alone":
         shutil.rmtree(server_account._COPIES_FOLDER)

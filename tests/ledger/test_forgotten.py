@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 
+from lockstep.pipeline.model.batch import Batch, CaptureRecord
 from lockstep.pipeline.ports.consumers import Consumers
 from lockstep.pipeline.ports.ledger import Ledger, batch_content
 from lockstep.pipeline.upkeep.changes import DeletionStep, PrunableRows, PruneResult
@@ -20,14 +21,30 @@ from tests.ledger.made import ORDERS, begun, following, merged, record
 def made(ledger: Ledger, lease: Lease, *, first: bool = False) -> int:
     """A batch with a file of `_transactions`, acknowledged."""
     batch = (begun if first else following)(ledger, lease)
-    file = SegmentFile(f"batch-{batch.id:012d}-v1-00000.parquet", 1, 1, "0" * 64)
-    part = SystemTableSegment(SystemTable.TRANSACTIONS, (file,))
-    captured = record(batch, ORDERS, first=first)
-    ledger.record_capture(lease, batch.id, replace(captured, system_segments=(part,)))
+    ledger.record_capture(lease, batch.id, with_transactions(batch, first=first))
     merged(ledger, lease, ORDERS, batch.id, batch.id, batch.id)
     ledger.mark_merged(lease)
     ledger.acknowledge(lease, batch.id)
     return batch.id
+
+
+def with_transactions(batch: Batch, *, first: bool = False) -> CaptureRecord:
+    file = SegmentFile(f"batch-{batch.id:012d}-v1-00000.parquet", 1, 1, "0" * 64)
+    part = SystemTableSegment(SystemTable.TRANSACTIONS, (file,))
+    return replace(record(batch, ORDERS, first=first), system_segments=(part,))
+
+
+def test_an_abandoned_batch_is_none_of_the_eight(ledger: Ledger, source: str, lease: Lease) -> None:
+    """A new ledger does not continue there, so eight others stay."""
+    batches = [made(ledger, lease, first=number == 0) for number in range(10)]
+    for _ in range(2):
+        batch = following(ledger, lease)
+        ledger.record_capture(lease, batch.id, with_transactions(batch))
+        ledger.abandon(lease, batch.id, "a test")
+    holders = ledger.deletable_changes(source, ledger.clock()).holders
+    assert [(one.kind, one.last_unneeded_batch) for one in holders] == [
+        ("recovery", batches[2] - 1)
+    ]
 
 
 def test_changes_go_once_nobody_needs_them(

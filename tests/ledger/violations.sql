@@ -247,7 +247,7 @@ select pg_temp.segment(%(d)s, 'orders', 1, 1, 31, 32), pg_temp.capture(%(d)s, 10
 select pg_temp.segment(%(c)s, 'orders', 1, 1, 31, 32)
 -- rule: segments_batch
 select pg_temp.segment(%(d)s, 'orders', 1, 1, 31, 32);
-alter table lockstep.segments disable trigger segments_begin;
+alter table lockstep.segments disable trigger segments_recorded;
 select pg_temp.segment(0, 'orders', 1, 1, 31, 32)
 -- rule: segments_once
 select pg_temp.segment(%(d)s, 'orders', 1, 1, 31, 32), pg_temp.segment(%(d)s, 'orders', 1, 1, 33, 34)
@@ -320,7 +320,7 @@ select pg_temp.version(%(d)s, 3, 'dropped', null, 'carried')
 -- rule: table_versions_number_counts
 select pg_temp.version(%(d)s, 0, 'dropped', null, 'carried')
 -- rule: table_versions_batch
-alter table lockstep.table_versions disable trigger table_versions_begin;
+alter table lockstep.table_versions disable trigger table_versions_recorded;
 select pg_temp.version(0, 2, 'dropped', null, 'carried')
 -- rule: table_versions_while_capturing
 select pg_temp.version(%(c)s, 2, 'dropped', null, 'carried')
@@ -356,7 +356,7 @@ values (%(s)s, 'shop', 'orders', 2, %(d)s, 'binlog', 1, 4, 'dropped', 'statement
 delete from lockstep.table_versions where source = %(s)s
 
 -- rule: schema_statements_batch
-alter table lockstep.schema_statements disable trigger schema_statements_begin;
+alter table lockstep.schema_statements disable trigger schema_statements_recorded;
 select pg_temp.statement(0, 'followed')
 -- rule: schema_statements_while_capturing
 select pg_temp.statement(%(c)s, 'followed')
@@ -366,7 +366,7 @@ select pg_temp.statement(%(d)s, 'guessed')
 select pg_temp.statement(%(d)s, 'followed');
 update lockstep.schema_statements set outcome = 'partly' where source = %(s)s
 -- rule: database_versions_batch
-alter table lockstep.database_versions disable trigger database_versions_begin;
+alter table lockstep.database_versions disable trigger database_versions_recorded;
 select pg_temp.database(0, null, 'latin1')
 -- rule: database_versions_while_capturing
 select pg_temp.database(%(c)s, null, 'latin1')
@@ -387,7 +387,7 @@ select pg_temp.event(%(d)s, 'orders', 1, 0, 'truncated', 41), pg_temp.event(%(d)
 -- rule: table_events_ordinal_counts
 select pg_temp.event(%(d)s, 'orders', 1, -1, 'truncated', 41)
 -- rule: table_events_batch
-alter table lockstep.table_events disable trigger table_events_begin;
+alter table lockstep.table_events disable trigger table_events_recorded;
 select pg_temp.event(0, 'orders', 1, 0, 'truncated', 41)
 -- rule: table_events_table
 select pg_temp.event(%(d)s, 'unknown', 1, 0, 'truncated', 41)
@@ -424,7 +424,7 @@ select pg_temp.snapshot(%(d)s, 'orders', 1, 39), pg_temp.capture(%(d)s, 100, 1)
 -- rule: snapshots_once
 select pg_temp.snapshot(%(d)s, 'orders', 1, 40), pg_temp.snapshot(%(d)s, 'orders', 1, 40)
 -- rule: snapshots_batch
-alter table lockstep.snapshots disable trigger snapshots_begin;
+alter table lockstep.snapshots disable trigger snapshots_recorded;
 select pg_temp.snapshot(0, 'orders', 1, 40)
 -- rule: snapshots_table
 select pg_temp.snapshot(%(d)s, 'unknown', 1, 40)
@@ -456,7 +456,7 @@ select pg_temp.source_file(%(d)s, '_ddl', 0, 'a', 1, repeat('0', 64)), pg_temp.s
 -- rule: source_files_once
 select pg_temp.source_file(%(d)s, '_ddl', 0, 'a', 1, repeat('0', 64)), pg_temp.source_file(%(d)s, '_ddl', 1, 'a', 1, repeat('0', 64))
 -- rule: source_files_batch
-alter table lockstep.source_files disable trigger source_files_begin;
+alter table lockstep.source_files disable trigger source_files_recorded;
 select pg_temp.source_file(0, '_ddl', 0, 'a', 1, repeat('0', 64))
 -- rule: source_files_name_known
 select pg_temp.source_file(%(d)s, '_other', 0, 'a', 1, repeat('0', 64))
@@ -565,7 +565,7 @@ select pg_temp.prepare(%(d)s, 'new'), pg_temp.prepare(%(d)s, 'new')
 -- rule: prepared_open_once
 select pg_temp.prepare(%(d)s, 'open')
 -- rule: prepared_batch
-alter table lockstep.prepared disable trigger prepared_begin;
+alter table lockstep.prepared disable trigger prepared_recorded;
 insert into lockstep.prepared (source, batch, format_id, gtrid, bqual, position)
 values ('nobody', %(d)s, 1, 'new', '', 'x')
 -- rule: prepared_while_capturing
@@ -1151,7 +1151,7 @@ insert into lockstep.forgotten (source, through, token, pruned_at) values (%(s)s
 -- rule: pruned_deleted
 alter table lockstep.forgotten disable trigger forgotten_begin;
 insert into lockstep.forgotten (source, through, token) values (%(s)s, %(a)s, 1);
-select lockstep.prune(%(s)s, 0, %(a)s, %(a)s)
+select lockstep.prune_contents(%(s)s, 0, %(a)s, 9)
 -- rule: pruned_deleted
 select lockstep.prune_leases(%(s)s, 0, %(a)s, 9)
 -- rule: pruned_deleted

@@ -11,6 +11,7 @@ from pathlib import Path
 import certifi
 import pytest
 
+from lockstep.pipeline.binlog.stream.framing import FIRST_OFFSET
 from lockstep.pipeline.binlog.stream.intake import dump_events
 from lockstep.pipeline.values.errors import (
     AccessDenied,
@@ -116,6 +117,13 @@ def test_an_account_that_is_mended_at_the_server(
     mysql.execute(f"drop user {name}")
 
 
+def test_a_ca_that_is_a_folder_is_named(mysql: MySqlStand, tmp_path: Path) -> None:
+    """The server is not asked, so it is not to blame."""
+    error = refusal(MySqlServer(settings(mysql, tls="verify", tls_ca=str(tmp_path))))
+    assert isinstance(error, TlsRefused)
+    assert f"set tls_ca, which is {tmp_path}, to the server's CA" in error.hint
+
+
 def test_certificates_are_read_once(tmp_path: Path) -> None:
     """For each file of them as it is: whoever renews it restarts nothing."""
     file = Path(shutil.copy(certifi.where(), tmp_path))
@@ -177,6 +185,16 @@ def test_an_offset_beyond_four_gib_is_never_truncated(mysql: MySqlStand) -> None
     file = server(mysql).facts().head.file
     with pytest.raises(StartUnreachable):
         list(dump_events(server(mysql).dump(Coordinates(file, (1 << 32) + 4))))
+
+
+def test_mariadb_dumps_a_file_beyond_four_gib_from_its_beginning(mariadb: MySqlStand) -> None:
+    """It has GTIDs, but not the command that takes 64 bits."""
+    source = server(mariadb)
+    file = source.facts().head.file
+    dump = source.dump(Coordinates(file, (1 << 32) + 4))
+    assert dump.begins == Coordinates(file, FIRST_OFFSET)
+    assert list(dump_events(dump))
+    dump.close()
 
 
 def test_a_dump_by_wide_offset_is_the_same_dump(mysql: MySqlStand, database: str) -> None:

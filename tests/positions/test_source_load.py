@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lockstep.resources.mysql.replica import _replication_status
 from tests.fix_mysql import MySqlStand
 from tests.mysql.chunked import until
 from tests.mysql.reading import server
@@ -38,3 +39,13 @@ def test_a_replica_of_mariadb_says_how_far_it_is_behind(mariadb_pair: Pair) -> N
     assert _lag(mariadb_pair.b) is None
     mariadb_pair.b.execute(f"grant slave monitor on *.* to {mariadb_pair.b.account}")
     _falls_behind(mariadb_pair.a, mariadb_pair.b)
+
+
+def test_a_replica_of_several_mariadb_servers_says_so_of_each(mariadb: MySqlStand) -> None:
+    """Sources that have names are not in SHOW REPLICA STATUS, which MariaDB knows, too."""
+    mariadb.execute("change master 'named' to master_host = 'nowhere', master_user = 'x'")
+    try:
+        with mariadb.connect() as connection, connection.cursor() as cursor:
+            assert [row["Connection_name"] for row in _replication_status(cursor)] == ["named"]
+    finally:
+        mariadb.execute("reset slave 'named' all")

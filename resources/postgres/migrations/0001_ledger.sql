@@ -21,8 +21,8 @@ begin
 end
 $$;
 
--- Rows of a table with this trigger are never changed, and deleted by lockstep.prune and its
--- neighbours alone; which tables have it is said at the end of this file.
+-- Rows of a table with this trigger are never changed, and only lockstep.prune_contents,
+-- prune_leases and prune_batches delete them. The end of this file lists the tables.
 create function lockstep.stays() returns trigger language plpgsql as $$
 begin
     if tg_op = 'DELETE' and current_setting('lockstep.pruning', true) = 'on' then
@@ -33,10 +33,12 @@ begin
 end
 $$;
 
--- Rows of a table with this trigger are facts that a capture recorded: none is added later.
+-- Rows of a table with this trigger are facts that the capture of their batch records: none is added
+-- later. A row without a batch is no such fact.
 create function lockstep.while_capturing() returns trigger language plpgsql as $$
 begin
-    if not exists (select from lockstep.batches b where b.id = new.batch and b.state = 'capturing') then
+    if new.batch is not null and not exists (
+        select from lockstep.batches b where b.id = new.batch and b.state = 'capturing') then
         perform lockstep.refuse(tg_argv[0],
             'rows of ' || tg_table_name || ' are recorded while their batch is capturing');
     end if;
@@ -59,7 +61,7 @@ insert into lockstep.ledger (id) values (gen_random_uuid());
 -- A source: one MySQL or MariaDB server that is read. `lock_key` is its half of the advisory lock
 -- that a holder takes; `token` is that of the newest lease and never falls, so that a holder which
 -- was taken over is refused whatever it still writes. `beat_at` is the holder's last sign of life.
--- `gtids_off_at`: a GTID set captured before this moment is not resumed by, for GTIDs were off then.
+-- `gtids_off_at`: GTIDs were off at this moment, so no run resumes by a GTID set captured before it.
 create table lockstep.sources (
     name text not null constraint sources_pk primary key,
     lock_key integer not null generated always as identity constraint sources_lock_key unique,
@@ -397,8 +399,8 @@ $$;
 create trigger batches_begin before insert on lockstep.batches
     for each row execute function lockstep.batches_begin();
 
--- Whatever a captured batch says of sequences lies among its own changes. Rows that a load read
--- while earlier batches were captured belong after a change of one of those.
+-- The sequences that a captured batch records are numbers of its own changes. Only rows that a load
+-- read while earlier batches were captured belong after a change of one of those.
 create function lockstep.batches_may_be_captured(a_batch lockstep.batches) returns void
 language plpgsql as $$
 begin
@@ -520,8 +522,9 @@ create trigger batches_move before update on lockstep.batches
 
 -- What an abandoned batch did is undone: its prepared transactions are abandoned, those that it
 -- ended are open again, orders that it carried out are open again, and loads are no longer joined
--- nor followed by it. A batch may have ended a transaction and prepared another of the same XID: its
--- own go first, or both would be open for a moment. What becomes of tables, their other events say.
+-- nor followed by it. Its own prepared transactions come first: it may have ended a transaction and
+-- prepared another of the same XID, and of these only one may be open. The states of tables are
+-- counted from their other events.
 create function lockstep.batches_abandoned() returns trigger language plpgsql as $$
 begin
     update lockstep.prepared set abandoned = true, ended_by = null, committed = null
@@ -570,8 +573,8 @@ create view lockstep.gaps as
     join lockstep.batches e on e.id = d.follows
     where d.continuity = 'gap';
 
--- The patterns that a batch was captured with, where they are others than those of the live batch
--- before it. A batch that catches tables up has no row.
+-- The patterns that a batch was captured with, if they differ from those of the live batch before
+-- it. A batch that catches tables up has no row.
 create table lockstep.capture_scopes (
     source text not null,
     batch bigint not null constraint capture_scopes_pk primary key,
@@ -657,10 +660,6 @@ create function lockstep.prepared_begin() returns trigger language plpgsql as $$
 begin
     if new.ended_by is not null or new.abandoned then
         perform lockstep.refuse('prepared_begin_open', 'a prepared transaction begins as open');
-    end if;
-    if not exists (select from lockstep.batches b where b.id = new.batch and b.state = 'capturing') then
-        perform lockstep.refuse('prepared_while_capturing',
-            'prepared transactions are recorded while their batch is capturing');
     end if;
     return new;
 end
@@ -843,19 +842,6 @@ create index table_life_by_stop on lockstep.table_life (
 );
 create index table_life_by_token on lockstep.table_life (source, token);
 
-create function lockstep.table_life_begin() returns trigger language plpgsql as $$
-begin
-    if new.batch is not null and not exists (
-            select from lockstep.batches b where b.id = new.batch and b.state = 'capturing') then
-        perform lockstep.refuse('table_life_while_capturing', 'the batch is not capturing');
-    end if;
-    return new;
-end
-$$;
-
-create trigger table_life_begin before insert on lockstep.table_life
-    for each row execute function lockstep.table_life_begin();
-
 -- A captured table's state, which is what its events led to (`event` is the newest of them).
 --   `generation`, `mirror_generation`, `changelog_generation` count the folders that the table, its
 --     mirror and its changelog had; `mirror` and `changelog` are those of today.
@@ -985,17 +971,17 @@ create index table_orders_done on lockstep.table_orders (done_batch) where done_
 -- An order begins as open, and fits the state that the table is in.
 create function lockstep.table_orders_begin() returns trigger language plpgsql as $$
 declare
-    found text;
+    table_condition text;
 begin
-    select t.condition into found from lockstep.table_states t
+    select t.condition into table_condition from lockstep.table_states t
     where (t.source, t.database, t.name) = (new.source, new.database, new.name);
     if new.done_batch is not null then
         perform lockstep.refuse('table_orders_begin_open', 'an order begins as open');
     end if;
-    if new.kind = 'resume' and found <> 'stopped' then
+    if new.kind = 'resume' and table_condition <> 'stopped' then
         perform lockstep.refuse('table_orders_resume_stopped', 'the table has not stopped');
     end if;
-    if new.kind = 'reload' and found = 'dropped' then
+    if new.kind = 'reload' and table_condition = 'dropped' then
         perform lockstep.refuse('table_orders_reload_there', 'the table was dropped');
     end if;
     return new;
@@ -1168,12 +1154,9 @@ create table lockstep.segments (
 
 create index segments_of_table on lockstep.segments (source, database, name, batch);
 
--- A segment is recorded with its batch, in a structure that is known.
+-- The structure of a segment is known.
 create function lockstep.segments_begin() returns trigger language plpgsql as $$
 begin
-    if not exists (select from lockstep.batches b where b.id = new.batch and b.state = 'capturing') then
-        perform lockstep.refuse('segments_while_capturing', 'segments are recorded while their batch is capturing');
-    end if;
     if exists (select from lockstep.table_versions v
                where (v.source, v.database, v.name, v.version)
                    = (new.source, new.database, new.name, new.schema_version)
@@ -1666,7 +1649,8 @@ $$;
 create trigger upkept_begin before insert on lockstep.upkept
     for each row execute function lockstep.upkept_begin();
 
-create function lockstep.newest_same(of_source text, of_mirror text, version bigint) returns bigint
+-- The newest Delta version that shows the rows of this one.
+create function lockstep.newest_showing(of_source text, of_mirror text, version bigint) returns bigint
 language sql stable as $$
     select coalesce((
         select max(u.delta_version) from lockstep.upkept u
@@ -1941,9 +1925,9 @@ create trigger deliveries_rolled_back after update on lockstep.deliveries
 
 -- -- changes that are kept no longer -----------------------------------------------------------
 
--- Changes up to a batch that upkeep deletes. That is noted first, so that whoever asks for them is
--- told, whatever of it is done; then the changelogs list their files no more, then the files are
--- deleted, then the ledger's rows about them.
+-- Changes up to a batch that upkeep deletes. First this is noted, so that whoever asks for them is
+-- told from then on; then the changelogs no longer list their files, the files are deleted, and the
+-- ledger's rows about them are deleted.
 create table lockstep.forgotten (
     source text not null,
     through bigint not null,
@@ -1987,7 +1971,7 @@ create view lockstep.holding as
     from lockstep.table_states t
     where t.behind_batch is not null
     union all
-    select l.source, 'table', l.database || '.' || l.name, coalesce(l.followed_batch - 1, 0)
+    select l.source, 'table', l.database || '.' || l.name, l.followed_batch - 1
     from lockstep.loads l
     where l.joined_batch is null and l.void is null and l.followed_batch is not null
     union all
@@ -2003,6 +1987,7 @@ create view lockstep.holding as
     select s.name, 'recovery', s.name, coalesce((
         select min(x.batch) - 1 from (
             select distinct f.batch from lockstep.source_files f
+            join lockstep.batches b on b.id = f.batch and b.state <> 'abandoned'
             where f.source = s.name and f.name = '_transactions'
             order by f.batch desc limit 8) x
         having count(*) = 8), 0)
@@ -2090,9 +2075,10 @@ create function lockstep.whole_behind(a_source text) returns bigint language sql
         where t.source = a_source and t.begun_at is not null))
 $$;
 
--- Who still needs changes of before, which stay for all that. What a lost ledger is made from again
--- are commits of `_transactions`, and those stay. The mirror of a table that was dropped ('gone') shows
--- them for good: whoever clears has seen that a person deleted it.
+-- Who still needs changes from before a table was tightened, so that they are not cleared. `recovery`
+-- does not count: a lost ledger is made again from commits of `_transactions`, which stay. 'reload':
+-- the mirror was not written since. 'gone': nor will it be, because the table was dropped; it is
+-- cleared once a person has deleted its mirror.
 create view lockstep.holding_clear as
     select t.id, h.kind, h.holder, h.through
     from lockstep.tightened t
@@ -2135,8 +2121,8 @@ $$;
 create trigger tightened_move before update on lockstep.tightened
     for each row execute function lockstep.tightened_move();
 
--- Rows with this trigger are never changed or deleted, but for two things: lockstep.prune and its
--- neighbours delete them, and while a tightened table is cleared, the columns named here may lose
+-- Rows with this trigger are never changed or deleted, but for two things: lockstep.prune_contents and
+-- its neighbours delete them, and while a tightened table is cleared, the columns named here may lose
 -- the values in them.
 create function lockstep.stays_but() returns trigger language plpgsql as $$
 declare
@@ -2223,90 +2209,92 @@ begin
 end
 $$;
 
--- Deletes what is about the batches after `above` up to `last`, which were forgotten up to
--- `through`: their files; segments, versions of mirrors, writes, anchors and deliveries that newer
--- ones up to there followed; XA transactions that ended there, unless a table that stopped before may
--- read the log from there once more. Returns the number of rows.
-create function lockstep.prune(a_source text, above bigint, last bigint, through bigint) returns bigint
-language plpgsql as $$
+-- Deletes what is about the next `most` numbers of batches after `above`, of those that were forgotten
+-- up to `through`: their files; segments, versions of mirrors, writes, anchors and deliveries that
+-- have a newer one among the forgotten; XA transactions that ended there, unless a table that stopped
+-- before may read the log from there again. `reached` is the last number.
+create function lockstep.prune_contents(
+    a_source text, above bigint, through bigint, most integer, out gone bigint, out reached bigint, out ended boolean
+) language plpgsql as $$
 declare
-    gone bigint := 0;
-    met bigint;
+    deleted bigint;
 begin
-    perform lockstep.require_deleted(a_source, case when last <= through then through end);
+    perform lockstep.require_deleted(a_source, through);
     perform set_config('lockstep.pruning', 'on', true);
+    reached := least(above + most, through);
+    ended := reached = through;
 
     delete from lockstep.segment_files x using lockstep.segments s
-    where s.id = x.segment and s.source = a_source and s.batch > above and s.batch <= last;
-    get diagnostics met = row_count; gone := gone + met;
+    where s.id = x.segment and s.source = a_source and s.batch > above and s.batch <= reached;
+    get diagnostics gone = row_count;
     delete from lockstep.revised_files x using lockstep.segments s
-    where s.id = x.segment and s.source = a_source and s.batch > above and s.batch <= last;
-    get diagnostics met = row_count; gone := gone + met;
+    where s.id = x.segment and s.source = a_source and s.batch > above and s.batch <= reached;
+    get diagnostics deleted = row_count; gone := gone + deleted;
     delete from lockstep.segments s
-    where s.source = a_source and s.batch <= last
+    where s.source = a_source and s.batch <= reached
       and exists (
           select from lockstep.segments n
           where (n.source, n.database, n.name) = (s.source, s.database, s.name)
-            and n.batch > s.batch and n.batch <= prune.through);
-    get diagnostics met = row_count; gone := gone + met;
+            and n.batch > s.batch and n.batch <= prune_contents.through);
+    get diagnostics deleted = row_count; gone := gone + deleted;
     delete from lockstep.version_sets v
-    where v.source = a_source and v.batch <= last
+    where v.source = a_source and v.batch <= reached
       and exists (
           select from lockstep.version_sets n
           where (n.source, n.database, n.name) = (v.source, v.database, v.name)
-            and n.batch > v.batch and n.batch <= prune.through);
-    get diagnostics met = row_count; gone := gone + met;
+            and n.batch > v.batch and n.batch <= prune_contents.through);
+    get diagnostics deleted = row_count; gone := gone + deleted;
     delete from lockstep.source_files x
-    where x.source = a_source and x.batch > above and x.batch <= last;
-    get diagnostics met = row_count; gone := gone + met;
+    where x.source = a_source and x.batch > above and x.batch <= reached;
+    get diagnostics deleted = row_count; gone := gone + deleted;
 
     delete from lockstep.writes w
-    where w.source = a_source and w.last_batch <= last
+    where w.source = a_source and w.last_batch <= reached
       and (w.settled_at is not null or w.given_up_at is not null)
       and exists (
           select from lockstep.writes n
           where (n.source, n.database, n.name, n.app_id) = (w.source, w.database, w.name, w.app_id)
-            and n.settled_at is not null and n.last_batch between w.last_batch and prune.through
+            and n.settled_at is not null and n.last_batch between w.last_batch and prune_contents.through
             and n.txn_version > w.txn_version
             and n.delta_version > coalesce(w.delta_version, -1));
-    get diagnostics met = row_count; gone := gone + met;
+    get diagnostics deleted = row_count; gone := gone + deleted;
 
     delete from lockstep.set_anchors w
-    where w.source = a_source and w.batch <= last
+    where w.source = a_source and w.batch <= reached
       and exists (
           select from lockstep.set_anchors n
           where (n.source, n.origin) = (w.source, w.origin)
-            and n.batch > w.batch and n.batch <= prune.through);
-    get diagnostics met = row_count; gone := gone + met;
+            and n.batch > w.batch and n.batch <= prune_contents.through);
+    get diagnostics deleted = row_count; gone := gone + deleted;
 
     delete from lockstep.deliveries d
-    where d.source = a_source and d.last_batch <= last
+    where d.source = a_source and d.last_batch <= reached
       and d.state <> 'out'
       and exists (
           select from lockstep.deliveries n
           where n.consumer = d.consumer and n.state = 'acknowledged' and n.last_batch > d.last_batch);
-    get diagnostics met = row_count; gone := gone + met;
+    get diagnostics deleted = row_count; gone := gone + deleted;
 
     delete from lockstep.prepared p
-    where p.source = a_source and p.batch <= last and (p.abandoned or p.ended_by <= last)
+    where p.source = a_source and p.batch <= reached and (p.abandoned or p.ended_by <= reached)
       and not exists (
           select from lockstep.table_states t
           where t.source = a_source and t.stopped_batch <= coalesce(p.ended_by, p.batch));
-    get diagnostics met = row_count; gone := gone + met;
+    get diagnostics deleted = row_count; gone := gone + deleted;
 
     perform set_config('lockstep.pruning', '', true);
-    return gone;
 end
 $$;
 
 -- Deletes what was decided under the next `most` leases after `above`, up to that of the batch
--- `through`, unless a batch began by it; and the leases, once nothing else refers to them. With the
--- last of them go notes before the newest one that was pruned. `reached` is the last lease looked at.
+-- `through`, unless a batch began by it; and the leases, once nothing else refers to them. After the
+-- last of them it deletes the rows of `forgotten` before the newest one that was pruned. `reached` is
+-- the last lease looked at.
 create function lockstep.prune_leases(
     a_source text, above bigint, through bigint, most integer, out gone bigint, out reached bigint, out ended boolean
 ) language plpgsql as $$
 declare
-    met bigint;
+    deleted bigint;
 begin
     perform lockstep.require_deleted(a_source, through);
     perform set_config('lockstep.pruning', 'on', true);
@@ -2332,13 +2320,13 @@ begin
             where n.source = a_source and n.pruned_at is not null
               and n.through > f.through and n.through < prune_leases.through
         ) and f.pruned_at is not null;
-        get diagnostics met = row_count; gone := gone + met;
+        get diagnostics deleted = row_count; gone := gone + deleted;
     end if;
     delete from lockstep.leases l
     where l.source = a_source and l.token > above and l.token <= reached
       and not exists (select from lockstep.lease_uses u
                       where (u.source, u.token) = (l.source, l.token));
-    get diagnostics met = row_count; gone := gone + met;
+    get diagnostics deleted = row_count; gone := gone + deleted;
 
     perform set_config('lockstep.pruning', '', true);
 end
@@ -2346,12 +2334,12 @@ $$;
 
 -- Deletes those of the next `most` batches after `above` and before `through` that nothing refers to,
 -- with their leases. One that began by a decision stays, and the newest that could be resumed by
--- GTIDs (whether there ever was one counts). `reached` is the last batch looked at.
+-- GTIDs, because it matters whether there ever was one. `reached` is the last batch looked at.
 create function lockstep.prune_batches(
     a_source text, above bigint, through bigint, most integer, out gone bigint, out reached bigint, out ended boolean
 ) language plpgsql as $$
 declare
-    met bigint;
+    deleted bigint;
     batches bigint[];
     tokens bigint[];
 begin
@@ -2394,7 +2382,7 @@ begin
       and l.token < (select s.token from lockstep.sources s where s.name = a_source)
       and not exists (select from lockstep.lease_uses u
                       where (u.source, u.token) = (l.source, l.token));
-    get diagnostics met = row_count; gone := gone + met;
+    get diagnostics deleted = row_count; gone := gone + deleted;
 
     perform set_config('lockstep.pruning', '', true);
 end
@@ -2407,7 +2395,7 @@ declare
     rows_of text;
     but text[];
 begin
-    -- Never changed, and deleted by lockstep.prune and its neighbours alone.
+    -- Never changed, and deleted by lockstep.prune_contents and its neighbours alone.
     foreach rows_of in array array[
         'ledger', 'overrides', 'decisions', 'capture_scopes', 'set_anchors',
         'database_versions', 'table_life', 'table_events', 'extents', 'segments',
@@ -2437,12 +2425,12 @@ begin
     end loop;
     -- Recorded by the capture of their batch.
     foreach rows_of in array array[
-        'capture_scopes', 'set_anchors', 'source_files', 'schema_statements',
-        'database_versions', 'table_versions', 'table_events', 'snapshots'
+        'capture_scopes', 'set_anchors', 'source_files', 'prepared', 'schema_statements',
+        'database_versions', 'table_versions', 'table_life', 'table_events', 'segments', 'snapshots'
     ] loop
         execute format('create trigger %I before insert on lockstep.%I'
             ' for each row execute function lockstep.while_capturing(%L)',
-            rows_of || '_begin', rows_of, rows_of || '_while_capturing');
+            rows_of || '_recorded', rows_of, rows_of || '_while_capturing');
     end loop;
 end
 $$;
