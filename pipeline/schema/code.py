@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from lockstep.pipeline.schema.context import StatementContext
 from lockstep.pipeline.schema.effects import Dropped, Effect, Renamed
@@ -26,7 +26,7 @@ from lockstep.pipeline.schema.model import (
     Trigger,
     View,
 )
-from lockstep.pipeline.schema.statements.read import skip_attributes
+from lockstep.pipeline.schema.statements.read import read_settings, skip_attributes
 from lockstep.pipeline.schema.statements.reader import CannotRead, StatementReader
 from lockstep.pipeline.schema.statements.row_changes import (
     DELETE,
@@ -56,17 +56,17 @@ def read_view(text: str, context: StatementContext) -> TableAccess:
         reader.expect("CREATE")
         skip_attributes(reader)
         reader.expect("VIEW")
-        return _read_view_statement(reader)[1]
+        return _read_view_statement(reader)[1].code
 
     return read_or_reason(text, context, read)
 
 
-def _read_view_statement(reader: StatementReader) -> tuple[TableName, TableAccess]:
+def _read_view_statement(reader: StatementReader) -> tuple[TableName, View]:
     name = reader.read_table()
     if reader.sees_symbol("("):
         reader.read_enclosed_names()
     reader.expect("AS")
-    return name, read_body(reader, is_view_query=True)
+    return name, View(name.name, read_body(reader, is_view_query=True))
 
 
 # -- statements of the log -------------------------------------------------------------
@@ -93,6 +93,7 @@ def changes_code(text: str, context: StatementContext) -> bool:
 def _read_code_words(reader: StatementReader) -> tuple[str, str]:
     """Read CREATE, ALTER or DROP, then TRIGGER or VIEW. Return both words, "" for any
     other."""
+    read_settings(reader)
     word = reader.accept_any("CREATE", "ALTER", "DROP")
     if not word:
         return "", ""
@@ -122,17 +123,15 @@ def _after_read_statement(schema: ServerSchema, reader: StatementReader) -> Serv
     verb, kind = _read_code_words(reader)
     if not kind:
         return schema
-    reader.accept_if_not_exists()
+    if_not_exists = reader.accept_if_not_exists()
     reader.accept_if_exists()
     if verb == "DROP":
         for name in reader.read_tables():
             schema = _with_trigger_or_view(schema, name, kind, None)
         return schema
-    if kind == "VIEW":
-        name, code = _read_view_statement(reader)
-        return _with_trigger_or_view(schema, name, kind, View(name.name, code))
-    name, trigger = _read_trigger_statement(reader)
-    return _with_trigger_or_view(schema, name, kind, trigger)
+    read = _read_view_statement if kind == "VIEW" else _read_trigger_statement
+    name, new = read(reader)
+    return _with_trigger_or_view(schema, name, kind, new, keeps_existing=if_not_exists)
 
 
 def _read_trigger_statement(reader: StatementReader) -> tuple[TableName, Trigger]:
@@ -155,22 +154,29 @@ def _read_trigger_statement(reader: StatementReader) -> tuple[TableName, Trigger
 
 
 def _with_trigger_or_view(
-    schema: ServerSchema, name: TableName, kind: str, new: Trigger | View | None
+    schema: ServerSchema,
+    name: TableName,
+    kind: str,
+    new: Trigger | View | None,
+    *,
+    keeps_existing: bool = False,
 ) -> ServerSchema:
     """Return the schema with a new trigger or view under this name. `kind`: TRIGGER or
-    VIEW; `new`: None if it was dropped."""
+    VIEW; `new`: None if it was dropped; `keeps_existing`: servers log CREATE … IF NOT
+    EXISTS even if it created nothing."""
     database = schema.database(name.database)
     code = None if database is None else database.code
     if database is None or code is None:
         return schema
-    folded = name.name.lower()
-    if kind == "VIEW":
-        views = (view for view in code.views if view.name.lower() != folded)
-        code = replace(code, views=(*views, *([new] if isinstance(new, View) else ())))
-    elif code.triggers is not None:
-        triggers = (trigger for trigger in code.triggers if trigger.name.lower() != folded)
-        code = replace(code, triggers=(*triggers, *([new] if isinstance(new, Trigger) else ())))
-    return schema.with_database(replace(database, code=code))
+    field_name = f"{kind.lower()}s"
+    existing: tuple[Any, ...] | None = getattr(code, field_name)
+    if existing is None:
+        return schema
+    others = [each for each in existing if each.name.lower() != name.name.lower()]
+    if keeps_existing and len(others) < len(existing):
+        return schema
+    after = (*others, *([] if new is None else [new]))
+    return schema.with_database(replace(database, code=replace(code, **{field_name: after})))
 
 
 def with_moved_triggers(schema: ServerSchema, effects: Iterable[Effect]) -> ServerSchema:

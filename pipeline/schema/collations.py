@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from lockstep.pipeline.values.errors import TableError
+
 _CHARSETS: Final = {
     "armscii8": (1, "general_ci", "32:general_ci 64:bin"),
     "ascii": (1, "general_ci", "11:general_ci 65:bin"),
@@ -244,5 +246,15 @@ def binary_collation(charset: str) -> str:
 
 
 def max_character_bytes(charset: str) -> int:
-    """Return the number of bytes of a character set's widest character."""
+    """Return the number of bytes of a character set's widest character. Raise
+    TableError for an unknown set."""
+    if charset not in _CHARSETS:
+        raise unread_charset_error(charset)
     return _CHARSETS[charset][0]
+
+
+def unread_charset_error(charset: str) -> TableError:
+    return TableError(
+        f"a column has the character set {charset}, which this version does not read",
+        hint="exclude the table, or convert the column to utf8mb4",
+    )

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from lockstep.pipeline.schema.context import STRICT, zone_of
+from lockstep.pipeline.schema.context import zone_of
 from lockstep.pipeline.schema.effects import FollowedStatement, LoggedStatement
 from lockstep.pipeline.schema.fills import StatementMoment
 from lockstep.pipeline.schema.model import TableSchema
@@ -314,7 +314,6 @@ def consequences(
     several effects on a table, the most severe wins; for renames, the last.
     `treatment_texts_of`: returns `TableEffect.treatment_texts` for the columns of a
     structure."""
-    is_strict = logged.context.has_mode(STRICT)
     moment = StatementMoment(logged.executed_at, zone_of(logged.context.time_zone))
     severity = list(Action).index
     by_table: dict[TableName, Consequence] = {}
@@ -324,7 +323,10 @@ def consequences(
             by_table[table] = _consequence(effect, policies_of(table))
     for change in followed.effects:
         for effect in table_effects(
-            change, is_strict=is_strict, moment=moment, treatment_texts_of=treatment_texts_of
+            change,
+            sql_mode=logged.context.sql_mode,
+            moment=moment,
+            treatment_texts_of=treatment_texts_of,
         ):
             new = _consequence(effect, policies_of(effect.table))
             old = by_table.get(effect.table)

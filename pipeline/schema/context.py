@@ -37,6 +37,9 @@ SQL_MODES: Final = {
 
 STRICT: Final = 1 << 21 | 1 << 22
 _MARIADB_EXPLICIT_TIMESTAMPS: Final = 1 << 24
+PAD_CHAR_TO_FULL_LENGTH: Final = 1 << 31
+"""Mode in which a CHAR is read with its padding, even by ALTER TABLE."""
+
 EMPTY_STRING_IS_NULL: Final = 1 << 32
 """MariaDB's mode in which '' means NULL."""
 

@@ -30,7 +30,6 @@ from lockstep.pipeline.schema.effects import (
 )
 from lockstep.pipeline.schema.evolving.alter import alter_table
 from lockstep.pipeline.schema.evolving.column_changes import (
-    Charset,
     charset_with_collation,
     chosen_charset,
     inherited_charset,
@@ -398,18 +397,20 @@ def _apply_create_database(
     schema: ServerSchema, change: CreateDatabase, context: StatementContext
 ) -> EvolvedStep:
     name = stored_name(TableName(change.name, ""), context).database
-    if schema.database(name) is not None:
-        if change.if_not_exists:
-            return schema, [DatabaseEffect(name, "unchanged")]
-        schema = schema.without_database(name)
+    effects: list[Effect] = []
+    if not change.if_not_exists:
+        # OR REPLACE drops the database that exists.
+        schema, effects = _without_database(schema, name)
+    elif schema.database(name) is not None:
+        return schema, [DatabaseEffect(name, "unchanged")]
     server = context.server_collation
     inherited = None if server is None else charset_with_collation(server)
     try:
         charset = chosen_charset(change.charset, change.collation, inherited, context)
     except CannotFollow:
-        return schema, [DatabaseEffect(name, "unknown")]
+        return schema, [*effects, DatabaseEffect(name, "unknown")]
     database = DatabaseSchema(name, charset.name, charset.collation, DatabaseCode())
-    return schema.with_database(database), [DatabaseEffect(name, "created")]
+    return schema.with_database(database), [*effects, DatabaseEffect(name, "created")]
 
 
 def _apply_alter_database(
@@ -420,9 +421,10 @@ def _apply_alter_database(
     if before is None or inherited is None:
         return schema, [DatabaseEffect(change.name, "unknown")]
     try:
-        charset: Charset = chosen_charset(change.charset, change.collation, inherited, context)
+        charset = chosen_charset(change.charset, change.collation, inherited, context)
     except CannotFollow:
-        return schema.without_database(change.name), [DatabaseEffect(change.name, "unknown")]
+        others = {name: each for name, each in schema.databases.items() if each is not before}
+        return replace(schema, databases=others), [DatabaseEffect(change.name, "unknown")]
     after = replace(before, charset=charset.name, collation=charset.collation)
     return schema.with_database(after), [
         DatabaseEffect(before.name, "unchanged" if after == before else "changed")
@@ -432,10 +434,12 @@ def _apply_alter_database(
 def _apply_drop_database(schema: ServerSchema, change: DropDatabase) -> EvolvedStep:
     if schema.database(change.name) is None and change.if_exists:
         return schema, [DatabaseEffect(change.name, "unchanged")]
-    folded = schema.fold_database(change.name)
+    schema, effects = _without_database(schema, change.name)
+    return schema, [*effects, DatabaseEffect(change.name, "dropped")]
+
+
+def _without_database(schema: ServerSchema, name: str) -> EvolvedStep:
+    folded = schema.fold_database(name)
     tables = [table.name for key, table in schema.tables.items() if key.database == folded]
     tables += sorted(name for name in schema.unknown_tables if name.database == folded)
-    return schema.without_database(change.name), [
-        *map(Dropped, tables),
-        DatabaseEffect(change.name, "dropped"),
-    ]
+    return schema.without_database(name), [*map(Dropped, tables)]

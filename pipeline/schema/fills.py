@@ -130,6 +130,8 @@ def _current_fill(
     digits = now_digits(text)
     if digits is None or moment is None or column.type not in ("datetime", "timestamp"):
         return None
+    if digits > (column.length or 0):
+        return None  # MariaDB rounds or truncates by the session's mode.
     unit = 10 ** (6 - digits)
     instant = moment.instant.astimezone(UTC)
     instant = instant.replace(microsecond=instant.microsecond // unit * unit)

@@ -17,8 +17,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
-from lockstep.pipeline.schema.collations import SINGLE_BYTE_CHARSETS, UTF8_CHARSETS, WIDE_CHARSETS
-from lockstep.pipeline.schema.context import StatementContext
+from lockstep.pipeline.schema.collations import (
+    SINGLE_BYTE_CHARSETS,
+    UTF8_CHARSETS,
+    WIDE_CHARSETS,
+    max_character_bytes,
+)
+from lockstep.pipeline.schema.context import PAD_CHAR_TO_FULL_LENGTH, STRICT, StatementContext
 from lockstep.pipeline.schema.effects import (
     Changed,
     Created,
@@ -51,6 +56,7 @@ from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import Column, TableName
 
 Renames = Sequence[tuple[str, str]]
+"""Columns that a person says were renamed: old and new names."""
 
 EffectKind = Literal[
     "created", "dropped", "renamed", "truncated", "changed", "unlogged", "not followed"
@@ -61,10 +67,10 @@ EffectKind = Literal[
 @dataclass(frozen=True, slots=True)
 class TableEffect:
     """A statement's effect on one table. A change has `before` and `after`, a new table
-    `after`. `columns_from`: the former name of each
-    column. `is_strict`: the session's sql_mode was strict. `moment`: when the statement
-    ran. `treatment_texts`: columns, in lower case, that the settings hide or
-    convert, or by which they choose rows, each with its treatment in words."""
+    `after`. `columns_from`: the former name of each column. `sql_mode`: the session's.
+    `moment`: when the statement ran. `treatment_texts`: columns, in lower case, that
+    the settings hide or convert, or by which they choose rows, each with its treatment
+    in words."""
 
     table: TableName
     kind: EffectKind
@@ -72,7 +78,7 @@ class TableEffect:
     before: TableSchema | None = None
     after: TableSchema | None = None
     columns_from: tuple[str | None, ...] = ()
-    is_strict: bool = True
+    sql_mode: int = STRICT
     moment: StatementMoment | None = None
     treatment_texts: Mapping[str, str] = field(default_factory=dict)
 
@@ -95,7 +101,7 @@ class TableEffect:
 def table_effects(
     effect: Effect,
     *,
-    is_strict: bool,
+    sql_mode: int,
     moment: StatementMoment | None = None,
     treatment_texts_of: Callable[[TableSchema], Mapping[str, str]] = lambda _: {},
 ) -> Iterator[TableEffect]:
@@ -122,7 +128,7 @@ def table_effects(
         case Changed(table, before, after, columns_from):
             texts = {**treatment_texts_of(before), **treatment_texts_of(after)}
             yield TableEffect(
-                table, "changed", "", before, after, columns_from, is_strict, moment, texts
+                table, "changed", "", before, after, columns_from, sql_mode, moment, texts
             )
         case _:
             return
@@ -158,7 +164,7 @@ def reason_engine_changed(effect: TableEffect) -> str | None:
 def reason_values_changed(effect: TableEffect) -> str | None:
     for before, after in effect.column_pairs:
         if before is not None and (
-            reason := reason_column_values_change(before, after, is_strict=effect.is_strict)
+            reason := reason_column_values_change(before, after, effect.sql_mode)
         ):
             return f"stored values of {after.name} may have changed: {reason}"
     return None
@@ -185,7 +191,7 @@ def reason_values_unknown(effect: TableEffect) -> str | None:
             return f"the new column {after.name} is numbered by the server"
         expression = after.default.text if isinstance(after.default, ExpressionDefault) else None
         if expression is not None and not expression.upper().startswith("CURRENT_TIMESTAMP"):
-            return f"the new column {after.name} has a default that differs per row"
+            return f"the new column {after.name} has an expression as default"
         if _is_fill_known(after, decoded[after.name], effect.moment):
             continue
         if expression is not None:
@@ -270,27 +276,34 @@ set `binary` are decoded as UTF-8."""
 
 _SUBSETS_OF_UTF8MB4: Final = SINGLE_BYTE_CHARSETS | WIDE_CHARSETS | {"ascii", "utf8mb3"}
 
+_MAX_GROWTH: Final = 3
+"""Factor by which the bytes of a text grow at most, if another character set stores it
+in UTF-8."""
+
+_MAX_PACKET_BYTES: Final = 1 << 30
+"""Largest `max_allowed_packet`, which no value exceeds."""
+
 
 def reason_column_values_change(
-    before: ColumnSchema, after: ColumnSchema, *, is_strict: bool
+    before: ColumnSchema, after: ColumnSchema, sql_mode: int
 ) -> str | None:
     """Return how an ALTER TABLE may have changed a column's stored values, in a few
-    words; None if it kept them for certain. `is_strict`: the session's sql_mode refused
-    invalid values."""
+    words; None if it kept them for certain."""
     if before.generated is not None or after.generated is not None:
         return _generated_reason(before, after)
     if after.auto_increment and not before.auto_increment:
         return "it became AUTO_INCREMENT, which numbers rows that hold 0"
-    if before.nullable and not after.nullable and not is_strict:
-        return "it became NOT NULL, which turns NULL into a value"
-    if before.nullable and not after.nullable and after.type == "timestamp":
-        return "it became NOT NULL, which turns NULL into the moment of the statement"
+    if before.nullable and not after.nullable:
+        if not sql_mode & STRICT:
+            return "it became NOT NULL, which turns NULL into a value"
+        if after.type == "timestamp":
+            return "it became NOT NULL, which turns NULL into the moment of the statement"
     if before.type in INTEGER_BITS and after.type in INTEGER_BITS:
         return _integers_reason(before, after)
     if before.type in INTEGER_BITS and after.type == "decimal":
         return _integer_as_decimal_reason(before, after)
     if before.type in CHARACTER_STRINGS and after.type in CHARACTER_STRINGS:
-        return _texts_reason(before, after)
+        return _texts_reason(before, after, sql_mode)
     return _other_types_reason(before, after)
 
 
@@ -325,14 +338,28 @@ def _integer_as_decimal_reason(before: ColumnSchema, after: ColumnSchema) -> str
     return f"{_type_words(before)} became {_type_words(after)}, which holds less"
 
 
-def _texts_reason(before: ColumnSchema, after: ColumnSchema) -> str | None:
+def _texts_reason(before: ColumnSchema, after: ColumnSchema, sql_mode: int) -> str | None:
     if not _is_superset(before.charset or "", after.charset or ""):
         return f"its character set {before.charset} became {after.charset}"
+    became = f"{_type_words(before)} became {_type_words(after)}"
     if after.type == "char" and before.type != "char":
-        return f"{_type_words(before)} became {_type_words(after)}, which keeps no trailing spaces"
-    if _capacity(before) > _capacity(after):
-        return f"{_type_words(before)} became {_type_words(after)}, which is shorter"
-    return None
+        return f"{became}, which keeps no trailing spaces"
+    if before.type == "char" and after.type != "char" and sql_mode & PAD_CHAR_TO_FULL_LENGTH:
+        return f"{became}, in which PAD_CHAR_TO_FULL_LENGTH keeps the padding"
+    if after.type in LOB_SIZES:
+        is_shorter = _max_bytes(before, after) > LOB_SIZES[after.type]
+    else:
+        is_shorter = LOB_SIZES.get(before.type, before.length or 0) > (after.length or 0)
+    return f"{became}, which is shorter" if is_shorter else None
+
+
+def _max_bytes(before: ColumnSchema, after: ColumnSchema) -> int:
+    """Return the largest number of bytes of a text of `before` in the character set of
+    `after`, which has all its characters."""
+    width = max_character_bytes(before.charset or "utf8mb4")
+    stored = min(LOB_SIZES.get(before.type, (before.length or 0) * width), _MAX_PACKET_BYTES)
+    keeps_bytes = before.charset in (after.charset, "ascii", *UTF8_CHARSETS)
+    return stored if keeps_bytes else stored * _MAX_GROWTH
 
 
 def _is_superset(before: str, after: str) -> bool:
@@ -344,13 +371,6 @@ def _is_superset(before: str, after: str) -> bool:
     if after == "utf8mb3":
         return before in _SUBSETS_OF_UTF8MB3
     return before == "ascii" and after in SINGLE_BYTE_CHARSETS | UTF8_CHARSETS
-
-
-def _capacity(column: ColumnSchema) -> int:
-    """Return how many characters the column holds. For TEXT types this is a number of
-    bytes, since a conversion that needs more bytes enlarges the type
-    (`column_changes.convert_column`)."""
-    return LOB_SIZES.get(column.type, column.length or 0)
 
 
 def _other_types_reason(before: ColumnSchema, after: ColumnSchema) -> str | None:
@@ -431,8 +451,6 @@ def _type_words(column: ColumnSchema) -> str:
 
 
 # -- a structure that a person gave ----------------------------------------------------
-
-"""Columns that a person says were renamed: old and new names."""
 
 
 def may_rename_columns(text: str, context: StatementContext) -> bool:
@@ -515,7 +533,14 @@ def reason_unclear(
             f"{', '.join(new)}, or dropped and {', '.join(new)} added"
         )
     change = TableEffect(
-        given_schema.name, "changed", "", before, given_schema, origins, is_strict=False
+        given_schema.name,
+        "changed",
+        "",
+        before,
+        given_schema,
+        origins,
+        # The worst mode: it is not strict, and keeps the padding of a CHAR.
+        sql_mode=PAD_CHAR_TO_FULL_LENGTH,
     )
     for test in (
         reason_engine_changed,

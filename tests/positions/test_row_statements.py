@@ -185,6 +185,28 @@ def test_what_went_before_a_first_run_is_not_known(stand: MySqlStand, name: str,
         follower.run()
 
 
+@pytest.mark.thin
+def test_the_triggers_of_a_dropped_database_are_not_known(stand: MySqlStand, name: str) -> None:
+    """Those of a new database of its name are others."""
+    other = f"{name}_2"
+    created = (f"create database {other}", f"create table {other}.w (id int primary key)")
+    insert = f"insert into {name}.kept values (new.id, 0)"
+    stand.execute(
+        *created,
+        f"grant trigger, show view on {other}.* to {ACCOUNT}",
+        f"create trigger {other}.seen after insert on {other}.w for each row {insert}",
+    )
+    try:
+        place = str(head(stand))
+        watched = f"insert into {other}.w values (31)"
+        stand.execute("set binlog_format = statement", watched, f"drop database {other}", *created)
+        follower = Follower(server(stand), [f"{name}.kept"], place)
+        with pytest.raises(UnsupportedStatement, match="it is not known"):
+            follower.run()
+    finally:
+        stand.execute(f"drop database {other}")
+
+
 def test_a_database_of_which_no_trigger_is_seen(mysql: MySqlStand) -> None:
     """The account has no TRIGGER: what the statement reaches is not known, until a person says
     so."""

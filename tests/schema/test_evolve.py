@@ -124,6 +124,31 @@ def test_a_trigger_that_cannot_be_read() -> None:
     assert done == EMPTY
 
 
+@pytest.mark.parametrize(
+    ("statement", "triggers", "views"),
+    [
+        ("create trigger if not exists t after insert on b for each row set @x = 1", {"a"}, {"a"}),
+        ("create view if not exists v as select * from b", {"a"}, {"a"}),
+        ("create or replace view v as select * from b", {"a"}, {"b"}),
+        ("set statement lock_wait_timeout = 5 for drop view v", {"a"}, set()),
+        ("set statement lock_wait_timeout = 5 for drop trigger t", set(), {"a"}),
+    ],
+)
+def test_triggers_and_views(statement: str, triggers: set[str], views: set[str]) -> None:
+    """Servers log CREATE … IF NOT EXISTS of a trigger or view that exists."""
+    schema = EMPTY.with_database(replace(EMPTY.databases["shop"], code=DatabaseCode()))
+    for text in (
+        "create trigger t after insert on a for each row delete from b",
+        "create view v as select * from a",
+        statement,
+    ):
+        schema = after_code_statement(schema, text, MARIADB)
+    code = schema.databases["shop"].code
+    assert code is not None
+    assert {trigger.table.name for trigger in code.triggers or ()} == triggers
+    assert {table.name for view in code.views for table in view.code.reads} == views
+
+
 def test_rows_that_change_without_events() -> None:
     """Partition operations leave rows dirty, of both tables where there are two."""
     parted = "create table a (id int) partition by hash (id) partitions 2"
@@ -136,14 +161,23 @@ def test_rows_that_change_without_events() -> None:
     }
 
 
-def test_dropped_databases() -> None:
-    """A database takes its tables along, the unknown ones too."""
+@pytest.mark.parametrize("statement", ["drop database shop", "create or replace database shop"])
+def test_dropped_databases(statement: str) -> None:
+    """A database takes its tables along, the unknown ones too. MariaDB logs nothing else if it
+    replaces one."""
     schema = after([_A]).schema.with_unknown_table(named("u"))
-    done = after(["drop database shop"], schema=schema)
+    done = after([statement], MARIADB, schema)
     assert {named("a"), named("u")} == {
         effect.table for effect in done.effects if isinstance(effect, Dropped)
     }
-    assert ServerSchema() == done.schema
+    assert (done.schema.tables, done.schema.unknown_tables) == ({}, frozenset())
+
+
+def test_a_database_with_an_unknown_collation_keeps_its_tables() -> None:
+    """Only a new table's character set is unknown then."""
+    done = after([_A, "alter database shop collate klingon_ci"]).schema
+    assert done.tables.keys() == {named("a")}
+    assert done.databases == {}
 
 
 def test_phases() -> None:

@@ -129,6 +129,11 @@ def test_a_literal_default(kind: str, more: dict[str, Any], text: str, expected:
             a_column("c", "datetime", length=0, default=ExpressionDefault("CURRENT_TIMESTAMP")),
             StatementMoment(MOMENT.instant),
         ),
+        # MariaDB allows more digits than the column has.
+        (
+            a_column("c", "datetime", length=3, default=ExpressionDefault("CURRENT_TIMESTAMP(6)")),
+            MOMENT,
+        ),
     ],
 )
 def test_what_only_the_server_knows(column: ColumnSchema, moment: StatementMoment | None) -> None:

@@ -9,6 +9,7 @@ from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.rows import row_key, row_structure, schema_of
 from lockstep.pipeline.schema.sql_text import further_properties
 from lockstep.pipeline.schema.statements.read import read_change
+from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import Column, TableStructure
 from tests.schema.cases import OWN, read_cases
 from tests.schema.schemas_made import EMPTY, MARIADB, MYSQL, named, table
@@ -62,6 +63,13 @@ def test_types_that_the_log_tells() -> None:
     ]
     assert {column.collation for column in told.columns} == {None}
     assert told.primary_key == ("c",)
+
+
+def test_a_character_set_that_is_unknown() -> None:
+    """A server may have collations of its own."""
+    column = Column("a", "varchar", length=40, charset="collation 1999")
+    with pytest.raises(TableError, match="character set collation 1999"):
+        schema_of(TableStructure(named("t"), (column,), ()))
 
 
 @pytest.mark.parametrize(

@@ -449,7 +449,7 @@ def restructured_tables(
 ) -> dict[TableName, bool]:
     """Return the tables whose structures may change, each with True if the changes
     create a table that cannot have existed before. `tables`: all existing tables, of
-    which DROP DATABASE drops those in its database."""
+    which dropping or replacing a database drops those in it."""
     is_new_table: dict[TableName, bool] = {}
     for change in changes:
         names: Iterable[TableName]
@@ -464,7 +464,7 @@ def restructured_tables(
                 names = change.tables
             case RenameTables(pairs):
                 names = chain.from_iterable(pairs)
-            case DropDatabase(database):
+            case DropDatabase(database) | CreateDatabase(database, or_replace=True):
                 names = [name for name in tables if name.database.lower() == database.lower()]
             case TruncateTable() | RepairTables() | CreateDatabase() | AlterDatabase():
                 names = ()
@@ -481,7 +481,7 @@ def affected_tables(changes: Sequence[SchemaChange]) -> tuple[TableName, ...] | 
     affected: list[TableName] = []
     for change in changes:
         match change:
-            case AlterDatabase() | DropDatabase():
+            case AlterDatabase() | DropDatabase() | CreateDatabase(or_replace=True):
                 return None
             case DropTables(tables) | RepairTables(tables):
                 affected += tables

@@ -314,7 +314,8 @@ def _read_other_type(word: str, reader: StatementReader) -> WrittenType | None:
         return WrittenType("date")
     if word == "YEAR":
         _read_length(reader)
-        return _read_sign(WrittenType("year"), reader)
+        _read_sign(WrittenType("year"), reader)  # has no effect
+        return WrittenType("year")
     if word in _SPATIAL_TYPES:
         _read_length(reader)
         return WrittenType(word.lower())

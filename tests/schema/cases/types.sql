@@ -27,7 +27,7 @@ alter table a modify a bit(5), add g bit(3) not null default b'101';
 -- case: dates and times
 create table a (
   a date, b time, c time(0), d time(3), e time(6), f datetime, g datetime(1), h datetime(6),
-  i timestamp null, j timestamp(4) null, k year, l year(4)
+  i timestamp null, j timestamp(4) null, k year, l year(4), m year unsigned, n year(4) zerofill
 );
 alter table a modify b time(2), modify f datetime(3), modify i datetime;
 
