@@ -186,6 +186,11 @@ class Baseline:
     low_set: str
     unread_tables: Mapping[TableName, str] = field(default_factory=dict)
 
+    @property
+    def names(self) -> list[TableName]:
+        """The names of all tables, read or not."""
+        return [*(table.name for table in self.tables), *self.unread_tables]
+
 
 @dataclass(frozen=True, slots=True)
 class CurrentSchemas:

@@ -324,21 +324,23 @@ class MySqlServer:
                 f"the source has no table {table} that can be captured",
                 hint=f"correct the name, or exclude {table}",
             )
-        shaped = self._shaped_tables.of(table)
-        return row_structure(schemas[0]) if shaped is None else shaped.lake_structure
+        return self._lake_structure(schemas[0])
 
     def structures(self) -> list[TableStructure]:
         """Return all structures. A table to which its settings cannot be applied keeps
         the server's."""
         with self.own_cursor() as cursor:
             schemas = _ordinary_tables(read_whole_tables(cursor))
-        return [self._lake_structure(schema) for schema in schemas]
+        structures = []
+        for schema in schemas:
+            try:
+                structures.append(self._lake_structure(schema))
+            except TableError:
+                structures.append(row_structure(schema))
+        return structures
 
     def _lake_structure(self, schema: TableSchema) -> TableStructure:
-        try:
-            shape = self._shaping.shape(schema)
-        except TableError:
-            shape = None
+        shape = self._shaping.shape(schema)
         return row_structure(schema) if shape is None else shape.structure
 
     def baseline(self, names: Collection[TableName] | None = None) -> Baseline:
@@ -364,7 +366,7 @@ class MySqlServer:
 
     def current_schemas(self, tables: Collection[TableName]) -> CurrentSchemas:
         with self.own_cursor() as cursor:
-            return self._shaped_tables.redacted(read_current_schemas(cursor, tables))
+            return self._shaped_tables.redact(read_current_schemas(cursor, tables))
 
     def is_view(self, name: TableName) -> bool:
         with self._query_sessions.cursor() as cursor:
@@ -373,7 +375,7 @@ class MySqlServer:
 
     def locked_schema(self, table: TableName) -> CurrentSchemas:
         with self._cursor_on(table) as cursor:
-            return self._shaped_tables.redacted(read_locked_schema(cursor, table))
+            return self._shaped_tables.redact(read_locked_schema(cursor, table))
 
     def comments(self, tables: Collection[TableName]) -> dict[TableName, dict[str, str]]:
         """Return the comments except those of hidden columns: a comment may reveal
@@ -402,7 +404,7 @@ class MySqlServer:
     def snapshot(
         self, table: TableSchema | TableStructure, columns: Sequence[str] | None = None
     ) -> Iterator[TableSnapshot]:
-        shaped = self._shaped_tables.same(table)
+        shaped = self._shaped_tables.require_same(table)
         if shaped is not None:
             table = shaped.schema
             if columns is not None:
@@ -420,7 +422,7 @@ class MySqlServer:
         *,
         since: Coordinates | None = None,
     ) -> Bound | None:
-        shaped = self._shaped_tables.same(schema)
+        shaped = self._shaped_tables.require_same(schema)
         if shaped is None or not shaped.hides_bounds:
             return self._next_bound(schema, after, rows, since)
         cipher = shaped.bound_cipher
@@ -448,7 +450,7 @@ class MySqlServer:
         most_seconds: float = PIECE_SECONDS,
         since: Coordinates | None = None,
     ) -> Iterator[TableSnapshot]:
-        shaped = self._shaped_tables.same(schema)
+        shaped = self._shaped_tables.require_same(schema)
         if shaped is not None:
             schema, rows = shaped.schema, shaped.decrypt_bounds(rows)
         if self._replica is not None and not exact:
@@ -467,7 +469,7 @@ class MySqlServer:
         *,
         most_seconds: float = PIECE_SECONDS,
     ) -> Iterator[ConditionSnapshot]:
-        shaped = self._shaped_tables.same(schema)
+        shaped = self._shaped_tables.require_same(schema)
         if shaped is not None and shaped.hides_bounds:
             # Rows are read again by their keys, which do not tell whether the settings
             # take them.
@@ -504,7 +506,7 @@ class MySqlServer:
     # -- comparisons ---------------------------------------------------------------------------
 
     def row_sum(self, structure: TableStructure) -> SourceSum:
-        shaped = self._shaped_tables.matching(structure)
+        shaped = self._shaped_tables.require_same(structure)
         if shaped is None:
             return read_sum(self._settings_for_read(), structure)
         hasher, total = self._hasher(shaped), RowSum()
@@ -515,7 +517,7 @@ class MySqlServer:
 
     @contextmanager
     def row_hashes(self, structure: TableStructure) -> Iterator[SourceHashes]:
-        shaped = self._shaped_tables.matching(structure)
+        shaped = self._shaped_tables.require_same(structure)
         if shaped is None:
             with open_hashes(self._settings_for_read(), structure) as hashes:
                 yield hashes
@@ -526,7 +528,7 @@ class MySqlServer:
             yield SourceHashes(marks, pairs)
 
     def rows_by_hash(self, structure: TableStructure, keys: Collection[int]) -> ComparedRows:
-        shaped = self._shaped_tables.matching(structure)
+        shaped = self._shaped_tables.require_same(structure)
         if shaped is None:
             return read_rows(self._settings_for_read(), structure, keys)
         hasher = self._hasher(shaped)
@@ -543,7 +545,7 @@ class MySqlServer:
         structure: TableStructure,
         starts: Sequence[tuple[Any, ...]] | Callable[[int, int], Sequence[int]],
     ) -> SourceSample:
-        shaped = self._shaped_tables.matching(structure)
+        shaped = self._shaped_tables.require_same(structure)
         if shaped is None:
             return read_sample(self._settings_for_read(), structure, starts)
         if shaped.hides_bounds:
