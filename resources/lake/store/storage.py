@@ -282,24 +282,24 @@ def delta_tables(folder: LakePath) -> Iterator[LakePath]:
 def files_below(folder: LakePath) -> dict[str, os.stat_result | ObjectFacts]:
     """Return the files below a folder, at any depth: their relative names, with their
     size and time of modification. Hidden files, as Delta defines them, are left out:
-    names of files or folders that begin with `_` or `.`, such as `_delta_log`."""
+    names of files or folders that begin with `_` or `.`, such as `_delta_log`, except
+    those of the change data feed and of indexes."""
     if isinstance(folder, ObjectPath):
         return {
             name: facts
             for name, facts in folder.facts_below()
-            if not any(part.startswith(_HIDDEN_PREFIXES) for part in name.split("/"))
+            if not any(map(_is_hidden, name.split("/")))
         }
     files: dict[str, os.stat_result | ObjectFacts] = {}
     for folder_path, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if not name.startswith(_HIDDEN_PREFIXES)]
-        for path in (
-            Path(folder_path) / name for name in names if not name.startswith(_HIDDEN_PREFIXES)
-        ):
+        folders[:] = [name for name in folders if not _is_hidden(name)]
+        for path in (Path(folder_path) / name for name in names if not _is_hidden(name)):
             files[path.relative_to(folder).as_posix()] = path.stat()
     return files
 
 
-_HIDDEN_PREFIXES = ("_", ".")
+def _is_hidden(name: str) -> bool:
+    return name.startswith(("_", ".")) and not name.startswith(("_change_data", "_delta_index"))
 
 
 def remove_folder(folder: LakePath) -> None:
