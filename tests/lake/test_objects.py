@@ -221,6 +221,11 @@ def test_a_store_that_refuses_is_everybodys_matter(faulty: Lake, faults: Faults)
         faulty.changelog.restore(
             CHANGELOG, 0, app_id="app/restated", txn_version=1, user_metadata="{}"
         )
+    for path in ("", ".parquet"):
+        with faults.planned("", path, Fault.EXPIRED, -1), pytest.raises(LakeUnavailable):
+            faulty.mirrors.reason_unreadable(MIRROR, 0)
+    assert faulty.mirrors.reason_unreadable(MIRROR, 0) is None
+    assert faulty.mirrors.reason_unreadable(MIRROR, 1) is not None
 
 
 def test_parts_that_nobody_finished_are_given_up(

@@ -97,14 +97,9 @@ def _mirror_error(
 ) -> LakeUnavailable | MirrorRefused:
     """Return our error for an error at the mirror's folder `path`: of this mirror only,
     or of the whole lake."""
-    match = _OS_ERROR.search(str(error))
-    error_number = int(match[1]) if match else None
-    if isinstance(error, OSError):
-        error_number = error.errno
-    if error_number in _MACHINE_ERRORS:
-        return unavailable_error(path, error_number, os.strerror(error_number or 0))
-    if isinstance(lake, ObjectPath) and explanation_of(str(error)) is not None:
-        return _storage_error(path, error)
+    failure = storage_failure(path, error)
+    if failure is not None:
+        return failure
     _require_lake(lake, error)
     if isinstance(error, JSONDecodeError | UnicodeDecodeError):
         reason = "its log is damaged"
@@ -113,6 +108,20 @@ def _mirror_error(
     else:
         reason = type(error).__name__  # a message of Arrow's can have a value of a row
     return MirrorRefused(f"its mirror {path} cannot be used: {reason}", hint="rewrite the mirror")
+
+
+def storage_failure(path: LakePath, error: Exception) -> LakeUnavailable | None:
+    """Return our error if the machine or the store failed; None if `error` is only
+    about the file or table at `path`."""
+    match = _OS_ERROR.search(str(error))
+    error_number = int(match[1]) if match else None
+    if isinstance(error, OSError):
+        error_number = error.errno
+    if error_number in _MACHINE_ERRORS:
+        return unavailable_error(path, error_number, os.strerror(error_number or 0))
+    if isinstance(path, ObjectPath) and explanation_of(str(error)) is not None:
+        return _storage_error(path, error)
+    return None
 
 
 def _require_lake(lake: LakePath, error: Exception) -> None:
