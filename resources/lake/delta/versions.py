@@ -43,7 +43,7 @@ from lockstep.resources.lake.store.storage import (
     first_line,
     lake_errors,
     parquet_content,
-    storage_failure,
+    raise_storage_failure,
 )
 
 if TYPE_CHECKING:
@@ -235,9 +235,7 @@ def reason_unreadable(
             return "the lake was set back, and the version was written again"
         missing_count = count_missing_files(path, file_paths(table))
     except (BaseError, DeltaError, OSError) as error:
-        failure = storage_failure(path, error)
-        if failure is not None:
-            raise failure from error
+        raise_storage_failure(path, error)
         return first_line(str(error)) or "its log is gone"
     return f"{missing_count} of its files were deleted, as VACUUM does" if missing_count else None
 

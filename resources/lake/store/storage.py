@@ -97,9 +97,7 @@ def _mirror_error(
 ) -> LakeUnavailable | MirrorRefused:
     """Return our error for an error at the mirror's folder `path`: of this mirror only,
     or of the whole lake."""
-    failure = storage_failure(path, error)
-    if failure is not None:
-        return failure
+    raise_storage_failure(path, error)
     _require_lake(lake, error)
     if isinstance(error, JSONDecodeError | UnicodeDecodeError):
         reason = "its log is damaged"
@@ -110,18 +108,17 @@ def _mirror_error(
     return MirrorRefused(f"its mirror {path} cannot be used: {reason}", hint="rewrite the mirror")
 
 
-def storage_failure(path: LakePath, error: Exception) -> LakeUnavailable | None:
-    """Return our error if the machine or the store failed; None if `error` is only
-    about the file or table at `path`."""
+def raise_storage_failure(path: LakePath, error: Exception) -> None:
+    """Raise `LakeUnavailable` if the machine or the store failed; do nothing if `error`
+    is only about the file or table at `path`."""
     match = _OS_ERROR.search(str(error))
     error_number = int(match[1]) if match else None
     if isinstance(error, OSError):
         error_number = error.errno
     if error_number in _MACHINE_ERRORS:
-        return unavailable_error(path, error_number, os.strerror(error_number or 0))
+        raise unavailable_error(path, error_number, os.strerror(error_number or 0)) from error
     if isinstance(path, ObjectPath) and explanation_of(str(error)) is not None:
-        return _storage_error(path, error)
-    return None
+        raise _storage_error(path, error) from error
 
 
 def _require_lake(lake: LakePath, error: Exception) -> None:
