@@ -30,9 +30,9 @@ import numpy as np
 import pyarrow as pa
 
 from lockstep.pipeline.binlog.arrays.address_access import multiply_add
-from lockstep.pipeline.binlog.arrays.address_access import put8 as put8_at
 from lockstep.pipeline.binlog.arrays.array_access import (
     Bytes,
+    b32,
     copy,
     i64,
     put8,
@@ -45,9 +45,6 @@ from lockstep.pipeline.binlog.arrays.array_access import (
 )
 from lockstep.pipeline.binlog.arrays.cells import NULL, Places, allocate
 from lockstep.pipeline.binlog.arrays.compiled import kernel, kernel_part
-from lockstep.pipeline.binlog.values.digits import MAX_HOURS, put_time
-from lockstep.pipeline.binlog.values.strings import put_ewkb
-from lockstep.pipeline.binlog.values.temporal import INVALID_DATE, PARTIAL_DATE, days_since_1970
 from lockstep.pipeline.ports.source import Received
 from lockstep.pipeline.resultset.packets import (
     ColumnDefinition,
@@ -61,6 +58,12 @@ from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import Column
 
 # -- bytes with a length -------------------------------------------------------------
+
+_SRID_BYTES, _EWKB_HEADER_BYTES = 4, 9
+"""Bytes of an SRID, and of the header of an EWKB that has one: byte order 1, type 4,
+SRID 4."""
+
+_HAS_SRID: Final = 0x20000000
 
 
 def texts(column: Column, cells: ColumnValues) -> pa.Array:
@@ -145,10 +148,30 @@ def _copy_cells(data: Bytes, at: Places, ends: Places, out: Bytes) -> None:
 def _write_ewkb(data: Bytes, at: Places, size: Places, ends: Places, out: Bytes) -> bool:
     total = 0
     for row in range(len(at)):
-        if at[row] >= 0 and size[row]:
-            total = put_ewkb(data, int(at[row]), int(size[row]), out, total)
-            if total < 0:
+        count = int(size[row]) if at[row] >= 0 else 0
+        if count:
+            place = int(at[row])
+            if count < _EWKB_HEADER_BYTES or u8(data, place + _SRID_BYTES) > 1:
                 return False
+            srid = u32(data, place)
+            body, count = place + _SRID_BYTES, count - _SRID_BYTES
+            if srid == 0:
+                copy(out, total, data, body, count)
+                total += count
+            else:
+                order = u8(data, body)
+                put8(out, total, order)
+                if order:
+                    put32(out, total + 1, u32(data, body + 1) | _HAS_SRID)
+                    put32(out, total + 5, srid)
+                else:
+                    # The value is big-endian, so its type and its SRID are, too.
+                    kind = b32(data, body + 1) | _HAS_SRID
+                    for byte in range(4):
+                        put8(out, total + 1 + byte, kind >> 24 - 8 * byte)
+                        put8(out, total + 5 + byte, srid >> 24 - 8 * byte)
+                copy(out, total + _EWKB_HEADER_BYTES, data, body + 5, count - 5)
+                total += count + _SRID_BYTES
         ends[row + 1] = total
     return True
 
@@ -319,9 +342,14 @@ def _skip_leading_zeros(data: Bytes, at: Places, size: Places) -> int:
 
 # -- dates and times -----------------------------------------------------------------
 
+_INVALID_DATE: Final = -(1 << 62)
+_NO_DATE: Final = _INVALID_DATE + 1
 _DAY_MICROSECONDS: Final = 86_400_000_000
 _DATE_BYTES, _CLOCK_BYTES, _FRACTION_BYTES = 4, 7, 11
 _TIME_BYTES, _LONG_TIME_BYTES = 8, 12
+_MAX_HOURS: Final = 838
+_MAX_TIME_CHARACTERS: Final = 10
+"""Characters of -838:59:59."""
 
 
 def dates(column: Column, cells: ColumnValues) -> pa.Array:
@@ -344,7 +372,7 @@ def times(column: Column, cells: ColumnValues) -> pa.Array:
     """TIME(n) → text: [-]HH:MM:SS[.ffffff], hours to 838. Raise ValueError for an
     invalid time."""
     digits = column.length or 0
-    buffer, out = allocate(len(cells), len("-838:59:59.") + digits)
+    buffer, out = allocate(len(cells), _MAX_TIME_CHARACTERS + 1 + digits)
     offsets, ends = allocate(len(cells) + 1, 4)
     cell_arrays = cells.data, cells.at, cells.size
     if not _write_times(*cell_arrays, digits, out, ends.view(np.int32)):
@@ -362,11 +390,23 @@ def _add_nulls(cells: ColumnValues, null_count: int) -> None:
 
 @kernel_part
 def _days(data: Bytes, at: int) -> int:
-    """Return what `days_since_1970` does; INVALID_DATE after the year 9999."""
-    year = u16(data, at)
-    return (
-        days_since_1970(year, u8(data, at + 2), u8(data, at + 3)) if year < 10_000 else INVALID_DATE
-    )
+    """Return the days from 1970-01-01 to a date, `_NO_DATE` for a zero or partial date,
+    `_INVALID_DATE` for one that no calendar has. Years are counted from March, so that
+    the leap day is the last."""
+    year, month, day = u16(data, at), u8(data, at + 2), u8(data, at + 3)
+    if year == 0 or month == 0 or day == 0:
+        return _NO_DATE
+    if month > 12 or year > 9999:
+        return _INVALID_DATE
+    length = 30 + (month + (month >> 3) & 1)
+    if month == 2:
+        length = 29 if year % 4 == 0 and (year % 100 != 0 or year % 400 == 0) else 28
+    if day > length:
+        return _INVALID_DATE
+    months = year * 12 + month - 3
+    whole_years, months = months // 12, months % 12
+    leap_days = whole_years // 4 - whole_years // 100 + whole_years // 400
+    return whole_years * 365 + leap_days + (months * 306 + 5) // 10 + day - 719_469
 
 
 @kernel
@@ -377,14 +417,14 @@ def _write_dates(data: Bytes, at: Places, size: Places, out: Bytes) -> int:
     for row in range(len(at)):
         days = 0
         if at[row] >= 0:
-            days = PARTIAL_DATE
+            days = _NO_DATE
             if size[row] == _DATE_BYTES:
                 days = _days(data, at[row])
             elif size[row] != 0:
                 return -1
-            if days == INVALID_DATE:
+            if days == _INVALID_DATE:
                 return -1
-            if days == PARTIAL_DATE:
+            if days == _NO_DATE:
                 at[row] = NULL
                 null_count += 1
                 days = 0
@@ -397,7 +437,7 @@ def _write_moments(data: Bytes, at: Places, size: Places, out: Bytes) -> int:
     """Write microseconds since 1970; return the number of dates that became NULL, or -1
     at an invalid date or time."""
     null_count = 0
-    last_date, days = 0, PARTIAL_DATE
+    last_date, days = 0, _NO_DATE
     for row in range(len(at)):
         value = 0
         if at[row] >= 0:
@@ -408,7 +448,7 @@ def _write_moments(data: Bytes, at: Places, size: Places, out: Bytes) -> int:
             date = u32(data, place) if count else 0
             if date != last_date:
                 last_date = date
-                days = _days(data, place) if date else PARTIAL_DATE
+                days = _days(data, place) if date else _NO_DATE
             micros = 0
             if count >= _CLOCK_BYTES:
                 hour, minute, second = u8(data, place + 4), u8(data, place + 5), u8(data, place + 6)
@@ -420,9 +460,9 @@ def _write_moments(data: Bytes, at: Places, size: Places, out: Bytes) -> int:
                 if fraction > 999_999:
                     return -1
                 micros += fraction
-            if days == INVALID_DATE:
+            if days == _INVALID_DATE:
                 return -1
-            if days == PARTIAL_DATE:
+            if days == _NO_DATE:
                 at[row] = NULL
                 null_count += 1
             else:
@@ -431,14 +471,19 @@ def _write_moments(data: Bytes, at: Places, size: Places, out: Bytes) -> int:
     return null_count
 
 
+@kernel_part
+def _put_two_digits(out: Bytes, at: int, value: int) -> None:
+    put8(out, at, 48 + value // 10)
+    put8(out, at + 1, 48 + value % 10)
+
+
 @kernel
 def _write_times(
     data: Bytes, at: Places, size: Places, digits: int, out: Bytes, ends: Places
 ) -> bool:
     """Write texts one after another, and where each ends; return False at an invalid
     time."""
-    target = out.ctypes.data
-    text_end = target
+    total = 0
     ends[0] = 0
     for row in range(len(at)):
         if at[row] >= 0:
@@ -450,14 +495,29 @@ def _write_times(
                 if count == _LONG_TIME_BYTES:
                     micros = u32(data, place + 8)
                 if u8(data, place):
-                    put8_at(text_end, _MINUS)
-                    text_end += 1
+                    put8(out, total, 45)
+                    total += 1
             elif count != 0:
                 return False
-            if hour > MAX_HOURS or minute > 59 or second > 59 or micros > 999_999:
+            if hour > _MAX_HOURS or minute > 59 or second > 59 or micros > 999_999:
                 return False
-            text_end = put_time(text_end, hour, minute, second, micros, digits)
-        ends[row + 1] = text_end - target
+            if hour > 99:
+                put8(out, total, 48 + hour // 100)
+                total += 1
+            _put_two_digits(out, total, hour % 100)
+            put8(out, total + 2, 58)
+            _put_two_digits(out, total + 3, minute)
+            put8(out, total + 5, 58)
+            _put_two_digits(out, total + 6, second)
+            total += 8
+            if digits:
+                put8(out, total, 46)
+                total += 1
+                for _ in range(digits):
+                    put8(out, total, 48 + micros // 100_000)
+                    micros = micros % 100_000 * 10
+                    total += 1
+        ends[row + 1] = total
     return True
 
 

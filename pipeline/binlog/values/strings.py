@@ -51,9 +51,7 @@ _MAX_BYTES: Final = (1 << 31) - 1
 _HIGH_BITS: Final = -0x7F7F7F7F7F7F7F80
 """The highest bit of each byte of a word: 0 in all of them means ASCII."""
 
-_HAS_SRID: Final = 0x20
-"""The flag in the upper byte of an EWKB's type."""
-
+_HAS_SRID: Final = 0x20000000
 _GEOMETRY_HEADER_BYTES: Final = 9
 """Size of a geometry's header in bytes: 4 for the SRID, 1 for the byte order, 4 for the
 type."""
@@ -280,13 +278,13 @@ def _byte_values(column: Column, cells: Cells) -> Iterator[bytes | None]:
 
 
 def geometries(column: Column, cells: Cells) -> pa.Array:
-    """Return geometries of any kind as EWKB. Raise DamagedEvent for a value without a
-    valid header."""
+    """Return geometries of any kind as EWKB. Raise DamagedEvent for a value shorter
+    than its header."""
     places, offsets, total = value_spans(column, cells)
     ends = np.frombuffer(offsets, np.int32)
     buffer, out = allocate(total, 1)
     if not _write_geometries(cells.data, places, ends, out):
-        raise damaged("a GEOMETRY value has no valid header")
+        raise damaged("a GEOMETRY value ends within its header")
     return cells.array(pa.binary(), offsets, buffer)
 
 
@@ -295,37 +293,35 @@ def _write_geometries(data: Bytes, places: Integers, ends: Places, out: Bytes) -
     out_place = 0
     begin = 0
     for i in range(len(places)):
-        length = int(ends[i + 1]) - begin
+        place, length = places[i], int(ends[i + 1]) - begin
         begin += length
-        if length:
-            out_place = put_ewkb(data, places[i], length, out, out_place)
-            if out_place < 0:
+        if place >= 0 and length:
+            if length < _GEOMETRY_HEADER_BYTES:
                 return False
+            srid, order = u32(data, place), u8(data, place + 4)
+            if srid == 0:
+                copy(out, out_place, data, place + 4, length - 4)
+                out_place += length - 4
+            else:
+                put8(out, out_place, order)
+                geometry_type = u32(data, place + 5)
+                if order == 0:
+                    geometry_type |= _HAS_SRID >> 24
+                    srid = srid >> 24 | srid >> 8 & 0xFF00 | (srid & 0xFF00) << 8 | srid << 24
+                else:
+                    geometry_type |= _HAS_SRID
+                put32(out, out_place + 1, geometry_type)
+                put32(out, out_place + 5, srid)
+                copy(
+                    out,
+                    out_place + _GEOMETRY_HEADER_BYTES,
+                    data,
+                    place + _GEOMETRY_HEADER_BYTES,
+                    length - _GEOMETRY_HEADER_BYTES,
+                )
+                out_place += length
         ends[i + 1] = out_place
     return True
-
-
-@kernel_part
-def put_ewkb(data: Bytes, at: int, length: int, out: Bytes, place: int) -> int:
-    """Write the stored geometry of `length` bytes at `at` as EWKB; return the place after
-    it, or -1 if its header is not valid."""
-    if length < _GEOMETRY_HEADER_BYTES or u8(data, at + 4) > 1:
-        return -1
-    srid = u32(data, at)
-    if srid == 0:
-        copy(out, place, data, at + 4, length - 4)
-        return place + length - 4
-    # The byte order stays, then come the type and the SRID in this order.
-    copy(out, place, data, at + 4, 5)
-    if u8(data, at + 4) == 0:
-        put8(out, place + 1, u8(out, place + 1) | _HAS_SRID)
-        srid = srid >> 24 | srid >> 8 & 0xFF00 | (srid & 0xFF00) << 8 | srid << 24
-    else:
-        put8(out, place + 4, u8(out, place + 4) | _HAS_SRID)
-    put32(out, place + 5, srid)
-    rest = length - _GEOMETRY_HEADER_BYTES
-    copy(out, place + _GEOMETRY_HEADER_BYTES, data, at + _GEOMETRY_HEADER_BYTES, rest)
-    return place + length
 
 
 def vectors(column: Column, cells: Cells) -> pa.Array:

@@ -88,22 +88,22 @@ def _check_worst(column: Column, cells: Cells, worst: int) -> None:
         raise damaged(f"a {column.type} has an hour, minute or second that does not exist")
 
 
-PARTIAL_DATE: Final = -(1 << 62)
-INVALID_DATE: Final = PARTIAL_DATE - 1
+_PARTIAL_DATE: Final = -(1 << 62)
+_INVALID_DATE: Final = _PARTIAL_DATE - 1
 
 
 @kernel_part
-def days_since_1970(year: int, month: int, day: int) -> int:
-    """Return the days from 1970-01-01 to a date in the Gregorian calendar; PARTIAL_DATE
-    for a zero or partial date, INVALID_DATE for one that no calendar has. Years are
+def _days_since_1970(year: int, month: int, day: int) -> int:
+    """Return the days from 1970-01-01 to a date in the Gregorian calendar; _PARTIAL_DATE
+    for a zero or partial date, _INVALID_DATE for one that no calendar has. Years are
     counted from March, so that the leap day is the last."""
     if year == 0 or month == 0 or day == 0:
-        return PARTIAL_DATE
+        return _PARTIAL_DATE
     length = 30 + (month + (month >> 3) & 1)
     if month == 2:
         length = 29 if year % 4 == 0 and (year % 100 != 0 or year % 400 == 0) else 28
     if month > 12 or day > length:
-        return INVALID_DATE
+        return _INVALID_DATE
     if month <= 2:
         year -= 1
         month += 12
@@ -114,9 +114,9 @@ def days_since_1970(year: int, month: int, day: int) -> int:
 
 @kernel_part
 def _kind_of_date(days: int) -> int:
-    if days > PARTIAL_DATE:
+    if days > _PARTIAL_DATE:
         return _GOOD
-    return _PARTIAL if days == PARTIAL_DATE else _WRONG
+    return _PARTIAL if days == _PARTIAL_DATE else _WRONG
 
 
 @kernel
@@ -127,7 +127,7 @@ def _write_dates(data: Bytes, at: Places, out: Bytes) -> int:
         days = 0
         if at[i] >= 0:
             packed = u24(data, at[i])
-            days = days_since_1970(packed >> 9, packed >> 5 & 15, packed & 31)
+            days = _days_since_1970(packed >> 9, packed >> 5 & 15, packed & 31)
             kind = _kind_of_date(days)
             worst = max(worst, kind)
             if kind != _GOOD:
@@ -166,7 +166,7 @@ def _write_datetimes(data: Bytes, at: Places, is_old_format: bool, scale: int, o
                 months, clock = packed >> 22, packed & 0x1FFFF
                 year, month, day = months // 13, months % 13, packed >> 17 & 31
                 hour, minute, second = clock >> 12, clock >> 6 & 63, clock & 63
-            days = days_since_1970(year, month, day)
+            days = _days_since_1970(year, month, day)
             kind = _kind_of_date(days)
             clock_fits = hour <= 23 and minute <= 59 and second <= 59 and micros <= 999_999
             if packed < 0 or year > 9999 or not clock_fits:
