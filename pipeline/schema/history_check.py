@@ -101,9 +101,7 @@ def _disagreements_of_batch(
             structures.tables[version.table] = version
     if first is None:
         return
-    without_statement = [
-        version for version in without_statement if version.since >= first and version.schema
-    ]
+    without_statement = [version for version in without_statement if version.since >= first]
     tracker = SchemaTracker(structures, lower_case_table_names=lower_case_table_names)
     for statement in batch.statements:
         versions = by_statement.get(statement.id, {})
@@ -137,17 +135,18 @@ def _disagreements_of_statement(
     followed = {version.table: version for version in after.versions[len(before.versions) :]}
     for table in sorted({*followed, *recorded}):
         ours, theirs = followed.get(table), recorded.get(table)
-        is_gap = _is_unknown(ours) or (ours is None and table in unknown)
-        if is_gap and theirs is not None and theirs.knowledge is Knowledge.KNOWN:
-            # The run read it from the server at this position, which cannot be
-            # repeated.
-            _take_as_recorded(tracker, theirs)
-            continue
-        if _is_unknown(theirs) and theirs is not None and not _is_unknown(ours):
-            # The settings of that time could not be applied to the structure. If the
-            # statement could not be followed, its outcome differs.
-            tracker.continue_with(theirs)
-            continue
+        if theirs is not None:
+            is_gap = _is_unknown(ours) or (ours is None and table in unknown)
+            if is_gap and theirs.knowledge is Knowledge.KNOWN:
+                # The run read it from the server at this position, which cannot be
+                # repeated.
+                _take_as_recorded(tracker, theirs)
+                continue
+            if _is_unknown(theirs) and not _is_unknown(ours):
+                # The settings of that time could not be applied to the structure. If
+                # the statement could not be followed, its outcome differs.
+                tracker.continue_with(theirs)
+                continue
         sentences = tuple(_version_differences(theirs, ours))
         if sentences:
             number = None if theirs is None else theirs.version

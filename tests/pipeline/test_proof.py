@@ -181,7 +181,7 @@ def test_a_read_stands_behind_one_transaction(chance: Random, spoiled: bool) -> 
             np.array([one.row_count for one in of], np.int64),
             np.array([one.hash_sum for one in of], np.uint64),
         )
-    carried.finish()
+    carried.compare()
     if spoiled:
         assert carried.match is None
         return

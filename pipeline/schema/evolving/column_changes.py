@@ -245,10 +245,7 @@ def with_convert_charset(
     written_type = written.type
     if written_type.name not in _CHARACTER_TYPES:
         return written
-    named_charset = chosen_charset(
-        written_type.charset, written_type.collation, inherited, context, binary=written_type.binary
-    )
-    if named_charset.name == "binary":
+    if _charset_of_type(written_type, inherited, context).name == "binary":
         return written
     chooses_bin = written_type.binary and (
         written_type.charset is None or context.facts.is_mysql_57
@@ -287,14 +284,7 @@ def _column_of_type(
     if written_type.name in _CHARACTER_TYPES:
         if written_type.check_json:
             inherited = _MARIADB_JSON_CHARSET
-        charset = chosen_charset(
-            written_type.charset,
-            written_type.collation,
-            inherited,
-            context,
-            binary=written_type.binary,
-        )
-        column = _with_charset(column, charset)
+        column = _with_charset(column, _charset_of_type(written_type, inherited, context))
         if written_type.members:
             if (
                 charset_of(context.connection_collation) == "binary"
@@ -313,6 +303,13 @@ def _column_of_type(
         has_length=written_type.length is not None
         and bool(written_type.length or context.facts.is_mysql_8),
     )
+
+
+def _charset_of_type(
+    written_type: WrittenType, inherited: Charset | None, context: StatementContext
+) -> Charset:
+    charset, collation = written_type.charset, written_type.collation
+    return chosen_charset(charset, collation, inherited, context, binary=written_type.binary)
 
 
 def _with_charset(column: ColumnSchema, charset: Charset) -> ColumnSchema:

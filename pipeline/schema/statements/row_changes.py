@@ -531,9 +531,10 @@ class _Walk:
             reader.expect("AS")
             self._read_parentheses()
             if reader.accept("CYCLE"):
-                reader.read_enclosed_names() if reader.sees_symbol("(") else reader.read_list(
-                    reader.read_name
-                )
+                if reader.sees_symbol("("):
+                    reader.read_enclosed_names()
+                else:
+                    reader.read_list(reader.read_name)
                 reader.expect("RESTRICT")
             if not reader.accept_symbol(","):
                 return
