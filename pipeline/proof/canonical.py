@@ -26,14 +26,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lockstep.pipeline.schema.collations import UTF8_COMPATIBLE_CHARSETS
 from lockstep.pipeline.schema.types import FAMILIES, MAX_DECIMAL_DIGITS, Family
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import Column
 
 MARIADB: Final = "mariadb"
-
-_UTF8_CHARSETS: Final = frozenset({None, "utf8mb4", "utf8mb3", "ascii"})
-"""Character sets whose stored bytes are UTF-8."""
 
 _MIN_WITHOUT_EXPONENT: Final = 1e-5
 _MAX_WITHOUT_EXPONENT: Final = 1e9
@@ -206,8 +204,7 @@ _IN_UTF8: Final = "convert({c} using utf8mb4)"
 _TEXT: Final = _length_prefixed_form("cast({c} as binary)", "{c}")
 _CONVERTED: Final = _length_prefixed_form(f"cast({_IN_UTF8} as binary)", _IN_UTF8)
 _LONG_TEXT: Final = _sha256_form("{c}")
-_CONVERTED_FORMS: Final = _CONVERTED, _sha256_form(_IN_UTF8)
-
+_LONG_CONVERTED: Final = _sha256_form(_IN_UTF8)
 _TIME: Final = _length_prefixed_form("cast({c} as char)")
 # The log has INET6 and UUID of MariaDB as BINARY.
 _PADDED_BYTES: Final = _length_prefixed_form("cast({c} as binary({n}))")
@@ -240,9 +237,10 @@ def canonical_form(column: Column, flavour: str) -> CanonicalForm:
         case Family.TIME:
             return _TIME
         case Family.TEXT:
-            forms = (_TEXT, _LONG_TEXT) if column.charset in _UTF8_CHARSETS else _CONVERTED_FORMS
-            short_form, long_form = forms
-            return long_form if column.type == "text" else short_form
+            is_utf8 = column.charset is None or column.charset in UTF8_COMPATIBLE_CHARSETS
+            if column.type == "text":
+                return _LONG_TEXT if is_utf8 else _LONG_CONVERTED
+            return _TEXT if is_utf8 else _CONVERTED
         case Family.ENUM | Family.SET:
             return _CONVERTED
         case Family.BYTES if column.type == "blob":

@@ -20,6 +20,7 @@ from typing import Final, Literal
 from lockstep.pipeline.schema.collations import (
     SINGLE_BYTE_CHARSETS,
     UTF8_CHARSETS,
+    UTF8_COMPATIBLE_CHARSETS,
     WIDE_CHARSETS,
     max_character_bytes,
 )
@@ -270,10 +271,6 @@ _GROWING_TYPES: Final = frozenset({"datetime", "timestamp", "bit", "vector"})
 _SUBSETS_OF_UTF8MB3: Final = SINGLE_BYTE_CHARSETS | {"ascii", "ucs2"}
 """Character sets whose characters are all in the basic plane, and so in utf8mb3."""
 
-_UTF8_COMPATIBLE: Final = frozenset({"utf8mb4", "utf8mb3", "ascii"})
-"""Character sets whose bytes are valid UTF-8. Members of ENUM and SET in the character
-set `binary` are decoded as UTF-8."""
-
 _SUBSETS_OF_UTF8MB4: Final = SINGLE_BYTE_CHARSETS | WIDE_CHARSETS | {"ascii", "utf8mb3"}
 
 _MAX_GROWTH: Final = 3
@@ -345,7 +342,7 @@ def _max_bytes(before: ColumnSchema, after: ColumnSchema) -> int:
     `after`, which has all its characters."""
     width = max_character_bytes(before.charset or "utf8mb4")
     stored = min(LOB_SIZES.get(before.type, (before.length or 0) * width), _MAX_PACKET_BYTES)
-    keeps_bytes = before.charset in (after.charset, "ascii", *UTF8_CHARSETS)
+    keeps_bytes = before.charset == after.charset or before.charset in UTF8_COMPATIBLE_CHARSETS
     return stored if keeps_bytes else stored * _MAX_GROWTH
 
 
@@ -365,8 +362,9 @@ def _other_types_reason(before: ColumnSchema, after: ColumnSchema) -> str | None
     match before.type, after.type:
         case ("enum", "enum") | ("set", "set"):
             is_appended = after.members[: len(before.members)] == before.members
+            # Members in the character set `binary` are decoded as UTF-8.
             is_readable = _is_superset(before.charset or "", after.charset or "") or (
-                after.charset == "binary" and before.charset in _UTF8_COMPATIBLE
+                after.charset == "binary" and before.charset in UTF8_COMPATIBLE_CHARSETS
             )
             if not is_appended:
                 return "its members are others, or in another order"

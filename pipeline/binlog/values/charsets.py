@@ -33,7 +33,7 @@ from lockstep.pipeline.binlog.values.charset_tables import (
     SINGLE_BYTE,
     CodeTable,
 )
-from lockstep.pipeline.schema.collations import unread_charset_error
+from lockstep.pipeline.schema.collations import UTF8_CHARSETS, unread_charset_error
 from lockstep.pipeline.schema.types import TEXT_TYPES
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import Column, quoted
@@ -229,8 +229,6 @@ _MAX_CODE_BYTES: Final[Mapping[str, int]] = {
 
 AMBIGUOUS_SETS: Final = frozenset(_MAX_CODE_BYTES)
 
-_UTF8_CHARSETS: Final = frozenset({"utf8mb3", "utf8mb4"})
-
 
 def is_ambiguous(charset: str) -> bool:
     """Return whether the set has several codes for some character."""
@@ -241,8 +239,8 @@ def is_ambiguous(charset: str) -> bool:
 def is_unambiguous(charset: str) -> bool:
     """Return whether every value that a server stores in this set is valid and
     unambiguous."""
-    table = None if charset in _UTF8_CHARSETS else single_byte_characters(charset)
-    is_complete = charset in _UTF8_CHARSETS or (table is not None and NO_CHARACTER not in table)
+    table = None if charset in UTF8_CHARSETS else single_byte_characters(charset)
+    is_complete = charset in UTF8_CHARSETS or (table is not None and NO_CHARACTER not in table)
     return is_complete and not is_ambiguous(charset)
 
 

@@ -39,10 +39,10 @@ from lockstep.pipeline.binlog.values.charsets import (
     single_byte_characters,
     text_decoder,
 )
+from lockstep.pipeline.schema.collations import UTF8_CHARSETS
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import Column
 
-_UTF8_CHARSETS: Final = frozenset({"utf8mb4", "utf8mb3"})
 _MAX_BYTES: Final = (1 << 31) - 1
 """Most bytes that the 32-bit offsets of an Arrow array can address."""
 
@@ -73,7 +73,7 @@ def _decode_text(column: Column, cells: Cells, charset: str) -> pa.Array:
     table = _conversion_table(charset)
     if table is not None:
         return _translate_text(column, cells, table)
-    if charset in _UTF8_CHARSETS:
+    if charset in UTF8_CHARSETS:
         array = _copy_values(column, cells, pa.string(), 0)
         try:
             array.validate(full=True)

@@ -44,7 +44,6 @@ _TYPES_WITHOUT_CONSTANT: Final = frozenset(LOB_SIZES)
 DEFAULT ''."""
 
 _MOMENT_KINDS: Final = ("date", "time", "timestamp")
-_LAST_BASIC_CHARACTER: Final = "\uffff"
 _NUMBER_TEXT: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)")
 _INTEGER_TEXT: Final = re.compile(r"\d+")
 _PORTABLE_INTEGER: Final = re.compile(r"0|-?[1-9]\d{0,17}")
@@ -128,9 +127,12 @@ def _utf8_value(written: Constant, column: ColumnSchema, context: StatementConte
         return None
     if column.type == "char" and text != text.rstrip():
         return None
-    return (
-        text if charsets == {"utf8mb4"} or max(text, default="") <= _LAST_BASIC_CHARACTER else None
-    )
+    return text if charsets == {"utf8mb4"} or is_in_basic_plane(text) else None
+
+
+def is_in_basic_plane(text: str) -> bool:
+    """Return whether a text has no character beyond U+FFFF."""
+    return max(text, default="") <= "\uffff"
 
 
 def _float_value(text: str, column: ColumnSchema) -> str | None:
@@ -232,7 +234,7 @@ def _contains_text(charset: str | None, text: str) -> bool:
     """Return whether a character set certainly has all characters of the text. MariaDB
     replaces missing characters by ?."""
     if charset is None or text.isascii() or charset in _CODECS or charset == "binary":
-        return charset not in _BASIC_PLANE_CHARSETS or text.isascii() or max(text) <= "\uffff"
+        return charset not in _BASIC_PLANE_CHARSETS or is_in_basic_plane(text)
     try:
         text.encode(_OTHER_CODECS.get(charset, charset))
     except (LookupError, UnicodeEncodeError):

@@ -18,6 +18,7 @@ from lockstep.pipeline.schema.collations import UTF8_CHARSETS
 from lockstep.pipeline.schema.context import REAL_AS_FLOAT
 from lockstep.pipeline.schema.model import (
     BLOB_FAMILY,
+    GEOMETRY_TYPES,
     TEXT_FAMILY,
     KeyKind,
     KeyPart,
@@ -198,11 +199,6 @@ _INTEGER_TYPES: Final = {
 _DECIMAL_TYPES: Final = frozenset({"DECIMAL", "DEC", "NUMERIC", "FIXED", "NUMBER"})
 _FLOAT_TYPES: Final = {"FLOAT4": "float", "FLOAT8": "double", "DOUBLE": "double"}
 _TEMPORAL_TYPES: Final = frozenset({"TIME", "DATETIME", "TIMESTAMP"})
-_SPATIAL_TYPES: Final = frozenset(
-    {"GEOMETRY", "POINT", "LINESTRING", "POLYGON"}
-    | {"MULTIPOINT", "MULTILINESTRING", "MULTIPOLYGON"}
-)
-_GEOMETRY_COLLECTIONS: Final = ("GEOMETRYCOLLECTION", "GEOMCOLLECTION")
 _MARIADB_TYPES: Final = frozenset({"INET4", "INET6", "UUID"})
 _FLOAT_DIGITS: Final = 24
 """Largest p for which FLOAT(p) is a FLOAT (MySQL manual, "Floating-Point Types")."""
@@ -308,12 +304,11 @@ def _read_other_type(word: str, reader: StatementReader) -> WrittenType | None:
         _read_length(reader)
         _read_sign(WrittenType("year"), reader)  # has no effect
         return WrittenType("year")
-    if word in _SPATIAL_TYPES:
+    if word.lower() in GEOMETRY_TYPES:
         _read_length(reader)
-        return WrittenType(word.lower())
-    if word in _GEOMETRY_COLLECTIONS:
-        mariadb = reader.context.facts.is_mariadb
-        return WrittenType("geometrycollection" if mariadb else "geomcollection")
+        collection = "geometrycollection" if reader.context.facts.is_mariadb else "geomcollection"
+        is_collection = word in ("GEOMETRYCOLLECTION", "GEOMCOLLECTION")
+        return WrittenType(collection if is_collection else word.lower())
     if word == "JSON":
         if reader.context.facts.is_mariadb:
             return _read_charset_attributes(WrittenType("longtext", check_json=True), reader)
@@ -403,7 +398,6 @@ def _read_charset_attributes(written_type: WrittenType, reader: StatementReader)
 
 
 _NOW_WORDS: Final = ("CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP")
-_LITERAL_KINDS: Final = frozenset({"string", "number", "hex", "bits"})
 _EXPRESSION_ENDS: Final = frozenset(
     {"NOT", "NULL", "ON", "AUTO_INCREMENT", "UNIQUE", "PRIMARY", "KEY", "COMMENT", "COLLATE"}
     | {"CHECK", "REFERENCES", "INVISIBLE", "FIRST", "AFTER", "GENERATED", "AS", "WITH"}
@@ -439,7 +433,7 @@ def _read_plain_default(reader: StatementReader) -> Constant | WrittenExpression
 
 def _read_literal(reader: StatementReader) -> Constant | None:
     token = reader.peek()
-    if token.kind in _LITERAL_KINDS:
+    if token.is_literal:
         reader.next()
         return _join_strings(Constant(token.kind, token.text, token.charset), reader)
     if token.kind == "symbol" and token.text in "+-" and reader.peek(1).kind == "number":
