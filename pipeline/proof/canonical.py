@@ -75,11 +75,10 @@ def double_texts(values: pa.Array) -> pa.Array:
     back as the same double."""
     values = values.cast(pa.float64())
     size = pc.abs(values)
-    is_large = pc.greater_equal(size, _MIN_WITHOUT_EXPONENT)
-    is_plain = pc.and_(is_large, pc.less(size, _MAX_WITHOUT_EXPONENT))
-    is_plain = pc.or_(is_plain, pc.equal(size, 0.0))
-    texts = values.cast(pa.string())
+    is_small = pc.and_(pc.less(size, _MIN_WITHOUT_EXPONENT), pc.not_equal(size, 0.0))
+    is_plain = pc.and_not(pc.less(size, _MAX_WITHOUT_EXPONENT), is_small)
     has_exponent = pc.invert(pc.fill_null(is_plain, True))
+    texts = values.cast(pa.string())
     if pc.any(has_exponent).as_py():
         replacements = [double_text(value) for value in values.filter(has_exponent).to_pylist()]
         texts = pc.replace_with_mask(texts, has_exponent, pa.array(replacements, pa.string()))

@@ -9,7 +9,7 @@ once: whatever follows from a wrong version is wrong too.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import Any, ClassVar, Final
@@ -131,7 +131,11 @@ def _disagreements_of_statement(
     before = tracker.history
     tracker.follow(logged_statement(statement))
     after = tracker.history
-    yield from _disagreement_of_outcome(statement, after.statements[len(before.statements) :])
+    recorded_again = after.statements[len(before.statements) :]
+    outcome = recorded_again[0].outcome if recorded_again else "of no effect"
+    if outcome != statement.outcome:
+        outcomes = f'"{statement.outcome}" as recorded, "{outcome}" when followed again'
+        yield Disagreement(statement.end, (f"outcome of the statement: {outcomes}",))
     followed = {version.table: version for version in after.versions[len(before.versions) :]}
     for table in sorted({*followed, *recorded}):
         ours, theirs = followed.get(table), recorded.get(table)
@@ -155,15 +159,6 @@ def _disagreements_of_statement(
 
 def _is_unknown(version: SchemaVersion | None) -> bool:
     return version is not None and version.knowledge is Knowledge.UNKNOWN
-
-
-def _disagreement_of_outcome(
-    statement: SchemaStatement, followed: Sequence[SchemaStatement]
-) -> Iterator[Disagreement]:
-    new_outcome = followed[0].outcome if followed else "of no effect"
-    if new_outcome != statement.outcome:
-        outcomes = f'"{statement.outcome}" as recorded, "{new_outcome}" when followed again'
-        yield Disagreement(statement.end, (f"outcome of the statement: {outcomes}",))
 
 
 def _version_differences(

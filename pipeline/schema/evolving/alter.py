@@ -143,9 +143,7 @@ def alter_table(
 class _AlterPlan:
     """A statement's clauses, sorted by what they concern; names are in lower case.
     `column_definitions`: ADD, CHANGE and MODIFY COLUMN. `elements`: new columns, keys
-    and foreign keys, in their order. `column_clauses`: ALTER COLUMN.
-    `has_charset_before_convert`: another clause before CONVERT TO names a character
-    set."""
+    and foreign keys, in their order. `column_clauses`: ALTER COLUMN."""
 
     column_definitions: list[DefineColumn] = field(default_factory=list)
     elements: list[Element] = field(default_factory=list)
@@ -159,7 +157,6 @@ class _AlterPlan:
     key_visibility: dict[str, bool] = field(default_factory=dict)
     options: WrittenOptions = field(default_factory=WrittenOptions)
     convert: ConvertCharset | None = None
-    has_charset_before_convert: bool = False
 
 
 def _make_plan(table: TableSchema, clauses: tuple[Clause, ...], facts: ServerDialect) -> _AlterPlan:
@@ -168,15 +165,23 @@ def _make_plan(table: TableSchema, clauses: tuple[Clause, ...], facts: ServerDia
     plan = _AlterPlan()
     for clause in clauses:
         _add_clause(clause, table, plan, facts)
+    charset_clauses = [
+        clause
+        for clause in clauses
+        if isinstance(clause, ConvertCharset)
+        or (isinstance(clause, SetOptions) and (clause.options.charset or clause.options.collation))
+    ]
+    if facts.is_mariadb and plan.convert is not None and len(charset_clauses) > 1:
+        raise CannotFollow("it names two character sets")
+    # `_with_column_clauses` says which of the defined columns ALTER COLUMN may name.
     defined_names = {
         change.column.name.lower()
         for change in plan.column_definitions
         if change.old is None or change.after is not None
     }
     for name in plan.column_clauses:
-        if name not in defined_names and (
-            table.column(name) is None or name in plan.dropped_columns
-        ):
+        remains = table.column(name) is not None and name not in plan.dropped_columns
+        if not remains and name not in defined_names:
             raise CannotFollow(f"it alters the column {name}, which does not exist")
     return plan
 
@@ -214,8 +219,6 @@ def _add_clause(clause: Clause, table: TableSchema, plan: _AlterPlan, facts: Ser
         case SetVisibility(ElementKind.COLUMN, name):
             plan.column_clauses.setdefault(name.lower(), []).append(clause)
         case ConvertCharset():
-            earlier = plan.options.charset, plan.options.collation, plan.convert
-            plan.has_charset_before_convert = any(part is not None for part in earlier)
             plan.options = replace(plan.options, charset=None, collation=None)
             plan.convert = clause
         case SetOptions(options):
@@ -355,8 +358,6 @@ def _convert_charset(
     MySQL."""
     if plan.convert is None:
         return None
-    if context.facts.is_mariadb and plan.has_charset_before_convert:
-        raise CannotFollow("it names two character sets")
     inherited = inherited_charset(schema, table.name.database)
     if not context.facts.is_mariadb and plan.convert.charset is None:
         inherited = session_charset(schema, context)
@@ -374,8 +375,6 @@ def _table_charset(
         default = Charset(table.charset, table.collation)
     options = plan.options
     if plan.convert is not None:
-        if context.facts.is_mariadb and (options.charset or options.collation):
-            raise CannotFollow("it names two character sets")
         written = WrittenOptions(charset=plan.convert.charset, collation=plan.convert.collation)
         options = _merge_options(written, options, context.facts)
     if default is None and options.charset is None and options.collation is None:
