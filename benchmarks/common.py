@@ -11,7 +11,6 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from importlib.resources import files
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -28,10 +27,9 @@ from lockstep.pipeline.run.context import RunPorts, SilentProgress
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.resources.adapters import Adapters
 from lockstep.resources.config import load_settings
-from lockstep.resources.lake.spark import log_store
 from lockstep.resources.lake.spark.jars import class_path, jars_folder
-from lockstep.resources.lake.spark.java import archive_path, require_java
-from lockstep.resources.lake.spark.settings import SparkSettings
+from lockstep.resources.lake.spark.log_store import FILE_LOG_STORE_SETTING
+from lockstep.resources.lake.spark.session import settings_in
 from lockstep.resources.mysql.connection import ConnectionSettings
 from lockstep.resources.mysql.server import MySqlServer
 from tests.twins.lake import MemoryLake
@@ -133,25 +131,11 @@ def plain_spark_settings() -> dict[str, str]:
 
 
 def product_spark_settings(scratch: Path) -> dict[str, str]:
-    """Return the product's own Spark settings with its log store, so that the remaining
-    difference is Lockstep's own cost."""
-    jars = (*class_path(jars_folder(sys.prefix)), log_store.log_store_jar())
-    log4j = scratch / "log4j2.properties"
-    log4j.write_bytes(
-        files("lockstep.resources.lake.spark").joinpath("log4j2.properties").read_bytes()
-    )
-    settings = SparkSettings(
-        user_settings={},
-        class_path=jars,
-        archive=archive_path(jars_folder(sys.prefix), jars, require_java(os.environ)),
-        log4j=log4j,
-        scratch=scratch,
-        cores=os.cpu_count() or 1,
-        memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
-    ).configuration()
-    return {
-        name: value for name, value in settings.items() if name != log_store.FILE_LOG_STORE_SETTING
-    }
+    """Return the product's own Spark settings without its log store, so that the
+    remaining difference is Lockstep's own cost."""
+    settings = settings_in(scratch, {}, None).configuration()
+    del settings[FILE_LOG_STORE_SETTING]
+    return settings
 
 
 def process_environment(variables: dict[str, str]) -> dict[str, str]:

@@ -20,7 +20,7 @@ row that changes, because the old value would describe an earlier change.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
@@ -189,67 +189,77 @@ def lineage(
     policies = policies or LakePolicies()
     history = ColumnHistory(versions, moments)
     key = merge_key(history.schemas[history.last])
-    first = {comparable_name(track.names[history.first]) for track in history.of(history.first)}
-    own, marked, stamped = _mirror_parts(mirror, first)
-    final = history.of(history.last)
-    kept = _kept(history, own, keep=bool(key), drop=policies.dropped_columns == DroppedColumns.DROP)
-    tracks = [*final, *kept]
-    columns = pa.schema([(track.name, track.type) for track in tracks])
-    _refuse_own_names(columns, policies)
-    keeps = bool(key) and policies.dropped_columns == DroppedColumns.KEEP
-    unasked = _former_stamps(history, stamped, policies) if keeps else []
-    stamps = [STAMPS.field(name) for name in policies.stamps]
-    schema = pa.schema([*columns, *stamps, *unasked])
-    brought = (*map(_of_image, stamps), *map(_null, unasked))
+    first_names = {comparable_name(name) for name in history.schemas[history.first].names}
+    own_columns = [
+        column
+        for column in mirror or ()
+        if (is_stamp(column) or column.name == DELETED_AT.name) and column.name not in first_names
+    ]
+    old_stamps = [column for column in own_columns if is_stamp(column)]
+    has_deleted_at = len(own_columns) > len(old_stamps)
+    old_columns = {
+        comparable_name(column.name): column for column in mirror or () if column not in own_columns
+    }
+    keeps_dropped = bool(key) and policies.dropped_columns == DroppedColumns.KEEP
+    kept: list[ColumnTrack] = []
+    if key and mirror is not None:
+        kept_before = [column for name, column in old_columns.items() if name not in first_names]
+        kept = _kept_columns(history, kept_before, keeps_dropped=keeps_dropped)
+    tracks = [*history.of(history.last), *kept]
+    _refuse_taken_names([track.name for track in tracks], policies)
+    kept_stamps = _kept_stamps(history, old_stamps, policies) if keeps_dropped else []
+    stamps = [*map(STAMPS.field, policies.stamps), *kept_stamps]
+    schema = pa.schema([*((track.name, track.type) for track in tracks), *stamps])
+    image_stamps = [_null(stamp) if stamp in kept_stamps else _copied(stamp) for stamp in stamps]
     keys = {number: tuple(_keys(history, number, tracks)) for number in history.schemas}
-    asked = [
+    by_key = [
         track for track in tracks if read is not None and _needs_source(track) and read.has(track)
     ]
+    reasons_to_reread = [*history.reasons_broken]
+    if has_deleted_at and policies.deletes != Deletes.SOFT:
+        reasons_to_reread.append(
+            "the mirror has rows that were deleted at the source and are marked as deleted"
+        )
+    reasons_to_reread += _reasons_to_reread(tracks, by_key)
     return ColumnLineage(
         schema=schema,
         key=key,
-        mirror=(
-            *_from_mirror(tracks, columns, history.first, own),
-            *(
-                _of_image(stamp) if stamp in stamped else _null(stamp)
-                for stamp in ([] if own is None else [*stamps, *unasked])
-            ),
+        mirror=()
+        if mirror is None
+        else (
+            *_from_mirror(tracks, history.first, old_columns),
+            *(_copied(stamp) if stamp in old_stamps else _null(stamp) for stamp in stamps),
         ),
         versions={
-            number: (*_origins(tracks, columns, number), *brought) for number in history.schemas
+            number: (*(_origin(track, number) for track in tracks), *image_stamps)
+            for number in history.schemas
         },
-        own_names={
-            n: tuple(c.name for c in schema.columns) for n, schema in history.schemas.items()
-        },
+        own_names={number: structure.names for number, structure in history.schemas.items()},
         keys=keys,
         unproven_keys=frozenset() if mirror is None else frozenset(_unproven(history, keys)),
         kept_columns=tuple(track.name for track in kept),
         dropped_columns=(
-            *_dropped(tracks, history.first, own),
-            *(stamp.name for stamp in stamped if stamp not in [*stamps, *unasked]),
+            *_dropped(tracks, history.first, old_columns),
+            *(stamp.name for stamp in old_stamps if stamp not in stamps),
         ),
-        reasons_to_reread=tuple(
-            _reread(history, tracks, asked, marked and policies.deletes != Deletes.SOFT)
-        ),
-        columns_by_key=tuple(track.name for track in asked),
-        has_deleted_at=marked,
+        reasons_to_reread=tuple(reasons_to_reread),
+        columns_by_key=tuple(track.name for track in by_key),
+        has_deleted_at=has_deleted_at,
         stamps=policies.stamps,
         policies=policies,
     )
 
 
-def _former_stamps(
-    history: ColumnHistory, stamped: Sequence[pa.Field], policies: LakePolicies
+def _kept_stamps(
+    history: ColumnHistory, old_stamps: Sequence[pa.Field], policies: LakePolicies
 ) -> list[pa.Field]:
     """Return the mirror's stamps that the setting no longer names, except those whose
     name a column of the table has."""
-    taken = {comparable_name(name) for track in history.tracks for name in track.names.values()}
-    return [
-        stamp for stamp in stamped if stamp.name not in policies.stamps and stamp.name not in taken
-    ]
+    names = {comparable_name(name) for track in history.tracks for name in track.names.values()}
+    return [stamp for stamp in old_stamps if stamp.name not in names.union(policies.stamps)]
 
 
-def _of_image(stamp: pa.Field) -> ColumnOrigin:
+def _copied(stamp: pa.Field) -> ColumnOrigin:
     return ColumnOrigin(stamp.name, stamp.type)
 
 
@@ -262,21 +272,6 @@ _BEFORE = 0
 1."""
 
 
-def _mirror_parts(
-    mirror: pa.Schema | None, first: Collection[str]
-) -> tuple[pa.Schema | None, bool, list[pa.Field]]:
-    """Return the mirror's columns that come from its table, whether it has
-    `_deleted_at`, and its stamps. `first`: the table's columns in the first version, in
-    lower case."""
-    if mirror is None:
-        return None, False, []
-    mark = DELETED_AT.name
-    marked = mark in mirror.names and mark not in first
-    stamped = [column for column in mirror if is_stamp(column) and column.name not in first]
-    others = {column.name for column in stamped} | ({mark} if marked else set())
-    return pa.schema([column for column in mirror if column.name not in others]), marked, stamped
-
-
 def is_stamp(column: pa.Field) -> bool:
     """Return whether a mirror's column has the name and the type of a stamp. It is one
     unless its table has a column of that name."""
@@ -284,24 +279,18 @@ def is_stamp(column: pa.Field) -> bool:
     return name in STAMPS.names and column.type == STAMPS.field(name).type
 
 
-def _kept(
-    history: ColumnHistory, own: pa.Schema | None, *, keep: bool, drop: bool
+def _kept_columns(
+    history: ColumnHistory, kept_before: Iterable[pa.Field], *, keeps_dropped: bool
 ) -> list[ColumnTrack]:
     """Return the columns that the mirror keeps although the last version does not have
-    them, in the order in which they were dropped at the source: first those that the
-    mirror keeps already, then, unless `drop`, those that are dropped between the first
+    them, in the order in which they were dropped at the source: first those that it
+    keeps already, then, with `keeps_dropped`, those that are dropped between the first
     and the last version."""
-    if own is None or not keep:
-        return []
-    first = {comparable_name(track.names[history.first]) for track in history.of(history.first)}
-    before = [
-        ColumnTrack({_BEFORE: field.name}, {_BEFORE: field.type})
-        for field in own
-        if comparable_name(field.name) not in first
-    ]
-    gone = [track for track in history.of(history.first) if track.end != history.last]
-    going = [] if drop else sorted(gone, key=lambda track: track.end)
-    return [track for track in [*before, *going] if not _retired(track, history)]
+    tracks = [ColumnTrack({_BEFORE: column.name}, {_BEFORE: column.type}) for column in kept_before]
+    if keeps_dropped:
+        dropped = (track for track in history.of(history.first) if track.end != history.last)
+        tracks += sorted(dropped, key=lambda track: track.end)
+    return [track for track in tracks if not _retired(track, history)]
 
 
 def _retired(track: ColumnTrack, history: ColumnHistory) -> bool:
@@ -316,38 +305,26 @@ def _retired(track: ColumnTrack, history: ColumnHistory) -> bool:
     )
 
 
-def _origins(
-    tracks: Sequence[ColumnTrack], schema: pa.Schema, version: int
-) -> tuple[ColumnOrigin, ...]:
-    return tuple(
-        _origin(track, kind, version) for track, kind in zip(tracks, schema.types, strict=True)
-    )
-
-
-def _origin(track: ColumnTrack, kind: pa.DataType, version: int) -> ColumnOrigin:
+def _origin(track: ColumnTrack, version: int) -> ColumnOrigin:
     if version in track.names:
         return ColumnOrigin(track.names[version], track.types[version])
     if version > track.end:
         return ColumnOrigin()
+    fill = track.fill
     return ColumnOrigin(
-        value=pa.scalar(None, kind) if track.fill is None else cast_value(track.fill, kind)
+        value=pa.scalar(None, track.type) if fill is None else cast_value(fill, track.type)
     )
 
 
 def _from_mirror(
-    tracks: Sequence[ColumnTrack], schema: pa.Schema, first: int, own: pa.Schema | None
+    tracks: Sequence[ColumnTrack], first: int, old_columns: Mapping[str, pa.Field]
 ) -> Iterator[ColumnOrigin]:
-    """Yield the origin of each column in the present mirror; nothing if there is no
-    mirror."""
-    present = {} if own is None else {comparable_name(field.name): field for field in own}
-    for track, kind in zip(tracks, schema.types, strict=True):
+    """Yield the origin of each column in the present mirror."""
+    for track in tracks:
         name = _name_before(track, first)
-        if own is None:
-            return
         if name is None:
-            yield _origin(track, kind, first)
-        elif comparable_name(name) in present:
-            column = present[comparable_name(name)]
+            yield _origin(track, first)
+        elif (column := old_columns.get(comparable_name(name))) is not None:
             yield ColumnOrigin(column.name, column.type)
         else:
             raise TableError(
@@ -360,9 +337,11 @@ def _name_before(track: ColumnTrack, first: int) -> str | None:
     return track.names.get(first, track.names.get(_BEFORE))
 
 
-def _dropped(tracks: Sequence[ColumnTrack], first: int, own: pa.Schema | None) -> tuple[str, ...]:
-    stay = {comparable_name(_name_before(track, first) or "") for track in tracks}
-    return tuple(column.name for column in own or () if comparable_name(column.name) not in stay)
+def _dropped(
+    tracks: Sequence[ColumnTrack], first: int, old_columns: Mapping[str, pa.Field]
+) -> Iterator[str]:
+    names = {comparable_name(_name_before(track, first) or "") for track in tracks}
+    return (column.name for name, column in old_columns.items() if name not in names)
 
 
 def _unproven(
@@ -373,14 +352,14 @@ def _unproven(
     that two of the mirror's rows could have the same key."""
     names = {track.names[history.last]: track.name for track in history.of(history.last)}
     columns = row_structure(history.schemas[history.last]).columns
-    stray = {
+    ambiguous = {
         names[column.name]
         for column in columns
         if column.name in names and may_be_ambiguous(column)
     }
     before = frozenset(next(iter(keys[history.first]), ()))
     for key in map(frozenset, keys[history.last]):
-        if key != before and not stray.isdisjoint(key):
+        if key != before and not ambiguous.isdisjoint(key):
             yield key
 
 
@@ -399,24 +378,18 @@ def _needs_source(track: ColumnTrack) -> bool:
     return track.is_added and track.fill is None
 
 
-def _reread(
-    history: ColumnHistory,
-    tracks: Sequence[ColumnTrack],
-    asked: Sequence[ColumnTrack],
-    unmark: bool,
+def _reasons_to_reread(
+    tracks: Iterable[ColumnTrack], by_key: Collection[ColumnTrack]
 ) -> Iterator[str]:
-    yield from history.reasons_broken
-    if unmark:
-        yield "the mirror has rows that were deleted at the source and are marked as deleted"
     for track in tracks:
-        if _needs_source(track) and track not in asked:
+        if _needs_source(track) and track not in by_key:
             yield f"column {track.name!r} was added with values that only the source knows"
         if not track.is_convertible:
             yield f"column {track.name!r} changed to a type to which only the source can convert"
 
 
-def _refuse_own_names(schema: pa.Schema, policies: LakePolicies) -> None:
-    for name, why, instead in taken_names(schema.names, policies):
+def _refuse_taken_names(columns: Collection[str], policies: LakePolicies) -> None:
+    for name, why, instead in taken_names(columns, policies):
         raise TableError(
             f"column {name!r} has the name of {why}",
             hint=f"rename the column at the source, or {instead}",

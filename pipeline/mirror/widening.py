@@ -51,24 +51,17 @@ def type_change(old: pa.DataType, new: pa.DataType) -> TypeChange:
 
 
 def _widens(old: pa.DataType, new: pa.DataType) -> bool:
-    if types.is_decimal(new) and (digits := _whole_digits(old)):
-        scale = old.scale if types.is_decimal(old) else 0
-        return bool(new.precision - new.scale >= digits and new.scale >= scale)
+    if types.is_decimal(new) and types.is_decimal(old):
+        whole_digits = old.precision - old.scale
+        return bool(new.precision - new.scale >= whole_digits and new.scale >= old.scale)
+    if types.is_decimal(new) and old in _INTEGERS:
+        digits = LONG_DIGITS if old == pa.int64() else INT_DIGITS
+        return bool(new.precision - new.scale >= digits)
     if old in _INTEGERS and new in _INTEGERS:
         return bool(new.bit_width > old.bit_width)
     if new == pa.float64():
         return old in (pa.int8(), pa.int16(), pa.int32(), pa.float32())
     return bool(types.is_date32(old) and new == pa.timestamp("us"))
-
-
-def _whole_digits(old: pa.DataType) -> int:
-    """Return the digits before the point that Delta requires of a decimal for values of
-    `old`."""
-    if types.is_decimal(old):
-        return int(old.precision - old.scale)
-    if old == pa.int64():
-        return LONG_DIGITS
-    return INT_DIGITS if old in _INTEGERS else 0
 
 
 def _casts(old: pa.DataType, new: pa.DataType) -> bool:

@@ -202,11 +202,13 @@ def _treatment(rules: ShapeRules, column: Column, key_columns: Set[str]) -> Trea
             _refuse(column, several, f"keep one of them in {setting}")
         by_setting.update((setting, treatment) for treatment in matching)
     if len(by_setting) > 1:
-        _refuse(column, f"{' and '.join(by_setting)} name it", "name it in one of them only")
+        settings = " and ".join(by_setting)
+        _refuse(column, f"{settings} apply to it", "let only one of them apply to it")
     setting, treatment = next(iter(by_setting.items()), ("", Visibility.SHOWN))
     reason = _reason_impossible(column, treatment, is_key=name.lower() in key_columns)
     if reason is not None:
-        _refuse(column, reason, f"take {name!r} out of {setting}")
+        cure = "add {!r} to {}" if setting == "include_columns" else "take {!r} out of {}"
+        _refuse(column, reason, cure.format(name, setting))
     return treatment
 
 
@@ -237,16 +239,14 @@ def _reason_impossible(column: Column, treatment: Treatment, *, is_key: bool) ->
             if column_type in _MEMBER_TYPES:
                 return _MEMBERS_UNKNOWN.format(column_type.upper(), "hashed")
             return None if is_hashable(column) else f"{column_type.upper()} cannot be hashed"
-        case Mask(mask):
+        case Mask(kind):
             if is_key:
                 return "it belongs to a key that identifies rows; hash_columns may name it"
-            if mask != "null" and column_type in _MEMBER_TYPES:
+            if kind != "null" and column_type in _MEMBER_TYPES:
                 return _MEMBERS_UNKNOWN.format(column_type.upper(), f"shown as {treatment}")
-            return (
-                None
-                if mask == "null" or _has_part(FAMILIES.get(column_type), mask)
-                else f"{column_type.upper()} cannot be shown as {treatment}"
-            )
+            if kind == "null" or _has_part(FAMILIES.get(column_type), kind):
+                return None
+            return f"{column_type.upper()} cannot be shown as {treatment}"
         case Conversion():
             return _reason_conversion_impossible(column, treatment, is_key=is_key)
         case _:
@@ -282,14 +282,14 @@ def _reason_conversion_impossible(
             assert_never(conversion)
 
 
-def _has_part(family: Family | None, mask: str) -> bool:
-    """Return whether values of the family have the part that a mask shows: the first or
-    last characters, or the year."""
+def _has_part(family: Family | None, kind: str) -> bool:
+    """Return whether values of the family have the part that a mask of that kind shows:
+    the first or last characters, or the year."""
     match family:
         case Family.INTEGER | Family.DECIMAL | Family.TEXT:
-            return mask != "year"
+            return kind != "year"
         case Family.DATE | Family.DATETIME | Family.TIMESTAMP:
-            return mask == "year"
+            return kind == "year"
         case Family.FLOATING | Family.BIT | Family.YEAR | Family.TIME | Family.ENUM | Family.SET:
             return False
         case Family.BYTES | Family.JSON | Family.GEOMETRY | Family.VECTOR | None:
@@ -406,8 +406,8 @@ def shows_no_more(left: Treatment, right: Treatment) -> bool:
         case Hash(), Hash():
             # A hash of the lower case also shows that two texts differ only in case.
             return left is right
-        case Mask(column_type), Mask(other):
-            return column_type == other and left.length <= right.length
+        case Mask(kind), Mask(other):
+            return kind == other and left.length <= right.length
         case _:
             return False
 

@@ -146,23 +146,20 @@ class Shaping:
     def describe_later_columns(self, schema: TableSchema) -> str:
         """Return what becomes of columns that are added to a structure later."""
         rules = self.rules_of(schema.name) or NO_RULES
-        shown, hiding = rules.include_columns, _hiding_patterns(rules)
-        if shown is not None:
-            words, patterns = "columns added later are left out", shown
-        else:
-            words, patterns = "columns added later are shown", hiding
-        waiting = [
+        shown = rules.include_columns
+        exceptions = [
             pattern
-            for pattern in patterns
+            for pattern in (_hiding_patterns(rules) if shown is None else shown)
             if has_wildcard(pattern) or not any(matches((pattern,), name) for name in schema.names)
         ]
-        return f"{words}, except {', '.join(waiting)}" if waiting else words
+        words = f"columns added later are {'shown' if shown is None else 'left out'}"
+        return f"{words}, except {', '.join(exceptions)}" if exceptions else words
 
     def hidden_columns(self, schema: TableSchema) -> frozenset[str]:
         """Return the names, in lower case, of the columns whose values the rules hide,
         even if the rules cannot be applied."""
-        rules = self.rules_of(schema.name)
-        return frozenset() if rules is None else _hidden_names(rules, row_structure(schema).names)
+        rules = self.rules_of(schema.name) or NO_RULES
+        return _hidden_names(rules, row_structure(schema).names)
 
     def treatment_texts(self, schema: TableSchema) -> Mapping[str, str]:
         """Return each column of a structure that has a treatment, or that the condition
@@ -186,8 +183,7 @@ class Shaping:
     def hides_column(self, table: TableName, name: str) -> bool:
         """Return whether the rules of a table hide the values of a column with that
         name."""
-        rules = self.rules_of(table)
-        return rules is not None and bool(_hidden_names(rules, (name,)))
+        return bool(_hidden_names(self.rules_of(table) or NO_RULES, (name,)))
 
     def redact(self, schema: TableSchema) -> TableSchema:
         """Return a structure without the values of the columns that its rules hide."""
@@ -203,22 +199,18 @@ class Shaping:
         arguments are those of `schema.tracker.HistoryShaping`. Raise TableError if a
         captured table would show more than `before`: this needs a person's consent. A
         table that is not captured is shown as strictly as `before` instead."""
-        shape = self.shape(schema)
-        origins = {name.lower(): name.lower() for name in schema.names}
-        if columns_from is not None:
-            pairs = zip(schema.names, columns_from, strict=True)
-            origins = {name.lower(): origin.lower() for name, origin in pairs if origin}
-        if before is not None and not self.is_captured(schema.name):
+        shape, hidden = self.shape(schema), self.hidden_columns(schema)
+        if before is None:
+            return redact_schema(schema, hidden), self._shown_as(schema, shape)
+        pairs = zip(schema.names, columns_from or schema.names, strict=True)
+        origins = {name.lower(): origin.lower() for name, origin in pairs if origin}
+        if not self.is_captured(schema.name):
             shape = self._as_strict(shape, schema, before, origins)
         shown_as = self._shown_as(schema, shape)
-        if before is not None and self.is_captured(schema.name):
-            shows_more = _reason_shows_more(before, shown_as, schema, origins)
-            if shows_more is not None:
-                raise _consent_error(schema.name, *shows_more)
-        hidden = {*self.hidden_columns(schema)}
-        if before is not None:
-            hidden_before = before.hidden_columns
-            hidden |= {name for name, origin in origins.items() if origin in hidden_before}
+        if (error := _consent_error(before, shown_as, schema, origins)) is not None:
+            raise error
+        hidden_before = before.hidden_columns
+        hidden |= {name for name, origin in origins.items() if origin in hidden_before}
         return redact_schema(schema, hidden), shown_as
 
     def consent_error(self, version: SchemaVersion) -> TableError | None:
@@ -247,9 +239,9 @@ class Shaping:
         for gone in sorted(before.hidden_columns):
             if schema.column(gone) is None:
                 origins = dict.fromkeys(added, gone)
-                shows_more = _reason_shows_more(columns_before, shown_as, schema, origins)
-                if shows_more is not None:
-                    return _consent_error(schema.name, *shows_more)
+                error = _consent_error(columns_before, shown_as, schema, origins)
+                if error is not None:
+                    return error
         return None
 
     def _as_strict(
@@ -278,15 +270,20 @@ class Shaping:
         shape = replace(shape, treatments=tuple(treatments), row_condition=rows)
         return None if shape.shows_all else shape
 
-    def _shown_as(self, schema: TableSchema, shape: Shape | None) -> ShownAs | None:
+    def _shown_as(
+        self, schema: TableSchema, shape: Shape | None, key_fingerprint: str | None = None
+    ) -> ShownAs | None:
+        """Return how the lake shows a structure with a shape. `key_fingerprint`: that
+        of the key of its hashes; None for the key of the settings."""
         if shape is None:
             return None
-        if shape.has_hashes and self.key is None:
+        key_fingerprint = (key_fingerprint or self._key_fingerprint) if shape.has_hashes else None
+        if shape.has_hashes and key_fingerprint is None:
             raise _missing_key_error()
         return ShownAs(
             shape.treatments[: len(schema.columns)],
             shape.row_condition,
-            self._key_fingerprint if shape.has_hashes else None,
+            key_fingerprint,
             self._shown_schema(schema, shape),
         )
 
@@ -297,46 +294,15 @@ class Shaping:
         from its text in three cases: it names a table with rules; it names a helper
         table of an online schema change (gh-ost and others), which may be a copy of a
         table with rules; it names tables, and none of them is captured."""
-        may_show_values = any(is_helper(name) or self.rules_of(name) for name in tables) or (
-            tables and not any(map(self.is_captured, tables))
-        )
-        if not self.has_rules or not may_show_values:
+        may_show_values = any(is_helper(name) or self.rules_of(name) for name in tables)
+        is_uncaptured = bool(tables) and not any(map(self.is_captured, tables))
+        if not (self.has_rules and (may_show_values or is_uncaptured)):
             return recorded_statement(logged, followed)
         text = redact_statement(logged.text, logged.context)
-        record = recorded_statement(replace(logged, text=text), self._without_values(followed))
+        record = recorded_statement(replace(logged, text=text), _without_values(followed))
         if record.text == logged.text:
             return record
         return replace(record, context={**record.context, REDACTED_KEY: True})
-
-    def _without_values(self, followed: FollowedStatement) -> FollowedStatement:
-        """Return a followed statement without any value from its text, for the
-        record."""
-        not_understood = followed.not_understood
-        if not_understood is not None:
-            reason = "it is not understood, and its text has hidden values"
-            not_understood = replace(not_understood, reason=reason)
-        effects = tuple(map(self._effect_without_values, followed.effects))
-        return replace(followed, effects=effects, not_understood=not_understood)
-
-    def _effect_without_values(self, effect: Effect) -> Effect:
-        """Return an effect whose structures have no values at all. Helper tables of
-        online schema changes have no rules, so it is unknown which of their columns are
-        hidden."""
-        match effect:
-            case Changed(table, before, after, columns_from):
-                return Changed(
-                    table,
-                    self._without_any_values(before),
-                    self._without_any_values(after),
-                    columns_from,
-                )
-            case Created(table, after):
-                return Created(table, self._without_any_values(after))
-            case _:
-                return effect
-
-    def _without_any_values(self, schema: TableSchema) -> TableSchema:
-        return redact_schema(schema, {*map(str.lower, schema.names)})
 
     def shape_fingerprint(self, schema: TableSchema) -> str | None:
         """Return the fingerprint of a structure's shape by the settings, to be compared
@@ -353,7 +319,7 @@ class Shaping:
         if version.shown_as is None or version.schema is None:
             return None
         self.require_key(version)
-        if version.shown_as.key_fingerprint not in (None, self._key_fingerprint):
+        if self._has_other_key(version):
             raise TableError(
                 "its values were hashed with the key that is replaced",
                 hint=f"`lockstep reload {version.table} --reason …` reads all of it",
@@ -365,11 +331,8 @@ class Shaping:
     def require_key(self, version: SchemaVersion) -> None:
         """Raise `ConfigurationError` if a version is hashed with another key than that
         of the settings, and the settings do not say that their key replaces it."""
-        recorded = None if version.shown_as is None else version.shown_as.key_fingerprint
-        current = self._key_fingerprint
-        if recorded in (None, current):
-            return
-        if self.key is not None and recorded == self.key.replaces:
+        recorded, current = version.key_fingerprint, self._key_fingerprint
+        if not self._has_other_key(version) or (self.key and recorded == self.key.replaces):
             return
         raise ConfigurationError(
             f"columns of {version.table} are hashed with the key {recorded}, and the settings "
@@ -378,29 +341,27 @@ class Shaping:
             f'it on purpose: replaces = "{recorded}" there has every table with hashes read again',
         )
 
+    def _has_other_key(self, version: SchemaVersion) -> bool:
+        return version.key_fingerprint not in (None, self._key_fingerprint)
+
     def reason_changed(self, version: SchemaVersion) -> str | None:
         """Return how the settings differ from a version's shape, in a few words; None
         if they agree. Raise TableError if the rules cannot be applied."""
         if version.schema is None:
             return None
-        shown_as = version.shown_as
-        if shown_as is None and self.rules_of(version.table) is None:
+        if version.shown_as is None and self.rules_of(version.table) is None:
             return None
-        before, after = self._shapes_of(version, version.schema)
+        before, after = self._shapes_of(version.schema, version.shown_as)
         pairs = zip(after.source.names, before.treatments, after.treatments, strict=True)
         if changed := [name for name, old, new in pairs if old != new]:
             more = self.columns_showing_more(version)
             others = ", ".join(name for name in changed if name not in more)
-            sentences = [f"the settings show more of {', '.join(more)}"] if more else []
-            sentences += [f"other settings apply to {others}"] if others else []
-            return " and ".join(sentences)
+            clauses = [f"the settings show more of {', '.join(more)}"] if more else []
+            clauses += [f"other settings apply to {others}"] if others else []
+            return " and ".join(clauses)
         if after.row_condition != before.row_condition:
             return "another condition decides which rows are taken"
-        if (
-            after.has_hashes
-            and shown_as is not None
-            and shown_as.key_fingerprint != self._key_fingerprint
-        ):
+        if after.has_hashes and self._has_other_key(version):
             return "another key makes its hashes"
         return None
 
@@ -409,7 +370,7 @@ class Shaping:
         TableError if the rules cannot be applied."""
         if version.schema is None:
             return ()
-        before, after = self._shapes_of(version, version.schema)
+        before, after = self._shapes_of(version.schema, version.shown_as)
         pairs = zip(after.source.names, before.treatments, after.treatments, strict=True)
         return tuple(name for name, old, new in pairs if not shows_no_more(new, old))
 
@@ -418,16 +379,14 @@ class Shaping:
         TableError if the rules cannot be applied."""
         if version.schema is None:
             return ShapeChange()
-        before, after = self._shapes_of(version, version.schema)
-        key = None if version.shown_as is None else version.shown_as.key_fingerprint
-        replaced = None not in (key, self.key) and key != self._key_fingerprint
-        return shape_change(before, after, key_replaced=replaced)
+        before, after = self._shapes_of(version.schema, version.shown_as)
+        is_rehashed = self.key is not None and self._has_other_key(version)
+        return shape_change(before, after, key_replaced=is_rehashed)
 
-    def _shapes_of(self, version: SchemaVersion, schema: TableSchema) -> tuple[Shape, Shape]:
-        """Return the version's own shape, and its shape by the settings."""
-        shown_as, plain_shape = version.shown_as, _plain_shape(schema)
-        before = plain_shape if shown_as is None else _shape_of_version(schema, shown_as)
-        return before, self.shape(schema) or plain_shape
+    def _shapes_of(self, schema: TableSchema, shown_as: ShownAs | None) -> tuple[Shape, Shape]:
+        """Return the shape that a version has, and its shape by the settings."""
+        by_settings = self.shape(schema) or _plain_shape(schema)
+        return _shape_of_version(schema, shown_as), by_settings
 
     def cleared_version(self, version: SchemaVersion, columns: Collection[str]) -> SchemaVersion:
         """Return an earlier version without the values of `columns` and of the columns
@@ -439,15 +398,9 @@ class Shaping:
         hidden = self.hidden_columns(version.schema) | version.hidden_columns | names
         schema, shown_as = redact_schema(version.schema, hidden), version.shown_as
         try:
-            shape = stricter_shape(*self._shapes_of(replace(version, schema=schema), schema))
-            key = None if shown_as is None else shown_as.key_fingerprint
-            if key is None and shape.has_hashes:
-                key = self._key_fingerprint
+            shape = stricter_shape(*self._shapes_of(schema, shown_as))
             if not shape.shows_all:
-                treatments = shape.treatments[: len(schema.columns)]
-                shown_as = ShownAs(
-                    treatments, shape.row_condition, key, self._shown_schema(schema, shape)
-                )
+                shown_as = self._shown_as(schema, shape, version.key_fingerprint)
         except TableError:
             if shown_as is not None:
                 shown_as = replace(shown_as, schema=redact_schema(shown_as.schema, hidden))
@@ -464,8 +417,7 @@ class Shaping:
             if treatment is not Visibility.LEFT_OUT
         )
         names = {column.name.lower() for column in columns}
-        # Columns whose treatment keeps different values different, as UNIQUE keys need
-        # it.
+        # Columns in which different values stay different, so that a UNIQUE key holds.
         unique = {
             column.name.lower()
             for column, treatment in zip(shape.source.columns, shape.treatments, strict=True)
@@ -489,8 +441,8 @@ class Shaping:
         unknown = replace(shown_column, default=WrittenDefault(_REDACTED))
         kind = arrow_type(decoded)
         fill = pa.scalar(None, kind) if treatment == Mask("null") else fill_of(column, kind, None)
-        if fill is None:  # Only the server knows the default.
-            return unknown
+        if fill is None or (column_shape.has_hashes and self.key is None):
+            return unknown  # Only the server knows the default, or nobody can hash it.
         rows = pa.RecordBatch.from_arrays([pa.array([fill.as_py()], kind)], names=[decoded.name])
         try:
             value = Shaper(column_shape, self.key).shape_rows(rows).column(0)[0].as_py()
@@ -502,15 +454,41 @@ class Shaping:
         return replace(shown_column, default=ValueDefault(text))
 
 
+def _without_values(followed: FollowedStatement) -> FollowedStatement:
+    """Return a followed statement without any value from its text, for the record."""
+    not_understood = followed.not_understood
+    if not_understood is not None:
+        reason = "it is not understood, and its text has hidden values"
+        not_understood = replace(not_understood, reason=reason)
+    effects = tuple(map(_effect_without_values, followed.effects))
+    return replace(followed, effects=effects, not_understood=not_understood)
+
+
+def _effect_without_values(effect: Effect) -> Effect:
+    """Return an effect in whose structures all columns are redacted: helper tables of
+    online schema changes have no rules that say which of their columns are hidden."""
+
+    def redacted(schema: TableSchema) -> TableSchema:
+        return redact_schema(schema, {*map(str.lower, schema.names)})
+
+    match effect:
+        case Changed(before=before, after=after):
+            return replace(effect, before=redacted(before), after=redacted(after))
+        case Created(after=after):
+            return replace(effect, after=redacted(after))
+        case _:
+            return effect
+
+
 def _hidden_names(rules: ShapeRules, names: Iterable[str]) -> frozenset[str]:
     """Return the names of columns, in lower case, that the rules leave out, hash or
     mask."""
-
-    def hides(name: str) -> bool:
-        patterns, included = _hiding_patterns(rules), rules.include_columns
-        return matches(patterns, name) or (included is not None and not matches(included, name))
-
-    return frozenset(name.lower() for name in names if hides(name))
+    patterns, included = _hiding_patterns(rules), rules.include_columns
+    return frozenset(
+        name.lower()
+        for name in names
+        if matches(patterns, name) or (included is not None and not matches(included, name))
+    )
 
 
 def _hiding_patterns(rules: ShapeRules) -> tuple[str, ...]:
@@ -524,33 +502,29 @@ def _revealing_columns_error(rules: ShapeRules, schema: TableSchema) -> TableErr
     expression still names the columns that were hidden then."""
     hidden = {*_hidden_names(rules, row_structure(schema).names)}
     origins_by_column: dict[str, list[str]] = {}
-    # A column that is computed from one of these would reveal a hidden column, too.
-    while hidden:
-        found = {
+
+    def computed_from_hidden() -> dict[str, list[str]]:
+        return {
             column.name: origins
             for column in schema.columns
             if column.name.lower() not in hidden
             and (origins := _names_in(_expression(column), hidden))
         }
-        if not found:
-            break
-        origins_by_column |= found
-        hidden |= {*map(str.lower, found)}
+
+    # A column that is computed from one of these would show a hidden column, too.
+    while new_origins := computed_from_hidden():
+        origins_by_column |= new_origins
+        hidden |= {*map(str.lower, new_origins)}
     if not origins_by_column:
         return None
-    names = ", ".join(map(repr, origins_by_column))
-    hint = f"add {names} to exclude_columns or hash_columns of this table"
-    texts = {name: ", ".join(map(repr, origins)) for name, origins in origins_by_column.items()}
-    if len(texts) == 1:
-        [(name, origins_text)] = texts.items()
-        is_one = len(origins_by_column[name]) == 1
-        words = "is hidden, and would show it" if is_one else "are hidden, and would show them"
-        return TableError(
-            f"column {name!r} is computed from {origins_text}, which {words}", hint=hint
-        )
-    columns = ", ".join(f"{name!r} (from {origins_text})" for name, origins_text in texts.items())
+    sentences = [
+        f"column {name!r} is computed from {', '.join(map(repr, origins))}"
+        for name, origins in origins_by_column.items()
+    ]
     return TableError(
-        f"columns {columns} are computed from hidden columns and would show them", hint=hint
+        f"hidden values would be shown: {'; '.join(sentences)}",
+        hint=f"add {', '.join(map(repr, origins_by_column))} to exclude_columns or hash_columns of "
+        "this table",
     )
 
 
@@ -622,20 +596,16 @@ def consent_hint(table: TableName, setting: str | None = None) -> str:
     )
 
 
-def _consent_error(table: TableName, reason: str, setting: str) -> TableError:
-    return TableError(reason, hint=consent_hint(table, setting), need=Need.CONSENT)
-
-
-def _reason_shows_more(
+def _consent_error(
     before: SchemaVersion,
     after: ShownAs | None,
     schema: TableSchema,
     origins: Mapping[str, str],
-) -> tuple[str, str] | None:
-    """Return how the lake would show more of a table than of the version `before`, from
-    which the table has its rows or columns, and the lines of lockstep.toml that hide
-    all of it; None if it shows no more. `origins`: the columns' names in that version,
-    by their names now, both in lower case."""
+) -> TableError | None:
+    """Return an error if the lake would show more of a table than of the version
+    `before`, from which the table has its rows or columns; otherwise None. Its hint has
+    the lines of lockstep.toml that hide all of it. `origins`: the columns' names in
+    that version, by their names now, both in lower case."""
     shown_before = before.shown_as
     if shown_before is None or before.schema is None:
         return None
@@ -665,24 +635,25 @@ def _reason_shows_more(
             else f"the settings of {before.table} leave rows out, and its own take them"
         )
         lines.append(f"rows = {_toml(rows)}")
-    return ("; ".join(reasons), ", ".join(lines)) if reasons else None
+    if not reasons:
+        return None
+    hint = consent_hint(schema.name, ", ".join(lines))
+    return TableError("; ".join(reasons), hint=hint, need=Need.CONSENT)
 
 
 def _hiding_lines(treatments: Mapping[str, Treatment]) -> Iterator[str]:
     """Yield the lines of lockstep.toml that give columns, by name, these treatments."""
-    hashes = {name: hash for name, hash in treatments.items() if isinstance(hash, Hash)}
-    masks = {name: mask for name, mask in treatments.items() if isinstance(mask, Mask)}
-    left_out = treatments.keys() - hashes.keys() - masks.keys()
-    if set(hashes.values()) == {Hash.EXACT}:
-        yield f"hash_columns = {_toml([*map(escape, hashes)])}"
+    patterns = {escape(name): treatment for name, treatment in treatments.items()}
+    hashes = {name: hash.value for name, hash in patterns.items() if isinstance(hash, Hash)}
+    masks = {name: str(mask) for name, mask in patterns.items() if isinstance(mask, Mask)}
+    if set(hashes.values()) == {Hash.EXACT.value}:
+        yield f"hash_columns = {_toml([*hashes])}"
     elif hashes:
-        kinds = {name: hash.name.lower() for name, hash in hashes.items()}
-        yield f"hash_columns = {_toml_table(kinds)}"
+        yield f"hash_columns = {_toml_table(hashes)}"
     if masks:
-        yield f"mask_columns = {_toml_table({name: str(mask) for name, mask in masks.items()})}"
-    if left_out:
-        names = [escape(name) for name in treatments if name in left_out]
-        yield f"exclude_columns = {_toml(names)}"
+        yield f"mask_columns = {_toml_table(masks)}"
+    if left_out := [name for name in patterns if name not in hashes and name not in masks]:
+        yield f"exclude_columns = {_toml(left_out)}"
 
 
 def _toml(value: str | list[str]) -> str:
@@ -732,6 +703,8 @@ def _plain_shape(schema: TableSchema) -> Shape:
     return _image_shape(Shape(structure, (Visibility.SHOWN,) * len(schema.columns)), structure)
 
 
-def _shape_of_version(schema: TableSchema, shown_as: ShownAs) -> Shape:
+def _shape_of_version(schema: TableSchema, shown_as: ShownAs | None) -> Shape:
+    if shown_as is None:
+        return _plain_shape(schema)
     structure = row_structure(schema)
     return _image_shape(Shape(structure, shown_as.treatments, shown_as.row_condition), structure)

@@ -166,10 +166,10 @@ _EVERYTHING: Final = frozenset({"ALL", "ALL PRIVILEGES"})
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """Privileges on `database`.`table`. The database is a LIKE pattern; "*" matches
-    everything. `is_revoked`: the privileges are taken away from a wider grant
-    (partial_revokes). `has_column_grants`: the line also has privileges on single
-    columns of the table."""
+    """Privileges on `database`.`table`; "*" matches everything. If the table is "*",
+    the database is a LIKE pattern. `is_revoked`: the privileges are taken away from a
+    wider grant (partial_revokes). `has_column_grants`: the line also has privileges on
+    single columns of the table."""
 
     privileges: frozenset[str]
     database: str
@@ -183,7 +183,8 @@ class Grant:
 
 def read_grants(lines: tuple[str, ...]) -> tuple[Grant, ...]:
     """Return the grants on tables, databases and everything. Grants on routines,
-    proxies and roles are left out; privileges on single columns only set `columns`."""
+    proxies and roles are left out; privileges on single columns only set
+    `has_column_grants`."""
     return tuple(grant for line in lines for grant in _grant(line))
 
 
@@ -207,8 +208,11 @@ def has_privilege(grants: tuple[Grant, ...], privilege: str, table: TableName) -
         grant
         for grant in grants
         if grant.gives(privilege)
-        and _like(grant.database, table.database)
-        and grant.table in ("*", table.name)
+        and (
+            _like(grant.database, table.database)
+            if grant.table == "*"
+            else (grant.database, grant.table) == (table.database, table.name)
+        )
     ]
     granted = [grant for grant in matching if not grant.is_revoked]
     # A partial revoke restricts grants on `*.*` only, not those on a database or a

@@ -104,6 +104,7 @@ def _may_be_a_secret(name: str, value: str) -> bool:
     return _AUTHORIZING_NAME.search(name) is not None
 
 
+_DaysInSeconds = Annotated[int, Field(ge=86_400), BeforeValidator(duration_in_seconds)]
 _OBJECT_STORE = re.compile(r"([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
 
 
@@ -113,9 +114,7 @@ class LakeSection(Section):
 
     path: Text = "lake"
     options: dict[str, Text] = Field(default_factory=dict)
-    keep: Annotated[int, Field(ge=86_400), BeforeValidator(duration_in_seconds)] = int(
-        DEFAULT_KEEP.total_seconds()
-    )
+    keep: _DaysInSeconds = int(DEFAULT_KEEP.total_seconds())
 
     @field_validator("path")
     @classmethod
@@ -148,9 +147,6 @@ class LedgerSection(Section):
         return dsn
 
 
-_UPKEEP_DEFAULTS = UpkeepPolicy()
-
-
 class NotifySection(Section):
     """`urls`: references to addresses in apprise's form."""
 
@@ -169,6 +165,9 @@ class PrivacySection(Section):
     replaces: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")] | None = None
 
 
+_UPKEEP_DEFAULTS = UpkeepPolicy()
+
+
 class UpkeepSection(Section):
     """The schedule and the limits of upkeep, which compacts files of mirrors and
     deletes old changes. `UpkeepPolicy` describes the limits; here `file_size` is in
@@ -181,12 +180,8 @@ class UpkeepSection(Section):
     deleted_share: Annotated[float, Field(gt=0, le=1, strict=False)] = (
         _UPKEEP_DEFAULTS.deleted_share
     )
-    keep_changes: Annotated[int, Field(ge=86_400), BeforeValidator(duration_in_seconds)] | None = (
-        None
-    )
-    dagster_runs: Annotated[int, Field(ge=86_400), BeforeValidator(duration_in_seconds)] | None = (
-        None
-    )
+    keep_changes: _DaysInSeconds | None = None
+    dagster_runs: _DaysInSeconds | None = None
 
     @field_validator("schedule")
     @classmethod
@@ -248,7 +243,7 @@ class CatalogSection(Section):
         """Return the address. Raise ValueError if it is no address of this kind of
         catalog, or if the token would be sent unencrypted."""
         schemes, parts = _CATALOG_SCHEMES[self.kind], urlsplit(uri)
-        if parts.scheme not in schemes or not parts.hostname or parts.username:
+        if parts.scheme not in schemes or not parts.hostname or "@" in parts.netloc:
             raise ValueError(f"uri is not an address such as {schemes[0]}://catalog.example.com")
         if self.token is not None and parts.scheme == "http" and not is_loopback(parts.hostname):
             raise ValueError("http:// would send the token unencrypted; write https://")
@@ -296,7 +291,7 @@ def check_page_address(text: str) -> str:
     parts = urlsplit(text)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError("not an address such as http://127.0.0.1:3000")
-    if parts.username or parts.password:
+    if "@" in parts.netloc:
         raise ValueError("an address with an account in it is refused")
     return text
 

@@ -102,8 +102,7 @@ _TIMEOUT_SECONDS: Final = 20
 _API: Final = "/api/2.1/unity-catalog"
 _NOT_FOUND_STATUS: Final = 404
 _TOKEN_REFUSAL_STATUSES: Final = (401, 403)
-_LEAST_REFUSAL_STATUS: Final = 400
-"""The lowest HTTP status that means a refusal."""
+_SUCCESS_STATUSES: Final = range(200, 300)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +141,7 @@ class RestClient:
                 "or another token under [catalog]",
             )
         answer = _json_object(body)
-        if status >= _LEAST_REFUSAL_STATUS:
+        if status not in _SUCCESS_STATUSES:
             raise self._refusal(str(answer.get("message") or f"answer {status}")[:200])
         return answer
 
@@ -203,11 +202,11 @@ def column_json(column: EntryColumn, position: int) -> dict[str, Any]:
     mirror."""
     metadata = {"comment": column.comment} if column.comment else {}
     kind = _json_type(column.type)
-    field = {"name": column.name, "type": kind, "nullable": True, "metadata": metadata}
+    spark_field = {"name": column.name, "type": kind, "nullable": True, "metadata": metadata}
     content: dict[str, Any] = {
         "name": column.name,
         "type_text": column.type,
-        "type_json": json.dumps(field),
+        "type_json": json.dumps(spark_field),
         "type_name": _type_name(column.type),
         "position": position,
         "nullable": True,

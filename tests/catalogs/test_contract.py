@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from decimal import Decimal
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 from urllib.parse import urlsplit
 from uuid import uuid4
@@ -217,6 +219,34 @@ def test_a_catalog_that_is_down_is_one_sentence() -> None:
             with pytest.raises(CatalogUnavailable, match=address) as refused:
                 catalog.find(EntryName("shop", "orders"))
             assert "secret" not in f"{refused.value}{refused.value.hint}"
+
+
+class Moved(BaseHTTPRequestHandler):
+    """A server, or a proxy before it, that answers that it is elsewhere."""
+
+    def do_GET(self) -> None:
+        self.send_response(301)
+        self.send_header("Location", "https://catalog.example.com")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    do_POST = do_GET
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+def test_a_unity_catalog_that_is_elsewhere_has_no_entry() -> None:
+    """A redirect is no answer: neither that the catalog is there, nor that an entry was made."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Moved) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        catalog = UnityCatalog(f"http://127.0.0.1:{server.server_port}", "lake", "", str)
+        name = EntryName("shop", "orders")
+        told = WantedEntry("shop", TableName("shop", "orders"), name, "file:///t", "", COLUMNS)
+        for asked in (catalog.probe, lambda: catalog.find(name), lambda: catalog.put(told, None)):
+            with pytest.raises(CatalogRefused, match="answer 301"):
+                asked()
+        server.shutdown()
 
 
 def test_a_unity_catalog_without_that_catalog_is_refused(unity: str) -> None:

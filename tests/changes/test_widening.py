@@ -15,6 +15,7 @@ CHANGES: list[tuple[pa.DataType, pa.DataType, TypeChange]] = [
     (pa.int32(), D(10, 0), TypeChange.WIDEN),
     (pa.int64(), D(20, 0), TypeChange.WIDEN),
     (D(5, 2), D(8, 4), TypeChange.WIDEN),
+    (D(5, 5), D(10, 5), TypeChange.WIDEN),
     (D(5, 2), D(6, 4), TypeChange.REREAD),
     (D(5, 2), D(6, 1), TypeChange.REREAD),
     (pa.float32(), pa.float64(), TypeChange.WIDEN),

@@ -63,6 +63,10 @@ MISTAKES = {
         UNITY.replace("http://", "thrift://") + SOURCE,
         "lockstep.toml: line 1: uri is not an address such as http://catalog.example.com.",
     ),
+    "a catalog's password in its address": (
+        UNITY.replace("127.0.0.1", ":hunter2@127.0.0.1") + SOURCE,
+        "lockstep.toml: line 1: uri is not an address such as http://catalog.example.com.",
+    ),
     "tables of two databases under one name": (
         UNITY + 'schemas = "all"\n' + SOURCE,
         "lockstep.toml: line 5: 'all' has no {database} in it: tables of two databases may have "

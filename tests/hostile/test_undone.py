@@ -44,7 +44,11 @@ from lockstep.pipeline.values.errors import (
 )
 from lockstep.pipeline.values.places import AtMoment, Earliest, Latest, moment_text, parse_place
 from lockstep.pipeline.values.table import TableName
-from lockstep.resources.lake.changelog.claims import FileClaims
+from lockstep.resources.lake.changelog.claims import (
+    CLAIM_NAME,
+    STRUCTURES_FOLDER,
+    FileClaims,
+)
 from tests.chance import by_chance, seed_of
 from tests.fix_mysql import MySqlStand
 from tests.hostile.histories import brought_together, changelog, go_on, lake_of, replayed
@@ -289,6 +293,21 @@ def test_a_claim_says_what_is_void(tmp_path: Path) -> None:
     assert claims.read(SOURCE) == claim
 
 
+def test_damaged_files_say_nothing(tmp_path: Path) -> None:
+    """Of whichever bytes: a claim is refused with its cure, structures are as if there were none,
+    and are not written again."""
+    claims, damage = FileClaims(tmp_path), b"\xff\xfe damaged"
+    file = tmp_path / SOURCE / STRUCTURES_FOLDER / "a key.json"
+    file.parent.mkdir(parents=True)
+    for path in (file, tmp_path / SOURCE / CLAIM_NAME):
+        path.write_bytes(damage)
+    with pytest.raises(ForeignCommit, match="does not say which ledger"):
+        claims.read(SOURCE)
+    assert claims.structures(SOURCE, "a key") is None
+    claims.clear_structures(SOURCE, lambda structure: structure)
+    assert file.read_bytes() == damage
+
+
 # -- other siblings ----------------------------------------------------------------------------
 
 
@@ -466,6 +485,8 @@ def test_what_no_log_has_is_read_again(mysql: MySqlStand, database: str) -> None
             after_batch=run.previous_batch,
             reread_tables=run.reread_tables,
         )
+    [decided] = follower.decisions(limit=1)
+    assert decided.decision.facts["read_again"] == [f"{database}.a"]
     go_on(follower)
     require_equal(follower, mysql, database)
 

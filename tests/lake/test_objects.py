@@ -213,6 +213,14 @@ def test_a_store_that_refuses_is_everybodys_matter(faulty: Lake, faults: Faults)
         pytest.raises(LakeUnavailable, match=REFUSALS[Fault.CONFLICT]),
     ):
         published(2)
+    published(2)
+    with (
+        faults.planned("PUT", "people/_delta_log/", Fault.EXPIRED, -1),
+        pytest.raises(LakeUnavailable, match=REFUSALS[Fault.EXPIRED]),
+    ):
+        faulty.changelog.restore(
+            CHANGELOG, 0, app_id="app/restated", txn_version=1, user_metadata="{}"
+        )
 
 
 def test_parts_that_nobody_finished_are_given_up(

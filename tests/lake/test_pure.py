@@ -29,7 +29,7 @@ from lockstep.resources.lake.spark.jars import (
 from lockstep.resources.lake.spark.java import Java, archive_path
 from lockstep.resources.lake.spark.java_errors import JavaError, error_of
 from lockstep.resources.lake.spark.remote import session_error
-from lockstep.resources.lake.spark.session import start_hint
+from lockstep.resources.lake.spark.session import memory_limits, start_hint
 from lockstep.resources.lake.spark.settings import (
     SECOND_COMPILER_BYTES,
     SparkSettings,
@@ -48,7 +48,7 @@ def settings(user: dict[str, str]) -> SparkSettings:
         log4j=Path("/scratch/log4j2.properties"),
         scratch=Path("/scratch"),
         cores=2,
-        memory_bytes=8 * GIB,
+        heap_bytes=2 * GIB,
     )
 
 
@@ -95,6 +95,17 @@ def test_a_quarter_of_the_memory_is_spark_s(machine: int, heap: int) -> None:
     assert driver_memory(machine * GIB) == heap * GIB
 
 
+def test_spark_has_half_of_what_its_process_may_have(tmp_path: Path) -> None:
+    """The least limit of the control groups counts, those around its own among them."""
+    for group, limit in (("", "max"), ("lockstep.slice", 4 * GIB), ("lockstep.slice/run", 5 * GIB)):
+        (tmp_path / group).mkdir(exist_ok=True)
+        (tmp_path / group / "memory.max").write_text(f"{limit}\n")
+    limits = memory_limits("1:cpu:/other\n0::/lockstep.slice/run\n", tmp_path)
+    assert driver_memory(64 * GIB, limits) == 2 * GIB
+    assert driver_memory(4 * GIB, limits) == GIB
+    assert memory_limits("4:memory:/\n", tmp_path) == []
+
+
 def test_identifiers_are_quoted_everywhere() -> None:
     """A name can end neither a quotation nor a statement."""
     text = merge_statement(
@@ -135,6 +146,15 @@ def test_java_s_errors_have_names_of_ours() -> None:
     ]
     for cause, kind in cases:
         assert type(error_of(Path("/lake/t"), chained(wrapped, cause))) is kind
+
+
+def test_a_name_is_no_failure_of_the_machine() -> None:
+    """A file or a column can be called like what Spark says when it is stopped."""
+    folder = Path("/lake/shop/cancelled_orders")
+    damaged = ("java.lang.RuntimeException", f"file:{folder}/part-0.parquet is not a Parquet file")
+    unknown = ("org.apache.spark.sql.AnalysisException", "[X] no column `shutdown`")
+    for cause in (damaged, unknown):
+        assert type(error_of(folder, chained(cause))) is MirrorRefused
 
 
 def test_a_session_that_cannot_be_set_is_no_fault_of_a_table() -> None:

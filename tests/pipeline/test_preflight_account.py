@@ -23,6 +23,7 @@ ORDERS = TableName("shop", "orders")
         (["GRANT SELECT ON `sh%`.* TO `a`@`%`"], True),
         (["GRANT SELECT ON `s_op`.* TO `a`@`%`"], True),
         ([r"GRANT SELECT ON `s\_op`.* TO `a`@`%`"], False),
+        (["GRANT SELECT ON `s_op`.`orders` TO `a`@`%`"], False),
         (["GRANT SELECT ON `shop`.`items` TO `a`@`%`"], False),
         (["GRANT INSERT ON *.* TO `a`@`%`"], False),
         (["GRANT SELECT (`id`, `at`), INSERT ON `shop`.`orders` TO `a`@`%`"], False),

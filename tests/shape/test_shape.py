@@ -504,7 +504,7 @@ _WIDE = TableStructure(
         ),
         (
             {"exclude_columns": ("e*",), "hash_columns": {"email": Hash.EXACT}},
-            "exclude_columns and hash_columns name it",
+            "exclude_columns and hash_columns apply to it",
         ),
         (
             {"mask_columns": {"email": Mask("null"), "em*": Mask("last", 2)}},
@@ -525,6 +525,25 @@ _WIDE = TableStructure(
 def test_what_cannot_be_shown_is_refused_by_name(rules: dict[str, Any], said: str) -> None:
     with pytest.raises(TableError, match=said):
         shape_of(ShapeRules(**rules), _WIDE)
+
+
+@pytest.mark.parametrize(
+    ("rules", "hint"),
+    [
+        ({"exclude_columns": ("token",)}, "take 'token' out of exclude_columns"),
+        ({"include_columns": ("id",)}, "add 'token' to include_columns"),
+        (
+            {"include_columns": ("id", "token"), "hash_columns": {"email": Hash.EXACT}},
+            "let only one of them apply to it",
+        ),
+    ],
+)
+def test_the_hint_names_what_mends_it(rules: dict[str, Any], hint: str) -> None:
+    """A column that is left out because include_columns does not name it cannot be taken out of
+    it."""
+    with pytest.raises(TableError) as refused:
+        shape_of(ShapeRules(**rules), _WIDE)
+    assert refused.value.hint == hint
 
 
 def test_a_computed_column_is_no_part_of_a_condition() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lockstep.pipeline.schema.context import ServerDialect, StatementContext
 from lockstep.pipeline.schema.effects import LoggedStatement
-from lockstep.pipeline.schema.history import Knowledge
+from lockstep.pipeline.schema.history import Knowledge, SchemaVersion, VersionOrigin
 from lockstep.pipeline.schema.model import TableSchema, WrittenDefault
 from lockstep.pipeline.schema.rows import row_structure
 from lockstep.pipeline.schema.table_effects import TableEffect, reason_shape_changed
@@ -221,6 +221,14 @@ def _shaping(**rules: object) -> Shaping:
     return Shaping(lambda _: ShapeRules(**rules), _KEY, has_rules=True)  # type: ignore[arg-type]
 
 
+def _version(schema: TableSchema, shaping: Shaping) -> SchemaVersion:
+    kept, shown_as = shaping.for_history(schema)
+    since = Coordinates(LogFile("binlog", 1), 4)
+    return SchemaVersion(
+        kept.name, 1, since, Knowledge.KNOWN, VersionOrigin.BASELINE, kept, shown_as=shown_as
+    )
+
+
 def test_columns_of_a_condition_that_change_names_have_the_table_read_again() -> None:
     shaping = _shaping(rows="a = 1 or b = 2")
     before = table("create table t (id int primary key, a int, b int)")
@@ -340,3 +348,30 @@ def test_a_key_that_is_replaced_makes_other_hashes() -> None:
     hashed, shown = _shape(hash_columns={"a": Hash.EXACT}), _shape()
     assert shape_change(hashed, hashed, key_replaced=True) == ShapeChange(has_new_key=True)
     assert shape_change(shown, shown, key_replaced=True) == ShapeChange()
+
+
+def test_the_settings_of_a_hint_name_columns_literally() -> None:
+    """They are patterns, whether a treatment is given with them or not."""
+    schema = table(
+        "create table t (id int primary key, `a[1]` char(9), `b*` char(9), `c?` char(9))"
+    )
+    hiding = _shaping(
+        hash_columns={"a*": Hash.LOWER}, mask_columns={"b*": Mask("null")}, exclude_columns=("c*",)
+    )
+    with pytest.raises(TableError) as refused:
+        Shaping().for_history(schema, _version(schema, hiding))
+    assert (
+        'add hash_columns = { "a[[]1]" = "lower" }, mask_columns = { "b[*]" = "null" }, '
+        'exclude_columns = ["c[?]"] to'
+    ) in refused.value.hint
+
+
+def test_a_version_that_is_hashed_is_cleared_without_its_key() -> None:
+    """The key may be gone once no column is hashed any more, before older values are cleared."""
+    schema = table("create table t (id int primary key, email varchar(50), ssn char(9))")
+    hashed = _version(schema, _shaping(hash_columns={"email": Hash.EXACT}))
+    shaping = replace(_shaping(exclude_columns=("ssn",)), key=None)
+    cleared = shaping.cleared_version(hashed, ["ssn"])
+    assert cleared.shown_as is not None
+    assert cleared.shown_as.treatments == (Visibility.SHOWN, Hash.EXACT, Visibility.LEFT_OUT)
+    assert cleared.key_fingerprint == _KEY.fingerprint

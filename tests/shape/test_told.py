@@ -171,8 +171,8 @@ def test_a_check_refuses_all_columns_that_show_hidden_ones_at_once(mysql: MySqlS
             if found.topic == "what is shown" and found.level == "refusal"
         ]
         sentence = (
-            "columns 'age' (from 'born'), 'older' (from 'age') are computed from hidden columns "
-            "and would show them"
+            "hidden values would be shown: column 'age' is computed from 'born'; "
+            "column 'older' is computed from 'age'"
         )
         hint = "add 'age', 'older' to exclude_columns or hash_columns of this table"
         assert refusals == [(f"{name}.p", sentence, hint)]

@@ -165,17 +165,21 @@ class DeltaChangelog:
             require_held()
             if table is None:
                 raise _missing_table_error(path)
-            try:
-                table.restore(
-                    version, protocol_downgrade_allowed=True, commit_properties=commit_properties
-                )
-            except CommitFailedError:
-                continue
-            except DeltaError as error:
-                raise TableError(
-                    f"{folder} cannot be set back to version {version}: {first_line(str(error))}",
-                    hint="let only Lockstep write changelogs",
-                ) from error
+            with lake_errors(path):
+                try:
+                    table.restore(
+                        version,
+                        protocol_downgrade_allowed=True,
+                        commit_properties=commit_properties,
+                    )
+                except CommitFailedError:
+                    continue
+                except DeltaError as error:
+                    raise TableError(
+                        f"{folder} cannot be set back to version {version}: "
+                        f"{first_line(str(error))}",
+                        hint="let only Lockstep write changelogs",
+                    ) from error
             return table.version()
         raise _conflict_error(path, folder, table)
 
@@ -201,15 +205,13 @@ class DeltaChangelog:
             return replace(change, delta_version=table.version())
         require_held()
         commit_properties = _commit_properties(app_id, batch, user_metadata)
+        removed_sizes = {name: listed_sizes[name] for name in change.removed_paths}
         with lake_errors(path):
-            actions: list[AddAction | RemoveAction] = [
-                _add_action(path, file) for file in change.added_files
-            ]
-            actions += _remove_actions({name: listed_sizes[name] for name in change.removed_paths})
-            try:
-                version = _commit(table, table.schema(), actions, commit_properties)
-            except CommitFailedError as error:
-                raise _conflict_error(path, folder, table) from error
+            version = commit_files(
+                path, table, pa.schema([]), removed_sizes, change.added_files, commit_properties
+            )
+        if version is None:
+            raise _conflict_error(path, folder, table)
         return replace(change, delta_version=version)
 
 
@@ -321,8 +323,6 @@ def _commit_properties(app_id: str, batch: int, user_metadata: str) -> CommitPro
 def _listed_sizes(table: DeltaTable) -> dict[str, int]:
     """Return the size in bytes of each of the table's files, by its path in the log."""
     files = pa.table(table.get_add_actions(flatten=True))
-    if not files.num_rows:
-        return {}
     return dict(zip(files["path"].to_pylist(), files["size_bytes"].to_pylist(), strict=True))
 
 
@@ -357,7 +357,12 @@ def commit_files(
         _add_columns(table, schema, commit_properties.custom_metadata or {})
         refuse_other_columns(table, schema, all_of_them=False)
         actions: list[AddAction | RemoveAction] = [*_remove_actions(removed_sizes), *add_actions]
-        return _commit(table, Schema.from_arrow(schema), actions, commit_properties)
+        # The commit directly follows the version at which the table was opened, because
+        # delta-rs makes no second try. The newest version may already be another writer's.
+        version = int(table.version()) + 1
+        table.create_write_transaction(
+            actions, "append", table.schema(), commit_properties=commit_properties
+        )
     except CommitFailedError:
         return None
     except DeltaError as error:
@@ -367,20 +372,7 @@ def commit_files(
         ):
             return None
         raise
-
-
-def _commit(
-    table: DeltaTable,
-    schema: Schema,
-    actions: list[AddAction | RemoveAction],
-    commit_properties: CommitProperties,
-) -> int:
-    """Make a commit and return its version. That is the version after the table's
-    snapshot, because delta-rs makes no second try. The newest version may already be
-    another writer's."""
-    planned_on: int = table.version()
-    table.create_write_transaction(actions, "append", schema, commit_properties=commit_properties)
-    return planned_on + 1
+    return version
 
 
 def _add_columns(table: DeltaTable, schema: pa.Schema, metadata: Mapping[str, str]) -> None:
@@ -416,4 +408,9 @@ def _add_action(path: LakePath, file: SegmentFile) -> AddAction:
 
 def _remove_actions(sizes: Mapping[str, int]) -> list[RemoveAction]:
     now_ms = int(time() * 1000)
-    return [RemoveAction(path, True, now_ms, size, {}) for path, size in sizes.items()]
+    return [
+        RemoveAction(
+            path, data_change=True, deletion_timestamp=now_ms, size=size, partition_values={}
+        )
+        for path, size in sizes.items()
+    ]

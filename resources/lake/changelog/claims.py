@@ -47,7 +47,7 @@ class FileClaims:
         folder = self._lake / source
         with lake_errors(folder):
             try:
-                text = (folder / CLAIM_NAME).read_text(encoding="utf-8")
+                text = (folder / CLAIM_NAME).read_bytes()
             except FileNotFoundError:
                 has_own_commit = any(
                     commit.is_ours
@@ -111,14 +111,15 @@ class FileClaims:
     def structures(self, source: str, key: str) -> list[TableSchema] | None:
         file = self._lake / source / STRUCTURES_FOLDER / f"{key}.json"
         with lake_errors(file), suppress(FileNotFoundError):
-            return parse_structures(key, file.read_text(encoding="utf-8"))
+            return parse_structures(key, _text_of(file))
         return None
 
     def clear_structures(self, source: str, cleared: Callable[[TableSchema], TableSchema]) -> None:
         folder = self._lake / source / STRUCTURES_FOLDER
         with lake_errors(folder):
             for file in [*folder.glob("*.json")]:
-                before = parse_structures(file.name[:-5], file.read_text(encoding="utf-8")) or []
+                key = file.name.removesuffix(".json")
+                before = parse_structures(key, _text_of(file)) or []
                 after = [cleared(structure) for structure in before]
                 if after != before:
                     write_durably(file, structures_text(after, cleared=True).encode())
@@ -129,3 +130,8 @@ class FileClaims:
             if path.exists():
                 move_folder(path, self._lake / target)
         return target
+
+
+def _text_of(file: LakePath) -> str:
+    """Return a file's text. Damaged characters are replaced, so its key does not fit."""
+    return file.read_bytes().decode(errors="replace")

@@ -26,7 +26,7 @@ from lockstep.resources.lake.delta.columns import mirror_schema
 from lockstep.resources.lake.delta.delta_log import newest_version
 from lockstep.resources.lake.delta.statement import quoted
 from lockstep.resources.lake.store.paths import LakePath
-from lockstep.resources.lake.store.storage import delta_table, lake_errors
+from lockstep.resources.lake.store.storage import delta_table, file_paths, lake_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -59,10 +59,10 @@ def union_of(frames: Sequence[DataFrame]) -> DataFrame:
 def _is_alike(table: DeliveredTable, index: int) -> bool:
     """Return whether all columns of a part have the table's names and types."""
     schema = table.parts[index].schema
+    pairs = [(column, column.sources[index]) for column in table.columns]
     return all(
         source is None or (source == column.name and schema.field(source).type == column.type)
-        for column in table.columns
-        for source in [column.sources[index]]
+        for column, source in pairs
     )
 
 
@@ -82,11 +82,25 @@ def with_shared_columns(rows: DataFrame, columns: Sequence[SharedColumn], index:
 def _read_parts(
     session: SparkSession, lake: LakePath, parts: list[DeliveredPart], schema: pa.Schema
 ) -> DataFrame:
-    kind = spark_schema(schema)
     paths = [str(lake / part.folder / file.path) for part in parts for file in part.files]
-    if not paths:
-        return session.createDataFrame([], kind)
-    return session.read.schema(kind).option("recursiveFileLookup", "true").parquet(*paths)
+    return read_files(session, paths, schema)
+
+
+def read_files(session: SparkSession, files: Sequence[str], schema: pa.Schema) -> DataFrame:
+    """Return the rows of Parquet files with these columns."""
+    if not files:
+        return empty_rows(session, schema)
+    reader = session.read.schema(spark_schema(schema))
+    return reader.option("recursiveFileLookup", "true").parquet(*files)
+
+
+def empty_rows(session: SparkSession, schema: pa.Schema) -> DataFrame:
+    """Return a DataFrame with these columns and no rows."""
+    from pyspark.sql import functions as f
+
+    # `createDataFrame([])` would make Spark start a Python process.
+    columns = [f.lit(None).cast(spark_type(field.type)).alias(field.name) for field in schema]
+    return session.range(0).select(*columns)
 
 
 def spark_schema(schema: pa.Schema) -> StructType:
@@ -157,15 +171,9 @@ def _published_rows(generation: PublishedGeneration) -> pa.Table:
 
 def _missing_file(table: DeltaTable, path: LakePath) -> LakePath | None:
     """Return a file that a changelog lists and that is missing; None if there is none."""
-    files = pa.table(table.get_add_actions(flatten=True))
     with lake_errors(path):
-        for name in files["path"].to_pylist() if files.num_rows else ():
-            file = path / str(name)
-            try:
-                file.stat()
-            except FileNotFoundError:
-                return file
-    return None
+        files = (path / name for name in file_paths(table))
+        return next((file for file in files if not file.is_file()), None)
 
 
 def generations_frame(

@@ -24,11 +24,7 @@ file lacks."""
 def delete_stray_checksum(file: LakePath, content: bytes) -> None:
     """Delete the checksum file beside a commit's file if it is of another transaction.
     Spark then reads the log."""
-    checksum = _checksum_beside(file)
-    if checksum is None:
-        return
-    txn_id = _txn_id(content)
-    if txn_id is None or checksum.get("txnId") != txn_id:
+    if not _own_checksum(file, content):
         file.with_suffix(".crc").unlink(missing_ok=True)
 
 
@@ -50,14 +46,21 @@ def recent_commits(path: LakePath, version: int) -> Iterator[tuple[str, Mapping[
         yield content.decode(), _own_checksum(commit_file(path, log_version), content)
 
 
-def should_skip_file_list(
+_NO_FILE_LIST: Final = {"spark.databricks.delta.allFilesInCrc.enabled": "false"}
+"""The session setting with which a commit's checksum file does not list the table's
+files."""
+
+
+def file_list_settings(
     path: LakePath, version: int, add_actions: Sequence[Mapping[str, Any]] | None
-) -> bool:
-    """Return whether to tell Delta not to list the table's files in the checksum file
-    of the commit after a version. If the version's checksum file lists none, Delta
-    would run a query for them. The list is not needed if recent commits tell the
-    files: `add_actions`, the result of `add_actions_at`, is not None."""
-    return add_actions is not None and "allFiles" not in read_checksum_file(path, version)
+) -> Mapping[str, str]:
+    """Return the session settings for the commit after a version: `_NO_FILE_LIST` if the
+    version's checksum file lists no files, because Delta would run a query for them.
+    But the list is needed if recent commits do not tell the files, so that
+    `add_actions`, the result of `add_actions_at`, is None."""
+    if add_actions is None or "allFiles" in read_checksum_file(path, version):
+        return {}
+    return _NO_FILE_LIST
 
 
 def add_actions_at(path: LakePath, version: int) -> list[Mapping[str, Any]] | None:
@@ -96,9 +99,16 @@ def _file_key(file: Mapping[str, Any]) -> tuple[str, str]:
 
 def _own_checksum(file: LakePath, content: bytes) -> dict[str, Any]:
     """Return the content of the checksum file beside a commit's file; empty if there is
-    none, or if it belongs to another commit."""
-    txn_id, checksum = _txn_id(content), _checksum_beside(file) or {}
-    return checksum if txn_id is not None and checksum.get("txnId") == txn_id else {}
+    none, or if it belongs to another commit. Other errors of the storage than a missing
+    file are raised."""
+    try:
+        checksum = json.loads(file.with_suffix(".crc").read_bytes())
+    except (FileNotFoundError, ValueError):
+        return {}
+    txn_id = _txn_id(content)
+    if txn_id is None or not isinstance(checksum, dict) or checksum.get("txnId") != txn_id:
+        return {}
+    return checksum
 
 
 def _txn_id(content: bytes) -> str | None:
@@ -107,16 +117,3 @@ def _txn_id(content: bytes) -> str | None:
         txn_id = info.get("txnId")
         return txn_id if isinstance(txn_id, str) else None
     return None
-
-
-def _checksum_beside(file: LakePath) -> dict[str, Any] | None:
-    """Return the content of the checksum file beside a commit's file, of whichever
-    transaction; None if there is none. Only a missing file is caught: other errors of
-    the storage are raised."""
-    try:
-        checksum = json.loads(file.with_suffix(".crc").read_bytes())
-    except FileNotFoundError:
-        return None
-    except ValueError:
-        return {}
-    return checksum if isinstance(checksum, dict) else {}

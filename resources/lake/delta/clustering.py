@@ -72,9 +72,7 @@ def _recent_columns(path: LakePath, version: int) -> list[str] | None:
 def _columns_in(domains: Sequence[Any]) -> list[str]:
     for domain in domains:
         if domain["domain"] == _CLUSTERING_DOMAIN and not domain.get("removed"):
-            return [
-                ".".join(path) for path in json.loads(domain["configuration"])["clusteringColumns"]
-            ]
+            return list(map(".".join, json.loads(domain["configuration"])["clusteringColumns"]))
     return []
 
 
@@ -85,11 +83,9 @@ def statement_to_cluster(path: LakePath, columns: Sequence[str]) -> str | None:
     from the source's."""
     table = delta_table(path)
     names = clustered_by(columns, schema_of(table))
-    return (
-        None
-        if names is None or names == clustering_of(path, table)
-        else _cluster_statement(path, table, names)
-    )
+    if names is None or names == clustering_of(path, table):
+        return None
+    return _cluster_statement(path, table, names)
 
 
 def statement_to_uncluster(path: LakePath, columns: Collection[str]) -> str | None:

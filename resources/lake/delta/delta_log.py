@@ -25,7 +25,6 @@ from typing import Any
 
 import pyarrow as pa
 from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError
 
 from lockstep.pipeline.model.lake_commit import (
     STATISTICS_OPERATION,
@@ -35,7 +34,7 @@ from lockstep.pipeline.model.lake_commit import (
     MetadataChange,
 )
 from lockstep.pipeline.values.errors import ForeignCommit, LakeUnavailable
-from lockstep.resources.lake.delta.columns import mirror_schema
+from lockstep.resources.lake.delta.columns import schema_of
 from lockstep.resources.lake.store.paths import LakePath, ObjectPath
 from lockstep.resources.lake.store.storage import delta_table, lake_errors
 
@@ -117,7 +116,7 @@ def log_since(path: LakePath, version: int) -> LogSince:
         commits.append(_with_facts_to_judge(path, commit))
     last_version = version + len(commits)
     if not commits and base is None:
-        # No such files: the log ends earlier, was cleaned up, or there is none.
+        # The log ends before this version, its files were cleaned up, or there is no log.
         newest = newest_version(path)
         missing_version = version + 1 if newest is not None and newest > version else None
         return LogSince(newest, None, (), missing_version)
@@ -247,7 +246,7 @@ def _file_action(action: Mapping[str, Any]) -> FileAction:
 def _with_facts_to_judge(path: LakePath, commit: LakeCommit) -> LakeCommit:
     """Return a commit with the facts by which `pipeline.model.foreign_commits` judges
     whether it changed rows: the changes of columns and properties, and the rows of
-    removed files. Only commits of other writers and of upkeep are judged."""
+    removed files. Of Lockstep's own commits, only those of upkeep are judged."""
     if commit.is_ours and commit.repeated_version is None:
         return commit
     if commit.metadata_change is not None:
@@ -284,7 +283,7 @@ def _rows_before(path: LakePath, version: int) -> Mapping[str, int]:
         with lake_errors(path):
             files = delta_table(path, version - 1).get_add_actions(flatten=True)
         counts = pa.table(files).select(["path", "num_records"]).to_pylist()
-    except (DeltaError, LakeUnavailable, OSError, pa.ArrowException, KeyError):
+    except (LakeUnavailable, pa.ArrowException, KeyError):
         return {}
     return {row["path"]: row["num_records"] for row in counts if row["num_records"] is not None}
 
@@ -296,10 +295,10 @@ def _metadata_change(path: LakePath, version: int) -> MetadataChange:
         return MetadataChange(None)
     try:
         with lake_errors(path):
-            before = delta_table(path, version - 1).metadata().configuration
-            after = delta_table(path, version).metadata().configuration
-        changed_names = {name for name in {*before, *after} if before.get(name) != after.get(name)}
-        has_changed_columns = mirror_schema(path, version - 1) != mirror_schema(path, version)
-    except (DeltaError, LakeUnavailable, OSError):
+            earlier, later = delta_table(path, version - 1), delta_table(path, version)
+            has_changed_columns = schema_of(earlier) != schema_of(later)
+    except LakeUnavailable:
         return MetadataChange(None)
+    before, after = earlier.metadata().configuration, later.metadata().configuration
+    changed_names = {name for name in {*before, *after} if before.get(name) != after.get(name)}
     return MetadataChange(has_changed_columns, tuple(sorted(changed_names)))

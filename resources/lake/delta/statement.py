@@ -7,8 +7,7 @@ come from the source's log, so each is quoted in every statement.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import zip_longest
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, assert_never
 
@@ -72,8 +71,12 @@ def merge_statement(
         values.append(
             (quoted(DELETED_AT.name), f"case when {_IS_DELETE} then s.`_committed_at` end")
         )
+    marks = {quoted(c): quoted(mark) for c, mark in keep_marks.items()}
     assignments = ", ".join(
-        f"t.{name} = {value}" for name, value in _assigned_values(columns, values, keep_marks)
+        f"t.{name} = if(s.{marks[name]}, t.{name}, {value})"
+        if name in marks
+        else f"t.{name} = {value}"
+        for name, value in values
     )
     delete_clause = "" if soft else f"when matched and {_IS_DELETE} then delete\n"
     insert_condition = "" if soft else f" and {_IS_NO_DELETE}"
@@ -96,16 +99,6 @@ def merge_statement(
         f"({', '.join(name for name, _ in values)}) "
         f"values ({', '.join(value for _, value in values)})"
     )
-
-
-def _assigned_values(
-    columns: Sequence[str], values: Sequence[tuple[str, str]], keep_marks: Mapping[str, str]
-) -> Iterator[tuple[str, str]]:
-    for (name, value), column in zip_longest(values, columns):
-        if column in keep_marks:
-            yield name, f"if(s.{quoted(keep_marks[column])}, t.{name}, {value})"
-        else:
-            yield name, value
 
 
 def keyless_merge_statement(

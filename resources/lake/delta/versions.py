@@ -39,6 +39,7 @@ from lockstep.resources.lake.store.paths import LakePath
 from lockstep.resources.lake.store.storage import (
     count_missing_files,
     delta_table,
+    file_paths,
     first_line,
     lake_errors,
     parquet_content,
@@ -51,9 +52,9 @@ if TYPE_CHECKING:
 def scan_rows(
     path: LakePath, columns: Sequence[str], version: int, column_ranges: ColumnRanges | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Yield `columns` of all rows at a version, in no particular order.
-    `column_ranges`: a column and ranges of its values; rows whose value is in none of
-    the ranges may be left out."""
+    """Yield `columns` of all rows at a version, in no particular order. `needs_spark`
+    must be false for this version. `column_ranges`: a column and ranges of its values;
+    rows whose value is in none of the ranges may be left out."""
     with lake_errors(path):
         table = delta_table(path, version)
         spelled = table_spelling(table)
@@ -64,7 +65,7 @@ def scan_rows(
             condition = f" where {_in_ranges(spelled[column], ranges)}"
         schema = schema_of(table)
         output_schema = pa.schema([schema.field(name) for name in columns])
-        if _has_widened_columns(table):
+        if _may_have_widened_columns(table):
             yield from _rows_of_files(path, table, output_schema)
             return
         builder = QueryBuilder().register("mirror", table)
@@ -114,12 +115,12 @@ def needs_spark(path: LakePath, table: DeltaTable) -> bool:
     """Return whether only Spark can read a table, because a column was widened and rows
     may be marked as deleted."""
     features = table.protocol().reader_features or []
-    if "deletionVectors" not in features or not _has_widened_columns(table):
+    if "deletionVectors" not in features or not _may_have_widened_columns(table):
         return False
     return read_checksum_file(path, table.version()).get("numDeletionVectorsOpt") != 0
 
 
-def _has_widened_columns(table: DeltaTable) -> bool:
+def _may_have_widened_columns(table: DeltaTable) -> bool:
     features = table.protocol().reader_features or []
     return any(feature.startswith("typeWidening") for feature in features)
 
@@ -155,7 +156,7 @@ def _rows_of_files(
     physical_names = {
         name: metadata[spelled[name]].get(PHYSICAL_NAME, spelled[name]) for name in spelled
     }
-    for name in pa.table(table.get_add_actions()).column("path").to_pylist():
+    for name in file_paths(table):
         with (
             lake_errors(path / name),
             pq.ParquetFile(parquet_content(path / name), coerce_int96_timestamp_unit="us") as file,
@@ -231,9 +232,7 @@ def reason_unreadable(
             return "another table was created in its folder later"
         if batch is not None and _last_batch_shown(path, version) > batch:
             return "the lake was set back, and the version was written again"
-        missing_count = count_missing_files(
-            path, pa.table(table.get_add_actions()).column("path").to_pylist()
-        )
+        missing_count = count_missing_files(path, file_paths(table))
     except (DeltaError, OSError) as error:
         return first_line(str(error)) or "its log is gone"
     return f"{missing_count} of its files were deleted, as VACUUM does" if missing_count else None
@@ -333,8 +332,8 @@ def table_size(table: DeltaTable) -> Size | None:
 
 
 def visible_size(path: LakePath, table: DeltaTable) -> MirrorSize | None:
-    """Return the number of rows that a reader of the table's version sees, and the
-    number and the bytes of its files; None if the log does not tell the rows."""
+    """Return the size of the table's version; None if the log does not tell how many
+    rows its files have."""
     rows, sizes = rows_and_sizes(table)
     if rows is None:
         return None

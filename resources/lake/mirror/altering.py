@@ -32,12 +32,11 @@ from lockstep.pipeline.ports.mirror_writes import (
 from lockstep.pipeline.ports.mirrors import MirrorCommit
 from lockstep.pipeline.schema.types import is_refused
 from lockstep.pipeline.values.errors import ForeignCommit, TableError
-from lockstep.resources.lake.delta.checksums import add_actions_at, should_skip_file_list
+from lockstep.resources.lake.delta.checksums import add_actions_at, file_list_settings
 from lockstep.resources.lake.delta.columns import spelling
 from lockstep.resources.lake.delta.delta_log import metadata_since
 from lockstep.resources.lake.delta.pin import Head
 from lockstep.resources.lake.delta.statement import step_statement
-from lockstep.resources.lake.mirror.direct import NO_FILE_LIST
 from lockstep.resources.lake.mirror.writing import rewrite
 from lockstep.resources.lake.spark.spark import (
     APP_ID_SETTING,
@@ -132,8 +131,7 @@ def refuse_column_names(table: DeltaTable, steps: Sequence[MirrorStep]) -> None:
     column mapping, while the table has no column mapping and gets none by these steps.
     A table that escapes such names takes all of them."""
     spell = spelling(table.metadata().configuration)
-    has_mapping = table.metadata().configuration.get(MAPPING[0]) == MAPPING[1]
-    if has_mapping or any(
+    if MAPPING in table.metadata().configuration.items() or any(
         isinstance(step, SetProperties) and MAPPING in step.properties for step in steps
     ):
         return
@@ -193,11 +191,12 @@ def enable_features(session: SparkSession, path: LakePath, schema: pa.Schema, he
         features = table.protocol().reader_features or []
         configuration = table.metadata().configuration
     spell = spelling(configuration)
-    has_mapping = MAPPING[0] in configuration
     needed_properties = []
     if LOCAL_TYPE in schema.types and LOCAL_FEATURE not in features:
         needed_properties.append(LOCAL)
-    if not has_mapping and any(is_refused(spell(name)) for name in schema.names):
+    if MAPPING not in configuration.items() and any(
+        is_refused(spell(name)) for name in schema.names
+    ):
         needed_properties.append(MAPPING)
     if needed_properties:
         with session_settings(session, head.pin_settings()):
@@ -206,9 +205,6 @@ def enable_features(session: SparkSession, path: LakePath, schema: pa.Schema, he
 
 
 def _set_properties(session: SparkSession, path: LakePath, step: SetProperties, head: Head) -> None:
-    """Commit properties. If recent commits tell the table's files
-    (`checksums.should_skip_file_list`), Delta is told not to list them, which would
-    take a query."""
-    skip_file_list = should_skip_file_list(path, head.version, add_actions_at(path, head.version))
-    with session_settings(session, NO_FILE_LIST if skip_file_list else {}):
+    add_actions = add_actions_at(path, head.version)
+    with session_settings(session, file_list_settings(path, head.version, add_actions)):
         session.sql(step_statement(str(path), step, str))

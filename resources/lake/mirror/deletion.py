@@ -36,7 +36,7 @@ import os
 import re
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import PurePosixPath
 from typing import Any, Final
@@ -67,6 +67,16 @@ Hadoop keeps beside each of them."""
 
 
 _SIDECARS: Final = "_sidecars"
+
+_FILE_COLUMNS: Final = [
+    "add.path",
+    "add.deletionVector.storageType",
+    "add.deletionVector.pathOrInlineDv",
+]
+_STORED_INLINE: Final = "i"
+_STORED_RELATIVE: Final = "u"
+"""Values of `storageType`: the deletion vector is in the log itself, or in a file of
+the table's folder."""
 
 
 def delete_history(
@@ -106,9 +116,9 @@ def delete_history(
                 hint="reload the table",
             )
         earlier_log_files = [
-            name
+            file.name
             for file in log.iterdir()
-            if _version_of(name := file.name, cut_version) < cut_version
+            if (match := _VERSIONED_NAME.fullmatch(file.name)) and int(match[1]) < cut_version
         ]
         # Parts of v2 checkpoints, which the new checkpoint replaces.
         sidecars = [f"{_SIDECARS}/{file.name}" for file in (log / _SIDECARS).glob("*")]
@@ -152,13 +162,28 @@ def _make_empty_commit(path: LakePath, head: Head, user_metadata: str) -> Head:
     """Make an empty commit with this userMetadata directly after `head`, and return it.
     Raise `CommitConflict` if another commit came first. This is the only commit to a
     mirror that Lockstep writes without Delta: it has neither files nor columns, so
-    Spark is not needed."""
+    Spark is not needed. Its format: Delta protocol, "Commit Provenance
+    Information"."""
     version = head.version + 1
-    parent = _require_commit(path, head)
-    infos = (content for _, content in actions(parent.decode(), "commitInfo"))
-    previous_info: Mapping[str, Any] = next(infos, {})
-    info = _commit_info(previous_info, head.version, user_metadata)
-    content = f"{json.dumps({'commitInfo': info})}\n".encode()
+    parent = _require_commit(path, head).decode()
+    now_ms = int(time.time() * 1000)
+    commit_info: dict[str, Any] = {
+        "timestamp": now_ms,
+        "operation": "Empty Commit",
+        "operationParameters": {},
+        "readVersion": head.version,
+        "isolationLevel": "SnapshotIsolation",
+        "isBlindAppend": True,
+        "operationMetrics": {},
+        "userMetadata": user_metadata,
+        "engineInfo": "Lockstep",
+        "txnId": str(uuid.uuid4()),
+    }
+    for _, info in actions(parent, "commitInfo"):
+        if (parent_ms := info.get("inCommitTimestamp")) is not None:
+            # It must be later than that of the commit before ("In-Commit Timestamps").
+            commit_info["inCommitTimestamp"] = max(now_ms, parent_ms + 1)
+    content = f"{json.dumps({'commitInfo': commit_info})}\n".encode()
     if not _create_commit_file(commit_file(path, version), content):
         raise commit_conflict(path)
     return Head(version, hashlib.sha256(content).hexdigest())
@@ -172,32 +197,6 @@ def _require_commit(path: LakePath, head: Head) -> bytes:
         if hashlib.sha256(commit).hexdigest() == head.digest:
             return commit
     raise commit_conflict(path)
-
-
-def _commit_info(
-    previous_info: Mapping[str, Any], planned_on: int, user_metadata: str
-) -> Mapping[str, Any]:
-    """Return the commitInfo (Delta protocol, "Commit Provenance Information") of a
-    commit. `previous_info`: the commitInfo of the commit before it, whose timestamp
-    must be earlier ("In-Commit Timestamps"); `planned_on`: that commit's version."""
-    now_ms = int(time.time() * 1000)
-    previous_ms = previous_info.get("inCommitTimestamp")
-    in_commit_time = (
-        {} if previous_ms is None else {"inCommitTimestamp": max(now_ms, previous_ms + 1)}
-    )
-    return {
-        **in_commit_time,
-        "timestamp": now_ms,
-        "operation": "Empty Commit",
-        "operationParameters": {},
-        "readVersion": planned_on,
-        "isolationLevel": "SnapshotIsolation",
-        "isBlindAppend": True,
-        "operationMetrics": {},
-        "userMetadata": user_metadata,
-        "engineInfo": "Lockstep",
-        "txnId": str(uuid.uuid4()),
-    }
 
 
 def _create_commit_file(path: LakePath, content: bytes) -> bool:
@@ -215,11 +214,6 @@ def _create_commit_file(path: LakePath, content: bytes) -> bool:
         draft.unlink(missing_ok=True)
     sync_folder(path.parent)
     return True
-
-
-def _version_of(name: str, default: int) -> int:
-    match = _VERSIONED_NAME.fullmatch(name)
-    return default if match is None else int(match[1])
 
 
 def _delete_removed_statistics(checkpoint: LakePath) -> None:
@@ -245,13 +239,6 @@ def _delete_removed_statistics(checkpoint: LakePath) -> None:
     write_durably(checkpoint, content.getvalue())
 
 
-_FILE_COLUMNS: Final = [
-    "add.path",
-    "add.deletionVector.storageType",
-    "add.deletionVector.pathOrInlineDv",
-]
-
-
 def _needed_files(checkpoint: LakePath) -> set[str]:
     """Return the names, relative to the table's folder, of the data files and the files
     of deletion vectors that a checkpoint's version needs."""
@@ -268,10 +255,6 @@ def _needed_files(checkpoint: LakePath) -> set[str]:
     return names
 
 
-_STORED_INLINE: Final = "i"
-_STORED_RELATIVE: Final = "u"
-"""Values of `storageType`: the deletion vector is in the log itself, or in a file of
-the table's folder."""
 _UUID_CHARACTERS: Final = 20
 """Number of characters at the end of `pathOrInlineDv` that are the UUID of a deletion
 vector's file, in base 85."""

@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable, Field, Schema
 
 from lockstep.resources.lake.changelog.frame import spark_schema
-from lockstep.resources.lake.delta.checksums import add_actions_at, should_skip_file_list
+from lockstep.resources.lake.delta.checksums import add_actions_at, file_list_settings
 from lockstep.resources.lake.delta.clustering import NOT_CLUSTERED, was_ever_clustered
 from lockstep.resources.lake.delta.columns import PHYSICAL_NAME
 from lockstep.resources.lake.spark.java_classes import (
@@ -44,11 +44,6 @@ from lockstep.resources.lake.store.storage import (
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-
-NO_FILE_LIST: Final = {"spark.databricks.delta.allFilesInCrc.enabled": "false"}
-"""The session setting with which a commit's checksum file does not list the table's
-files."""
 
 
 _ACCEPTED_FEATURES: Final = frozenset(
@@ -111,9 +106,9 @@ def commit_rows(
     a new mirror; None if the mirror exists.
     """
     app_id, txn_version = app_transaction
-    add_actions = None if new_properties is not None else add_actions_at(path, version)
-    skip_file_list = new_properties is not None or should_skip_file_list(path, version, add_actions)
-    with _transaction(session, path, skip_file_list=skip_file_list) as transaction:
+    add_actions = add_actions_at(path, version) if new_properties is None else []
+    settings = file_list_settings(path, version, add_actions)
+    with _transaction(session, path, settings) as transaction:
         actions = []
         if new_properties is not None:
             transaction.create_table(rows.schema, new_properties)
@@ -194,18 +189,16 @@ def _now() -> int:
 
 @contextmanager
 def _transaction(
-    session: SparkSession, path: LakePath, *, skip_file_list: bool
+    session: SparkSession, path: LakePath, settings: Mapping[str, str]
 ) -> Iterator[_Transaction]:
-    """Open a transaction on the newest version of a table, or on a table that does not
-    exist yet. `skip_file_list`: the commit's checksum file need not list the table's
-    files. Delta would run a query for the list if the previous checksum file has none
-    (`checksums.should_skip_file_list`)."""
+    """Open a transaction, with these session settings, on the newest version of a
+    table, or on a table that does not exist yet."""
     jvm, spark = jvm_of(session), java_session(session)
     session_class = java_class(jvm, "org.apache.spark.sql.SparkSession")
     # Delta takes its settings, such as the pin, from the Java thread's active session.
     session_class.setActiveSession(spark)
     try:
-        with session_settings(session, NO_FILE_LIST if skip_file_list else {}):
+        with session_settings(session, settings):
             logs = scala_object(jvm, "org.apache.spark.sql.delta.DeltaLog")
             pair = logs.forTableWithSnapshot(spark, str(path))
             log, snapshot = pair.productElement(0), pair.productElement(1)

@@ -37,7 +37,7 @@ from lockstep.pipeline.ports.mirror_writes import (
 from lockstep.pipeline.schema.types import sql_type
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.row_images import CHANGE_TYPES
-from lockstep.resources.lake.changelog.frame import spark_schema
+from lockstep.resources.lake.changelog.frame import empty_rows, read_files
 from lockstep.resources.lake.delta.columns import table_spelling
 from lockstep.resources.lake.delta.statement import COMPLETION, literal, quoted
 from lockstep.resources.lake.delta.versions import AGE_LIMIT_SETTING
@@ -127,7 +127,7 @@ def read_snapshot(
     for part in parts:
         if isinstance(part, MirrorRows):
             rows = mirror_frame(session, file_named(lake, part.path), part.version)
-            is_table_column = any(column.source == DELETED_AT.name for column in part.columns)
+            is_table_column = any(origin.source == DELETED_AT.name for origin in part.columns)
             if DELETED_AT.name in rows.columns and not is_table_column:
                 rows = rows.where(column(DELETED_AT.name).isNull())
         elif part.files:
@@ -136,15 +136,6 @@ def read_snapshot(
             continue
         frames.append(rows.select(_mapped_columns(part, schema, schema.names)))
     return reduce(lambda rows, more: rows.union(more), frames or [empty_rows(session, schema)])
-
-
-def empty_rows(session: SparkSession, schema: pa.Schema) -> DataFrame:
-    """Return a DataFrame with these columns and no rows."""
-    from pyspark.sql import functions as f
-
-    # `createDataFrame([])` would make Spark start a Python process.
-    columns = [f.lit(None).cast(sql_type(field.type)).alias(field.name) for field in schema]
-    return session.range(0).select(*columns)
 
 
 def _spelled_fields(schema: pa.Schema) -> list[pa.Field]:
@@ -157,16 +148,8 @@ def _read_part(
     session: SparkSession, part: StagedFiles, more_columns: Sequence[pa.Field]
 ) -> DataFrame:
     columns = {field.name: field.type for field in more_columns}
-    columns |= {column.source: column.type for column in part.columns if column.source is not None}
+    columns |= {origin.source: origin.type for origin in part.columns if origin.source is not None}
     return read_files(session, part.files, pa.schema(columns))
-
-
-def read_files(session: SparkSession, files: Sequence[str], schema: pa.Schema) -> DataFrame:
-    """Return the rows of Parquet files with these columns."""
-    if not files:
-        return empty_rows(session, schema)
-    reader = session.read.schema(spark_schema(schema))
-    return reader.option("recursiveFileLookup", "true").parquet(*files)
 
 
 def mirror_frame(session: SparkSession, path: LakePath, version: int | None = None) -> DataFrame:
@@ -187,8 +170,8 @@ def _mapped_columns(
     part: StagedFiles | MirrorRows, schema: pa.Schema, names: Sequence[str]
 ) -> list[Column]:
     return [
-        column_from(column, field.type).alias(name)
-        for column, field, name in zip(part.columns, schema, names, strict=True)
+        column_from(origin, field.type).alias(name)
+        for origin, field, name in zip(part.columns, schema, names, strict=True)
     ]
 
 
@@ -217,22 +200,22 @@ def pack(rows: DataFrame, names: Sequence[str]) -> tuple[DataFrame, Column, dict
     return rows.select(f.struct(*fields).alias(_PACKED)), row, columns
 
 
-def column_from(part_column: ColumnOrigin, kind: pa.DataType) -> Column:
+def column_from(origin: ColumnOrigin, kind: pa.DataType) -> Column:
     """Return the expression for a `ColumnOrigin`, cast to the type `kind`. The
     DataFrame must have its source column."""
     from pyspark.sql import functions as f
 
-    if part_column.source is None:
-        value = pa.scalar(None, kind) if part_column.value is None else part_column.value
+    if origin.source is None:
+        value = pa.scalar(None, kind) if origin.value is None else origin.value
         return f.expr(literal(value)).cast(sql_type(kind))
-    source_column = column(part_column.source)
-    return source_column if part_column.type == kind else source_column.cast(sql_type(kind))
+    source_column = column(origin.source)
+    return source_column if origin.type == kind else source_column.cast(sql_type(kind))
 
 
 def with_completion(
     session: SparkSession, changes: DataFrame, write: Merge, part: StagedFiles
 ) -> DataFrame:
-    """Return the folded changes with the values of the columns `write.completed`, which
+    """Return the folded changes with the values of `write.completed_columns`, which
     were read from the source by key and are in `part`. A row of `part` whose key has no
     change is added with the `_change_type` COMPLETION.
 

@@ -131,9 +131,10 @@ def _merged_rows(read_file: ReadFile, rows: pa.Table, write: Merge) -> pa.Table:
     schema = write.target.schema
     spelled = changelog_spelling(schema.names)
     key_names = [spelled[name] for name in write.key]
-    no_keys = pa.schema([schema.field(name) for name in write.key]).empty_table()
     later_keys = (
-        no_keys if changes is None else images_within(changes, completion).select(key_names)
+        rows.slice(0, 0).select(write.key)
+        if changes is None
+        else images_within(changes, completion).select(key_names)
     )
     tables = [
         _mapped_columns(read_file(file), completion.columns, schema) for file in completion.files
@@ -279,6 +280,7 @@ def apply_changes(
     is_unchanged = pc.is_null(_indexes_in(_key_columns(rows, key), changed_keys))
     is_present_row = is_present(changes.column("_change_type"))
     if soft:
+        # A delete without a time is of a row that does not stay (`Fold.unmarked_through`).
         is_shown = pc.or_(is_present_row, pc.is_valid(changes.column("_committed_at")))
         changes, is_present_row = changes.filter(is_shown), is_present_row.filter(is_shown)
         deleted_at = changes.column("_committed_at").cast(DELETED_AT.type)
@@ -305,12 +307,19 @@ def _with_completion(
     indexes = _indexes_in(keys, _key_columns(completion_rows, key))
     is_completed = pc.and_(pc.is_valid(indexes), pc.is_null(_indexes_in(keys, later_keys.columns)))
     for name in columns:
-        column = rows.column(name)
-        value = pc.if_else(
-            is_completed, completion_rows.column(name).take(indexes).cast(column.type), column
-        )
-        rows = rows.set_column(rows.schema.get_field_index(name), rows.schema.field(name), value)
+        values = completion_rows.column(name).take(indexes)
+        rows = _with_values(rows, name, is_completed, values)
     return rows
+
+
+def _with_values(
+    rows: pa.Table, name: str, is_replaced: pa.ChunkedArray, values: pa.ChunkedArray
+) -> pa.Table:
+    """Return the rows with other values in a column where `is_replaced` is true."""
+    index = rows.schema.get_field_index(name)
+    field = rows.schema.field(index)
+    column = pc.if_else(is_replaced, values.cast(field.type), rows.column(index))
+    return rows.set_column(index, field, column)
 
 
 def _indexes_in(
@@ -354,11 +363,7 @@ def _look_up_values(
     is_missing = pa.chunked_array([pa.repeat(False, changes.num_rows)])
     for name in folded.lacking_columns:
         mark = changes.column(marks[name])
-        column = changes.column(spelled[name])
-        value = pc.if_else(mark, rows.column(name).take(indexes).cast(column.type), column)
-        changes = changes.set_column(
-            changes.schema.get_field_index(spelled[name]), spelled[name], value
-        )
+        changes = _with_values(changes, spelled[name], mark, rows.column(name).take(indexes))
         is_missing = pc.or_(is_missing, pc.and_(mark, pc.is_null(indexes)))
     if ignore_missing_deletes:
         kind = changes.column("_change_type")
@@ -380,15 +385,11 @@ def _with_kept_values(
     folded: FoldedChanges,
 ) -> pa.Table:
     """Return the changes with the earlier values of `rows` in the columns
-    `folded.kept`, where they stay. `indexes`: the index of each change's row in `rows`,
+    `folded.kept_columns`, where they stay. `indexes`: the index of each change's row in `rows`,
     NULL if it has none."""
     spelled = changelog_spelling(names)
     marks = keep_names(names)
     for name in folded.kept_columns:
-        column = changes.column(spelled[name])
-        mirror_values = rows.column(name).take(indexes).cast(column.type)
-        value = pc.if_else(changes.column(marks[name]), mirror_values, column)
-        changes = changes.set_column(
-            changes.schema.get_field_index(spelled[name]), spelled[name], value
-        )
+        mirror_values = rows.column(name).take(indexes)
+        changes = _with_values(changes, spelled[name], changes.column(marks[name]), mirror_values)
     return changes

@@ -38,6 +38,7 @@ from lockstep.pipeline.schema.types import comparable_name, is_mergeable, is_ref
 from lockstep.pipeline.values.policies import Readers
 from lockstep.pipeline.values.retention import Retention
 from lockstep.pipeline.values.segment import ChangeType
+from lockstep.resources.lake.changelog.frame import empty_rows, read_files
 from lockstep.resources.lake.delta.columns import VECTORS_PROPERTY, Spelling, mirror_schema
 from lockstep.resources.lake.delta.delta_log import newest_version
 from lockstep.resources.lake.delta.statement import (
@@ -51,13 +52,11 @@ from lockstep.resources.lake.delta.statement import (
 from lockstep.resources.lake.mirror.inputs import (
     column,
     column_from,
-    empty_rows,
     keep_marks,
     look_up_values,
     mirror_frame,
     pack,
     read_changes,
-    read_files,
     read_images,
     read_snapshot,
     with_completion,

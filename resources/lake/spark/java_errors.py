@@ -69,6 +69,9 @@ _MACHINE_WORDS = (
 )
 """Words in error messages of a Spark that is being stopped, or of a machine that fails."""
 
+_NAMES = re.compile(r"\S*/\S*/\S*|`[^`]*`")
+"""Matches the paths and the quoted identifiers in a message, which can be any words."""
+
 _MACHINE_CONDITIONS = (
     "CANNOT_ACQUIRE_MEMORY",
     "CANNOT_MODIFY_CONFIG",
@@ -104,7 +107,6 @@ _TABLE_PACKAGES = (
     "com.fasterxml.jackson.",
     "org.apache.parquet.",
     "org.apache.spark.",
-    "org.apache.spark.sql.",
     "io.delta.",
 )
 """Packages whose exceptions are about one table's plan, rows or files."""
@@ -148,10 +150,11 @@ def error_of(path: LakePath, chain: Sequence[JavaError]) -> LockstepError | Tabl
 
 
 def _is_machine_failure(error: JavaError) -> bool:
+    message = _NAMES.sub("", error.message)
     return (
         error.class_name.endswith(_MACHINE_CLASSES)
         or (error.condition or "").startswith(_MACHINE_CONDITIONS)
-        or any(words in error.message for words in _MACHINE_WORDS)
+        or any(words in message for words in _MACHINE_WORDS)
     )
 
 

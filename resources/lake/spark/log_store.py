@@ -54,8 +54,7 @@ def _require_class(session: SparkSession, root: str, class_name: str) -> None:
     log_stores = scala_object(jvm_of(session), "org.apache.spark.sql.delta.storage.LogStore")
     log_store = log_stores.apply(java_session(session))
     path, file_system = path_and_file_system(session, root)
-    delegate = log_store.getDelegate(file_system.makeQualified(path))
-    implementation = delegate.logStoreImpl() if hasattr(delegate, "logStoreImpl") else delegate
+    implementation = log_store.getDelegate(file_system.makeQualified(path)).logStoreImpl()
     name = str(implementation.getClass().getName())
     if name != class_name:
         raise LakeUnavailable(

@@ -22,7 +22,6 @@ from lockstep.resources.lake.spark.java import require_java
 from lockstep.resources.lake.spark.remote import SparkServer, configured_server
 from lockstep.resources.lake.spark.session import (
     define_environment,
-    jars_for,
     settings_in,
     spark_home,
 )
@@ -74,7 +73,6 @@ def become_server(user_settings: Mapping[str, str], lake: LakePath, scratch: Pat
     `ConfigurationError` if the server cannot start."""
     server = server_to_start(user_settings)
     require_java(os.environ)
-    _, jar_variables = jars_for(lake)
     _take_lock(scratch.with_name(f"{scratch.name}.lock"), server)
     require_free_port(server)
     shutil.rmtree(scratch, ignore_errors=True)
@@ -92,7 +90,7 @@ def become_server(user_settings: Mapping[str, str], lake: LakePath, scratch: Pat
     }
     file.write_text(_properties({**settings.configuration(), **server_settings}), encoding="utf-8")
     environment = dict(os.environ)
-    define_environment(environment, jar_variables)
+    define_environment(environment, settings.last_jars)
     submit = spark_home() / "bin" / "spark-submit"
     command = [str(submit), "--properties-file", str(file), "--class", _MAIN_CLASS, _SPARK_INTERNAL]
     sys.stdout.flush()

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import sys
 import tempfile
 import warnings
@@ -47,6 +48,7 @@ from lockstep.resources.lake.spark.java_errors import silence_pyspark
 from lockstep.resources.lake.spark.log_store import log_store_jar, require_log_store
 from lockstep.resources.lake.spark.settings import (
     SparkSettings,
+    driver_memory,
     has_local_tasks,
     store_settings,
 )
@@ -177,7 +179,7 @@ def log_path(settings: SparkSettings) -> Path:
     return settings.scratch / "spark.log"
 
 
-_HEAP_SIGNS: Final = ("INVALID_DRIVER_MEMORY", "Invalid maximum heap size")
+_BAD_HEAP_MESSAGES: Final = ("INVALID_DRIVER_MEMORY", "Invalid maximum heap size")
 """What Spark and Java print if `spark.driver.memory` is not a size that they accept."""
 
 
@@ -186,7 +188,7 @@ def start_error(settings: SparkSettings, error: Exception | None = None) -> Lock
     log = log_path(settings)
     message = f"Spark did not start: {_last_message(log)}"
     texts = (str(error), log.read_text(errors="replace") if log.is_file() else "")
-    if any(sign in text for sign in _HEAP_SIGNS for text in texts):
+    if any(words in text for words in _BAD_HEAP_MESSAGES for text in texts):
         hint = "correct `spark.driver.memory` in the [spark] table of lockstep.toml: 512m or more"
         return ConfigurationError(message, hint=hint)
     return LakeUnavailable(message, hint=start_hint(settings.user_settings))
@@ -218,8 +220,8 @@ def make_scratch() -> LockedFolder:
 
 @dataclass(frozen=True, slots=True)
 class RunningSpark:
-    """A running Spark: its first session, and its unused sessions
-    (`spark.exclusive_session`)."""
+    """A running Spark: its first session, and its unused sessions, by whether they are
+    set for few rows (`spark.exclusive_session`)."""
 
     session: SparkSession
     idle_sessions: Mapping[bool, list[SparkSession]] = field(
@@ -360,11 +362,32 @@ def settings_in(
         log4j=log4j,
         scratch=scratch,
         cores=os.cpu_count() or 1,
-        memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        heap_bytes=driver_memory(
+            os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), _memory_limits()
+        ),
         hadoop_settings=store_settings(lake),
         last_jars=last_jars,
         log_bytes=log_bytes,
     )
+
+
+def _memory_limits() -> list[int]:
+    """Return the limits of this process's memory that its control groups set, such as
+    systemd's MemoryMax or that of a container (cgroups(7), version 2)."""
+    with suppress(OSError):
+        return memory_limits(Path("/proc/self/cgroup").read_text(), Path("/sys/fs/cgroup"))
+    return []
+
+
+def memory_limits(groups: str, root: Path) -> list[int]:
+    """Return the memory limits in bytes of a process's control groups. `groups`: the
+    content of /proc/PID/cgroup. `root`: where the control groups are mounted."""
+    limits = []
+    for group in re.findall("^0::/(.*)", groups, re.MULTILINE):
+        for folder in (root / group, *(root / group).parents):
+            with suppress(OSError, ValueError):  # the file is missing, or says "max"
+                limits.append(int((folder / "memory.max").read_text()))
+    return limits
 
 
 def _open_session(

@@ -6,7 +6,7 @@ The figures in comments were measured on two cores.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -58,7 +58,8 @@ class SparkSettings:
     `last_jars`: jars at the end of the class path. `archive`: a class-data archive,
     which is valid only for class paths that begin with the one it was made for.
     `log4j`: the file with the settings of logging. `scratch`: a folder that is removed
-    when this process ends. `cores`, `memory_bytes`: those of the machine.
+    when this process ends. `cores`: those of the machine. `heap_bytes`: the heap size
+    unless the user sets it.
     `hadoop_settings`: Hadoop's settings for the lake's object store. `log_bytes`: how
     much of the binary log this process will write to the lake, as far as it is known.
     """
@@ -69,7 +70,7 @@ class SparkSettings:
     log4j: Path
     scratch: Path
     cores: int
-    memory_bytes: int
+    heap_bytes: int
     hadoop_settings: Mapping[str, str] = field(default_factory=dict, repr=False)
     last_jars: Sequence[Path] = ()
     log_bytes: int = 0
@@ -104,7 +105,7 @@ class SparkSettings:
             "spark.master": "local[*]",
             "spark.ui.enabled": "false",
             "spark.ui.showConsoleProgress": "false",
-            "spark.driver.memory": f"{driver_memory(self.memory_bytes) // 1024**2}m",
+            "spark.driver.memory": f"{self.heap_bytes // 1024**2}m",
             "spark.driver.extraClassPath": ":".join(str(path) for path in self.class_path),
             "spark.driver.extraJavaOptions": self._java_options(),
             "spark.local.dir": str(self.scratch / "local"),
@@ -159,10 +160,12 @@ class SparkSettings:
         return " ".join(options)
 
 
-def driver_memory(machine_bytes: int) -> int:
+def driver_memory(machine_bytes: int, limits: Iterable[int] = ()) -> int:
     """Return the heap size in bytes: a quarter of the machine's memory, from 1 GiB to 8
-    GiB."""
-    return max(_GIB, min(8 * _GIB, machine_bytes // 4))
+    GiB, and at most half of each limit of this process's memory, since Java and Python
+    need as much beside the heap."""
+    heap_bytes = max(_GIB, min(8 * _GIB, machine_bytes // 4))
+    return min([heap_bytes, *(limit // 2 for limit in limits)])
 
 
 def has_local_tasks(user_settings: Mapping[str, str]) -> bool:

@@ -22,7 +22,7 @@ from lockstep.resources.lake.store.staging import Staging
 from lockstep.resources.lake.store.storage import lake_errors, parquet_content, remove_folder
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 
 _PROBE_VALUES = [20]
@@ -44,16 +44,16 @@ def require_visible(session: SparkSession, lake: LakePath, staging: Path, spark_
         cause: Exception | None = None
         try:
             rows.write.parquet(str(probe))
+            if _values_in(probe) == _PROBE_VALUES:
+                return
         except (PySparkException, Py4JJavaError) as error:
             cause = error
-        if cause is not None or _values_in(probe) != _PROBE_VALUES:
-            try:
-                read_values = [row[0] for row in rows.collect()]
-            except (PySparkException, Py4JJavaError) as error:
-                read_values, cause = [], error
-            raise _invisible_error(
-                spark_name, lake if read_values == _PROBE_VALUES else staging
-            ) from cause
+        place = lake if _can_read(rows) else staging
+        raise ConfigurationError(
+            f"{spark_name} does not see {place} as this machine does",
+            hint="put it on a disk that both have mounted at this path, accessible to this "
+            "account: see docs/deploy.md#where-spark-runs",
+        ) from cause
     finally:
         probe_staging.end()
         with suppress(OSError):
@@ -69,9 +69,12 @@ def _values_in(probe: LakePath) -> list[int]:
         return [number for table in tables for number in table["n"].to_pylist()]
 
 
-def _invisible_error(spark_name: str, place: LakePath) -> ConfigurationError:
-    return ConfigurationError(
-        f"{spark_name} does not see {place} as this machine does",
-        hint="put it on a disk that both have mounted at this path, accessible to this account: "
-        "see docs/deploy.md#where-spark-runs",
-    )
+def _can_read(rows: DataFrame) -> bool:
+    """Return whether a task reads the staged values."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    try:
+        return [row[0] for row in rows.collect()] == _PROBE_VALUES
+    except (PySparkException, Py4JJavaError):
+        return False

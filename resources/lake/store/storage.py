@@ -160,6 +160,12 @@ def delta_table(path: LakePath, version: int | None = None) -> DeltaTable:
     return DeltaTable(str(path), version=version, storage_options=delta_options(path))
 
 
+def file_paths(table: DeltaTable) -> list[str]:
+    """Return the path of each file of a table, relative to its folder."""
+    paths: list[str] = pa.table(table.get_add_actions()).column("path").to_pylist()
+    return paths
+
+
 def table_if_exists(path: LakePath) -> DeltaTable | None:
     """Return the newest version of the table at a path; None if there is no table."""
     try:
