@@ -127,15 +127,15 @@ def free_place(
     taken: Collection[str],
     mirror_generation: int = 1,
     *,
-    fold: bool = False,
+    ignores_case: bool = False,
 ) -> str:
     """Return the first folder of a mirror that is not `taken`; `mirror_generation` is
-    the one to try first. `fold`: compare folders case-insensitively, for storage that
-    ignores case."""
-    others = {path.lower() for path in taken} if fold else taken
+    the one to try first. `ignores_case`: folders are compared without regard to case,
+    as by some storage."""
+    others = {path.lower() for path in taken} if ignores_case else taken
     while True:
         path = mirror_path(source, name, incarnation, mirror_generation)
-        if (path.lower() if fold else path) not in others:
+        if (path.lower() if ignores_case else path) not in others:
             return path
         mirror_generation += 1
 

@@ -110,15 +110,11 @@ class Shaping:
             return None
         if (error := _revealing_columns_error(rules, schema)) is not None:
             raise error
-        structure = row_structure(schema)
-        keys, virtual = key_columns(schema), _virtual_columns(schema)
-        shape = shape_of(
-            rules,
-            _without_added_columns(schema, structure),
-            key_columns=keys,
-            virtual_columns=virtual,
-        )
-        return None if shape.shows_all else _image_shape(shape, structure)
+        declared, virtual = _declared_structure(schema), _virtual_columns(schema)
+        shape = shape_of(rules, declared, key_columns=key_columns(schema), virtual_columns=virtual)
+        if shape.shows_all:
+            return None
+        return _image_shape(schema, shape.treatments, shape.row_condition)
 
     def faults(self, schema: TableSchema) -> Iterator[TableError]:
         """Yield an error for each reason for which the rules cannot be applied to a
@@ -126,8 +122,8 @@ class Shaping:
         rules = self.rules_of(schema.name)
         if rules is None:
             return
-        declared = _without_added_columns(schema, row_structure(schema))
-        keys, virtual = key_columns(schema), _virtual_columns(schema)
+        declared, virtual = _declared_structure(schema), _virtual_columns(schema)
+        keys = key_columns(schema)
         yield from shape_faults(rules, declared, key_columns=keys, virtual_columns=virtual)
         if (error := _revealing_columns_error(rules, schema)) is not None:
             yield error
@@ -667,9 +663,10 @@ def _toml_table(values: Mapping[str, str]) -> str:
 # -- shapes of structures --------------------------------------------------------------
 
 
-def _without_added_columns(schema: TableSchema, structure: TableStructure) -> TableStructure:
-    """Return the structure without the columns that MariaDB adds at the end of row
-    images."""
+def _declared_structure(schema: TableSchema) -> TableStructure:
+    """Return the structure of row images without the columns that MariaDB adds at their
+    end."""
+    structure = row_structure(schema)
     return replace(structure, columns=structure.columns[: len(schema.columns)])
 
 
@@ -689,22 +686,22 @@ def _missing_key_error() -> TableError:
 # -- shapes of versions ----------------------------------------------------------------
 
 
-def _image_shape(shape: Shape, structure: TableStructure) -> Shape:
+def _image_shape(
+    schema: TableSchema, treatments: Sequence[Treatment], row_condition: str | None = None
+) -> Shape:
     """Return the shape of row images. It leaves out the columns that MariaDB adds at
     their end, since these contain hashes of the table's values."""
-    added = len(structure.columns) - len(shape.treatments)
-    treatments = (*shape.treatments, *[Visibility.LEFT_OUT] * added)
-    return replace(shape, source=structure, treatments=treatments)
+    structure = row_structure(schema)
+    added = len(structure.columns) - len(treatments)
+    return Shape(structure, (*treatments, *[Visibility.LEFT_OUT] * added), row_condition)
 
 
 def _plain_shape(schema: TableSchema) -> Shape:
     """Return the shape of a table that the lake shows as it is."""
-    structure = row_structure(schema)
-    return _image_shape(Shape(structure, (Visibility.SHOWN,) * len(schema.columns)), structure)
+    return _image_shape(schema, [Visibility.SHOWN] * len(schema.columns))
 
 
 def _shape_of_version(schema: TableSchema, shown_as: ShownAs | None) -> Shape:
     if shown_as is None:
         return _plain_shape(schema)
-    structure = row_structure(schema)
-    return _image_shape(Shape(structure, shown_as.treatments, shown_as.row_condition), structure)
+    return _image_shape(schema, shown_as.treatments, shown_as.row_condition)

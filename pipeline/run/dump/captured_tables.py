@@ -630,8 +630,8 @@ class CapturedTables:
             self._folder_owners.setdefault(self._names.lower_case_name(table), table)
         # Not a folder that another table has or had: readers of its old versions would
         # see both.
-        name, fold = self._names.of(table), self._names.is_configured(table)
-        mirror = free_place(self._source, name, 1, self._used_folders, fold=fold)
+        name, is_configured = self._names.of(table), self._names.is_configured(table)
+        mirror = free_place(self._source, name, 1, self._used_folders, ignores_case=is_configured)
         self._used_folders.add(mirror)
         return new_table(self._source, table, mirror)
 
