@@ -423,32 +423,3 @@ def _strict_union(
         if name in earlier
     }
     return {**earlier, **later, **common}
-
-
-# -- settings that change --------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class ShapeChange:
-    """How the lake shows less of a table after a change of the settings.
-    `tightened_columns`: columns that show less. `has_tighter_rows`: another condition
-    takes rows. `has_new_key`: hashes are made with another key. In each case, values
-    that were captured in plaintext are purged."""
-
-    tightened_columns: tuple[str, ...] = ()
-    has_tighter_rows: bool = False
-    has_new_key: bool = False
-
-
-def shape_change(before: Shape, after: Shape, *, key_replaced: bool = False) -> ShapeChange:
-    """Compare two shapes of the same structure. `key_replaced`: the settings have
-    another key for hashes than before."""
-    pairs = zip(after.source.columns, before.treatments, after.treatments, strict=True)
-    return ShapeChange(
-        tightened_columns=tuple(
-            column.name for column, old, new in pairs if not shows_no_more(old, new)
-        ),
-        has_tighter_rows=after.row_condition is not None
-        and before.row_condition != after.row_condition,
-        has_new_key=key_replaced and after.has_hashes,
-    )

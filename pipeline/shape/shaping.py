@@ -51,12 +51,10 @@ from lockstep.pipeline.shape.redaction import redact_statement
 from lockstep.pipeline.shape.shape import (
     NO_RULES,
     Shape,
-    ShapeChange,
     ShapeRules,
     condition_columns,
     is_possible,
     matches,
-    shape_change,
     shape_faults,
     shape_of,
     shows_no_more,
@@ -64,6 +62,7 @@ from lockstep.pipeline.shape.shape import (
     stricter_shape,
 )
 from lockstep.pipeline.shape.shaper import Shaper
+from lockstep.pipeline.upkeep.clearing import Tightening
 from lockstep.pipeline.values.errors import ConfigurationError, Need, StoppedBy, TableError
 from lockstep.pipeline.values.table import (
     Column,
@@ -370,14 +369,20 @@ class Shaping:
         pairs = zip(after.source.names, before.treatments, after.treatments, strict=True)
         return tuple(name for name, old, new in pairs if not shows_no_more(new, old))
 
-    def shape_change(self, version: SchemaVersion) -> ShapeChange:
-        """Return what the lake would show less of a version by the settings. Raise
-        TableError if the rules cannot be applied."""
+    def tightening(self, version: SchemaVersion) -> Tightening:
+        """Return what the settings show less of a version than it shows, without a last
+        batch. Raise TableError if the rules cannot be applied."""
         if version.schema is None:
-            return ShapeChange()
+            return Tightening(version.table, 0)
         before, after = self._shapes_of(version.schema, version.shown_as)
-        is_rehashed = self.key is not None and self._has_other_key(version)
-        return shape_change(before, after, key_replaced=is_rehashed)
+        pairs = zip(after.source.names, before.treatments, after.treatments, strict=True)
+        return Tightening(
+            version.table,
+            0,
+            tuple(name for name, old, new in pairs if not shows_no_more(old, new)),
+            has_fewer_rows=after.row_condition not in (None, before.row_condition),
+            is_rehashed=after.has_hashes and self.key is not None and self._has_other_key(version),
+        )
 
     def _shapes_of(self, schema: TableSchema, shown_as: ShownAs | None) -> tuple[Shape, Shape]:
         """Return the shape that a version has, and its shape by the settings."""
