@@ -96,8 +96,7 @@ def _treatments(
 def _changelog_columns_of(structure: TableStructure) -> pa.Schema:
     """Return all columns that images of a structure can have in a changelog, including
     Lockstep's: a column of the table may have the name of one of those."""
-    names = [column.name for column in structure.columns]
-    return captured_schema(structure, updated=True).append(logged_field(names))
+    return captured_schema(structure, updated=True).append(logged_field(structure.names))
 
 
 @dataclass(frozen=True, slots=True)

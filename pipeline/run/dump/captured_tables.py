@@ -655,7 +655,7 @@ def _unwritten_rows(segment: TableSegment) -> pa.Table:
     )
     if not segment.extra_columns:
         return pa.Table.from_batches(rows, schema=segment.schema)
-    names = [column.name for column in segment.version.shown_structure.columns]
+    names = segment.version.shown_structure.names
     schema = file_schema(segment.schema, names, segment.extra_columns)
     batches = []
     for batch in rows:
