@@ -101,17 +101,15 @@ def batches_in_span(
         raise SpanRefused("nothing was captured yet", hint="`lockstep run` captures")
     if isinstance(span.since, AtMoment) and isinstance(span.until, AtMoment):
         _require_ascending(span, span.since.moment < span.until.moment)
-    all_times = list(map(BatchTimes.of, chain)) if times is None else times
+    times = times or list(map(BatchTimes.of, chain))
     for place in (span.until, span.since):
         if is_before_history(place, chain, begin):
             raise SpanRefused(
                 f"no transaction up to {place} is known: {beginning_sentence(chain[0], begin)}",
                 hint=f"`--from earliest` begins there; {_SPAN_HINT}",
             )
-    later_ids = _ids_after_place(all_times, span.since)
-    earlier_ids = _ids_before_place(all_times, span.until)
-    after = _batches_after(span.since, chain, runs, later_ids)
-    before = _batches_before(span.until, chain, runs, earlier_ids)
+    after = _batches_after(span.since, chain, runs, times)
+    before = _batches_before(span.until, chain, runs, times)
     if not after:
         raise SpanRefused(
             f"nothing was captured after {span.since}: the lake ends at {end_text(chain[-1])}",
@@ -135,9 +133,11 @@ def needed_id_ranges(span: Span, times: Sequence[BatchTimes]) -> list[tuple[int,
     """Return the ranges of batch ids that `batches_in_span` needs for a span between
     moments: the batches in it. For messages it also needs the first and the last of all
     batches, the first after the span's beginning, and the last before its end."""
-    ids = [batch.id for batch in times]
-    after = sorted(_ids_after_place(times, span.since) or ids)
-    before = sorted(_ids_before_place(times, span.until) or ids)
+    after = before = ids = [batch.id for batch in times]
+    if isinstance(span.since, AtMoment):
+        after = sorted(ids_at_or_after(times, span.since.moment)) or ids
+    if isinstance(span.until, AtMoment):
+        before = sorted(ids_before(times, span.until.moment)) or ids
     inside = sorted({*after} & {*before})
     ranges = [(number, number) for number in (ids[0], ids[-1], after[0], before[-1])]
     return [*ranges, (inside[0], inside[-1])] if inside else ranges
@@ -227,34 +227,21 @@ def _occurs_again_error(place: Place) -> SpanRefused:
     )
 
 
-def _ids_after_place(times: Sequence[BatchTimes], place: Place) -> frozenset[int]:
-    """Return the ids of the batches at or after a place's moment; none if it has no
-    moment."""
-    if not isinstance(place, AtMoment | InFile):
-        return frozenset()
-    return ids_at_or_after(times, place.moment)
-
-
-def _ids_before_place(times: Sequence[BatchTimes], place: Place) -> frozenset[int]:
-    """Return the ids of the batches before a place's moment; none if it has no moment."""
-    if not isinstance(place, AtMoment | InFile):
-        return frozenset()
-    return ids_before(times, place.moment)
-
-
 def _batches_after(
-    place: Place, chain: Sequence[Batch], runs: Mapping[str, int], later_ids: frozenset[int]
+    place: Place, chain: Sequence[Batch], runs: Mapping[str, int], times: Sequence[BatchTimes]
 ) -> list[Batch]:
-    """Return the batches with something at or after the beginning of a span.
-    `later_ids`: from `_ids_after_place`."""
+    """Return the batches with something at or after the beginning of a span."""
     match place:
         case Earliest():
             return list(chain)
-        case AtMoment():
+        case AtMoment(moment):
+            later_ids = ids_at_or_after(times, moment)
             return [batch for batch in chain if batch.id in later_ids]
-        case InFile(file):
-            batches = _batches_ending_after(Coordinates(file, 0), chain) if later_ids else []
-            return [batch for batch in batches if batch.id in later_ids]
+        case InFile(file, moment):
+            batches = _batches_ending_after(Coordinates(file, FIRST_OFFSET), chain)
+            in_file = {batch.id: batch for batch in batches if batch.captured_end.at.file == file}
+            later_ids = ids_at_or_after(list(map(BatchTimes.of, in_file.values())), moment)
+            return [b for b in batches if b.id not in in_file or b.id in later_ids]
         case AtCoordinates(at):
             return _batches_ending_after(at, chain)
         case AfterGtids(gtids):
@@ -266,20 +253,25 @@ def _batches_after(
 
 
 def _batches_before(
-    place: Place, chain: Sequence[Batch], runs: Mapping[str, int], earlier_ids: frozenset[int]
+    place: Place, chain: Sequence[Batch], runs: Mapping[str, int], times: Sequence[BatchTimes]
 ) -> list[Batch]:
-    """Return the batches with something before the end of a span. `earlier_ids`:
-    from `_ids_before_place`."""
+    """Return the batches with something before the end of a span."""
     match place:
         case Latest():
             return list(chain)
-        case AtMoment():
+        case AtMoment(moment):
+            earlier_ids = ids_before(times, moment)
             return [batch for batch in chain if batch.id in earlier_ids]
-        case InFile(file):
-            batches = (
-                _batches_beginning_before(Coordinates(file, 1 << 62), chain) if earlier_ids else []
-            )
-            return [batch for batch in batches if batch.id in earlier_ids]
+        case InFile(file, moment):
+            batches = _batches_beginning_before(Coordinates(file, 1 << 62), chain)
+            # The transaction before the file's first batch is in another file.
+            in_file = {
+                batch.id: batch
+                for batch in batches
+                if batch.start.at.file == file and batch.start.at.offset > FIRST_OFFSET
+            }
+            earlier_ids = ids_before(list(map(BatchTimes.of, in_file.values())), moment)
+            return [b for b in batches if b.id not in in_file or b.id in earlier_ids]
         case AtCoordinates(at):
             return _batches_beginning_before(at, chain)
         case AfterGtids(gtids):
@@ -294,31 +286,32 @@ def _batches_ending_after(at: Coordinates, chain: Sequence[Batch]) -> list[Batch
     """Return the batches that end after a place of a log. A place cannot be compared
     with another server's log. So a batch of another log counts if its id is above the
     id of the last batch that begins before the place."""
-    same_log = {batch.id for batch in _batches_of_log(chain, at)}
-    pivot = _last_begun_id(chain, at)
+    same_log, last_begun = _log_and_last_begun(chain, at)
     return [
         batch
         for batch in chain
-        if (at < batch.captured_end.at if batch.id in same_log else batch.id > pivot)
+        if (at < batch.captured_end.at if batch.id in same_log else batch.id > last_begun)
     ]
 
 
 def _batches_beginning_before(at: Coordinates, chain: Sequence[Batch]) -> list[Batch]:
     """Return the batches that begin before a place of a log. For other servers' logs,
     ids are compared as in `_batches_ending_after`."""
-    same_log = {batch.id for batch in _batches_of_log(chain, at)}
-    pivot = _last_begun_id(chain, at)
+    same_log, last_begun = _log_and_last_begun(chain, at)
     return [
         batch
         for batch in chain
-        if (batch.start.at < at if batch.id in same_log else batch.id < pivot)
+        if (batch.start.at < at if batch.id in same_log else batch.id < last_begun)
     ]
 
 
-def _last_begun_id(chain: Sequence[Batch], at: Coordinates) -> int:
+def _log_and_last_begun(chain: Sequence[Batch], at: Coordinates) -> tuple[frozenset[int], int]:
+    """Return the ids of the batches of the place's log, and the id of the last of them
+    that begins before the place, or else of the first."""
     same_log = _batches_of_log(chain, at)
     begun = (batch.id for batch in same_log if batch.start.at <= at)
-    return max(begun, default=same_log[0].id)
+    ids = frozenset(batch.id for batch in same_log)
+    return ids, max(begun, default=same_log[0].id)
 
 
 def _batches_of_log(chain: Sequence[Batch], at: Coordinates) -> list[Batch]:

@@ -17,7 +17,6 @@ from lockstep.pipeline.model.batch import Batch, BatchState
 from lockstep.pipeline.model.json_values import to_json
 from lockstep.pipeline.model.load import SourceReading
 from lockstep.pipeline.model.table_state import StoppedTable, TableCondition
-from lockstep.pipeline.ports.ledger import unproven_structures
 from lockstep.pipeline.run.abandon import abandon
 from lockstep.pipeline.run.agreement.claim import require_agreement, require_claim
 from lockstep.pipeline.run.begin import RunStart, begin
@@ -364,12 +363,11 @@ def _capture_batch(
     if reached_limit is None:
         require_complete(ports, basis.run_start, basis.bounds, log_reading.end.gtid_set)
     require_prepared_after_start(basis.run_start, log_reading)
-    earlier_unproven = unproven_structures(ports.ledger, ports.source.name)
-    proof = prove_structures(capture, source_readings, earlier_unproven=earlier_unproven)
+    proof = prove_structures(capture, source_readings)
     if proof.errors:
         capture.drop()
         return _abandon_misread(ports, lease, batch, proof, misread, read)
-    note_unproven(ports, lease, proof, earlier_unproven)
+    note_unproven(lease, capture, proof)
     record = capture.finish(
         end=log_reading.end,
         anchor=log_reading.anchor,

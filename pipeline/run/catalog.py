@@ -361,9 +361,9 @@ def differences(ports: RunPorts, registry: Registry) -> CatalogReport:
 class _Registration:
     """One registration, with its results so far. `lease`: None if nothing may be
     changed. `examine_all`: examine all entries, and take over entries of others that
-    point at Lockstep's mirrors. `freed_names`: names of entries that were dropped, or
-    would be. `has_refusal`: the catalog refused an entry, which the next run tries
-    again."""
+    point at Lockstep's mirrors. `freed_names`: names of entries that
+    were dropped or got another name, or would. `has_refusal`: the catalog refused an
+    entry, which the next run tries again."""
 
     ports: RunPorts
     registry: Registry
@@ -469,6 +469,7 @@ class _Registration:
             return
         self._announce(registered if is_own else entry, registered.location)
         self._write(entry, registered.name, EntryChangeKind.RENAMED)
+        self.freed_names.add(registered.name)
         if not is_own:
             self._note(registered.table, None)
         self._record(entry)

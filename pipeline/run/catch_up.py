@@ -17,7 +17,6 @@ from time import perf_counter
 
 from lockstep.pipeline.model.batch import Batch, BatchKind, Cursor
 from lockstep.pipeline.model.table_state import StoppedTable, Supplier, TableOrder
-from lockstep.pipeline.ports.ledger import unproven_structures
 from lockstep.pipeline.run.abandon import abandon
 from lockstep.pipeline.run.begin import start_at_known_place
 from lockstep.pipeline.run.context import RunPorts
@@ -26,7 +25,6 @@ from lockstep.pipeline.run.dump.batch_capture import BatchCapture
 from lockstep.pipeline.run.dump.captured_tables import CapturedTables, ReturningTable
 from lockstep.pipeline.run.dump.initial_schemas import (
     RecordedVersions,
-    history_of,
     structures_in_batch,
     tracker_of,
 )
@@ -106,13 +104,11 @@ def read_proven(lease: Lease, capture: BatchCapture) -> None:
     """Read the log of a batch, and compare its structures with the server's. Raise
     `SchemaUnknownAt` if a table was decoded with a wrong structure."""
     capture.reading.run()
-    ports = capture.basis.ports
-    earlier_unproven = unproven_structures(ports.ledger, ports.source.name)
     proof = prove_structures(capture)
     if proof.errors:
         table, error = next(iter(proof.errors.items()))
         raise SchemaUnknownAt(f"{table}: {error.reason}", hint=error.hint)
-    note_unproven(ports, lease, proof, earlier_unproven)
+    note_unproven(lease, capture, proof)
 
 
 def _tables_with_supply(plans: TablePlans, kind: type[Supply]) -> dict[TableName, str]:
@@ -177,7 +173,7 @@ def _capture_missing_changes(
     )
     record = replace(
         record,
-        history=history_of(record.history, plans.spans),
+        history=record.history.for_tables(plans.spans),
         stopped_tables=_quarantines(plans, basis.tables, cursor),
     )
     ports.ledger.record_capture(lease, batch.id, record)

@@ -36,7 +36,7 @@ from lockstep.pipeline.run.dump.basis import Basis, tables_of
 from lockstep.pipeline.run.dump.batch_capture import BatchCapture
 from lockstep.pipeline.run.dump.captured_tables import ReturningTable
 from lockstep.pipeline.run.dump.cascade_watch import CascadeWatch
-from lockstep.pipeline.run.dump.initial_schemas import history_of, structures_of_server
+from lockstep.pipeline.run.dump.initial_schemas import structures_of_server
 from lockstep.pipeline.run.dump.log_reader import LogReading
 from lockstep.pipeline.run.find_place import boundary_at
 from lockstep.pipeline.run.reports import CaptureReport
@@ -405,14 +405,14 @@ def _carried_versions(history: BatchHistory, tables: Collection[TableName]) -> B
     """Return the versions of these tables without their statements. The ledger numbers
     statements in the order in which runs recorded them, so these earlier ones cannot be
     added."""
-    versions = history_of(history, dict.fromkeys(tables)).versions
     carried = VersionOrigin.CARRIED
     return BatchHistory(
         versions=tuple(
             version
             if version.statement_number is None
             else replace(version, statement_number=None, origin=carried)
-            for version in versions
+            for version in history.versions
+            if version.table in tables
         )
     )
 

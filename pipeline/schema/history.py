@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
@@ -289,3 +289,18 @@ class BatchHistory:
     statements: tuple[SchemaStatement, ...] = ()
     versions: tuple[SchemaVersion, ...] = ()
     databases: tuple[DatabaseVersion, ...] = ()
+
+    def for_tables(self, tables: Container[TableName]) -> BatchHistory:
+        """Return the versions of these tables and the statements that made them. The
+        statements are numbered from 0 again."""
+        versions = [version for version in self.versions if version.table in tables]
+        numbers = sorted({v.statement_number for v in versions if v.statement_number is not None})
+        new_numbers: dict[int | None, int | None] = {None: None}
+        new_numbers |= {old: new for new, old in enumerate(numbers)}
+        return BatchHistory(
+            tuple(self.statements[number] for number in numbers),
+            tuple(
+                replace(version, statement_number=new_numbers[version.statement_number])
+                for version in versions
+            ),
+        )

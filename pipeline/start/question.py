@@ -185,6 +185,11 @@ class Start:
     continuity: Continuity | None = None
     override: int | None = None
 
+    @property
+    def continues_log(self) -> bool:
+        """True if nothing lies between the last batch and this start."""
+        return self.predecessor is not None or self.continuity is Continuity.CONTIGUOUS
+
 
 @dataclass(frozen=True, slots=True)
 class Refusal:

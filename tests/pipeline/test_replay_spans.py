@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -149,6 +150,31 @@ def test_only_earliest_begins_before_the_history() -> None:
     with pytest.raises(SpanRefused, match="no transaction up to"):
         until = parse_place(moment_text(begin - timedelta(minutes=1)))
         batches_in_span(Span(parse_place("earliest"), until), [batch], {}, begin=begin)
+
+
+def test_a_moment_in_a_file_is_searched_in_that_file_alone() -> None:
+    """The clock was put back by hours with the new file. A file before it is before the moment, one
+    after it is after the moment, whatever their clock said."""
+    clock = [180, 190, 200, 60, 120]
+    places = [(1, 4), (1, 100), (1, 200), (2, 4), (2, 100), (2, 200)]
+    moments = [None, *(BEGAN + timedelta(minutes=minute) for minute in clock)]
+    positions = [
+        Position(Coordinates(LogFile("binlog", file), offset), GtidSet(), SERVERS[0], moment)
+        for (file, offset), moment in zip(places, moments, strict=True)
+    ]
+    chain = [_batch(n, *pair, 1) for n, pair in enumerate(pairwise(positions), start=1)]
+
+    def found(since: str, until: str) -> list[int]:
+        span = Span(parse_place(since), parse_place(until))
+        return [batch.id for batch in batches_in_span(span, chain, {})]
+
+    def in_file(file: int, minute: int) -> str:
+        return f"binlog.{file:06d}@{moment_text(BEGAN + timedelta(minutes=minute))}"
+
+    assert found("earliest", in_file(2, 90)) == [1, 2, 3, 4, 5]
+    assert found(in_file(1, 195), "latest") == [3, 4, 5]
+    assert found(in_file(1, 185), in_file(1, 185)) == [2]
+    assert found(in_file(2, 90), "latest") == [5]
 
 
 def _found(history: Made, since: str, until: str) -> list[int]:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+
 import pytest
 
+from demo.mysql_search import Program
+from demo.mysqld import mysql_server
 from lockstep.pipeline.model.table_state import TableCondition
-from tests.fix_mysql import MySqlStand
+from lockstep.pipeline.values.errors import SchemaUnknownAt
+from tests.fix_mysql import MySqlStand, killed_at_last
 from tests.positions.follower import SOURCE, Follower
-from tests.positions.servers import Pair, fresh
+from tests.positions.servers import SMALL, Pair, fresh, make_account, purge
 from tests.positions.shop import follow
 
 MIGRATIONS = (
@@ -60,6 +66,42 @@ def test_a_log_that_began_once_more_is_not_whole(pair: Pair) -> None:
     follower = follow(pair.a)
     follower.run()
     assert conditions(follower)["versions"] is TableCondition.STOPPED
+
+
+@pytest.fixture(scope="module")
+def caseless(
+    mysql_program: Program, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[MySqlStand]:
+    """A server that stores names in lower case. Its log has them as they were typed."""
+    options = (*SMALL, "--lower-case-table-names=1")
+    made = mysql_server(
+        mysql_program, tmp_path_factory.mktemp("caseless"), os.environ, options=options
+    )
+    with killed_at_last(made) as running:
+        stand = MySqlStand(running)
+        make_account(stand)
+        yield stand
+
+
+def test_names_are_compared_as_the_server_does(caseless: MySqlStand) -> None:
+    """`Shop.Orders` in a statement is the table shop.orders: before its ALTER, its structure is
+    not today's."""
+    swap = "alter table Shop.Orders change u v int, change v u int"
+    row = "insert into Shop.Orders values (1, 10, 100)"
+    made = "create database shop", "create table Shop.Orders (id int primary key, u int, v int)"
+    fresh(caseless)
+    with caseless.metadata("MINIMAL"):
+        caseless.execute(*made, row, swap)
+        follower = follow(caseless)
+        assert follower.run().quarantined == ()
+        assert follower.mirror("shop.orders") == [{"id": 1, "v": 10, "u": 100}]
+
+        fresh(caseless)
+        caseless.execute(*made)
+        purge(caseless)
+        caseless.execute(row, swap)
+        with pytest.raises(SchemaUnknownAt, match=r"statements up to \S+ changed it"):
+            follow(caseless).run()
 
 
 def reset(stand: MySqlStand) -> None:

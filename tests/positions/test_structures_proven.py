@@ -420,7 +420,7 @@ def defaults_that_row_images_leave_out(shop: Shop) -> Iterator[None]:
 
 
 def test_columns_that_the_account_may_not_read_are_no_difference(shop: Shop) -> None:
-    """information_schema shows the others alone."""
+    """information_schema shows the others alone. The table is compared once it can be read."""
     name = shop.stand.fresh_name()
     table = f"{shop.name}.a"
     shop.stand.execute(
@@ -434,6 +434,11 @@ def test_columns_that_the_account_may_not_read_are_no_difference(shop: Shop) -> 
     )
     shop.do(ROW)
     assert shop.run().quarantined == ()
+    require_open(shop, "a", "could not be compared with the server's: ")
+    shop.stand.execute(f"grant select on {table} to {name}")
+    shop.do("create table nothing (id int)")
+    assert shop.run().quarantined == ()
+    assert unproven_structures(shop.follower.ledger, SOURCE) is None
     shop.stand.execute(f"drop user {name}")
 
 
@@ -491,7 +496,8 @@ def test_what_could_not_be_compared_is_right_after_all(shop: Shop) -> None:
 
 
 def test_a_paused_table_is_compared_when_it_is_back(shop: Shop) -> None:
-    """What could not be compared before its pause is not forgotten in it."""
+    """What could not be compared before its pause is not forgotten in it. The log is not enough to
+    bring it back, so it is read from the source."""
     unlogged(shop, SWAPPED)
     shop.do(ROW)
     watched(shop, after=lambda current: replace(current, server_uuid="another"))
@@ -505,7 +511,22 @@ def test_a_paused_table_is_compared_when_it_is_back(shop: Shop) -> None:
     shop.resume("a")
     shop.do("insert into b values (4, 30, 300)")
     shop.run()
+    shop.require_whole("a", rereads=1)
+    assert unproven_structures(shop.follower.ledger, SOURCE) is None
+
+
+def test_a_table_that_catches_up_proves_no_other(shop: Shop) -> None:
+    """What an earlier run could not compare is still compared after another table caught up."""
+    shop.pause("b")
+    unlogged(shop, SWAPPED)
+    shop.do(ROW, "insert into b values (2, 20, 200)")
+    watched(shop, after=lambda current: replace(current, server_uuid="another"))
+    shop.run()
+    shop.resume("b")
+    shop.do("create table nothing (id int)")
+    shop.run()
     require_quarantined(shop, "a", "columns: (id, u, v), (id, v, u)")
+    shop.require_whole("b")
 
 
 # -- where a run ends --------------------------------------------------------------------------

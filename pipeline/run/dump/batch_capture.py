@@ -39,7 +39,7 @@ class BatchCapture:
     """
 
     def __init__(self, basis: Basis, batch: Batch, extents: PartialTables | None = None) -> None:
-        self.basis, self._batch, self._extents = basis, batch, extents
+        self.basis, self.batch, self._extents = basis, batch, extents
         ports, shaping = basis.ports, basis.ports.shaping
         decide_copies = None if extents is None else CopyDecider(basis)
         self._system_table_rows = None
@@ -164,7 +164,7 @@ class BatchCapture:
         prepared = reading.buffer.prepared
         return replace(
             record,
-            prepared_transactions=prepared.seal(self._batch.id, reading.buffer.maps),
+            prepared_transactions=prepared.seal(self.batch.id, reading.buffer.maps),
             ended_transactions=tuple(prepared.ended),
             system_segments=self._system_table_rows.finish(record.history),
             extents=self._extents.changed_extents(end.at),
@@ -188,7 +188,7 @@ class BatchCapture:
         """Return the report. `timer_start`: the value of `perf_counter` when the
         capture began. `start_seconds`: the time that it took to find the start.
         `repairs`: sentences about repairs before the capture."""
-        run_start, batch = self.basis.run_start, self._batch
+        run_start, batch = self.basis.run_start, self.batch
         source = self.basis.ports.source
         loads = self.basis.ports.ledger.open_loads(source.name)
         counts = rows_by_table(record.segments)

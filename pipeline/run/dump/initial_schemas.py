@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TypeVar
@@ -33,13 +33,17 @@ from lockstep.pipeline.run.dump.logged_statements import (
 from lockstep.pipeline.schema.code import changes_code
 from lockstep.pipeline.schema.effects import LoggedStatement
 from lockstep.pipeline.schema.history import (
-    BatchHistory,
     DatabaseVersion,
     Knowledge,
     SchemaVersion,
     VersionOrigin,
 )
-from lockstep.pipeline.schema.model import TableSchema, schema_fingerprint
+from lockstep.pipeline.schema.model import (
+    DatabaseSchema,
+    ServerSchema,
+    TableSchema,
+    schema_fingerprint,
+)
 from lockstep.pipeline.schema.statements.changes import (
     AlterTable,
     CreateDatabase,
@@ -66,7 +70,6 @@ from lockstep.pipeline.schema.tracker import (
 )
 from lockstep.pipeline.shape.shaping import redact_schema
 from lockstep.pipeline.start.question import AnchorReading
-from lockstep.pipeline.values.decisions import Continuity
 from lockstep.pipeline.values.errors import LockstepError, LogStops, SourceMoving
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.places import start_at
@@ -79,10 +82,9 @@ def structures_at(ports: RunPorts, run_start: RunStart) -> SchemaTracker:
     """Return a tracker with the structures at the start. Raise `SourceMoving` if
     structures change faster than they can be read."""
     ledger, source = ports.ledger, ports.source.name
-    decision = run_start.decision
     if not ledger.has_history(source):
         return structures_of_server(ports, run_start)
-    if decision.predecessor is not None or decision.continuity is Continuity.CONTIGUOUS:
+    if run_start.decision.continues_log:
         tracker = tracker_of(ports, NewestStructures(ledger, source), run_start.facts)
         _forget_hidden_columns(tracker, ledger, source, run_start)
         return tracker
@@ -264,63 +266,60 @@ def with_command_to_continue(error: Stopped, ports: RunPorts, head: Coordinates)
     return type(error)(error.message, hint=hint, transaction_end=error.transaction_end)
 
 
+FoldCase = Callable[[TableName], TableName]
+"""Returns a name as the server compares names: in lower case if it ignores case."""
+
+
+def case_folding(facts: ServerFacts) -> FoldCase:
+    folding = dialect_of(facts).lower_case_table_names
+    return ServerSchema(lower_case_table_names=folding).fold_case
+
+
 def structures_of_server(ports: RunPorts, run_start: RunStart) -> SchemaTracker:
     """Return a tracker with the server's present structures. If statements after the
     start changed a table, its structure is known only from the last of them on. If the
     first of them created the table, it is known from its CREATE TABLE on."""
-
     baseline, statements = undisturbed_baseline(ports, run_start)
     facts, start, source = run_start.facts, run_start.start.at, ports.source.name
-    folding = dialect_of(facts).lower_case_table_names
-    has_all_statements = _is_first_log(run_start) and log_has_all_statements(
-        baseline, statements, folding
+    fold_case = case_folding(facts)
+    has_all_statements = _is_first_log(run_start) and _log_has_all_statements(
+        baseline, statements, fold_case
     )
-    present = [*(table.name for table in baseline.tables), *baseline.unread_tables]
-    spans = spans_of_changes(statements, present)
-    versions = {
-        schema.name: SchemaVersion(
-            schema.name, 1, start, Knowledge.KNOWN, VersionOrigin.BASELINE, schema
-        )
-        for schema in baseline.tables
-        if schema.name not in spans
-    }
-    unread_reasons = {
-        name: reason for name, reason in baseline.unread_tables.items() if name not in spans
-    }
+    spans = spans_of_changes(statements, baseline.names, fold_case)
+    reasons_unknown = dict(baseline.unread_tables)
     for name, span in spans.items():
+        reasons_unknown.pop(name, None)
         if not span.is_created and not has_all_statements:
-            unread_reasons[name] = (
+            reasons_unknown[name] = (
                 f"statements up to {span.end} changed it, and its structure before them was "
                 "not recorded"
             )
-    for name, reason in unread_reasons.items():
-        versions[name] = SchemaVersion(
-            name, 1, start, Knowledge.UNKNOWN, VersionOrigin.BASELINE, reason=reason
-        )
-    known_later = {
-        schema.name: LaterStructure(spans[schema.name].end, schema)
-        for schema in baseline.tables
-        if schema.name in spans
+    version = partial(SchemaVersion, version=1, since=start, origin=VersionOrigin.BASELINE)
+    versions = {
+        name: version(name, knowledge=Knowledge.UNKNOWN, reason=reason)
+        for name, reason in reasons_unknown.items()
     }
-    databases_with_unknown_code = _unknown_code(
-        statements, [database.name for database in baseline.databases]
-    )
+    known_later: dict[TableName, LaterStructure] = {}
+    for schema in baseline.tables:
+        if schema.name in spans:
+            known_later[schema.name] = LaterStructure(spans[schema.name].end, schema)
+        else:
+            versions[schema.name] = version(schema.name, knowledge=Knowledge.KNOWN, schema=schema)
+    has_unknown_code = _unknown_code(statements, baseline.databases, fold_case)
     databases = tuple(
         DatabaseVersion(
             database.name,
             start,
-            replace(database, code=None)
-            if database.name in databases_with_unknown_code
-            else database,
+            replace(database, code=None) if database.name in has_unknown_code else database,
         )
         for database in baseline.databases
     )
     structures = _structures_in_memory(ports.ledger, source, versions, databases)
     tracker = tracker_of(ports, structures, facts, later=known_later)
     tracker.record_initial_versions(versions.values(), databases)
-    for version in ports.ledger.schemas_at(source):
-        if version.table not in versions and version.table not in known_later:
-            tracker.record_carried_version(version.table, None, start)
+    for recorded in ports.ledger.schemas_at(source):
+        if recorded.table not in versions and recorded.table not in known_later:
+            tracker.record_carried_version(recorded.table, None, start)
     return tracker
 
 
@@ -332,20 +331,13 @@ def _is_first_log(run_start: RunStart) -> bool:
     return begins and start.file.number == 1 and not facts.gtid_purged
 
 
-def log_has_all_statements(
-    baseline: Baseline, statements: Iterable[LoggedStatement], lower_case_table_names: int
+def _log_has_all_statements(
+    baseline: Baseline, statements: Iterable[LoggedStatement], fold_case: FoldCase
 ) -> bool:
     """Return whether the log may have every statement that the server ever carried out.
     Then `statements` create every table of the server, and each table
     that one of them needs was created by an earlier one. This is false if tables
-    existed before the log was switched on, or before RESET BINARY LOGS AND GTIDS.
-    `lower_case_table_names`: the server's setting."""
-
-    def fold(name: TableName) -> TableName:
-        return (
-            TableName(name.database.lower(), name.name.lower()) if lower_case_table_names else name
-        )
-
+    existed before the log was switched on, or before RESET BINARY LOGS AND GTIDS."""
     created = set[TableName]()
     for statement in statements:
         changes = read_change(statement.text, statement.context)
@@ -354,11 +346,10 @@ def log_has_all_statements(
         if isinstance(changes, NotUnderstood):
             return False
         for change in changes:
-            if not created.issuperset(map(fold, required_tables([change]))):
+            if not created.issuperset(map(fold_case, required_tables([change]))):
                 return False
-            created.update(map(fold, restructured_tables([change], ())))
-    present = {*(table.name for table in baseline.tables), *baseline.unread_tables}
-    return created.issuperset(map(fold, present))
+            created.update(map(fold_case, restructured_tables([change], ())))
+    return created.issuperset(map(fold_case, baseline.names))
 
 
 def undisturbed_baseline(
@@ -421,20 +412,23 @@ def statements_between(
 
 
 def _unknown_code(
-    statements: Iterable[LoggedStatement], databases: Collection[str]
+    statements: Iterable[LoggedStatement],
+    databases: Iterable[DatabaseSchema],
+    fold_case: FoldCase,
 ) -> frozenset[str]:
     """Return the databases whose triggers and views may have changed since the start.
     DROP and RENAME count, because they also drop or move triggers."""
+    all_databases = frozenset(database.name for database in databases)
     unknown_databases = set[str]()
     for statement in statements:
         changes = read_change(statement.text, statement.context)
         if isinstance(changes, Irrelevant):
             if changes_code(statement.text, statement.context):
-                return frozenset(databases)
+                return all_databases
             continue
         if isinstance(changes, NotUnderstood):
             if changes.possible_tables is None:
-                return frozenset(databases)
+                return all_databases
             unknown_databases |= {table.database for table in changes.possible_tables}
             continue
         for change in changes:
@@ -451,30 +445,32 @@ def _unknown_code(
                     unknown_databases.add(database)
                 case _:
                     pass
-    return frozenset(unknown_databases)
+    unknown = {fold_case(TableName(name, "")) for name in unknown_databases}
+    return frozenset(name for name in all_databases if fold_case(TableName(name, "")) in unknown)
 
 
 def spans_of_changes(
-    statements: Iterable[LoggedStatement], tables: Sequence[TableName]
+    statements: Iterable[LoggedStatement], tables: Sequence[TableName], fold_case: FoldCase
 ) -> dict[TableName, StatementSpan]:
-    """Return the tables that the statements changed. `tables`: all existing tables,
-    which a statement that is not understood may have changed."""
+    """Return the tables that the statements changed, as `tables` spells them. `tables`:
+    all existing tables, which a statement that is not understood may have changed."""
+    spelled = {fold_case(table): table for table in tables}
     spans: dict[TableName, StatementSpan] = {}
     for statement in statements:
         changes = read_change(statement.text, statement.context)
         if isinstance(changes, Irrelevant):
             continue
         if isinstance(changes, NotUnderstood):
-            names = dict.fromkeys(
+            changed = dict.fromkeys(
                 tables if changes.possible_tables is None else changes.possible_tables, False
             )
         else:
-            names = restructured_tables(changes, tables)
-        for name, created in names.items():
-            first = spans.get(name)
-            spans[name] = StatementSpan(
-                statement.end, created if first is None else first.is_created
-            )
+            changed = restructured_tables(changes, tables)
+        for name, created in changed.items():
+            folded = fold_case(name)
+            table = spelled.get(folded, folded)
+            is_created = spans[table].is_created if table in spans else created
+            spans[table] = StatementSpan(statement.end, is_created)
     return spans
 
 
@@ -484,8 +480,8 @@ def spans_of_changes(
 class RecordedVersions:
     """Finds versions that an earlier reading of this log recorded, so that a second
     reading gets the same numbers. A version is found if the batch `first_batch` or a
-    later one recorded the same structure at the same place. After the first version of
-    a table that is not found, none of its later ones is."""
+    later one recorded the same structure at the same place. Once a version of a table is
+    not found, the later versions of that table are new, too."""
 
     def __init__(self, ledger: Ledger, source: str, first_batch: int) -> None:
         self._ledger, self._source, self._first_batch = ledger, source, first_batch
@@ -518,25 +514,3 @@ class RecordedVersions:
                 return version
         self._differing_tables.add(table)
         return None
-
-
-def history_of(history: BatchHistory, tables: Mapping[TableName, object]) -> BatchHistory:
-    """Return the versions of these tables and the statements that made them. The
-    statements are numbered from 0 again."""
-    versions = [version for version in history.versions if version.table in tables]
-    statement_numbers = sorted(
-        {version.statement_number for version in versions if version.statement_number is not None}
-    )
-    new_numbers = {statement: number for number, statement in enumerate(statement_numbers)}
-    return BatchHistory(
-        tuple(history.statements[number] for number in statement_numbers),
-        tuple(
-            replace(
-                version,
-                statement_number=None
-                if version.statement_number is None
-                else new_numbers[version.statement_number],
-            )
-            for version in versions
-        ),
-    )

@@ -21,7 +21,6 @@ from lockstep.pipeline.schema.consequences import RENAMED_RULE, Action, Conseque
 from lockstep.pipeline.schema.effects import Effect, Renamed
 from lockstep.pipeline.schema.history import Knowledge, SchemaVersion
 from lockstep.pipeline.supply.plan import FormerName, FromMirror, supply_after_rename
-from lockstep.pipeline.values.decisions import Continuity
 from lockstep.pipeline.values.table import TableName
 
 DecideCopies = Callable[[Sequence[Effect]], Mapping[TableName, FromMirror | str]]
@@ -76,11 +75,8 @@ class CopyDecider:
 
     def __init__(self, basis: Basis) -> None:
         self._basis = basis
-        run_start, decision = basis.run_start, basis.run_start.decision
-        contiguous = decision.predecessor is not None or (
-            decision.continuity is Continuity.CONTIGUOUS
-        )
-        self._is_contiguous = contiguous and not run_start.leave_out
+        run_start = basis.run_start
+        self._continues_log = run_start.decision.continues_log and not run_start.leave_out
         self._logs_temporary_tables = run_start.facts.flavour == "mariadb"
 
     def __call__(self, effects: Sequence[Effect]) -> Mapping[TableName, FromMirror | str]:
@@ -100,7 +96,7 @@ class CopyDecider:
             FormerName(
                 origin,
                 is_captured=True,
-                continues_log=self._is_contiguous,
+                continues_log=self._continues_log,
                 may_be_temporary=self._logs_temporary_tables,
                 reason_incomplete=self._reason_incomplete(table, origin),
                 has_mirror=former.has_determined_rows or self._has_all_rows(state),

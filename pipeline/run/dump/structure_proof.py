@@ -36,8 +36,8 @@ from typing import Final
 
 from lockstep.pipeline.binlog.search.log_scan import log_between
 from lockstep.pipeline.model.load import SourceReading
+from lockstep.pipeline.ports.ledger import unproven_structures
 from lockstep.pipeline.ports.source import CurrentSchemas
-from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.batch_capture import BatchCapture
 from lockstep.pipeline.run.dump.initial_schemas import statements_between
 from lockstep.pipeline.run.dump.logged_statements import with_existing_view
@@ -50,13 +50,12 @@ from lockstep.pipeline.schema.model import ColumnSchema, ServerSchema, TableSche
 from lockstep.pipeline.schema.rows import key_candidates, merge_key, row_structure, schema_of
 from lockstep.pipeline.schema.statements.changes import Irrelevant, NotUnderstood
 from lockstep.pipeline.schema.statements.read import read_change
-from lockstep.pipeline.values.decisions import STRUCTURES_KIND, Decision, Lease, UnprovenStructures
+from lockstep.pipeline.values.decisions import STRUCTURES_KIND, Decision, Lease
 from lockstep.pipeline.values.errors import (
     DamagedEvent,
     LogStops,
     Need,
     SourceMoving,
-    StoppedBy,
     TableBusy,
     TableError,
 )
@@ -72,8 +71,6 @@ _MOST_NAMED: Final = 5
 
 _MISSING_AT_SOURCE: Final = ("the source does not have it",)
 
-_LOCKED_BY_OTHERS: Final = "others kept it locked"
-
 
 @dataclass(frozen=True, slots=True)
 class StructureProof:
@@ -81,9 +78,12 @@ class StructureProof:
 
     - `errors`: captured tables that were decoded with a wrong structure, each with its error.
     - `parent_schemas`: tables that differ and are not captured, with their structure on the server.
+    - `earlier_tables`: tables that earlier runs could not compare.
     - `compared_tables`: tables that could be compared.
     - `unproven_tables`: tables that could not be compared, because of `reason`.
     """
+
+    earlier_tables: frozenset[TableName]
 
     errors: Mapping[TableName, TableError] = field(default_factory=dict)
     parent_schemas: Mapping[TableName, TableSchema] = field(default_factory=dict)
@@ -95,26 +95,25 @@ class StructureProof:
 def prove_structures(
     capture: BatchCapture,
     source_readings: Sequence[SourceReading] = (),
-    *,
-    earlier_unproven: UnprovenStructures | None = None,
 ) -> StructureProof:
     """Compare the structures by which a batch was decoded to those of the server.
-    `source_readings`: tables that were read from the source. `earlier_unproven`: tables
-    that earlier runs could not compare.
+    `source_readings`: tables that were read from the source.
 
     Raise `SourceMoving` if a table differs, and other sessions keep it locked, so that
     it cannot be read again.
     """
-    segmenter = capture.segmenter
-    dependents = _tables_to_compare(segmenter, source_readings, earlier_unproven)
+    segmenter, ports = capture.segmenter, capture.basis.ports
+    earlier = unproven_structures(ports.ledger, ports.source.name)
+    earlier_tables = frozenset() if earlier is None else earlier.tables
+    dependents = _tables_to_compare(segmenter, source_readings, earlier_tables)
     renamed_tables = _renamed_tables(capture)
     if not dependents and not renamed_tables:
-        return StructureProof()
-    later, server = _LaterStructures(capture), capture.basis.ports.server
+        return StructureProof(earlier_tables)
+    later, server = _LaterStructures(capture), ports.server
     names_of = {table: {table, segmenter.present_names.get(table, table)} for table in dependents}
     current = server.current_schemas(sorted(renamed_tables.union(*names_of.values())))
     if (reason := later.advance_to(current)) is not None:
-        return StructureProof(unproven_tables=frozenset(dependents), reason=reason)
+        return StructureProof(earlier_tables, unproven_tables=frozenset(dependents), reason=reason)
     # A captured table that the server does not show was dropped. A parent may only be
     # invisible to the account.
     captured_names = frozenset().union(
@@ -147,20 +146,24 @@ def prove_structures(
     unproven_tables = frozenset(table for table in dependents if names_of[table] & unclear.keys())
     reason = "; ".join(dict.fromkeys(unclear.values()))
     return StructureProof(
-        errors, parent_schemas, frozenset(dependents) - unproven_tables, unproven_tables, reason
+        earlier_tables,
+        errors,
+        parent_schemas,
+        frozenset(dependents) - unproven_tables,
+        unproven_tables,
+        reason,
     )
 
 
 def _tables_to_compare(
     segmenter: Segmenter,
     source_readings: Sequence[SourceReading],
-    earlier_unproven: UnprovenStructures | None,
+    earlier_tables: frozenset[TableName],
 ) -> dict[TableName, frozenset[TableName]]:
     """Return the tables to be compared, each with the captured tables that are wrong if
     it differs: itself, if it is captured, and children that its cascades change."""
     dropped = {reread.table for reread in source_readings if reread.schema is None}
     read_tables = {reread.table for reread in source_readings if reread.error is None}
-    earlier_tables = frozenset() if earlier_unproven is None else earlier_unproven.tables
     captured = {
         *segmenter.tables_with_rows(),
         *filter(segmenter.is_wanted, read_tables | earlier_tables),
@@ -222,20 +225,21 @@ def _structure_error(
     )
 
 
-def note_unproven(
-    ports: RunPorts,
-    lease: Lease,
-    proof: StructureProof,
-    earlier_unproven: UnprovenStructures | None,
-) -> None:
+def note_unproven(lease: Lease, capture: BatchCapture, proof: StructureProof) -> None:
     """Report the tables that could not be compared, and record them for the next run.
     This must happen before the batch is recorded: a crash in between then makes the
     next run compare a table needlessly, and no table is forgotten."""
-    earlier_tables = frozenset() if earlier_unproven is None else earlier_unproven.tables
-    rule, sentence = (
-        "structures-compared",
-        f"{name_list(sorted(earlier_tables))}: the structures are the server's",
-    )
+    ports = capture.basis.ports
+    missed_tables = proof.earlier_tables - proof.compared_tables
+    if missed_tables and not capture.batch.catches_up:
+        # This batch has no rows of a table that is stopped: it is compared once it comes
+        # back, unless its rows are read again.
+        states = ports.ledger.table_states(ports.source.name)
+        missed_tables &= {
+            table
+            for table, state in states.items()
+            if state.has_stopped and state.need is not Need.ROWS
+        }
     if proof.unproven_tables:
         rule = "structures-not-compared"
         sentence = (
@@ -243,15 +247,13 @@ def note_unproven(
             f"with the server's: {proof.reason}; their rows are recorded, and the next run that "
             "reads the log compares them"
         )
-
         ports.progress.note(sentence)
-    still_unproven = proof.unproven_tables
-    if uncompared := earlier_tables - proof.compared_tables - still_unproven:
-        states = ports.ledger.table_states(ports.source.name)
-        # This run did not read a paused table: it is compared once it comes back.
-        paused = {t for t, state in states.items() if state.stopped_by is StoppedBy.PERSON}
-        still_unproven |= uncompared & paused
-    if still_unproven != earlier_tables:
+    else:
+        rule = "structures-compared"
+        compared_tables = proof.earlier_tables - missed_tables
+        sentence = f"{name_list(sorted(compared_tables))}: the structures are the server's"
+    still_unproven = proof.unproven_tables | missed_tables
+    if still_unproven != proof.earlier_tables:
         decision = Decision(
             STRUCTURES_KIND, rule, sentence, structures=tuple(sorted(still_unproven))
         )
@@ -324,17 +326,17 @@ class _LaterStructures:
             locked = self._read_locked(name, is_shown=name in current.tables)
             if isinstance(locked, str):
                 unclear[name] = locked
-            elif locked is not None and (reason := self.advance_to(locked)) is not None:
+            elif (reason := self.advance_to(locked)) is not None:
                 unclear[name] = reason
-            elif locked is not None:
+            else:
                 schema = locked.tables.get(name)
                 if differences := self.differences(name, schema):
                     confirmed[name] = schema, differences
         return confirmed, unclear
 
-    def _read_locked(self, table: TableName, *, is_shown: bool) -> CurrentSchemas | str | None:
-        """Return the table's structure, read under a lock. Return None if the account
-        is not allowed to read all of it, and a reason if other sessions keep it locked.
+    def _read_locked(self, table: TableName, *, is_shown: bool) -> CurrentSchemas | str:
+        """Return the table's structure, read under a lock, or the reason if that is not
+        possible: the account may not read all of it, or other sessions keep it locked.
 
         `is_shown`: the server showed the table without a lock. It differs, so it must
         be compared: raise `SourceMoving` if other sessions keep it locked."""
@@ -342,14 +344,14 @@ class _LaterStructures:
             return self._basis.ports.server.locked_schema(table)
         except TableBusy as error:
             if not is_shown:
-                return _LOCKED_BY_OTHERS
+                return "others kept it locked"
             raise SourceMoving(
                 f"the structure of {table} is not the history's, and it is not known yet whether a "
                 f"statement is about to be logged: {error.reason}",
                 hint=f"run again; `show processlist` shows who keeps {table} locked",
             ) from error
-        except TableError:
-            return None
+        except TableError as error:
+            return error.reason
 
     def is_missing(self, table: TableName) -> bool:
         """Return whether the table certainly does not exist at this place, by the

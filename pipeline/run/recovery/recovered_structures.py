@@ -42,7 +42,11 @@ from lockstep.pipeline.recovery import (
 from lockstep.pipeline.run.agreement.claim import claim_of
 from lockstep.pipeline.run.begin import RunStart, start_at_known_place
 from lockstep.pipeline.run.context import RunPorts
-from lockstep.pipeline.run.dump.initial_schemas import spans_of_changes, undisturbed_baseline
+from lockstep.pipeline.run.dump.initial_schemas import (
+    case_folding,
+    spans_of_changes,
+    undisturbed_baseline,
+)
 from lockstep.pipeline.run.find_place import ProvenPosition, find_place
 from lockstep.pipeline.run.reshaping import keep_clear_reason
 from lockstep.pipeline.schema.history import (
@@ -366,7 +370,8 @@ def find_structures(
     its log the statements that changed them after the place."""
     baseline, between = undisturbed_baseline(ports, place.run_start)
     server_tables = {table.name: table for table in baseline.tables}
-    statements_by_table = spans_of_changes(between, list(server_tables))
+    fold_case = case_folding(place.run_start.facts)
+    statements_by_table = spans_of_changes(between, list(server_tables), fold_case)
     # Tables that existed at the place: a statement after it did not create them.
     existing_tables = {
         name

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from lockstep.pipeline.check import require_ready
-from lockstep.pipeline.model.batch import BatchState, Cursor
+from lockstep.pipeline.model.batch import Cursor
 from lockstep.pipeline.model.table_state import StoppedTable
 from lockstep.pipeline.ports.source import ServerFacts
 from lockstep.pipeline.run.begin import RunStart, StartProposal, foresee_start, tables_in_gap
@@ -24,7 +24,6 @@ from lockstep.pipeline.run.reshaping import (
     reshaped_tables,
 )
 from lockstep.pipeline.run.status.plan_reading import (
-    NEWEST_BATCHES,
     PlannedReading,
     estimate_seconds,
     read_ahead,
@@ -270,14 +269,12 @@ def _cursor_after(ports: RunPorts, abandonments: Sequence[Abandonment]) -> Curso
     batch_ids = {abandonment.batch.id for abandonment in abandonments}
     if captured is None or captured.batch not in batch_ids:
         return captured
-    batches = [
-        batch
-        for batch in ports.ledger.batches(ports.source.name, limit=NEWEST_BATCHES)
-        if batch.id not in batch_ids and batch.state is not BatchState.ABANDONED
-    ]
-    if not batches or (acknowledged is not None and acknowledged.batch == batches[0].id):
+    first = 0 if acknowledged is None else acknowledged.batch + 1
+    live_batches = ports.ledger.live_batches(ports.source.name, first)
+    batches = [batch for batch in live_batches if batch.id not in batch_ids]
+    if not batches:
         return acknowledged
-    batch = batches[0]
+    batch = batches[-1]
     if batch.end is None or batch.anchor is None:
         return None
     resumable = batch.by_gtid and captured.by_gtid
