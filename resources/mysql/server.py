@@ -345,15 +345,11 @@ class MySqlServer:
         return row_structure(schema) if shape is None else shape.structure
 
     def baseline(self, names: Collection[TableName] | None = None) -> Baseline:
-        if names is not None and len(names) == 1:
-            (table,) = names
-            with self._cursor_on(table) as cursor:
-                baseline = read_baseline(cursor, names)
-                if not baseline.tables:
-                    self._require_missing(cursor, table, baseline.unread_tables)
-        else:
-            with self.own_cursor() as cursor:
-                baseline = read_baseline(cursor, names)
+        table = next(iter(names)) if names is not None and len(names) == 1 else None
+        with self.own_cursor() if table is None else self._cursor_on(table) as cursor:
+            baseline = read_baseline(cursor, names)
+            if table is not None and not baseline.tables:
+                self._require_missing(cursor, table, baseline.unread_tables)
         return replace(baseline, tables=tuple(map(self._shaping.redact, baseline.tables)))
 
     def _require_missing(
