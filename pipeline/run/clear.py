@@ -38,14 +38,11 @@ from lockstep.pipeline.mirror.system_tables import (
     system_table_path,
 )
 from lockstep.pipeline.model.foreign_commits import AllExpected
+from lockstep.pipeline.model.lake_commit import WriteKind
 from lockstep.pipeline.model.table_state import TableState
 from lockstep.pipeline.run.agreement.changelog_files import changelogs_of
 from lockstep.pipeline.run.agreement.lake_logs import mirror_judgement
-from lockstep.pipeline.run.commit_metadata import (
-    clearing_metadata,
-    deletion_metadata,
-    upkeep_metadata,
-)
+from lockstep.pipeline.run.commit_metadata import removal_metadata, upkeep_metadata
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.mirror_places import delete_former_places, former_places, table_of_folder
 from lockstep.pipeline.run.reshaping import reason_kept, record_keep_clear
@@ -145,7 +142,7 @@ def _clear_changes(ports: RunPorts, lease: Lease, note: UnclearedValues) -> None
                 schema=_NO_COLUMNS,
                 removed_paths=old_paths,
                 files=(),
-                user_metadata=deletion_metadata(ports, note.table, 0, through),
+                user_metadata=removal_metadata(ports, WriteKind.FORGET, note.table, (1, through)),
                 require_held=require_held,
             )
         ports.segments.delete_batches(changelog.folder, through, require_held=require_held)
@@ -250,7 +247,7 @@ def _clear_texts(
             schema=SYSTEM_TABLE_SCHEMAS[system_table],
             removed_paths=[file.old_path for file in cleared],
             files=[file.new_file for file in cleared],
-            user_metadata=clearing_metadata(ports, system_table, through),
+            user_metadata=removal_metadata(ports, WriteKind.REVISE, system_table, (1, through)),
             require_held=require_held,
         )
         ports.ledger.clear_files(lease, cleared)
@@ -355,8 +352,7 @@ def _columns_to_redact(note: UnclearedValues, schema: TableSchema) -> frozenset[
     """Return the columns of an old structure whose values are cleared: all of them if
     the tightening hides any column, because that column may have had another name then;
     otherwise none."""
-    names = [column.name.lower() for column in schema.columns]
-    return frozenset(names if note.tightening.columns else ())
+    return frozenset(map(str.lower, schema.names if note.tightening.columns else ()))
 
 
 def _clear_structures(ports: RunPorts, note: UnclearedValues) -> None:
@@ -418,9 +414,9 @@ def upkeep_target(
     ports: RunPorts, state: TableState, examined_version: int | None, upkeep_version: int = -1
 ) -> UpkeepTarget:
     """Return the table's mirror. Raise TableError if it may get no commit that changes
-    no row. `examined_version`: the version up to which
-    its Delta log was checked for commits of other programs. `upkeep_version`: the
-    newest version by upkeep that the ledger recorded."""
+    no row. `examined_version`: the version up to which its Delta log was checked for
+    commits of other programs. `upkeep_version`: the newest version by upkeep that the
+    ledger recorded."""
     mirror, app_id = state.mirror, application_id(ports.source.name, state, "mirror")
     newest = ports.ledger.newest_writes(ports.source.name, [app_id])[app_id]
     write = newest.settled_write
@@ -433,17 +429,16 @@ def upkeep_target(
         )
     version, written_version = relation.newest, write.delta_version
     for commit in ports.mirrors.history(mirror):
-        if (
-            written_version in (commit.delta_version, commit.repeated_version)
-            and commit.user_metadata is not None
-        ):
-            metadata = upkeep_metadata(write, commit.user_metadata)
-            is_repeat = (
-                commit.delta_version == version and commit.repeated_version == written_version
-            )
-            is_unrecorded = is_repeat and upkeep_version < version
+        shown_versions = (commit.delta_version, commit.repeated_version)
+        if written_version in shown_versions and commit.user_metadata is not None:
             return UpkeepTarget(
-                state.table, mirror, version, written_version, metadata, is_unrecorded
+                state.table,
+                mirror,
+                version,
+                written_version,
+                upkeep_metadata(write, commit.user_metadata),
+                is_unrecorded=shown_versions == (version, written_version)
+                and upkeep_version < version,
             )
         if commit.delta_version < written_version:
             break
