@@ -26,7 +26,7 @@ from lockstep.pipeline.run.agreement.lake_logs import (
 from lockstep.pipeline.run.begin import gather_facts
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.table_extents import partial_tables
-from lockstep.pipeline.run.left_out import states_as_captured
+from lockstep.pipeline.run.left_out import states_of_next_run
 from lockstep.pipeline.run.mirror_places import former_places, unused_folders
 from lockstep.pipeline.run.stop_errors import stopped_tables
 from lockstep.pipeline.start.question import Refusal, Start
@@ -68,7 +68,7 @@ def standing_of(
     batches = ledger.batches(source, limit=_BATCHES)
     unfinished = ledger.unfinished_batches(source)
     pending = ledger.pending_batches(source)
-    states = states_as_captured(ledger, source, patterns)
+    states = states_of_next_run(ledger, source, patterns)
     position = acknowledged.position if acknowledged else None
     needed = position or (captured.position if captured else None)
     facts: ServerFacts | None = None
