@@ -18,6 +18,7 @@ from typing import Final, TypeVar
 
 from lockstep.pipeline.model.batch import Cursor
 from lockstep.pipeline.model.table_state import TableCondition, TableState
+from lockstep.pipeline.ports.ledger import live_lease
 from lockstep.pipeline.ports.source import ReadMarks, SourceSum
 from lockstep.pipeline.proof.hashes import RowHasher, RowSum
 from lockstep.pipeline.proof.proven import ComparisonResult, EqualityProof, ProofKind
@@ -124,8 +125,7 @@ def quiet_lake(ports: RunPorts) -> QuietLake:
                 facts.flavour,
                 same,
             )
-        lease = ledger.newest_lease(source)
-        if lease is None or not lease.live:
+        if live_lease(ledger, source) is None:
             break
     last_place = cursor.position if cursor else "nothing"
     raise SourceMoving(
