@@ -752,7 +752,10 @@ def unproven_structures(ledger: Decisions, source: str) -> UnprovenStructures | 
     """Return the tables whose structures are still to be compared with the server's, as
     the newest decision of the kind `STRUCTURES_KIND` names them; None if there are
     none."""
-    return UnprovenStructures.from_decisions(ledger.decisions(source, STRUCTURES_KIND, limit=1))
+    for newest in ledger.decisions(source, STRUCTURES_KIND, limit=1):
+        if tables := newest.decision.structures:
+            return UnprovenStructures(frozenset(tables), newest.decided_at, newest.decision.reason)
+    return None
 
 
 def stale_tables(ledger: Deletions, source: str) -> frozenset[TableName]:

@@ -188,11 +188,15 @@ def replace_mirror(ports: RunPorts, lease: Lease, table: TableName, reason: str)
     if plan.misplaced_mirror(state) is not None:
         # If the mirror gets another name, its folders are numbered from 1 again.
         generation = mirror_generation = 1
-    name, fold = plan.mirror_name(table), plan.mirror_names.is_configured(table)
-    mirror = free_place(plan.name, name, generation, used_folders, mirror_generation, fold=fold)
+    name, is_configured = plan.mirror_name(table), plan.mirror_names.is_configured(table)
+    mirror = free_place(
+        plan.name, name, generation, used_folders, mirror_generation, ignores_case=is_configured
+    )
     while ports.mirrors.version(mirror) is not None:
         used_folders.add(mirror)
-        mirror = free_place(plan.name, name, generation, used_folders, mirror_generation, fold=fold)
+        mirror = free_place(
+            plan.name, name, generation, used_folders, mirror_generation, ignores_case=is_configured
+        )
     ledger.give_up(lease, table)
     ledger.record_event(lease, table, MirrorReplaced(mirror))
     former_clause = f"; {state.mirror} stays as it is" if state.mirror_version is not None else ""

@@ -18,7 +18,9 @@ from pymysql.cursors import Cursor
 
 from lockstep.pipeline.schema.evolving.defaults import plain_value
 from lockstep.pipeline.schema.model import ColumnSchema, TableSchema, ValueDefault, WrittenDefault
+from lockstep.pipeline.values.server_errors import Meaning, meaning_of
 from lockstep.pipeline.values.table import TableName, quoted, quoted_table
+from lockstep.resources.mysql.connection import number_of
 
 _SHORT_LOCK_WAIT: Final = "set session lock_wait_timeout = 1"
 """The queries wait at most 1 s for a session that alters a table."""
@@ -36,10 +38,6 @@ _TEXT_TYPES: Final = frozenset(
 _TABLES_PER_STATEMENT: Final = 40
 """Largest number of tables in one statement. The statement opens a table once for each
 default."""
-
-_CLIENT_ERRORS: Final = range(2000, 3000)
-"""Numbers of the driver's own errors, such as a lost connection."""
-
 
 _ColumnOfTable = tuple[TableName, ColumnSchema]
 
@@ -88,7 +86,7 @@ def _read_defaults(
     try:
         cursor.execute(f"select {', '.join(map(_subquery, columns))}")
     except pymysql.MySQLError as error:
-        if not error.args or error.args[0] in _CLIENT_ERRORS or not error.args[0]:
+        if meaning_of(number_of(error)) is Meaning.LOST:
             raise
         if len(columns) > 1:
             middle = len(columns) // 2

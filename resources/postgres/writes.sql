@@ -62,18 +62,12 @@ left join lateral (
 ) w on true
 
 -- name: mirror_version
-select id as write, database, name, mirror, table_id, last_batch,
-    lockstep.newest_showing(source, mirror, delta_version) as delta_version
-from lockstep.writes
-where source = %(source)s and settled_at is not null and id = %(write)s
+select * from lockstep.made_versions where source = %(source)s and write = %(write)s
 
 -- name: newest_version_before
-select id as write, database, name, mirror, table_id, last_batch,
-    lockstep.newest_showing(source, mirror, delta_version) as delta_version
-from lockstep.writes
-where source = %(source)s and settled_at is not null
-  and app_id = any(%(applications)s::text[]) and last_batch < %(batch)s
-order by id desc limit 1
+select * from lockstep.made_versions
+where source = %(source)s and app_id = any(%(applications)s::text[]) and last_batch < %(batch)s
+order by write desc limit 1
 
 -- What became different with a batch: tables whose newest write up to it is another one, or that
 -- cannot be read as of it, and why. A write that goes on to a later batch shows a later position.

@@ -289,11 +289,11 @@ def _compare_carried_sums(
         return comparisons
     comparisons.update(read_log(ports, cursor, readers))
     for table, reader in readers.items():
-        reader.carried_sum.finish()
+        reader.carried_sum.compare()
         place = reader.carried_sum.match
         if table in comparisons or reader.has_partial_images or place is None:
             continue
-        proof = ProofKind.EXACT if reader.carried_sum.is_exact else ProofKind.PREFIX
+        proof = ProofKind.PREFIX if reader.carried_sum.changes else ProofKind.EXACT
         comparisons[table] = sums_by_table[table].equal_comparison(proof, place)
     return comparisons
 
