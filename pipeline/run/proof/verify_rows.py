@@ -18,6 +18,7 @@ from typing import Final, TypeVar
 
 from lockstep.pipeline.model.batch import Cursor
 from lockstep.pipeline.model.table_state import TableCondition, TableState
+from lockstep.pipeline.ports.ledger import live_lease
 from lockstep.pipeline.ports.source import ReadMarks, SourceSum
 from lockstep.pipeline.proof.hashes import RowHasher, RowSum
 from lockstep.pipeline.proof.proven import ComparisonResult, EqualityProof, ProofKind
@@ -123,8 +124,7 @@ def quiet_lake(ports: RunPorts) -> QuietLake:
                 facts.flavour,
                 is_same_server=facts.server_uuid == cursor.position.server_uuid,
             )
-        lease = ledger.newest_lease(source)
-        if lease is None or not lease.live:
+        if live_lease(ledger, source) is None:
             break
     last_place = cursor.position if cursor else "nothing"
     raise SourceMoving(
@@ -283,11 +283,11 @@ def _compare_carried_sums(
         return comparisons
     comparisons.update(read_log(ports, cursor, readers))
     for table, reader in readers.items():
-        reader.carried_sum.finish()
+        reader.carried_sum.compare()
         place = reader.carried_sum.match
         if table in comparisons or reader.has_partial_images or place is None:
             continue
-        proof = ProofKind.EXACT if reader.carried_sum.is_exact else ProofKind.PREFIX
+        proof = ProofKind.PREFIX if reader.carried_sum.changes else ProofKind.EXACT
         comparisons[table] = sums_by_table[table].equal_comparison(proof, place)
     return comparisons
 

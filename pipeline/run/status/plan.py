@@ -10,6 +10,7 @@ from typing import Final
 from lockstep.pipeline.check import require_ready
 from lockstep.pipeline.model.batch import Cursor
 from lockstep.pipeline.model.table_state import StoppedTable
+from lockstep.pipeline.ports.ledger import live_lease
 from lockstep.pipeline.ports.source import ServerFacts
 from lockstep.pipeline.run.begin import RunStart, StartProposal, foresee_start, tables_in_gap
 from lockstep.pipeline.run.consent import consent_errors
@@ -155,7 +156,6 @@ def make_plan(ports: RunPorts) -> RunPlan:
         if error.recovery is Recovery.RETRY:
             raise
         refusal = error
-    lease = ports.ledger.newest_lease(ports.source.name)
     return RunPlan(
         abandoned_sentences=tuple(
             f"batch {abandonment.batch.id} is abandoned: {abandonment.reason}"
@@ -169,7 +169,7 @@ def make_plan(ports: RunPorts) -> RunPlan:
         stopped_tables=stopped_tables(
             ports.ledger.table_states(ports.source.name), ports.source.patterns.matches
         ),
-        active_run=lease if lease is not None and lease.live else None,
+        active_run=live_lease(ports.ledger, ports.source.name),
         table_plans=tables,
         load_forecasts=load_forecasts,
         settings=_settings(ports),

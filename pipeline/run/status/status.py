@@ -13,7 +13,7 @@ from lockstep.pipeline.check import invisible_tables
 from lockstep.pipeline.model.batch import Batch
 from lockstep.pipeline.model.gaps import Gap
 from lockstep.pipeline.model.table_state import StoppedTable
-from lockstep.pipeline.ports.ledger import Ledger, attempts_of, unproven_structures
+from lockstep.pipeline.ports.ledger import Ledger, attempts_of, live_lease, unproven_structures
 from lockstep.pipeline.ports.source import ServerFacts, SourceServer
 from lockstep.pipeline.proof.proven import ComparisonRecord
 from lockstep.pipeline.run.agreement.claim import claim_error
@@ -115,7 +115,7 @@ def standing_of(
             for batch in unfinished
         ),
         failures=failures(attempts, batches, has_waiting_batches=bool(unfinished)),
-        lease=ledger.newest_lease(source),
+        lease=live_lease(ledger, source),
         override=override,
         gaps=captured_gaps(ledger, source, patterns, states),
         overlaps=overlaps(batches),
