@@ -63,7 +63,7 @@ from lockstep.pipeline.values.survey import Survey, grant_statement
 from lockstep.pipeline.values.table import TableName, TableStructure, quoted_table
 from lockstep.resources.mysql.chunks import (
     estimate_by_statistic,
-    estimated_where,
+    estimated_rows_where,
     next_bound,
     open_chunk,
     open_condition,
@@ -107,7 +107,6 @@ from lockstep.resources.mysql.visible_tables import (
 )
 from lockstep.resources.mysql.watermarks import (
     commits_in_order,
-    high_mark,
     low_mark,
     prepared_transactions,
     read_log_end,
@@ -397,7 +396,7 @@ class MySqlServer:
             rows = select_by_table(cursor, _TABLE_COMMENTS, scopes_of(names))
             return {table: comment for table, (comment,) in rows if table in names}
 
-    def empty(self, tables: Collection[TableName]) -> frozenset[TableName]:
+    def empty_tables(self, tables: Collection[TableName]) -> frozenset[TableName]:
         with self._query_sessions.cursor() as cursor:
             return frozenset(table for table in tables if has_no_row(cursor, table))
 
@@ -487,8 +486,8 @@ class MySqlServer:
                 snapshot = replace(snapshot, rows=shaped.shape_snapshot(snapshot.rows))
             yield snapshot
 
-    def estimated_where(self, table: TableName, condition: RowCondition) -> int:
-        return estimated_where(self._settings, table, condition)
+    def estimated_rows_where(self, table: TableName, condition: RowCondition) -> int:
+        return estimated_rows_where(self._settings, table, condition)
 
     def source_load(self) -> SourceLoad:
         if self._replica is not None:
@@ -572,7 +571,7 @@ class MySqlServer:
         with self.own_cursor() as cursor:
             ordered = commits_in_order(cursor, read_dialect(cursor))
         with open_snapshot(self._settings_for_read(), shaped.schema) as read:
-            marks = ReadMarks(read.low, read.high, read.low_set, read.high_set, ordered)
+            marks = ReadMarks(read.low, read.high, read.low_set, ordered)
             yield marks, shaped.shape_batches(read.batches)
 
 
@@ -679,10 +678,8 @@ def read_baseline(cursor: Cursor, names: Collection[TableName] | None = None) ->
     databases = read_databases(cursor)
     whole_tables = read_whole_tables(cursor, names)
     tables = with_default_values(cursor, whole_tables.tables)
-    high = high_mark(cursor, dialect)
-    return Baseline(
-        tables, databases, low.at, high.at, low.executed_set, high.executed_set, whole_tables.unread
-    )
+    high = read_log_end(cursor)
+    return Baseline(tables, databases, low.at, high, low.executed_set, whole_tables.unread)
 
 
 def _is_refused(cursor: Cursor, table: TableName) -> bool:
