@@ -29,7 +29,7 @@ from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.model.table_state import Extent, StoppedTable
 from lockstep.pipeline.ports.consumers import Consumers
 from lockstep.pipeline.ports.ledger import Ledger
-from lockstep.pipeline.proof.proven import ComparisonRecord, open_differences
+from lockstep.pipeline.proof.proven import ComparisonRecord, open_differences, proof_times
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.table_extents import partial_tables
 from lockstep.pipeline.run.status.status import captured_gaps, captured_proofs, log_state
@@ -83,15 +83,8 @@ def source_check_results(
     """Yield the result of every check of the source now, as a check of that asset."""
     facts = _gather_facts(settings, ports, consumers)
     for name, _, judge in CHECKS:
-        result = judge(facts)
-        yield dg.AssetCheckResult(
-            check_name=name,
-            asset_key=asset,
-            passed=result.passed,
-            severity=result.severity,
-            description=result.description,
-            metadata=result.metadata,
-        )
+        result = attributes(judge(facts), "passed, severity, metadata, description")
+        yield dg.AssetCheckResult(check_name=name, asset_key=asset, **result)
 
 
 def _gather_facts(settings: Settings, ports: RunPorts, consumers: Consumers) -> SourceFacts:
@@ -151,8 +144,7 @@ def _waiting_since(ledger: Ledger, consumer: Consumer) -> datetime | None:
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """The result of one check: the fields of `dg.AssetCheckResult` that depend on the
-    facts."""
+    """The fields of `dg.AssetCheckResult` that depend on the facts."""
 
     passed: bool
     severity: dg.AssetCheckSeverity
@@ -208,7 +200,7 @@ def _judge_differing(facts: SourceFacts) -> CheckResult:
             for record in proofs
         ]
         metadata["compared"] = metadata_table(heads, rows)
-    proven_times = [proof.proven_at for proof in proofs if proof.proven_at is not None]
+    proven_times = proof_times(proofs, {table.table for table in facts.stopped_tables}).values()
     if proven_times:
         metadata["oldest proof in seconds"] = _age_seconds(facts, min(proven_times))
     return CheckResult(not open_differences(proofs), _ERROR, metadata)

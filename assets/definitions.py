@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -81,8 +81,6 @@ from lockstep.resources.config import Settings, load_settings
 from lockstep.resources.holders import holder_name
 from lockstep.resources.lake.store.paths import LakePath
 
-OpenUpkeep = Callable[[], AbstractContextManager[Adapters]]
-
 _log = logging.getLogger("lockstep")
 
 
@@ -129,16 +127,12 @@ def definitions_of(
         except OSError as error:  # Dagster's page may run without permission to write
             _log.warning("The keys of mirrors were not noted for the command line: %s", error)
 
-    def open_site() -> Adapters:
-        return Adapters(settings, on_warning=_log.warning)
-
     return build_definitions(
         settings,
         table_lists,
-        open_site,
+        lambda: Adapters(settings, on_warning=_log.warning),
         coverages={name: coverage for name, coverage in coverages.items() if coverage is not None},
         notify=notify,
-        open_upkeep=open_site,
         translator=translator,
     )
 
@@ -151,15 +145,13 @@ def build_definitions(
     coverages: Mapping[str, Coverage] = MappingProxyType({}),
     make_record: Callable[[str], RunRecord] = RunRecord,
     notify: Notify | None = None,
-    open_upkeep: OpenUpkeep | None = None,
     translator: LockstepTranslator | None = None,
 ) -> dg.Definitions:
     """Return everything that Dagster shows of these settings.
 
     `table_lists`: the mirrors to declare, by source. `coverages`: the partitions of
-    sources that have a past. `open_site` opens the adapters of a run, a schedule or a
-    sensor. `make_record` creates the record that a run fills. `open_upkeep` opens the
-    adapters of upkeep; without it there is no job of upkeep.
+    sources that have a past. `open_site` opens the adapters of a run, an upkeep, a
+    schedule or a sensor. `make_record` creates the record that a run fills.
     """
     declarations = {
         source.name: Declaration.of(settings, source.name, translator)
@@ -189,10 +181,9 @@ def build_definitions(
             jobs.append(_asset_job(name, "replay", description, declaration.names.replayed_key))
             if source.section.replay is not None:
                 schedules.append(replay_schedule(settings, name, coverages[name]))
-        if open_upkeep is not None:
-            jobs.append(upkeep_job(settings, name, open_upkeep))
-            if settings.file.upkeep.schedule is not None:
-                schedules.append(_upkeep_schedule(name, settings.file.upkeep.schedule))
+        jobs.append(upkeep_job(settings, name, open_site))
+        if settings.file.upkeep.schedule is not None:
+            schedules.append(_upkeep_schedule(name, settings.file.upkeep.schedule))
     loaded_fingerprint = fingerprint({name: table_lists.get(name, ()) for name in declarations})
     sources_with_trigger = [
         source for source in settings.sources if source.section.trigger is not None
@@ -477,12 +468,12 @@ def _replay_partition(
     no batch: do nothing. The one in which the history begins is replayed from there."""
     source = ports.source.name
     first = history_begin(ports.ledger, ports.ledger.live_batches(source, limit=1))
+    times = [time for time in ports.ledger.batch_times(source) if time.is_acknowledged]
+    is_after = bool(times) and not ids_at_or_after(times, begin)
+    is_before = first is not None and end <= first
     begins_inside = first is not None and begin < first
     span = Span(Earliest() if begins_inside else AtMoment(begin), AtMoment(end))
-    times = [time for time in ports.ledger.batch_times(source) if time.is_acknowledged]
-    is_empty = bool(times) and not ids_at_or_after(times, begin)
-    is_empty |= first is not None and end <= first
-    return ReplayReport(span, (), ()) if is_empty else replay(ports, lease, span)
+    return ReplayReport(span, (), ()) if is_after or is_before else replay(ports, lease, span)
 
 
 def replay_schedule(settings: Settings, source: str, coverage: Coverage) -> dg.ScheduleDefinition:
@@ -549,7 +540,7 @@ _ENDED_STATUSES = [
 ]
 
 
-def upkeep_job(settings: Settings, source: str, open_site: OpenUpkeep) -> dg.JobDefinition:
+def upkeep_job(settings: Settings, source: str, open_site: OpenAdapters) -> dg.JobDefinition:
     """Return the job of upkeep, which takes the source's lock only to record what it
     wrote."""
     run_retention = settings.file.upkeep.dagster_runs
@@ -558,8 +549,8 @@ def upkeep_job(settings: Settings, source: str, open_site: OpenUpkeep) -> dg.Job
         progress = LoggedProgress(context.log)
         with dagster_failures(), open_site() as adapters:
             ports = adapters.ports(source, progress)
-            lake, policy = adapters.lake().upkeep, settings.upkeep_policy()
-            report = carry_out_upkeep(ports, lake, policy, holder_name("upkeep"))
+            policy = settings.upkeep_policy()
+            report = carry_out_upkeep(ports, adapters.upkeep(), policy, holder_name("upkeep"))
         for line in _upkeep_lines(report):
             context.log.info(line)
         context.add_output_metadata(_upkeep_metadata(report))

@@ -254,9 +254,7 @@ class _MergeLog:
         lake, ports = self.settings.lake_path(), self.session.ports()
         comments = comments_of(ports, {merge.table for merge in self._unlogged})
         ends = batch_ends(ports, [merge.last_batch for merge in self._unlogged])
-        self._unlogged.sort(key=lambda merge: (merge.table, merge.first_batch), reverse=True)
-        while self._unlogged:
-            merge = self._unlogged[-1]
+        for merge in sorted(self._unlogged, key=lambda merge: (merge.table, merge.first_batch)):
             contents = table_contents(
                 ports.ledger, ports.source.name, merge.table, merge.first_batch, merge.last_batch
             )
@@ -264,6 +262,6 @@ class _MergeLog:
             event = event_of_write(self.names, lake, ports, merge, contents, end, column_comments)
             self.context.log_event(event)
             # Not earlier: if the ledger failed until here, the next flush tries again.
-            self._unlogged.pop()
+            self._unlogged.remove(merge)
             self._logged_count += 1
         self._last_logged_at = monotonic()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -27,6 +28,7 @@ from lockstep.assets.run_events import send_ends_of_dead_runs
 from lockstep.assets.sessions import OpenAdapters
 from lockstep.assets.table_list import fingerprint, read_table_list
 from lockstep.pipeline.check import longest_pause_from_now
+from lockstep.pipeline.ports.ledger import live_lease
 from lockstep.pipeline.run.context import SilentProgress
 from lockstep.pipeline.run.status.status import log_state
 from lockstep.pipeline.status.facts import Headroom, Lag
@@ -234,39 +236,41 @@ def other_runs_sensor(
 
 # -- starting runs ---------------------------------------------------------------------
 
+_WAITING_STATUSES = [dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.STARTING]
+
 
 def source_schedule(source: str, cron: str, open_site: OpenAdapters) -> dg.ScheduleDefinition:
-    """Return the schedule that starts the source's job by cron unless another run has
-    the source. It is switched on by default."""
+    """Return the schedule that starts the source's job by cron, unless
+    `reason_not_to_start` has a reason. It is switched on by default."""
 
     @dg.schedule(
         name=f"{job_name(source)}_schedule",
         job_name=job_name(source),
         cron_schedule=cron,
-        description=f"Starts a run of {source}, unless another run has the source.",
+        description=f"Starts a run of {source}, unless another run has the source or waits.",
         default_status=dg.DefaultScheduleStatus.RUNNING,
     )
     @evaluate_annotations
-    def tick() -> dg.RunRequest | dg.SkipReason:
-        reason_not_to_start: str | None = None
-        try:
-            with open_site() as adapters:
-                reason_not_to_start = reason_busy(source, adapters.ledger().newest_lease(source))
-        except LockstepError:
-            pass  # the run reports that the ledger cannot be reached
-        return (
-            dg.RunRequest(tags={SOURCE_TAG: source})
-            if reason_not_to_start is None
-            else dg.SkipReason(reason_not_to_start)
-        )
+    def tick(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
+        lease: LeaseView | None = None
+        # The run reports that the ledger cannot be reached.
+        with suppress(LockstepError), open_site() as adapters:
+            lease = live_lease(adapters.ledger(), source)
+        reason = reason_not_to_start(context.instance, source, lease)
+        return dg.RunRequest(tags={SOURCE_TAG: source}) if reason is None else dg.SkipReason(reason)
 
     return tick
 
 
-def reason_busy(source: str, lease: LeaseView | None) -> str | None:
-    """Return a sentence that names the holder of the source's lock, or None if nobody
-    holds it."""
-    if lease is None or not lease.live:
+def reason_not_to_start(
+    instance: dg.DagsterInstance, source: str, lease: LeaseView | None
+) -> str | None:
+    """Return a sentence if a run of the source waits to begin, as in a queue, or if
+    `lease` shows who holds the source's lock; else None."""
+    filters = dg.RunsFilter(job_name=job_name(source), statuses=_WAITING_STATUSES)
+    for run_id in instance.get_run_ids(filters, limit=1):
+        return f"Run {run_id} of {source} waits to begin."
+    if lease is None:
         return None
     run = f", run {lease.dagster_run}" if lease.dagster_run else ""
     return (
@@ -284,9 +288,9 @@ def traffic_sensor(source: SourceSettings, open_site: OpenAdapters) -> dg.Sensor
     def evaluate(context: dg.SensorEvaluationContext) -> dg.RunRequest | dg.SkipReason:
         with open_site() as adapters:
             ledger = adapters.ledger()
-            reason_not_to_start = reason_busy(name, ledger.newest_lease(name))
-            if reason_not_to_start is not None:
-                return dg.SkipReason(reason_not_to_start)
+            reason = reason_not_to_start(context.instance, name, live_lease(ledger, name))
+            if reason is not None:
+                return dg.SkipReason(reason)
             if ledger.cursors(name).acknowledged is None:
                 return dg.SkipReason(f"A person must start the first run of {name}.")
             ports = adapters.ports(name, SilentProgress())

@@ -29,7 +29,7 @@ from lockstep.assets.table_news import Log
 from lockstep.pipeline.run.context import StepProgress
 from lockstep.pipeline.run.run import RunAdapters, RunRecord, RunSession
 from lockstep.pipeline.values.decisions import Lease, LeaseView
-from lockstep.pipeline.values.errors import ConfigurationError, LockstepError
+from lockstep.pipeline.values.errors import ConfigurationError
 from lockstep.pipeline.values.places import Place, parse_end
 from lockstep.resources.config import Settings
 from lockstep.resources.full_disk import disk_full_error
@@ -136,11 +136,7 @@ class RunSessions:
         source = record.source
         if self.settings.file.lineage is None or self.run.job_name != job_name(source):
             return None
-        try:
-            sender = RunEventSender(self.settings, record, self.run.run_id, self.progress.note)
-        except LockstepError as error:
-            record.error = error
-            raise
+        sender = RunEventSender(self.settings, record, self.run.run_id, self.progress.note)
         self._senders[source] = sender
         return sender
 

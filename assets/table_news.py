@@ -27,7 +27,7 @@ from lockstep.assets.table_list import read_table_list, table_entries, update_ta
 from lockstep.pipeline.model.batch import TableContent
 from lockstep.pipeline.model.table_state import TableEvent
 from lockstep.pipeline.run.context import RunPorts
-from lockstep.pipeline.run.left_out import states_as_captured
+from lockstep.pipeline.run.left_out import states_of_next_run
 from lockstep.pipeline.run.reports import TableMerge
 from lockstep.pipeline.run.status.repeated_keys import count_keys
 from lockstep.pipeline.run.status.span_report import structure_changes
@@ -69,7 +69,7 @@ def standings_of(ports: RunPorts) -> dict[TableName, TableStanding]:
     """Return the state of each captured table as people see it, from the ledger."""
     ledger, source, patterns = ports.ledger, ports.source.name, ports.source.patterns
     return table_standings(
-        states_as_captured(ledger, source, patterns),
+        states_of_next_run(ledger, source, patterns),
         patterns,
         extents=ledger.partial_tables(source),
         loads=[load.progress for load in ledger.open_loads(source)],

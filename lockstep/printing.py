@@ -36,7 +36,8 @@ def differing_row_lines(
     indent: str = "  ",
 ) -> Iterator[str]:
     """Yield lines with the first of the rows that differ, and one with the number of
-    further rows. `count`: how many rows differ; a report may list fewer in `rows`."""
+    further rows. `count`: how many rows differ; a report may list fewer in `rows`, or
+    none."""
     shown_rows = rows[:_MAX_ROWS]
     for row in shown_rows:
         columns = f" ({', '.join(row.columns)})" if row.columns else ""
@@ -46,7 +47,7 @@ def differing_row_lines(
                 pairs = ", ".join(f"{name}={value}" for name, value in values.items())
                 yield f"{indent}{side}: {pairs}"
     further_count = count - len(shown_rows)
-    if further_count > 0:
+    if shown_rows and further_count > 0:
         yield f"{prefix}{further_count:,} more"
 
 

@@ -41,7 +41,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
-from itertools import pairwise
+from itertools import chain, pairwise
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -209,7 +209,7 @@ class RecoveryPlan:
 
 
 _APP_ID: Final = re.compile(
-    r"lockstep/.+/(?P<part>mirror|changelog)(@(?P<within>\d+))?/(?P<generation>\d+)(?P<step>/evolve)?"
+    r"lockstep/.+/(?P<part>mirror|changelog)(@\d+)?/(?P<generation>\d+)(?P<step>/evolve)?"
 )
 _PARSE_ERRORS: Final = (KeyError, TypeError, ValueError, AttributeError, IndexError)
 
@@ -329,22 +329,22 @@ class _MirrorLog:
         for name in commit.transactions:
             self._note_generation(name)
         before, self.last_shown = self.last_shown, None
-        is_foreign = judge_foreign(commit) is not None
         metadata = commit.metadata or {}
-        if commit.repeated_version is not None and not is_foreign and before is None:
-            # The log no longer has the version whose rows this commit repeats.
-            if not self.shown_batches and not self.has_foreign_changes:
-                self._note_generation(str(metadata.get("app_id")))
-                self._note_record(commit)
-        elif commit.is_ours and (commit.repeated_version is None or is_foreign):
+        is_neutral = judge_foreign(commit) is None
+        repeats_version = is_neutral and commit.repeated_version is not None
+        if commit.is_ours and not repeats_version:
             is_restore = metadata.get("kind") == WriteKind.RESTORE
             if is_restore or any(map(_writes_mirror, commit.transactions)):
                 self._note_record(commit, is_restore=is_restore)
-        elif is_foreign:
+        elif not is_neutral:
             self.has_foreign_changes = True
         elif before is not None:
             self.last_shown = replace(before, version=commit.delta_version)
             self.shown_batches[-1] = self.last_shown
+        elif repeats_version and not self.shown_batches and not self.has_foreign_changes:
+            # The log no longer has the version whose rows this commit repeats.
+            self._note_generation(str(metadata.get("app_id")))
+            self._note_record(commit)
 
     def _note_generation(self, app_id: str) -> None:
         if (match := _APP_ID.fullmatch(app_id)) is not None:
@@ -366,12 +366,13 @@ class _MirrorLog:
             self._forget_after(last)
         self.first_batches.add(first)
         self.records[last] = record
-        key = metadata.get("structure")
-        structure_key = key if isinstance(key, str) else None
-        last_shape = self.shown_batches[-1].shape if self.shown_batches else None
-        # A write without a shape in its metadata has the structure and the shape of the
-        # last one.
-        shape = metadata.get("shape") if "shape" in metadata else last_shape
+        structure_key, shape = metadata.get("structure"), metadata.get("shape")
+        if "shape" not in metadata and self.shown_batches:
+            # The write did not change the structure or the shape.
+            structure_key, shape = (
+                self.shown_batches[-1].structure_key,
+                self.shown_batches[-1].shape,
+            )
         replaces_rows = metadata.get("kind") in (WriteKind.REWRITE, WriteKind.RESTORE)
         self.has_foreign_changes &= not replaces_rows
         if self.has_foreign_changes:
@@ -380,7 +381,7 @@ class _MirrorLog:
             commit.delta_version,
             last,
             record.ledger,
-            structure_key,
+            structure_key if isinstance(structure_key, str) else None,
             shape,
             commit.user_metadata or "",
         )
@@ -512,14 +513,11 @@ def decide(
     facts, doubts = _trusted_facts(facts)
     ends = _possible_ends(facts)
     if after_batch is not None:
-        earlier = [end.batch for end in ends if end.batch <= after_batch]
-        ends = [end for end in ends if end.batch == max(earlier, default=None)]
-    plans = [_plan_after(facts, end) for end in ends]
-    plans.sort(key=lambda plan: -plan.lake_end.batch)
-    plans[:RECENT_BATCHES] = sorted(
-        plans[:RECENT_BATCHES], key=lambda plan: (len(plan.reloads), -plan.lake_end.batch)
-    )
-    best = next((plan for plan in plans if is_reached(plan.lake_end)), None)
+        ends = [end for end in ends if end.batch <= after_batch][:1]
+    recent = [_plan_after(facts, end) for end in ends[:RECENT_BATCHES]]
+    recent.sort(key=lambda plan: len(plan.reloads))
+    older = (_plan_after(facts, end) for end in ends[RECENT_BATCHES:])
+    best = next((plan for plan in chain(recent, older) if is_reached(plan.lake_end)), None)
     if best is None:
         return None
     return replace(
@@ -579,7 +577,8 @@ def _trusted_facts(facts: LakeFacts) -> tuple[LakeFacts, list[str]]:
 
 
 def _possible_ends(facts: LakeFacts) -> list[BatchRecord]:
-    """Return the most complete record of each batch after which a ledger can continue."""
+    """Return the most complete record of each batch after which a ledger can continue,
+    newest first."""
     last_shown = max(
         (shown.batch for mirror in facts.mirrors for shown in mirror.shown_batches), default=-1
     )
@@ -588,7 +587,7 @@ def _possible_ends(facts: LakeFacts) -> list[BatchRecord]:
     ends: dict[int, BatchRecord] = {}
     for record in sorted(
         facts.records,
-        key=lambda record: (record.is_whole, record.cursor.gtids is not None),
+        key=lambda record: (record.batch, record.is_whole, record.cursor.gtids is not None),
         reverse=True,
     ):
         if record.is_whole or record.batch <= last_shown:
@@ -598,27 +597,26 @@ def _possible_ends(facts: LakeFacts) -> list[BatchRecord]:
 
 def _plan_after(facts: LakeFacts, lake_end: BatchRecord) -> RecoveryPlan:
     """Return the plan for a ledger that continues after one batch."""
-    whole_record = max(
-        (record for record in facts.records if record.is_whole and record.batch <= lake_end.batch),
+    whole_records = [record for record in facts.records if record.is_whole]
+    newest_whole = max(
+        (record for record in whole_records if record.batch <= lake_end.batch),
         key=lambda record: record.batch,
-        default=None,
+        default=lake_end,
     )
+    lake_end = replace(lake_end, mirror_begins=newest_whole.mirror_begins)
     adoptions, reloads, unchanged = [], [], []
-    stopped = {} if whole_record is None else whole_record.stopped_tables
-    unshown = {table for table, condition in stopped.items() if condition == UNSHOWN}
+    stopped = dict(newest_whole.stopped_tables)
     for mirror in newest_mirrors(facts.mirrors, lake_end.batch):
-        shown = _exact_version(facts, mirror, lake_end.batch)
+        batches = _batches_of_table(whole_records, mirror)
+        shown = _exact_version(mirror, batches, lake_end.batch)
+        if shown is not None and shown.batch > newest_whole.batch:
+            stopped.pop(mirror.table, None)  # it was resumed
         condition = stopped.get(mirror.table)
-        is_resumed = (
-            whole_record is not None and shown is not None and shown.batch > whole_record.batch
-        )
-        if is_resumed:
-            unshown.discard(mirror.table)
-        if condition == DROPPED and not is_resumed:
+        if condition == DROPPED:
             unchanged.append(mirror)
-        elif condition is not None and not is_resumed:
+        elif condition is not None:
             reloads.append((mirror.table, f"it was {condition} by then"))
-        elif min(_batches_of_table(facts, mirror), default=0) > lake_end.batch:
+        elif min(batches, default=0) > lake_end.batch:
             continue
         elif shown is None:
             reason = f"no version of its mirror shows exactly the table at {lake_end.end}"
@@ -633,27 +631,25 @@ def _plan_after(facts: LakeFacts, lake_end: BatchRecord) -> RecoveryPlan:
         tuple(adoptions),
         tuple(reloads),
         tuple(unchanged),
-        unshown_tables=frozenset(unshown),
+        unshown_tables=frozenset(
+            table for table, condition in stopped.items() if condition == UNSHOWN
+        ),
     )
 
 
-def _exact_version(facts: LakeFacts, mirror: MirrorFacts, batch: int) -> ShownBatch | None:
-    """Return the mirror's version that shows exactly the end of the batch, or None."""
-    shown = next((shown for shown in mirror.shown_batches if shown.batch <= batch), None)
-    if shown is None or any(
-        shown.batch < other <= batch for other in _batches_of_table(facts, mirror)
-    ):
+def _exact_version(mirror: MirrorFacts, batches: Iterable[int], through: int) -> ShownBatch | None:
+    """Return the mirror's version that shows exactly the end of batch `through`, or None.
+    `batches`: those that concern the table."""
+    shown = next((shown for shown in mirror.shown_batches if shown.batch <= through), None)
+    if shown is None or any(shown.batch < batch <= through for batch in batches):
         return None
     return shown
 
 
-def _batches_of_table(facts: LakeFacts, mirror: MirrorFacts) -> Iterator[int]:
-    """Yield the batches that concern the mirror's table."""
-    yield from mirror.published_batches
-    yield from mirror.first_batches
-    for record in facts.records:
-        if mirror.table in record.touched_tables:
-            yield record.batch
+def _batches_of_table(whole_records: Iterable[BatchRecord], mirror: MirrorFacts) -> frozenset[int]:
+    """Return the batches that concern the mirror's table."""
+    touching = (record.batch for record in whole_records if mirror.table in record.touched_tables)
+    return mirror.published_batches.union(mirror.first_batches, touching)
 
 
 def _batch_numbers(facts: LakeFacts) -> Iterator[int]:

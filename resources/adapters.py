@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from lockstep.pipeline.ports.catalog import Catalog
     from lockstep.pipeline.ports.consumers import Consumers
     from lockstep.pipeline.ports.ledger import Ledger
+    from lockstep.pipeline.ports.mirrors import MirrorUpkeep
     from lockstep.pipeline.ports.source import SourceServer
     from lockstep.resources.lake.lake import Lake
     from lockstep.resources.postgres.ledger import PostgresLedger
@@ -184,6 +185,10 @@ class Adapters:
             open_registry=self.registry,
             shaping=plan.shaping(key),
         )
+
+    def upkeep(self) -> MirrorUpkeep:
+        """Return the upkeep of the lake's mirrors."""
+        return self.lake().upkeep
 
     def close(self) -> None:
         """Stop Spark and close the ledger. A second call does nothing."""

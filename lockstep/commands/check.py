@@ -11,6 +11,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from lockstep import exits
@@ -26,7 +27,7 @@ from lockstep.pipeline.check import (
 from lockstep.pipeline.ports.mirrors import Mirrors
 from lockstep.pipeline.run.agreement.changelog_files import changelogs_of
 from lockstep.pipeline.run.context import SilentProgress
-from lockstep.pipeline.run.left_out import states_as_captured
+from lockstep.pipeline.run.left_out import states_of_next_run
 from lockstep.pipeline.run.reshaping import versions_under_present_key
 from lockstep.pipeline.values.errors import (
     CatalogRefused,
@@ -130,33 +131,31 @@ def source_findings(
 def _preflight(
     adapters: Adapters, settings: Settings, source: SourceSettings, *, has_ledger: bool
 ) -> tuple[Finding, ...]:
-    server = adapters.server(source.name)
-    ledger = adapters.ledger() if has_ledger else None
-    plan = source.plan()
-    states: Mapping[TableName, TableState] = {}
-    if ledger is not None:
-        states = states_as_captured(ledger, source.name, plan.patterns)
-    extents = () if ledger is None else ledger.partial_tables(source.name)
-    versions = (
-        () if ledger is None else versions_under_present_key(ledger, source.name, plan.patterns)
-    )
+    server, plan = adapters.server(source.name), source.plan()
     evidence = SourceEvidence(
         server.survey(),
         plan.patterns,
         longest_pause=longest_pause_from_now(source.schedule),
-        extents=extents,
-        mirrors=list(_readable_mirrors(adapters, source.name, states.values())),
         keep_versions=settings.version_retention(),
         snapshot_plan=plan.snapshot,
         allowed_statements=plan.allowed_statements,
         policies_of=plan.policies_of,
         table_settings=plan.table_settings,
-        ledger_tables=set(states),
         mirror_names=plan.mirror_names,
         shaping=plan.shaping(settings.privacy_key()),
-        shaped_versions=[*versions],
-        past_columns={} if ledger is None else past_columns(ledger, plan),
     )
+    states: Mapping[TableName, TableState] = {}
+    if has_ledger:
+        ledger = adapters.ledger()
+        states = states_of_next_run(ledger, source.name, plan.patterns)
+        evidence = replace(
+            evidence,
+            extents=ledger.partial_tables(source.name),
+            mirrors=[*_readable_mirrors(adapters, source.name, states.values())],
+            ledger_tables=set(states),
+            shaped_versions=[*versions_under_present_key(ledger, source.name, plan.patterns)],
+            past_columns=past_columns(ledger, plan),
+        )
     return preflight(server, evidence, states)
 
 
@@ -167,16 +166,16 @@ def _readable_mirrors(
     mirrors = adapters.lake().mirrors
     for state in states:
         with suppress(LakeUnavailable, MirrorRefused):
-            retention, version = mirrors.retention(state.mirror), mirrors.version(state.mirror)
-            if retention is not None and version is not None:
-                # That of a stopped table may be broken: its state says so.
-                reason = (
-                    mirrors.reason_unreadable(state.mirror, version) if state.is_complete else None
-                )
-                path = mirrors.path(state.mirror)
-                reason_changelog_unreadable = _reason_changelog_unreadable(mirrors, source, state)
+            retention = mirrors.retention(state.mirror)
+            if retention is not None:
+                # The mirror of a stopped table may be unreadable; then that is why it stopped.
+                reason = _reason_unreadable(mirrors, state.mirror) if state.is_complete else None
                 yield MirrorEvidence(
-                    state.table, path, retention, reason, reason_changelog_unreadable
+                    state.table,
+                    mirrors.path(state.mirror),
+                    retention,
+                    reason,
+                    _reason_changelog_unreadable(mirrors, source, state),
                 )
 
 
@@ -185,12 +184,15 @@ def _reason_changelog_unreadable(mirrors: Mirrors, source: str, state: TableStat
     their logs cannot be read, which other checks report."""
     with suppress(LakeUnavailable, MirrorRefused):
         for changelog in changelogs_of(source, [state]):
-            newest = mirrors.version(changelog.folder)
-            if newest is not None:
-                reason = mirrors.reason_unreadable(changelog.folder, newest)
-                if reason is not None:
-                    return reason
+            reason = _reason_unreadable(mirrors, changelog.folder)
+            if reason is not None:
+                return reason
     return None
+
+
+def _reason_unreadable(mirrors: Mirrors, folder: str) -> str | None:
+    version = mirrors.version(folder)
+    return None if version is None else mirrors.reason_unreadable(folder, version)
 
 
 def next_start_finding(ports: RunPorts) -> Finding:
@@ -366,7 +368,7 @@ def _lake_findings(ports: RunPorts) -> tuple[Finding, ...]:
 
     if (claim := claim_error(ports)) is not None:
         return (_refusal_finding("lake", claim),)
-    changelogs = changed_changelogs(ports)
+    changelogs, states = changed_changelogs(ports), ports.ledger.table_states(ports.source.name)
     if (error := unrecorded_commit_error(ports, changelogs)) is not None:
         return (_refusal_finding("lake", error),)
     return (
@@ -384,7 +386,7 @@ def _lake_findings(ports: RunPorts) -> tuple[Finding, ...]:
             for changelog in changelogs_with_moved_rows(ports, changelogs)
         ),
         *(
-            _move_finding(ports, table, name)
+            _move_finding(ports, states[table], name)
             for table, name in pending_moves(ports).to_reload.items()
         ),
         *(
@@ -394,19 +396,18 @@ def _lake_findings(ports: RunPorts) -> tuple[Finding, ...]:
     )
 
 
-def _move_finding(ports: RunPorts, table: TableName, name: TableName) -> Finding:
+def _move_finding(ports: RunPorts, state: TableState, name: TableName) -> Finding:
     from lockstep.commands.plan import price_words
     from lockstep.pipeline.run.table_plans import changelog_origin_of, estimates_of
 
-    state = ports.ledger.table_states(ports.source.name)[table]
     origin = changelog_origin_of(ports, state, check_files=False)
     cost = "from its changelog, and reads no row from MySQL"
     if isinstance(origin, str):
-        price = price_words(estimates_of(ports, [table])[table])
+        price = price_words(estimates_of(ports, [state.table])[state.table])
         cost = f"and reads the table from MySQL{price}; {origin}"
     return Finding(
         "warning",
-        str(table),
+        str(state.table),
         f"its mirror is called {name} by the settings: the next run writes all its rows there, "
         f"{cost}",
         f"`lockstep plan --source {ports.source.name}` shows all that the run would do",

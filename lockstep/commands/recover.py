@@ -101,7 +101,6 @@ def _kept_ledger_lines(
             "  a table that is read from the source gets a resnapshot row in its changelog, in "
             "place of its changes until then"
         )
-    if outcome.reloads:
         yield (
             "  versions of these tables that are gone from the lake, or belong to another history, "
             f"can no longer be read (`lockstep versions --list --source {source}` lists the places)"

@@ -23,8 +23,6 @@ from lockstep.pipeline.values.table import TableName
 from lockstep.printing import differing_row_lines, pluralize
 from lockstep.resources.holders import holder_name
 
-_CORRECT_STANDINGS: Final = (SegmentStanding.SAME, SegmentStanding.AS_RECORDED)
-
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """Plan the replay with `--dry-run`, else carry it out."""
@@ -96,13 +94,14 @@ def replay_lines(report: ReplayReport, *, is_planned: bool) -> Iterator[str]:
         if standings[standing]:
             yield f"{pluralize(standings[standing], 'part')} of the changelogs {sentence}"
     for segment in report.segments:
-        if segment.standing in (SegmentStanding.DIFFERENT, SegmentStanding.DAMAGED):
+        if segment.standing not in _CORRECT_SENTENCES:
             yield _segment_line(segment, report)
             yield from differing_row_lines(segment.rows, segment.wrong, prefix="  ", indent="    ")
     for correction in report.mirrors:
         yield _mirror_line(correction, is_committed=report.committed)
-        wrong = correction.wrong if correction.rows else 0
-        yield from differing_row_lines(correction.rows, wrong, prefix="  ", indent="    ")
+        yield from differing_row_lines(
+            correction.rows, correction.wrong, prefix="  ", indent="    "
+        )
     if not report.committed:
         yield "nothing was written (--compare)"
 
@@ -187,6 +186,6 @@ def _segment_values(report: ReplayReport, table: TableName) -> dict[str, Any]:
         "segments": Counter(segment.standing for segment in segments),
         "replaced": sum(segment.is_replaced for segment in segments) if report.committed else 0,
         "changelog": [
-            segment for segment in segments if segment.standing not in _CORRECT_STANDINGS
+            segment for segment in segments if segment.standing not in _CORRECT_SENTENCES
         ],
     }

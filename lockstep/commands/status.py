@@ -19,7 +19,7 @@ from lockstep.pipeline.model.json_values import attributes, to_json
 from lockstep.pipeline.model.table_state import OrderKind, TableCondition, TableOrder, TableState
 from lockstep.pipeline.proof.proven import ComparisonRecord, open_differences, proof_times
 from lockstep.pipeline.run.catalog import CatalogStanding, registrations_of
-from lockstep.pipeline.run.left_out import states_as_captured
+from lockstep.pipeline.run.left_out import states_of_next_run
 from lockstep.pipeline.run.table_plans import only_server_supplies
 from lockstep.pipeline.source_plan import settings_in_words
 from lockstep.pipeline.status.facts import Headroom, Standing, reason_not_by_gtid
@@ -50,7 +50,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             now, ledger = datetime.now(UTC), adapters.ledger()
             plan = source.plan()
             standing, source_verdict = assess_source(adapters, source, now)
-            states = states_as_captured(ledger, source.name, plan.patterns)
+            states = states_of_next_run(ledger, source.name, plan.patterns)
             orders = ledger.open_orders(source.name)
             tables = inactive_tables(states, orders, plan.patterns.matches)
             decisions = ledger.decisions(source.name)
@@ -91,11 +91,12 @@ def exit_code(standing: Standing, now: datetime, pause: timedelta | None) -> int
     """Return 0 if nothing waits for a person or for a run. While a run is going on,
     work that waits for a run does not count."""
     source_verdict = verdict(standing, now, pause)
-    if source_verdict.state is State.BUSY and source_verdict.recovery is None:
-        code = exit_code(replace(standing, lease=None), now, pause)
-        return exits.DONE if code == exits.TRY_AGAIN else code
+    is_running = source_verdict.state is State.BUSY and source_verdict.recovery is None
+    if is_running:
+        source_verdict = verdict(replace(standing, lease=None), now, pause)
     if source_verdict.recovery is not None:
-        return source_verdict.recovery.exit_code
+        code = source_verdict.recovery.exit_code
+        return exits.DONE if is_running and code == exits.TRY_AGAIN else code
     return exits.DONE if source_verdict.state is State.FINE else exits.QUARANTINED
 
 
@@ -135,8 +136,7 @@ def status_values(
 ) -> dict[str, Any]:
     """Return the values in `--json`, null if not known. `decisions`: the latest, newest
     first."""
-    facts, room, lease = standing.facts, standing.headroom, standing.lease
-    failures = standing.failures
+    facts, room, failures = standing.facts, standing.headroom, standing.failures
     return {
         **attributes(source_verdict, "state, sentence, hint"),
         "captured": _cursor_values(standing, standing.captured),
@@ -156,7 +156,7 @@ def status_values(
         ],
         "batches": standing.batches[:_MAX_BATCHES],
         "failures": failures and attributes(failures, _FAILURE_KEYS),
-        "lease": lease if lease is not None and lease.live else None,
+        "lease": standing.lease,
         "override": standing.override,
         "gaps": [
             attributes(
@@ -239,7 +239,7 @@ def status_lines(
         waits = f", waits for {tables_left}" if tables_left else ""
         state = batch.batch.state.value
         pairs[f"batch {batch.batch.id}"] = f"{state}, from {batch.batch.start}{waits}"
-    if (lease := standing.lease) is not None and lease.live:
+    if (lease := standing.lease) is not None:
         beat = f", last sign of life {utc_text(lease.beat_at)}" if lease.beat_at else ""
         record = f", last result {utc_text(lease.recorded_at)}" if lease.recorded_at else ""
         pairs["being run by"] = f"{lease.holder}, since {utc_text(lease.taken_at)}{beat}{record}"
@@ -269,7 +269,7 @@ def status_lines(
 
 
 def _gap_lines(standing: Standing) -> Iterator[str]:
-    """Yield the parts of the log that were never read, or read twice."""
+    """Yield a line for each part of the log that was never read, or was read twice."""
     for gap in standing.gaps:
         if gap.is_open:
             closed = f"; right again: {', '.join(gap.closed)}" if gap.closed else ""
@@ -372,8 +372,7 @@ _ORDER_WORDS = {OrderKind.RESUME: "resumed", OrderKind.RELOAD: "to be reloaded"}
 @dataclass(frozen=True, slots=True)
 class InactiveTable:
     """A table that is not followed. `order`: the open order that brings it back, if
-    there is one. `is_excluded`: the source's patterns do not match it any more, so that
-    it has no order, and a hint only if it keeps others' changes."""
+    there is one; None if `is_excluded`: the source's patterns do not match it any more."""
 
     state: TableState
     order: TableOrder | None

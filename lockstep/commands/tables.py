@@ -13,7 +13,7 @@ from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.ports.source import SourceServer
 from lockstep.pipeline.run.dump.table_extents import partial_tables
-from lockstep.pipeline.run.left_out import states_as_captured
+from lockstep.pipeline.run.left_out import states_of_next_run
 from lockstep.pipeline.values.table import TablePatterns
 from lockstep.printing import show_table
 
@@ -58,7 +58,7 @@ def table_values(
     table stopped. `begins`: the mirror has only rows that changed after this place; null
     if it has all rows.
     """
-    states = states_as_captured(ledger, source, patterns)
+    states = states_of_next_run(ledger, source, patterns)
     cursor = ledger.cursors(source).acknowledged
     current_position = str(cursor.position) if cursor else None
     server_tables = {table.name: table for table in server.tables()}

@@ -54,7 +54,7 @@ def _upkeep_report(
     """Carry out the upkeep, or with `--dry-run` plan it."""
     policy = context.settings.upkeep_policy(purge=arguments.purge)
     with context.watch(source) as progress:
-        ports, lake = adapters.ports(source, progress), adapters.lake().upkeep
+        ports, lake = adapters.ports(source, progress), adapters.upkeep()
         if arguments.dry_run:
             tables = tuple(plan_upkeep(ports, lake, policy, only_tables))
             if only_tables is not None:

@@ -16,7 +16,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Final, Literal
 
-from lockstep.pipeline.binlog.values.charsets import AMBIGUOUS_SETS, may_be_ambiguous, text_decoder
+from lockstep.pipeline.binlog.values.charsets import (
+    CHARACTER_SETS,
+    is_ambiguous,
+    may_be_ambiguous,
+    text_decoder,
+)
 from lockstep.pipeline.check.findings import (
     CheckRule,
     Fault,
@@ -162,9 +167,7 @@ def _judge_renamed_columns(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     renamed = [
         f"{structure.name}.{column} is called {name}"
         for structure in evidence.structures
-        for column, name in zip(
-            structure.names, changelog_names(list(structure.names)), strict=True
-        )
+        for column, name in zip(structure.names, changelog_names(structure.names), strict=True)
         if column != name
     ]
     if renamed:
@@ -226,8 +229,8 @@ COLUMN_RULES: Final = with_topic(
     CheckRule(
         "keys of equal text",
         "character sets of a PRIMARY KEY in which several codes mean one character "
-        f"({', '.join(sorted(AMBIGUOUS_SETS))}), and members of ENUM and SET in it that cannot be "
-        "told apart",
+        f"({', '.join(sorted(filter(is_ambiguous, CHARACTER_SETS)))}), and members of ENUM and "
+        "SET in it that cannot be told apart",
         "warning",
         "keys that differ in MySQL would be the same text in the lake: the first key that "
         "cannot be recovered exactly from its text quarantines the table",

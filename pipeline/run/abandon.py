@@ -9,7 +9,7 @@ Four steps of a run abandon a batch, each with its reason:
 - `catch_up`, `follow_pasts`: the log cannot be read or decoded as planned.
 
 `lockstep recover` takes back the batch of an earlier recovery that did not finish, which
-has no files, in the ledger alone (`record_basis` in `pipeline.run.recovery.recover`).
+has no files, in the ledger alone (`_record_basis` in `pipeline.run.recovery.recover`).
 
 Only the newest batch can be abandoned, and only while no table shows changes of it. In
 the ledger it stays, as abandoned; its tables get the states that they would have

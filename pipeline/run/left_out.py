@@ -78,7 +78,7 @@ def _left_out_error(reason: str | None, end: str | None) -> TableError:
     )
 
 
-def states_as_captured(
+def states_of_next_run(
     ledger: Ledger, source: str, patterns: TablePatterns
 ) -> Mapping[TableName, TableState]:
     """Return the tables' states as the next run will find them: those that these

@@ -19,6 +19,7 @@ from lockstep.pipeline.model.batch import RequestCounts
 from lockstep.pipeline.ports.consumers import Consumers
 from lockstep.pipeline.ports.lease_check import RequireHeld, check_lease_on_error
 from lockstep.pipeline.ports.ledger import Leases, Ledger
+from lockstep.pipeline.ports.mirrors import MirrorUpkeep
 from lockstep.pipeline.run.acknowledge import acknowledge
 from lockstep.pipeline.run.capture import capture
 from lockstep.pipeline.run.catalog import CatalogReport, register_after
@@ -58,6 +59,9 @@ class RunAdapters(Protocol):
 
     def ports(self, source: str, progress: Progress) -> RunPorts:
         """Return the ports and the settings of a source."""
+
+    def upkeep(self) -> MirrorUpkeep:
+        """Return the port to the upkeep of the lake's mirrors."""
 
 
 @dataclass(slots=True)

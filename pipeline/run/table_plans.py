@@ -649,7 +649,7 @@ def with_prices(ports: RunPorts, plans: TablePlans) -> TablePlans:
             case RowsFromServer():
                 return estimates[table]
             case SomeRowsFromServer(condition):
-                return Price(ports.server.estimated_where(table, condition), None)
+                return Price(ports.server.estimated_rows_where(table, condition), None)
             case ColumnsFromServer():
                 return replace(estimates[table], bytes=None)
             case FromChangelog():

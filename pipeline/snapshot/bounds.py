@@ -187,11 +187,14 @@ def point_condition(schema: TableSchema, keys: pa.RecordBatch) -> str:
     """Return the SQL condition for the rows with one of these keys. `keys`: at least
     one row, without NULLs, with the types of `schema.types`. Raise ValueError for a
     column without literals (`column_without_literal`)."""
-    names = [quoted(name) for name in keys.schema.names]
-    rows = zip(
-        *(_lake_literals(schema, name, keys.column(name)) for name in keys.schema.names),
-        strict=True,
-    )
+    names, literals = [], []
+    for name in keys.schema.names:
+        to_literal = _from_lake(schema, name)
+        if to_literal is None:
+            raise ValueError(f"rows of {schema.name} cannot be selected by {name}")
+        names.append(quoted(name))
+        literals.append([to_literal(value) for value in keys.column(name).to_pylist()])
+    rows = zip(*literals, strict=True)
     if len(names) == 1:
         return f"{names[0]} in ({', '.join(literal for (literal,) in rows)})"
     # Servers look up row constructors, (a, b) in (…), in an index only if all types are
@@ -202,13 +205,6 @@ def point_condition(schema: TableSchema, keys: pa.RecordBatch) -> str:
         + ")"
         for row in rows
     )
-
-
-def _lake_literals(schema: TableSchema, name: str, values: pa.Array) -> list[str]:
-    to_literal = _from_lake(schema, name)
-    if to_literal is None:
-        raise ValueError(f"rows of {schema.name} cannot be selected by {name}")
-    return [to_literal(value) for value in values.to_pylist()]
 
 
 def _from_lake(schema: TableSchema, name: str) -> Callable[[Any], str] | None:

@@ -14,11 +14,10 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
-from itertools import takewhile
 from typing import Any, Final
 
 from lockstep.pipeline.schema.model import ColumnSchema, KeyPart, KeySchema, TableSchema
-from lockstep.pipeline.schema.rows import merge_key_schema
+from lockstep.pipeline.schema.rows import identifying_keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +141,16 @@ def chunk_key(schema: TableSchema) -> tuple[str, ...]:
     these are then in one chunk.
     """
     index = chunk_index(schema)
-    return () if index is None else tuple(column.name for column in _run(schema, index))
+    if index is None:
+        return ()
+    names = []
+    for part in index.parts:
+        column = _dividing_column(schema, part)
+        # All have one direction: if they descend, the index is read backwards.
+        if column is None or part.descending != index.parts[0].descending:
+            break
+        names.append(column.name)
+    return tuple(names)
 
 
 def chunk_index(schema: TableSchema) -> KeySchema | None:
@@ -154,19 +162,13 @@ def chunk_index(schema: TableSchema) -> KeySchema | None:
     """
     if schema.engine.lower() not in ENGINES or schema.system_versioned:
         return None
-    index = merge_key_schema(schema)
+    index = next(identifying_keys(schema), None)
     return None if index is None or index.invisible or index.hashed else index
 
 
-def _run(schema: TableSchema, key: KeySchema) -> list[ColumnSchema]:
-    """Return the first columns of the index that have one direction. If all descend,
-    the index is read backwards."""
-    same = takewhile(lambda part: part.descending == key.parts[0].descending, key.parts)
-    columns = (_whole(schema, part) for part in same)
-    return [column for column in takewhile(lambda column: column is not None, columns) if column]
-
-
-def _whole(schema: TableSchema, part: KeyPart) -> ColumnSchema | None:
+def _dividing_column(schema: TableSchema, part: KeyPart) -> ColumnSchema | None:
+    """Return the column of this part of an index, or None if it cannot divide the
+    table."""
     column = None if part.column is None else schema.column(part.column)
     if column is None or part.prefix is not None or column.type not in FORMS:
         return None

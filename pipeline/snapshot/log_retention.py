@@ -20,9 +20,6 @@ READING_SHARE: Final = 0.5
 """Part of the server's log retention that may be used to read tables. The rest is for
 reading the log, and for delays."""
 
-_DAY_SECONDS: Final = 86_400
-_WEEK_DAYS: Final = 7
-
 RETENTION_VARIABLE: Final = "binlog_expire_logs_seconds (on MySQL 5.7: expire_logs_days)"
 """The variable for the log's retention, for a server whose version is unknown."""
 
@@ -32,15 +29,12 @@ def log_retention(settings: Mapping[str, str]) -> timedelta | None:
     ever."""
     if settings.get("binlog_expire_logs_auto_purge", "ON").upper() == "OFF":
         return None
-    return timedelta(seconds=_seconds(settings)) or timedelta(days=_days(settings)) or None
+    seconds = _number(settings, "binlog_expire_logs_seconds")
+    return timedelta(seconds=seconds or 86_400 * _number(settings, "expire_logs_days")) or None
 
 
-def _seconds(settings: Mapping[str, str]) -> float:
-    return float(settings.get("binlog_expire_logs_seconds") or 0)
-
-
-def _days(settings: Mapping[str, str]) -> float:
-    return float(settings.get("expire_logs_days") or 0)
+def _number(settings: Mapping[str, str], name: str) -> float:
+    return float(settings.get(name) or 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +94,11 @@ def week_setting(settings: Mapping[str, str]) -> tuple[str, str]:
     variables, and its value for a week. MySQL 5.7 and MariaDB before 10.6 count days.
     MySQL 8.0 may count either, and refuses seconds while `expire_logs_days` is set (its
     manual, "Binary Logging Options and Variables")."""
-    only_days = "expire_logs_days" in settings and "binlog_expire_logs_seconds" not in settings
-    if only_days or (_days(settings) and not _seconds(settings)):
-        return "expire_logs_days", str(_WEEK_DAYS)
-    return "binlog_expire_logs_seconds", str(_WEEK_DAYS * _DAY_SECONDS)
+    days, seconds = "expire_logs_days", "binlog_expire_logs_seconds"
+    only_days = days in settings and seconds not in settings
+    if only_days or (_number(settings, days) and not _number(settings, seconds)):
+        return days, "7"
+    return seconds, str(7 * 86_400)
 
 
 def week_statement(settings: Mapping[str, str]) -> str:

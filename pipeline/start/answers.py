@@ -55,9 +55,10 @@ from lockstep.pipeline.values.position import Coordinates, LogFile
 
 
 def choice_unreachable(question: Question) -> Answer:
-    choice, error = question.override, question.chosen_place
-    if choice is None or isinstance(error, ChosenPlace):
+    choice = question.override
+    if choice is None or isinstance(question.chosen_place, ChosenPlace):
         return None
+    error = question.chosen_place
     reason = f": {error.message}" if error else ""
     return StartUnreachable(
         f"{choice.place}, which {choice.author} chose, is not on the server{reason}",
@@ -106,23 +107,23 @@ def _continuity(question: Question, cursor: Cursor, chosen_place: ChosenPlace) -
         and isinstance(place, Coordinates)
         and place.file.base == at.file.base
     ):
-        if place < at:
-            return None
-        return Continuity.CONTIGUOUS if place == at else Continuity.GAP
+        if place == at:
+            return Continuity.CONTIGUOUS
+        return None if place < at else Continuity.GAP
     if question.is_same_server and _rewrite_reason(question, cursor):
         return Continuity.GAP
     if question.set_reading is SetReading.DIFFERENT:
         return Continuity.GAP
-    before_place, read = chosen_place.gtid_set, cursor.position.gtid_set
+    gtids_before, read = chosen_place.gtid_set, cursor.position.gtid_set
     if not question.can_resume_by_gtid or not question.executed_gtids.contains(read):
         return Continuity.GAP
-    if before_place == read:
+    if gtids_before == read:
         return Continuity.CONTIGUOUS
     if isinstance(place, GtidSet):
         # The dump sends every transaction that is not in the set, even if it was read
         # before.
-        return Continuity.GAP if before_place.contains(read) else None
-    return None if read.contains(before_place) else Continuity.GAP
+        return Continuity.GAP if gtids_before.contains(read) else None
+    return None if read.contains(gtids_before) else Continuity.GAP
 
 
 def _is_same_log(question: Question) -> bool:
@@ -182,8 +183,9 @@ def set_reused(question: Question) -> Answer:
 
 def set_unproven(question: Question) -> Answer:
     read = question.required_cursor.position.gtid_set
-    by_set = question.is_other_server or question.file_is_gone
-    if question.set_reading is not SetReading.PURGED or not by_set:
+    if question.set_reading is not SetReading.PURGED:
+        return None
+    if not question.is_other_server and not question.file_is_gone:
         return None
     if not read.contains(question.purged_gtids) or not question.executed_gtids.contains(read):
         return None
@@ -248,21 +250,14 @@ def position_purged(question: Question) -> Answer:
         return None
     file = question.required_cursor.position.at.file
     oldest = question.facts.binlogs[0].file if question.facts.binlogs else "none"
+    reason = _reason_without_set(question)
+    if question.can_resume_by_gtid:
+        missing = question.purged_gtids.difference(question.required_cursor.position.gtid_set)
+        reason = f"{missing.shortened_text()} was never read"
     return _purged_error(
         question,
-        f"the log file {file} is no longer on the server (oldest now: {oldest}), and "
-        + _reason_not_by_set(question),
+        f"the log file {file} is no longer on the server (oldest now: {oldest}), and {reason}",
     )
-
-
-def _reason_not_by_set(question: Question) -> str:
-    """Return why the cursor's set does not say where to continue on this server."""
-    if not question.has_gtid_mode_on:
-        return f"gtid_mode is {question.facts.gtid_mode}"
-    if not question.can_resume_by_gtid:
-        return "transactions without a GTID were read, or may have been"
-    missing = question.purged_gtids.difference(question.required_cursor.position.gtid_set)
-    return f"{missing.shortened_text()} was never read"
 
 
 def _purged_error(question: Question, message: str) -> PositionPurged:
@@ -316,16 +311,15 @@ def _first_run_with_lost_transactions(question: Question) -> str | None:
     """Return the first run that read a transaction which the server lacks; None if it
     cannot be undone."""
     batches = question.unpruned_batches
-    runs = (
-        batch.dagster_run
-        for batch in batches
-        if not question.executed_gtids.contains(batch.captured_end.gtid_set)
-    )
-    run = next(runs, None)
-    earlier = list(takewhile(lambda batch: batch.dagster_run != run, batches))
-    if run is None or not earlier or not earlier[-1].by_gtid:
+    executed = question.executed_gtids
+    lost = next((b for b in batches if not executed.contains(b.captured_end.gtid_set)), None)
+    if lost is None:
         return None
-    return run if earlier[-1].captured_end.gtid_set.contains(question.purged_gtids) else None
+    earlier = list(takewhile(lambda batch: batch.dagster_run != lost.dagster_run, batches))
+    if not earlier or not earlier[-1].by_gtid:
+        return None
+    has_later_log = earlier[-1].captured_end.gtid_set.contains(question.purged_gtids)
+    return lost.dagster_run if has_later_log else None
 
 
 def purged_on_other_server(question: Question) -> Answer:
@@ -356,24 +350,24 @@ def search_by_time(question: Question) -> Answer:
 
 def source_changed(question: Question) -> Answer:
     position = question.required_cursor.position
-    by_time = (
+    reason, cure = (
+        _reason_without_set(question),
         "or set on_source_changed = 'timestamp' in lockstep.toml, which continues by commit time "
-        "and reads some changes twice; "
+        "and reads some changes twice; ",
     )
-    no_moment = question.policies.on_source_changed is OnSourceChanged.TIMESTAMP
+    if question.policies.on_source_changed is OnSourceChanged.TIMESTAMP:
+        reason, cure = f"{reason}, and no commit time was read to search from", ""
     return SourceChanged(
         f"the cursor {position} belongs to server {position.server_uuid}, but "
-        f"{question.facts.server_uuid} answers at the source's address, and "
-        + _reason_without_set(question)
-        + (", and no commit time was read to search from" if no_moment else ""),
-        hint="point the source at the server that was read so far; "
-        + ("" if no_moment else by_time)
-        + f"or choose a place: {start_at('PLACE', question.source)}",
+        f"{question.facts.server_uuid} answers at the source's address, and {reason}",
+        hint=f"point the source at the server that was read so far; {cure}"
+        f"or choose a place: {start_at('PLACE', question.source)}",
     )
 
 
 def _reason_without_set(question: Question) -> str:
-    """Return why the cursor's set does not say where to continue on another server."""
+    """Return why the cursor's set does not say where to continue, if
+    `can_resume_by_gtid` is False."""
     if not question.has_gtid_mode_on:
         return f"its gtid_mode is {question.facts.gtid_mode}: no GTID says where to continue"
     if not question.required_cursor.position.gtid_set:

@@ -62,7 +62,7 @@ class RunBounds:
     def is_reached(self, at: Coordinates) -> bool:
         """Return whether `at`, a place between two transactions, is the run's end or
         later."""
-        return not at < self.end
+        return at >= self.end
 
     def require_reached(self, at: Coordinates) -> None:
         """Raise StreamEndedEarly if the stream ended at `at`, before the run's end."""

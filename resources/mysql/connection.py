@@ -514,7 +514,7 @@ def _try_to_set(cursor: Cursor, name: str, value: str, variables: Mapping[str, s
             return False
         raise ServerSettings(
             f"{name} is {variables[name]!r}, and the account may not set it for its sessions: "
-            f"{explain(number_of(error), str(error.args[-1]), (name,))}",
+            f"{explain(number_of(error), text_of(error), (name,))}",
             hint=f"set global {name} = {value}; (and put it into the server's configuration)",
         ) from error
     return True

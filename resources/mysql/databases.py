@@ -19,10 +19,11 @@ from lockstep.pipeline.schema.code import read_code, read_view
 from lockstep.pipeline.schema.context import SQL_MODES, ServerDialect, StatementContext
 from lockstep.pipeline.schema.model import DatabaseCode, DatabaseSchema, TableAccess, Trigger, View
 from lockstep.pipeline.values.server_errors import Meaning, meaning_of
-from lockstep.pipeline.values.survey import has_privilege, read_grants
+from lockstep.pipeline.values.survey import has_privilege
 from lockstep.pipeline.values.table import SYSTEM_DATABASES, TableName, quoted_table
 from lockstep.resources.mysql.connection import Dialect, number_of, read_dialect
 from lockstep.resources.mysql.schemas import with_utf8mb3
+from lockstep.resources.mysql.visible_tables import account_grants
 
 _MYSQL_DATABASE: Final = "mysql"
 """The system database in which managed services keep tables of their own."""
@@ -86,8 +87,7 @@ def _code_by_database(
         else:
             code = _code_by_show_create(cursor, TableName(database, name), context)
         views[database].append(View(name, code))
-    cursor.execute("show grants")
-    grants = read_grants(tuple(str(line) for row in cursor.fetchall() for line in row))
+    grants = account_grants(cursor)
     codes = {
         name: DatabaseCode(
             tuple(triggers[name])

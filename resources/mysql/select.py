@@ -21,7 +21,7 @@ from lockstep.pipeline.binlog.values.charsets import (
     ambiguous_key,
     is_canonical,
     is_canonical_number,
-    is_unambiguous,
+    is_reversible,
     may_be_ambiguous,
     text_decoder,
 )
@@ -200,7 +200,7 @@ def stored_expression(column: Column, name: str, *, in_key: bool) -> str | None:
     enough. `name`: the column's name in backticks; `in_key`: the column is part of a
     key."""
     if column.type in TEXT_TYPES:
-        return None if is_unambiguous(column.charset or "utf8mb4") else f"cast({name} as binary)"
+        return None if is_reversible(column.charset or "utf8mb4") else f"cast({name} as binary)"
     return f"cast({name} as unsigned)" if in_key and may_be_ambiguous(column) else None
 
 

@@ -63,7 +63,7 @@ from lockstep.pipeline.values.survey import Survey, grant_statement
 from lockstep.pipeline.values.table import TableName, TableStructure, quoted_table
 from lockstep.resources.mysql.chunks import (
     estimate_by_statistic,
-    estimated_where,
+    estimated_rows_where,
     next_bound,
     open_chunk,
     open_condition,
@@ -88,12 +88,16 @@ from lockstep.resources.mysql.receiving import (
     MySqlDump,
     gtid_set_command,
     offset_command,
-    random_server_id,
     wide_offset_command,
 )
 from lockstep.resources.mysql.replica import Replica, source_load
 from lockstep.resources.mysql.row_hashes import open_hashes, read_rows, read_sample, read_sum
-from lockstep.resources.mysql.schemas import WholeTables, read_schemas, read_whole_tables
+from lockstep.resources.mysql.schemas import (
+    GONE_ERRORS,
+    WholeTables,
+    read_schemas,
+    read_whole_tables,
+)
 from lockstep.resources.mysql.shaped import ShapedTable, ShapedTables
 from lockstep.resources.mysql.survey import take_survey
 from lockstep.resources.mysql.visible_tables import (
@@ -103,7 +107,6 @@ from lockstep.resources.mysql.visible_tables import (
 )
 from lockstep.resources.mysql.watermarks import (
     commits_in_order,
-    high_mark,
     low_mark,
     prepared_transactions,
     read_log_end,
@@ -278,10 +281,10 @@ class MySqlServer:
                 command = wide_offset_command
             else:
                 start = Coordinates(start.file, FIRST_OFFSET)
-        return MySqlDump(self._settings, *command(start, random_server_id()), begins=start)
+        return MySqlDump(self._settings, *command(start), begins=start)
 
     def dump_after(self, executed: GtidSet) -> MySqlDump:
-        return MySqlDump(self._settings, *gtid_set_command(executed, random_server_id()))
+        return MySqlDump(self._settings, *gtid_set_command(executed))
 
     def prepared(self) -> frozenset[Xid]:
         with self._query_sessions.cursor() as cursor:
@@ -325,33 +328,31 @@ class MySqlServer:
                 f"the source has no table {table} that can be captured",
                 hint=f"correct the name, or exclude {table}",
             )
-        shaped = self._shaped_tables.of(table)
-        return row_structure(schemas[0]) if shaped is None else shaped.lake_structure
+        return self._lake_structure(schemas[0])
 
     def structures(self) -> list[TableStructure]:
         """Return all structures. A table to which its settings cannot be applied keeps
         the server's."""
         with self.own_cursor() as cursor:
             schemas = _ordinary_tables(read_whole_tables(cursor))
-        return [self._lake_structure(schema) for schema in schemas]
+        structures = []
+        for schema in schemas:
+            try:
+                structures.append(self._lake_structure(schema))
+            except TableError:
+                structures.append(row_structure(schema))
+        return structures
 
     def _lake_structure(self, schema: TableSchema) -> TableStructure:
-        try:
-            shape = self._shaping.shape(schema)
-        except TableError:
-            shape = None
+        shape = self._shaping.shape(schema)
         return row_structure(schema) if shape is None else shape.structure
 
     def baseline(self, names: Collection[TableName] | None = None) -> Baseline:
-        if names is not None and len(names) == 1:
-            (table,) = names
-            with self._cursor_on(table) as cursor:
-                baseline = read_baseline(cursor, names)
-                if not baseline.tables:
-                    self._require_missing(cursor, table, baseline.unread_tables)
-        else:
-            with self.own_cursor() as cursor:
-                baseline = read_baseline(cursor, names)
+        table = next(iter(names)) if names is not None and len(names) == 1 else None
+        with self.own_cursor() if table is None else self._cursor_on(table) as cursor:
+            baseline = read_baseline(cursor, names)
+            if table is not None and not baseline.tables:
+                self._require_missing(cursor, table, baseline.unread_tables)
         return replace(baseline, tables=tuple(map(self._shaping.redact, baseline.tables)))
 
     def _require_missing(
@@ -365,7 +366,7 @@ class MySqlServer:
 
     def current_schemas(self, tables: Collection[TableName]) -> CurrentSchemas:
         with self.own_cursor() as cursor:
-            return self._shaped_tables.redacted(read_current_schemas(cursor, tables))
+            return self._shaped_tables.redact(read_current_schemas(cursor, tables))
 
     def is_view(self, name: TableName) -> bool:
         with self._query_sessions.cursor() as cursor:
@@ -374,7 +375,7 @@ class MySqlServer:
 
     def locked_schema(self, table: TableName) -> CurrentSchemas:
         with self._cursor_on(table) as cursor:
-            return self._shaped_tables.redacted(read_locked_schema(cursor, table))
+            return self._shaped_tables.redact(read_locked_schema(cursor, table))
 
     def comments(self, tables: Collection[TableName]) -> dict[TableName, dict[str, str]]:
         """Return the comments except those of hidden columns: a comment may reveal
@@ -395,7 +396,7 @@ class MySqlServer:
             rows = select_by_table(cursor, _TABLE_COMMENTS, scopes_of(names))
             return {table: comment for table, (comment,) in rows if table in names}
 
-    def empty(self, tables: Collection[TableName]) -> frozenset[TableName]:
+    def empty_tables(self, tables: Collection[TableName]) -> frozenset[TableName]:
         with self._query_sessions.cursor() as cursor:
             return frozenset(table for table in tables if has_no_row(cursor, table))
 
@@ -403,7 +404,7 @@ class MySqlServer:
     def snapshot(
         self, table: TableSchema | TableStructure, columns: Sequence[str] | None = None
     ) -> Iterator[TableSnapshot]:
-        shaped = self._shaped_tables.same(table)
+        shaped = self._shaped_tables.require_same(table)
         if shaped is not None:
             table = shaped.schema
             if columns is not None:
@@ -421,7 +422,7 @@ class MySqlServer:
         *,
         since: Coordinates | None = None,
     ) -> Bound | None:
-        shaped = self._shaped_tables.same(schema)
+        shaped = self._shaped_tables.require_same(schema)
         if shaped is None or not shaped.hides_bounds:
             return self._next_bound(schema, after, rows, since)
         cipher = shaped.bound_cipher
@@ -449,7 +450,7 @@ class MySqlServer:
         most_seconds: float = PIECE_SECONDS,
         since: Coordinates | None = None,
     ) -> Iterator[TableSnapshot]:
-        shaped = self._shaped_tables.same(schema)
+        shaped = self._shaped_tables.require_same(schema)
         if shaped is not None:
             schema, rows = shaped.schema, shaped.decrypt_bounds(rows)
         if self._replica is not None and not exact:
@@ -468,7 +469,7 @@ class MySqlServer:
         *,
         most_seconds: float = PIECE_SECONDS,
     ) -> Iterator[ConditionSnapshot]:
-        shaped = self._shaped_tables.same(schema)
+        shaped = self._shaped_tables.require_same(schema)
         if shaped is not None and shaped.hides_bounds:
             # Rows are read again by their keys, which do not tell whether the settings
             # take them.
@@ -485,8 +486,8 @@ class MySqlServer:
                 snapshot = replace(snapshot, rows=shaped.shape_snapshot(snapshot.rows))
             yield snapshot
 
-    def estimated_where(self, table: TableName, condition: RowCondition) -> int:
-        return estimated_where(self._settings, table, condition)
+    def estimated_rows_where(self, table: TableName, condition: RowCondition) -> int:
+        return estimated_rows_where(self._settings, table, condition)
 
     def source_load(self) -> SourceLoad:
         if self._replica is not None:
@@ -505,7 +506,7 @@ class MySqlServer:
     # -- comparisons ---------------------------------------------------------------------------
 
     def row_sum(self, structure: TableStructure) -> SourceSum:
-        shaped = self._shaped_tables.matching(structure)
+        shaped = self._shaped_tables.require_same(structure)
         if shaped is None:
             return read_sum(self._settings_for_read(), structure)
         hasher, total = self._hasher(shaped), RowSum()
@@ -516,7 +517,7 @@ class MySqlServer:
 
     @contextmanager
     def row_hashes(self, structure: TableStructure) -> Iterator[SourceHashes]:
-        shaped = self._shaped_tables.matching(structure)
+        shaped = self._shaped_tables.require_same(structure)
         if shaped is None:
             with open_hashes(self._settings_for_read(), structure) as hashes:
                 yield hashes
@@ -527,7 +528,7 @@ class MySqlServer:
             yield SourceHashes(marks, pairs)
 
     def rows_by_hash(self, structure: TableStructure, keys: Collection[int]) -> ComparedRows:
-        shaped = self._shaped_tables.matching(structure)
+        shaped = self._shaped_tables.require_same(structure)
         if shaped is None:
             return read_rows(self._settings_for_read(), structure, keys)
         hasher = self._hasher(shaped)
@@ -544,7 +545,7 @@ class MySqlServer:
         structure: TableStructure,
         starts: Sequence[tuple[Any, ...]] | Callable[[int, int], Sequence[int]],
     ) -> SourceSample:
-        shaped = self._shaped_tables.matching(structure)
+        shaped = self._shaped_tables.require_same(structure)
         if shaped is None:
             return read_sample(self._settings_for_read(), structure, starts)
         if shaped.hides_bounds:
@@ -570,7 +571,7 @@ class MySqlServer:
         with self.own_cursor() as cursor:
             ordered = commits_in_order(cursor, read_dialect(cursor))
         with open_snapshot(self._settings_for_read(), shaped.schema) as read:
-            marks = ReadMarks(read.low, read.high, read.low_set, read.high_set, ordered)
+            marks = ReadMarks(read.low, read.high, read.low_set, ordered)
             yield marks, shaped.shape_batches(read.batches)
 
 
@@ -670,10 +671,6 @@ def _purged_gtids(cursor: Cursor, binlogs: tuple[BinlogSize, ...]) -> str:
     return lists[0].strip("[]") if lists else ""
 
 
-_GONE_ERRORS: Final = frozenset({1049, 1146})
-"""ER_BAD_DB_ERROR, ER_NO_SUCH_TABLE."""
-
-
 def read_baseline(cursor: Cursor, names: Collection[TableName] | None = None) -> Baseline:
     """See `pipeline.ports.SourceServer.baseline`."""
     dialect = read_dialect(cursor)
@@ -681,10 +678,8 @@ def read_baseline(cursor: Cursor, names: Collection[TableName] | None = None) ->
     databases = read_databases(cursor)
     whole_tables = read_whole_tables(cursor, names)
     tables = with_default_values(cursor, whole_tables.tables)
-    high = high_mark(cursor, dialect)
-    return Baseline(
-        tables, databases, low.at, high.at, low.executed_set, high.executed_set, whole_tables.unread
-    )
+    high = read_log_end(cursor)
+    return Baseline(tables, databases, low.at, high, low.executed_set, whole_tables.unread)
 
 
 def _is_refused(cursor: Cursor, table: TableName) -> bool:
@@ -706,7 +701,7 @@ def _exists(cursor: Cursor, table: TableName, columns: str = "1") -> bool:
     try:
         cursor.execute(f"select {columns} from {quoted_table(table)} limit 0")
     except pymysql.MySQLError as error:
-        if number_of(error) not in _GONE_ERRORS:
+        if number_of(error) not in GONE_ERRORS:
             raise
         return False
     return True

@@ -33,7 +33,6 @@ from lockstep.pipeline.shape.hashes import PrivacyKey
 from lockstep.pipeline.shape.shaper import Shaper
 from lockstep.pipeline.shape.shaping import Shaping
 from lockstep.pipeline.snapshot.bounds import Bound, Range
-from lockstep.pipeline.values.errors import StructureMoved
 from lockstep.pipeline.values.table import TableName, TableStructure
 from lockstep.resources.mysql.defaults import with_default_values
 from lockstep.resources.mysql.reader import structure_moved
@@ -102,17 +101,15 @@ class ShapedTables:
     def __init__(
         self, shaping: Shaping, own_cursor: Callable[[], AbstractContextManager[Cursor]]
     ) -> None:
-        self.shaping = shaping
+        self._shaping = shaping
         self._own_cursor = own_cursor
 
-    def redacted(self, unshaped: CurrentSchemas) -> CurrentSchemas:
-        tables = {name: self.shaping.redact(schema) for name, schema in unshaped.tables.items()}
+    def redact(self, unshaped: CurrentSchemas) -> CurrentSchemas:
+        tables = {name: self._shaping.redact(schema) for name, schema in unshaped.tables.items()}
         return replace(unshaped, tables=tables)
 
-    def of(self, table: TableName) -> ShapedTable | None:
-        """Return the table with its shape; None if the lake shows the table as it is.
-        Raise `StructureMoved` if the server does not show it."""
-        if self.shaping.rules_of(table) is None:
+    def _read(self, table: TableName) -> ShapedTable | None:
+        if self._shaping.rules_of(table) is None:
             return None
         with self._own_cursor() as cursor:
             schemas = with_default_values(cursor, read_schemas(cursor, [table]))
@@ -121,34 +118,25 @@ class ShapedTables:
             # MariaDB omits a table that it could not open in time.
             raise structure_moved(table, "the server does not show the table")
         (schema,) = schemas
-        shape, key = self.shaping.shape(schema), self.shaping.key
+        shape, key = self._shaping.shape(schema), self._shaping.key
         return (
             None if shape is None else ShapedTable(schema, shape.structure, Shaper(shape, key), key)
         )
 
-    def matching(self, structure: TableStructure) -> ShapedTable | None:
-        """Return the table with its shape. Raise `StructureMoved` if its structure in
-        the lake would now differ from `structure`."""
-        shaped = self.of(structure.name)
-        if shaped is not None and shaped.lake_structure.fingerprint != structure.fingerprint:
-            raise StructureMoved(
-                f"{structure.name} was altered while it was read", hint="verify it again"
-            )
-        return shaped
-
-    def same(self, table: TableSchema | TableStructure) -> ShapedTable | None:
-        """Return the table with its shape. Raise `StructureMoved` if the table has
-        another structure now, apart from the hidden attributes of hidden columns. A
-        table that now has no shape may be read as it is only if it had none with the
+    def require_same(self, table: TableSchema | TableStructure) -> ShapedTable | None:
+        """Return the table with its shape; None if the lake shows the table as it is.
+        Raise `StructureMoved` if it has another structure now than `table`, apart from
+        the hidden attributes of hidden columns; a `TableStructure` is that in the lake.
+        A table that now has no shape may be read as it is only if it had none with the
         structure `table` either: a replica may still have the columns that its settings
         hide."""
-        shaped = self.of(table.name)
+        shaped = self._read(table.name)
         if shaped is None:
-            is_same = isinstance(table, TableStructure) or self.shaping.shape(table) is None
+            is_same = isinstance(table, TableStructure) or self._shaping.shape(table) is None
         elif isinstance(table, TableStructure):
             is_same = table.fingerprint == shaped.lake_structure.fingerprint
         else:
-            now = self.shaping.redact(shaped.schema)
+            now = self._shaping.redact(shaped.schema)
             is_same = row_structure(table).fingerprint == row_structure(now).fingerprint
         if not is_same:
             raise structure_moved(table.name, "the definition of its columns differs")

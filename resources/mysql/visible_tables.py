@@ -19,11 +19,7 @@ from pymysql.cursors import Cursor
 
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.server_errors import Meaning, meaning_of
-from lockstep.pipeline.values.survey import (
-    grant_statement,
-    read_grants,
-    readable_tables,
-)
+from lockstep.pipeline.values.survey import Grant, grant_statement, read_grants, readable_tables
 from lockstep.pipeline.values.table import SYSTEM_DATABASES, TableName, quoted_table
 from lockstep.resources.mysql.connection import ConnectionSettings, account_of, number_of
 
@@ -92,6 +88,16 @@ def select_by_table(
             yield TableName(database, table), tuple(rest)
 
 
+def account_grants(cursor: Cursor) -> tuple[Grant, ...]:
+    """Return the account's grants; none under skip_grant_tables, which refuses to show
+    them."""
+    lines: list[str] = []
+    with suppress(pymysql.MySQLError):
+        cursor.execute("show grants")
+        lines = [str(line) for row in cursor.fetchall() for line in row]
+    return read_grants(tuple(lines))
+
+
 def partly_visible_tables(cursor: Cursor, tables: Sequence[TableName]) -> Iterator[TableName]:
     """Yield the tables of which the account sees only some columns, because its
     privileges are on these columns alone. `tables`: tables that the account sees at
@@ -103,11 +109,7 @@ def partly_visible_tables(cursor: Cursor, tables: Sequence[TableName]) -> Iterat
     MariaDB 10.11 and 11.4). The server is only asked about tables that the grants leave
     in doubt.
     """
-    grant_lines: list[str] = []
-    with suppress(pymysql.MySQLError):  # under skip_grant_tables there are none to show
-        cursor.execute("show grants")
-        grant_lines = [str(line) for row in cursor.fetchall() for line in row]
-    visible_whole = readable_tables(read_grants(tuple(grant_lines)), tables)
+    visible_whole = readable_tables(account_grants(cursor), tables)
     for table in tables:
         if table not in visible_whole and _is_definition_refused(cursor, table):
             yield table

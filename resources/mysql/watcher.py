@@ -211,7 +211,7 @@ def _locks(cursor: Cursor, table: TableName) -> list[tuple[str, str]]:
     try:
         cursor.execute(_LOCKS, (table.database, table.name))
     except pymysql.MySQLError as error:
-        if error.args[0] not in _REFUSALS:
+        if number_of(error) not in _REFUSALS:
             raise
         return []
     return [(_text(status), _text(kind)) for status, kind in cursor.fetchall()]

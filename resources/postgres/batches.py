@@ -41,6 +41,7 @@ from lockstep.pipeline.values.segment import RowCounts, Segment, SystemTable, Sy
 from lockstep.pipeline.values.table import CaptureScope, TableName, TablePatterns
 from lockstep.resources.postgres import life_events, tables
 from lockstep.resources.postgres.life_events import undo_batch
+from lockstep.resources.postgres.refusals import refusal
 from lockstep.resources.postgres.rows import (
     Row,
     columns_of,
@@ -159,11 +160,13 @@ class PostgresBatches(LedgerTables):
         source = lease.source
         keys = {"source": source, "batch": batch}
         with self._transaction(lease) as transaction:
-            record_history(transaction, source, batch, record.history)
             start_rows = transaction.all("batch_start", **keys)
+            if not start_rows:
+                raise refusal("batches_known")
+            record_history(transaction, source, batch, record.history)
             events = capture_events(
                 batch,
-                coordinates_of(start_rows[0], "start_") if start_rows else record.end.at,
+                coordinates_of(start_rows[0], "start_"),
                 record.end.at,
                 rejoined=[
                     mark_carried_out(transaction, source, batch, order)
@@ -190,28 +193,25 @@ class PostgresBatches(LedgerTables):
                 include, exclude = list(record.scope.include), list(record.scope.exclude)
                 transaction.run("record_scope", **keys, include=include, exclude=exclude)
             _record_set_anchors(transaction, keys, record.set_anchors)
-            columns = _capture_columns(record)
-            transaction.run_or_refuse("end_capture", "batches_known", **keys, **columns)
+            transaction.run("end_capture", **keys, **_capture_columns(record))
 
     def contents(
         self, source: str, first: int, last: int, tables: Collection[TableName] | None = None
     ) -> list[BatchContent]:
+        values = {
+            "first": first,
+            "last": last,
+            "databases": None if tables is None else sorted({table.database for table in tables}),
+            "names": None if tables is None else sorted({table.name for table in tables}),
+        }
+        if tables is None and first == last:
+            return self._cached(_content, "contents", source=source, **values)
+        contents = [_content(row) for row in self._all("contents", source=source, **values)]
         if tables is None:
-            everything = {"first": first, "last": last, "databases": None, "names": None}
-            if first == last:
-                return self._cached(_content, "contents", source=source, **everything)
-            return list(map(_content, self._all("contents", source=source, **everything)))
-        rows = self._all(
-            "contents",
-            source=source,
-            first=first,
-            last=last,
-            databases=sorted({table.database for table in tables}),
-            names=sorted({table.name for table in tables}),
-        )
+            return contents
         # The query selects by database and by name separately, so it returns some
         # tables too many.
-        contents = (_content(row).for_tables(frozenset(tables)) for row in rows)
+        contents = [content.for_tables(frozenset(tables)) for content in contents]
         return [content for content in contents if content.changed_tables]
 
     def open_prepared(self, source: str) -> list[PreparedTransaction]:
@@ -247,8 +247,8 @@ class PostgresBatches(LedgerTables):
     def special_batches(self, source: str, first: int, last: int) -> SpecialBatches:
         rows = self._all("special_batches", source=source, first=first, last=last)
         return SpecialBatches(
-            {row["batch"]: ExtraRows(row["elsewhere"]) for row in rows if row["elsewhere"]},
-            frozenset(row["batch"] for row in rows if row["learnt"]),
+            {row["batch"]: ExtraRows(row["extra_rows"]) for row in rows if row["extra_rows"]},
+            frozenset(row["batch"] for row in rows if row["with_structures"]),
             {row["batch"]: row["revisions"] for row in rows if row["revisions"]},
         )
 

@@ -200,7 +200,8 @@ def _connection_error(address: LedgerAddress, error: psycopg2.OperationalError) 
             f"The ledger's database does not exist: {address.label}.",
             hint="Create it with createdb, or correct [ledger] dsn.",
         )
-    if "SSL" in text or "certificate" in text:
+    # A server that stops in the middle of the handshake causes an "SSL SYSCALL error".
+    if "SSL SYSCALL" not in text and ("SSL" in text or "certificate" in text):
         return TlsRefused(
             f"The ledger's connection could not be secured: {address.label}.",
             hint="Correct sslmode and sslrootcert in [ledger] dsn.",

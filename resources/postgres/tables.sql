@@ -49,14 +49,11 @@ where source = %(source)s and condition = 'following' and need is not null
 
 -- -- orders -----------------------------------------------------------------------------------
 
--- An order that was given before its table came to need consent is none to show more.
+-- An order that is older than its table's need of consent is not that consent.
 -- name: open_orders
-select o.id, o.database, o.name, o.kind, o.author, o.reason, o.ordered_at, o.schema, o.renames,
-       o.supplier, t.stopped_batch, t.stopped_base, t.stopped_number, t.stopped_offset
-from lockstep.table_orders o
-join lockstep.table_states t using (source, database, name)
+select o.* from lockstep.placed_orders o
 where o.source = %(source)s and o.kind <> 'pause' and o.done_batch is null
-  and t.condition = 'stopped'
+  and o.condition = 'stopped'
   and not exists (
       select from lockstep.table_orders n
       where (n.source, n.database, n.name) = (o.source, o.database, o.name) and n.id > o.id)
@@ -82,11 +79,7 @@ where source = %(source)s and id = %(order)s and kind <> 'pause'
 returning database, name
 
 -- name: order_by_id
-select o.id, o.database, o.name, o.kind, o.author, o.reason, o.ordered_at, o.schema, o.renames,
-       o.supplier, t.stopped_batch, t.stopped_base, t.stopped_number, t.stopped_offset
-from lockstep.table_orders o
-join lockstep.table_states t using (source, database, name)
-where o.source = %(source)s and o.id = %(order)s
+select * from lockstep.placed_orders where source = %(source)s and id = %(order)s
 
 -- -- loads ------------------------------------------------------------------------------------
 

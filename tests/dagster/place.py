@@ -17,6 +17,7 @@ from lockstep.assets.names import SourceNames, job_name
 from lockstep.assets.table_list import TableEntry
 from lockstep.pipeline.ports.consumers import Consumers
 from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.ports.mirrors import MirrorUpkeep
 from lockstep.pipeline.ports.source import SourceServer
 from lockstep.pipeline.run.context import Progress, RunPorts
 from lockstep.pipeline.run.run import RunAdapters, RunRecord
@@ -90,6 +91,9 @@ class MemoryAdapters:
             clock=lambda: now() + self.later,
             shaping=plan.shaping(self.settings.privacy_key()),
         )
+
+    def upkeep(self) -> MirrorUpkeep:
+        raise NotImplementedError
 
     @contextmanager
     def open(self) -> Iterator[RunAdapters]:

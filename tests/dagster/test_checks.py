@@ -4,23 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import dagster as dg
 import pyarrow as pa
 import pytest
 
+from lockstep.assets.checks import CHECKS
 from lockstep.assets.dagster_metadata import KEYS_CHECK
 from lockstep.assets.names import SourceNames
 from lockstep.assets.table_list import read_table_list
-from lockstep.pipeline.proof.proven import ComparisonResult, EqualityProof, ProofKind
+from lockstep.pipeline.model.table_state import StoppedTable
+from lockstep.pipeline.proof.proven import (
+    ComparisonRecord,
+    ComparisonResult,
+    EqualityProof,
+    ProofKind,
+)
+from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.table import TableName
 from tests.dagster.place import Stand, checks_of, source_of
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 
 NAMES = SourceNames("shop")
+NOW = datetime(2026, 11, 1, 6, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -106,6 +117,22 @@ def test_a_consumer_of_a_source_that_was_idle_is_not_late(
     )
     mysql.execute("insert into a values (8, 8)", database=database)
     assert failing(stand) == {}
+
+
+def test_the_oldest_proof_is_that_of_a_table_which_follows() -> None:
+    """As `lockstep status` shows it: the mirror of a stopped table may lack later changes."""
+    proof = EqualityProof(ProofKind.EXACT, 2, Coordinates.parse("binlog.000007:4"), "")
+    ages = {"follows": timedelta(hours=1), "stopped": timedelta(days=9)}
+    facts: Any = SimpleNamespace(
+        now=NOW,
+        proofs=[
+            ComparisonRecord(TableName("shop", name), True, NOW - age, 0, proof, NOW - age)
+            for name, age in ages.items()
+        ],
+        stopped_tables=[StoppedTable(TableName("shop", "stopped"), "why", "how", "")],
+    )
+    [judge] = [judge for name, _, judge in CHECKS if name == "no_table_differs"]
+    assert judge(facts).metadata["oldest proof in seconds"] == 3600.0
 
 
 def test_a_key_that_is_there_twice_is_found(stand: Stand, mysql: MySqlStand, database: str) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from lockstep.assets.dead_runs import GRACE, RunUnderWay, reason_dead, tag_run_and_report_dead
 from lockstep.assets.names import SOURCE_TAG, job_name, lease_tag
-from lockstep.assets.sensors import reason_busy
+from lockstep.assets.sensors import reason_not_to_start
 from lockstep.pipeline.values.decisions import Lease, LeaseView
 from lockstep.resources.config.model import LineageSection
 from lockstep.resources.openlineage.events import openlineage_run_id
@@ -54,12 +54,12 @@ def test_who_is_dead(run: RunUnderWay, lease: LeaseView | None, dead: bool) -> N
 
 def test_a_schedule_skips_with_a_sentence() -> None:
     """Who holds the source, since when; nothing when nobody does."""
-    assert reason_busy("shop", LIVE) == (
-        "shop is being worked on by host, process 1, run run-7, since "
-        "2026-11-01 06:00:00 UTC; the next tick tries again."
-    )
-    assert reason_busy("shop", FREE) is None
-    assert reason_busy("shop", None) is None
+    with dg.DagsterInstance.ephemeral() as instance:
+        assert reason_not_to_start(instance, "shop", LIVE) == (
+            "shop is being worked on by host, process 1, run run-7, since "
+            "2026-11-01 06:00:00 UTC; the next tick tries again."
+        )
+        assert reason_not_to_start(instance, "shop", None) is None
 
 
 def started(stand: Stand, token: int | None) -> str:
@@ -124,13 +124,16 @@ def test_whoever_takes_the_lock_reports_the_run_that_had_it(tmp_path: Path) -> N
 
 
 def test_the_schedule_asks_the_ledger(tmp_path: Path) -> None:
-    """A tick while the lease is held skips; afterwards it requests a tagged run."""
+    """A tick while the lease is held skips; afterwards it requests a tagged run, once."""
     settings = settings_for(tmp_path, "shop", extra='schedule = "*/5 * * * *"')
-    with stand_for(settings, None) as stand:
+    with (
+        stand_for(settings, None) as stand,
+        dg.DagsterInstance.local_temp(str(tmp_path)) as instance,
+    ):
         schedule = stand.definitions().get_repository_def().schedule_defs[0]
 
         def tick() -> dg.ScheduleExecutionData:
-            context = dg.build_schedule_context(instance=stand.instance)
+            context = dg.build_schedule_context(instance=instance)
             return schedule.evaluate_tick(context)
 
         with stand.adapters.books.lock("shop", "somebody", "some-run"):
@@ -139,3 +142,6 @@ def test_the_schedule_asks_the_ledger(tmp_path: Path) -> None:
         assert "being worked on by somebody" in (skipped.skip_message or "")
         (request,) = tick().run_requests or []
         assert request.tags[SOURCE_TAG] == "shop"
+        job = stand.definitions().resolve_job_def(job_name("shop"))
+        run = instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTING)
+        assert tick().skip_message == f"Run {run.run_id} of shop waits to begin."

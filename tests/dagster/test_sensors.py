@@ -44,7 +44,8 @@ def test_what_starts_a_run(lag: Lag, room: Headroom | None, starts: bool) -> Non
 
 
 def test_traffic_starts_a_run_once_there_was_one(tmp_path: Path) -> None:
-    """Not before the first run, which is a person's; then with enough log behind the cursor."""
+    """Not before the first run, which is a person's; then with enough log behind the cursor, and
+    not again while that run waits to begin."""
     server = FakeServer(UUID, 1, clock=int(time()))
     server.write(1, 1)
     settings = settings_for(tmp_path, "shop", extra="[sources.trigger]\nbytes = 1")
@@ -60,6 +61,9 @@ def test_traffic_starts_a_run_once_there_was_one(tmp_path: Path) -> None:
         assert asked() == 0
         server.write(1, 2)
         assert asked() == 1
+        job = stand.definitions().resolve_job_def("lockstep_shop")
+        stand.instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTING)
+        assert asked() == 0
 
 
 def test_trouble_is_told_once(tmp_path: Path) -> None:

@@ -61,7 +61,8 @@ def test_the_next_tick_works_after_a_kill(
     settings = load_settings(project.config)
     definitions = build_definitions(settings, {}, lambda: Adapters(settings, on_warning=print))
     schedule = definitions.resolve_schedule_def(f"{job_name('shop')}_schedule")
-    tick = schedule.evaluate_tick(dg.build_schedule_context())
+    with dg.DagsterInstance.local_temp() as instance:
+        tick = schedule.evaluate_tick(dg.build_schedule_context(instance=instance))
     assert tick.run_requests is not None
     assert len(tick.run_requests) == 1
     project.run("run")

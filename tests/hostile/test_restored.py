@@ -17,7 +17,7 @@ import pytest
 from lockstep.pipeline.mirror.layout import changelog_path
 from lockstep.pipeline.model.batch import BatchState
 from lockstep.pipeline.run.abandon import abandon
-from lockstep.pipeline.run.agreement.claim import require_claim
+from lockstep.pipeline.run.agreement.claim import claim_up_to, require_claim
 from lockstep.pipeline.run.replay.segment_comparison import changelog_folder
 from lockstep.pipeline.values.decisions import RecordedDecision
 from lockstep.pipeline.values.errors import ForeignCommit
@@ -176,6 +176,39 @@ def test_a_folder_belongs_to_one_ledger(history: History) -> None:
     newest = history.follower.batches()[0]
     assert newest.end is not None
     assert f"batch {newest.id} up to {newest.end.at}" in error.message
+
+
+def capture_in_vain(follower: Follower) -> None:
+    """More often than a run looks back."""
+    captured = follower.ledger.cursors(SOURCE).captured
+    assert captured is not None
+    with follower.leased() as lease:
+        for _ in range(60):
+            batch = follower.ledger.begin_batch(
+                lease, captured.position, predecessor=captured.batch, start_decision=None
+            )
+            follower.ledger.abandon(lease, batch.id, "it died")
+
+
+def test_captures_in_vain_hide_nothing(history: History) -> None:
+    """Neither a lake that is gone is taken for a new one, nor a ledger for one of before, because
+    the batch that the claim names was abandoned."""
+    history = history.branched()
+    follower = history.together(-1, -1)
+    history.write()
+    with follower.leased() as lease:
+        capture(follower.ports(), lease)
+        batch = follower.batches()[0]
+        claim_up_to(follower.ports(), batch)
+        abandon(follower.ports(), lease, batch, "its files are damaged")
+    capture_in_vain(follower)
+    assert claim_error(follower.ports()) is None
+    lake = lake_of(follower.lake)
+    follower.lake = type(lake)()
+    assert "the lake is behind its ledger" in refusal(follower).message
+    follower.lake = lake
+    follower.run()
+    require_equal(history, follower)
 
 
 def test_two_copies_of_a_ledger_go_on_at_once(history: History) -> None:

@@ -485,6 +485,8 @@ def test_what_no_log_has_is_read_again(mysql: MySqlStand, database: str) -> None
             after_batch=run.previous_batch,
             reread_tables=run.reread_tables,
         )
+    [decided] = follower.decisions(limit=1)
+    assert decided.decision.facts["read_again"] == [f"{database}.a"]
     go_on(follower)
     require_equal(follower, mysql, database)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import threading
 from pathlib import Path
 
 import psycopg2
@@ -61,6 +62,25 @@ def test_nobody_listening_is_tried_again() -> None:
         port = bound.getsockname()[1]
         with pytest.raises(LedgerUnavailable):
             open_ledger(f"host=127.0.0.1 port={port} user=x dbname=x", Path())
+
+
+def test_a_server_that_stops_in_the_handshake_is_tried_again() -> None:
+    """Its certificate is not to blame."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def stop() -> None:
+            client, _ = listening.accept()
+            with client:
+                client.recv(8)
+                client.sendall(b"S")
+                client.recv(4096)  # the handshake's first message
+
+        thread = threading.Thread(target=stop)
+        thread.start()
+        port = listening.getsockname()[1]
+        with pytest.raises(LedgerUnavailable):
+            open_ledger(f"host=127.0.0.1 port={port} user=x dbname=x sslmode=require", Path())
+        thread.join()
 
 
 def test_an_account_without_rights_is_told_so(server_dsn: str) -> None:

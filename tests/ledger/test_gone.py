@@ -21,6 +21,7 @@ from psycopg2.extensions import connection as Connection
 from lockstep.pipeline.model.batch import BatchState
 from lockstep.pipeline.ports.consumers import Consumers
 from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.ports.mirrors import MirrorUpkeep
 from lockstep.pipeline.ports.source import SourceServer
 from lockstep.pipeline.run.acknowledge import acknowledge
 from lockstep.pipeline.run.capture import capture
@@ -179,6 +180,9 @@ class Adapters:
 
     def consumers(self) -> Consumers:
         raise AssertionError("no step asks for them")
+
+    def upkeep(self) -> MirrorUpkeep:
+        raise AssertionError("no step asks for it")
 
     def close_ledger(self) -> None:
         if self.opened is not None:

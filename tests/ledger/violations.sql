@@ -167,6 +167,8 @@ update lockstep.batches set end_offset = 999 where id = %(c)s
 -- rule: batches_end_stays
 update lockstep.batches set anchor_crc32 = 0 where id = %(a)s
 -- rule: batches_end_stays
+update lockstep.batches set passed_statements = 9 where id = %(c)s
+-- rule: batches_end_stays
 update lockstep.batches set by_gtid = not by_gtid where id = %(c)s
 -- rule: batches_move_forward
 update lockstep.batches set state = 'captured' where id = %(b)s

@@ -343,6 +343,26 @@ def test_entries_take_the_names_of_others(names: str, marks: bool) -> None:
     assert shown == dict(zip(names, map(normal_location, folders), strict=True))
 
 
+def test_a_name_that_an_entry_leaves_is_free() -> None:
+    """Another table takes it in the same run, and `lockstep catalog` says so before."""
+    source = Source(Fallible())
+    source.happen("create", "a")
+    source.run()
+    source.happen("create", "b")
+    rules = (
+        (TablePatterns((f"shop.{table}",)), MirrorNameTemplate.parse(f"{{database}}.{name}"))
+        for table, name in zip("ab", "ca", strict=True)
+    )
+    source.mirror_names = MirrorNames(SOURCE, tuple(rules))
+    shown = differences(source.ports(), source.registry())
+    done = source.run(examine_all=True)
+    assert shown.changes == done.changes
+    assert [one.kind for one in done.changes] == [
+        EntryChangeKind.RENAMED,
+        EntryChangeKind.REGISTERED,
+    ]
+
+
 def test_an_entry_that_is_refused_holds_up_no_other() -> None:
     """It is told, and tried again by the next run, with the comment that it has then."""
     source = Source(Fallible(refuses_entry="a"))

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -186,6 +187,47 @@ def test_a_table_that_stood_still_is_read_again() -> None:
     assert [one.table for one in plan.unchanged_mirrors] == [table]
 
 
+def test_a_mirror_that_lacks_older_rows_lacks_them_in_later_batches() -> None:
+    """The last commit to `_transactions` tells, although a mirror shows a later batch."""
+    table, begins = TABLES[0], {TABLES[0]: place(1)}
+    mirror = MirrorFacts(
+        table, "a", 1, (ShownBatch(1, 2, OWN), ShownBatch(0, 1, OWN)), frozenset({1, 2})
+    )
+    told = (
+        told_of(1, OWN, place(1), is_whole=True, mirror_begins=begins),
+        told_of(2, OWN, place(2)),
+    )
+    plan = decide(LakeFacts(OWN, told, (mirror,)), lambda _: True)
+    assert plan is not None
+    assert (plan.lake_end.batch, plan.lake_end.mirror_begins) == (2, begins)
+
+
+def test_many_tables_are_decided_in_seconds() -> None:
+    """Each of them with the commits of many batches."""
+    tables = [TableName("shop", str(number)) for number in range(100)]
+    batches = range(150, 0, -1)
+    mirrors = tuple(
+        MirrorFacts(
+            table,
+            str(table),
+            150,
+            tuple(ShownBatch(batch, batch, OWN) for batch in batches),
+            frozenset(batches),
+            records=tuple(told_of(batch, OWN, place(batch)) for batch in batches),
+        )
+        for table in tables
+    )
+    told = (
+        told_of(batch, OWN, place(batch), is_whole=True, touched_tables=frozenset(tables))
+        for batch in batches
+    )
+    begins = monotonic()
+    plan = decide(LakeFacts(OWN, tuple(told), mirrors), lambda told: told.batch < 100)
+    assert plan is not None
+    assert (plan.lake_end.batch, len(plan.adoptions)) == (99, 100)
+    assert monotonic() - begins < 30
+
+
 def test_a_second_ledger_shows_nothing_that_counts() -> None:
     """Batches of two ledgers under the same numbers: those of the folder's owner count. A ledger
     whose numbers all lie below was followed by the owner."""
@@ -309,6 +351,10 @@ def test_what_somebody_else_wrote_is_in_all_that_follows() -> None:
     assert shown(commit(2, kind="rewrite"), foreign, commit(0)) == [2, 0]
     assert shown(commit(2, kind="restore", batches=[1, 1]), foreign, commit(0)) == [2, 0]
     assert shown(neutral, commit(0)) == [1]
+    described, corrected = commit(0, structure="k", shape="f"), commit(1)
+    log = mirror_facts("a", [corrected, described])
+    assert log is not None
+    assert [(one.structure_key, one.shape) for one in log.shown_batches] == [("k", "f")] * 2
     alter = commit(1, kind="alter")
     step = LakeCommit(1, "ADD COLUMNS", None, alter.user_metadata, {})
     assert shown(commit(2), step, commit(0)) == [2, 0]

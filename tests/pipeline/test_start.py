@@ -167,7 +167,7 @@ LOST = {
         facts(executed=READ, purged=READ),
         "without a GTID",
     ),
-    "no set was read": (cursor(at(1)), facts(executed=READ, purged=READ), "without a GTID"),
+    "no set was read": (cursor(at(1)), facts(executed=READ, purged=READ), "had a GTID"),
     "MariaDB purged more": (
         cursor(at(1), "0-1-90", uuid=MARIA),
         facts(MARIA, executed="0-1-120", purged="0-1-91"),

@@ -12,6 +12,7 @@ import pytest
 from lockstep.pipeline.model.batch import BatchState
 from lockstep.pipeline.ports.consumers import Consumers
 from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.ports.mirrors import MirrorUpkeep
 from lockstep.pipeline.ports.source import BinlogDump, Received, ServerFacts, SourceServer
 from lockstep.pipeline.run.capture import capture
 from lockstep.pipeline.run.context import Progress, RunPorts, SilentProgress
@@ -100,6 +101,9 @@ class Adapters:
 
     def consumers(self) -> Consumers:
         raise AssertionError("no step asks for them")
+
+    def upkeep(self) -> MirrorUpkeep:
+        raise AssertionError("no step asks for it")
 
     def close_ledger(self) -> None:
         raise AssertionError("the ledger is well")

@@ -5,11 +5,12 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
+from lockstep.pipeline.model.table_state import OrderKind
 from lockstep.pipeline.proof.proven import ProofKind
 from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
-from tests.outside import VerifyReport, verify_sample
+from tests.outside import VerifyReport, verify, verify_sample
 from tests.positions.follower import Follower
 from tests.proof.test_while_writing import made
 from tests.proof.writing import COLUMNS, SPOILED, spoil, writers
@@ -110,3 +111,21 @@ def test_a_table_without_a_key_has_no_sample(mysql: MySqlStand, database: str) -
     found = sampled(follower, 10)
     assert [one.hint for one in found.not_proven] == [f"`lockstep verify {database}.t`"]
     assert not found.tables
+
+
+def test_a_stopped_table_has_no_sample_once_the_source_goes_on(
+    mysql: MySqlStand, database: str
+) -> None:
+    """What it lacks since it stopped is not taken for wrong, as in `verify` of all rows."""
+    follower = followed(mysql, database, t=("id int primary key, v int", "{n}, {n}"))
+    table = TableName(database, "t")
+    follower.order(OrderKind.PAUSE, table)
+    mysql.execute("update t set v = -1", database=database)
+    follower.run()
+    mysql.execute("update t set v = -2", database=database)
+    whole = verify(follower.ports(), [table])
+    found = verify_sample(follower.ports(), [table], 10, Random(1))
+    assert (found.tables, found.not_proven) == ((), whole.not_proven)
+    assert [one.reason for one in found.not_proven] == [
+        "it is stopped, and the source has moved on"
+    ]

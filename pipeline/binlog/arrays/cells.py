@@ -148,8 +148,10 @@ class Cells:
     def __len__(self) -> int:
         return len(self.at)
 
-    def validity_bitmap(self) -> pa.Buffer | None:
-        return validity_bitmap(self.at) if self.has_nulls or self.nulled_count else None
+    def array(self, array_type: pa.DataType, *buffers: pa.Buffer) -> pa.Array:
+        """Return the Arrow array of the decoded cells, whose buffers these are."""
+        bitmap = validity_bitmap(self.at) if self.has_nulls or self.nulled_count else None
+        return pa.Array.from_buffers(array_type, len(self), [bitmap, *buffers])
 
 
 def validity_bitmap(at: Places) -> pa.Buffer:

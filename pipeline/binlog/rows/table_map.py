@@ -119,21 +119,15 @@ def read_layouts(table_map: TableMap) -> tuple[Layout, ...]:
     Raise TableError for an unknown column type, and for MariaDB's old temporal types,
     because the log does not have their width.
     """
-    layouts = _layouts(_read_head(table_map.raw)[2])
-    if table_map.writer.is_mariadb and any(
-        column.code in _OLD_TEMPORAL_CODES for column in layouts
-    ):
+    layouts, writer = _layouts(_read_head(table_map.raw)[2]), table_map.writer
+    if writer.is_mariadb and any(column.code in _OLD_TEMPORAL_CODES for column in layouts):
         raise TableError(
             "the table has temporal columns in the format before MariaDB 10.1.2",
             hint="rebuild the table with mysql56_temporal_format=ON (ALTER TABLE … FORCE)",
         )
-    has_bare_doubles = table_map.writer.version is not None and table_map.writer.is_mysql_between(
-        0, _BARE_DOUBLES_BEFORE
-    )
-    return tuple(
-        replace(column, bare_doubles=True) if has_bare_doubles and column.code == _JSON else column
-        for column in layouts
-    )
+    if writer.version is None or not writer.is_mysql_between(0, _BARE_DOUBLES_BEFORE - 1):
+        return tuple(layouts)
+    return tuple(replace(column, bare_doubles=column.code == _JSON) for column in layouts)
 
 
 def _layouts(reader: Reader) -> list[Layout]:
@@ -304,7 +298,7 @@ class _OptionalMetadata:
             names = [reader.length_encoded_text().decode("utf-8") for _ in self._codes]
         except UnicodeDecodeError as error:
             raise _metadata_error("a name that is not UTF-8") from error
-        if len({*names, ""}) <= len(names):
+        if "" in names or len(set(names)) < len(names):
             raise _metadata_error("a column name that is empty or used twice")
         return names
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import zlib
 from bisect import bisect_left
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Protocol
@@ -131,7 +131,7 @@ def end_of_transaction(dump: BinlogDump, begin: Coordinates, log_end: Coordinate
             continue
         if event.code in _BETWEEN_EVENTS and begin < event.at:
             return event.at
-        if _ends_transaction(event) or not event.after < log_end:
+        if _ends_transaction(event) or event.after >= log_end:
             return event.after
     return log_end
 
@@ -198,7 +198,7 @@ ReportProgress = Callable[[int, int], None]
 
 _TRANSACTIONS: Final = 1 << 14
 _RING_BYTES: Final = 1 << 12
-_MAX_STEPS: Final = 1 << 16
+_MAX_COUNT: Final = 1 << 16
 
 
 class Dumps(Protocol):
@@ -243,7 +243,7 @@ def scan(
     that stops early has to close the generator (`contextlib.closing`), which closes the
     dump.
     """
-    at, steps, bytes_read = start, 1, 0
+    at, count, bytes_read = start, 1, 0
     while at < end:
         with closing(dumps.dump(at)) as dump:
             first, begins, is_refused = at, dump.begins or at, False
@@ -253,8 +253,7 @@ def scan(
                 if report_progress is not None:
                     report_progress(min(bytes_read, total), total)
                 buffer.put(received)
-                groups: list[TransactionGroup] = []
-                is_refused = _take_groups(buffer, groups)
+                groups, is_refused = _take_groups(buffer)
                 at = max(buffer.at, first)
                 stretch = _stretch(groups, first if begins < first else None)
                 if stretch is not None:
@@ -264,14 +263,14 @@ def scan(
         if not is_refused:
             break
         with closing(dumps.dump(at)) as dump:
-            after, stretch = read_transactions(dump, at, end, steps)
+            after, stretch = read_transactions(dump, at, end, count)
         if after <= at:
             raise damaged("the log changed between two dumps of the same place", at)
         at = after
         if stretch is not None:
             yield stretch
         # Twice as many each time, so that a log full of refused events needs few dumps.
-        steps = min(2 * steps, _MAX_STEPS)
+        count = min(2 * count, _MAX_COUNT)
     if must_reach_end and at < end:
         raise StreamEndedEarly(
             f"the server's log ended at {at}, before {end}",
@@ -296,16 +295,16 @@ def _buffer(start: Coordinates, end: Coordinates) -> TransactionBuffer:
     return buffer
 
 
-def _take_groups(buffer: TransactionBuffer, groups: list[TransactionGroup]) -> bool:
-    """Take all groups that a buffer has; return whether it met an event that a capture
-    refuses."""
+def _take_groups(buffer: TransactionBuffer) -> tuple[list[TransactionGroup], bool]:
+    """Take all groups that a buffer has; return them, and whether it met an event that a
+    capture refuses."""
+    groups: list[TransactionGroup] = []
     try:
         groups += _groups(buffer)
     except (UnsupportedEvent, UnsupportedStatement):
         buffer.end()
-        groups += _groups(buffer)
-        return True
-    return False
+        return [*groups, *_groups(buffer)], True
+    return groups, False
 
 
 def _groups(buffer: TransactionBuffer) -> Iterator[TransactionGroup]:
@@ -358,8 +357,9 @@ def read_file_head(dumps: Dumps, file: LogFile) -> FileHead:
     description: LoggedEvent | None = None
     gtids = GtidSet()
     committed_elsewhere = None
-    with closing(dumps.dump(start)) as dump:
-        for event in _until_refused(walk(dump, start)):
+    # By its `gtid_mode` the server may refuse the first transaction.
+    with closing(dumps.dump(start)) as dump, suppress(TransactionsWithoutGtid):
+        for event in walk(dump, start):
             if event.at.file != file:
                 break
             if event.code == EventType.FORMAT_DESCRIPTION:
@@ -376,15 +376,6 @@ def read_file_head(dumps: Dumps, file: LogFile) -> FileHead:
     if description is None:
         raise damaged("a log file begins without a format description", start)
     return FileHead(to_datetime(description.timestamp * SECOND), gtids, committed_elsewhere)
-
-
-def _until_refused(events: Iterator[LoggedEvent]) -> Iterator[LoggedEvent]:
-    """Yield events; end before a transaction that the server's `gtid_mode` forbids it
-    to send."""
-    try:
-        yield from events
-    except TransactionsWithoutGtid:
-        return
 
 
 class FileHeads:

@@ -41,7 +41,7 @@ _64_BITS = (1 << 64) - 1
 
 
 def read_identity(event: Event, gtid_sources: list[str], server_id: int) -> Identity:
-    """Return the values of the columns IDENTITY for a GTID event of any kind.
+    """Return the values of the IDENTITY_COLUMNS for a GTID event of any kind.
     `gtid_sources`: the list to which the `uuid:tag` of a tagged GTID is added.
     `server_id`: the server that wrote the log. DamagedEvent if a value has more than 63
     bits."""

@@ -23,6 +23,7 @@ import codecs
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import cache, lru_cache
 from itertools import groupby, product
 from typing import Final
@@ -33,7 +34,7 @@ from lockstep.pipeline.binlog.values.charset_tables import (
     SINGLE_BYTE,
     CodeTable,
 )
-from lockstep.pipeline.schema.collations import unread_charset_error
+from lockstep.pipeline.schema.collations import UTF8_CHARSETS, unread_charset_error
 from lockstep.pipeline.schema.types import TEXT_TYPES
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import Column, quoted
@@ -125,41 +126,12 @@ def _with_changes(table: CodeTable, decode_plain: Decoder) -> Decoder:
     """Return a decoder that uses Python's codec for a whole value. Only a value that
     may have one of the table's changes is decoded character by character, which is
     slow."""
-    changes = dict(_changed_codes(table.changes))
+    changes, character = dict(_changed_codes(table.changes)), _character_pattern(table)
     # Changed codes that Python's codec refuses need no pattern: the codec raises an
     # error.
     misread = re.compile(
         any_code_pattern(code for code in changes if _can_decode(decode_plain, code))
     )
-    decode_each = _character_decoder(
-        re.compile(b"(?:" + table.character + b")|.", re.DOTALL), changes, decode_plain
-    )
-
-    def decode(data: bytes) -> str:
-        if misread.search(data) is not None:
-            return decode_each(data)
-        try:
-            return decode_plain(data)
-        except UnicodeDecodeError:
-            return decode_each(data)
-
-    return decode
-
-
-def _can_decode(decode_plain: Decoder, code: bytes) -> bool:
-    """Return whether Python's codec decodes the code."""
-    try:
-        decode_plain(code)
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-def _character_decoder(
-    character: re.Pattern[bytes], changes: Mapping[bytes, str], decode_plain: Decoder
-) -> Decoder:
-    """Return a decoder that splits a value by `character`, and decodes each one by
-    `changes` or else by `decode_plain`."""
 
     @lru_cache(_CACHED_CHARACTERS)
     def decode_character(code: bytes) -> str:
@@ -169,21 +141,31 @@ def _character_decoder(
         return character_read
 
     def decode(data: bytes) -> str:
+        if misread.search(data) is None:
+            with suppress(UnicodeDecodeError):
+                return decode_plain(data)
         try:
             return "".join(map(decode_character, character.findall(data)))
         except UnicodeDecodeError as error:
-            raise _with_place(error, data, character.finditer(data)) from None
+            spans = (match.span() for match in character.finditer(data) if match[0] == error.object)
+            raise UnicodeDecodeError(error.encoding, data, *next(spans), error.reason) from None
 
     return decode
 
 
-def _with_place(
-    error: UnicodeDecodeError, data: bytes, characters: Iterator[re.Match[bytes]]
-) -> UnicodeDecodeError:
-    """Return the error for a single character as an error for the whole value, with the
-    place of the first such character."""
-    start, end = next(match.span() for match in characters if match[0] == error.object)
-    return UnicodeDecodeError(error.encoding, data, start, end, error.reason)
+def _character_pattern(table: CodeTable) -> re.Pattern[bytes]:
+    """Return a pattern that splits a value into characters; invalid bytes count as
+    characters."""
+    return re.compile(b"(?:" + table.character + b")|.", re.DOTALL)
+
+
+def _can_decode(decode_plain: Decoder, code: bytes) -> bool:
+    """Return whether Python's codec decodes the code."""
+    try:
+        decode_plain(code)
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _changed_codes(changes: Mapping[bytes, str]) -> Iterator[tuple[bytes, str]]:
@@ -227,10 +209,6 @@ _MAX_CODE_BYTES: Final[Mapping[str, int]] = {
 }
 """Sets that have several codes for a character → the bytes of their longest code."""
 
-AMBIGUOUS_SETS: Final = frozenset(_MAX_CODE_BYTES)
-
-_UTF8_CHARSETS: Final = frozenset({"utf8mb3", "utf8mb4"})
-
 
 def is_ambiguous(charset: str) -> bool:
     """Return whether the set has several codes for some character."""
@@ -238,12 +216,13 @@ def is_ambiguous(charset: str) -> bool:
 
 
 @cache
-def is_unambiguous(charset: str) -> bool:
+def is_reversible(charset: str) -> bool:
     """Return whether every value that a server stores in this set is valid and
     unambiguous."""
-    table = None if charset in _UTF8_CHARSETS else single_byte_characters(charset)
-    is_complete = charset in _UTF8_CHARSETS or (table is not None and NO_CHARACTER not in table)
-    return is_complete and not is_ambiguous(charset)
+    if charset in UTF8_CHARSETS:
+        return True
+    table = single_byte_characters(charset)
+    return table is not None and NO_CHARACTER not in table and not is_ambiguous(charset)
 
 
 @cache
@@ -299,7 +278,7 @@ def is_canonical(charset: str) -> Callable[[bytes], bool]:
     candidate = re.compile(any_code_pattern(noncanonical))
     if single_byte_characters(charset) is not None:
         return lambda data: candidate.search(data) is None
-    character = re.compile(b"(?:" + MULTI_BYTE[charset].character + b")|.", re.DOTALL)
+    character = _character_pattern(MULTI_BYTE[charset])
 
     def has_canonical_codes(data: bytes) -> bool:
         # A match may span two characters, so only the characters prove that the value

@@ -51,7 +51,7 @@ def plain_numbers(column: Column, cells: Cells) -> pa.Array:
     # Unsigned integers become a wider type, but an unsigned FLOAT does not.
     is_unsigned = column.unsigned and not pa.types.is_floating(array_type)
     _COPY_BY_SIZE[cells.layout.size](cells.data, cells.at, is_unsigned, out)
-    return pa.Array.from_buffers(array_type, len(cells), [cells.validity_bitmap(), buffer])
+    return cells.array(array_type, buffer)
 
 
 @kernel
@@ -116,7 +116,7 @@ def years(column: Column, cells: Cells) -> pa.Array:
     """YEAR → int16; 0 stays 0."""
     buffer, out = allocate(len(cells), 2)
     _write_years(cells.data, cells.at, out)
-    return pa.Array.from_buffers(pa.int16(), len(cells), [cells.validity_bitmap(), buffer])
+    return cells.array(pa.int16(), buffer)
 
 
 @kernel
@@ -132,9 +132,7 @@ def bits(column: Column, cells: Cells) -> pa.Array:
     number_type = pa.int64() if pa.types.is_boolean(array_type) else array_type
     buffer, out = allocate(len(cells), number_type.bit_width // 8)
     _write_bits(cells.data, cells.at, cells.layout.size, number_type.bit_width > 64, out)
-    return pa.Array.from_buffers(number_type, len(cells), [cells.validity_bitmap(), buffer]).cast(
-        array_type
-    )
+    return cells.array(number_type, buffer).cast(array_type)
 
 
 @kernel
@@ -173,7 +171,7 @@ def decimals(column: Column, cells: Cells) -> pa.Array:
         )
     if damaged_cell >= 0:
         raise damaged("a DECIMAL has a group of digits that is too large")
-    return pa.Array.from_buffers(array_type, len(cells), [cells.validity_bitmap(), *buffers])
+    return cells.array(array_type, *buffers)
 
 
 def _digit_groups(precision: int, scale: int) -> Integers:

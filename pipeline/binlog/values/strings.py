@@ -21,6 +21,7 @@ from functools import cache
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -29,6 +30,7 @@ from lockstep.pipeline.binlog.arrays.cells import Cells, Places, allocate, cell_
 from lockstep.pipeline.binlog.arrays.compiled import kernel, kernel_part
 from lockstep.pipeline.binlog.stream.framing import damaged
 from lockstep.pipeline.binlog.stream.ring import Integers
+from lockstep.pipeline.binlog.values.charset_tables import NO_CHARACTER
 from lockstep.pipeline.binlog.values.charsets import (
     CHARSETS_WITH_REPLACEMENT,
     REPLACEMENT,
@@ -39,10 +41,10 @@ from lockstep.pipeline.binlog.values.charsets import (
     single_byte_characters,
     text_decoder,
 )
+from lockstep.pipeline.schema.collations import UTF8_CHARSETS
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import Column
 
-_UTF8_CHARSETS: Final = frozenset({"utf8mb4", "utf8mb3"})
 _MAX_BYTES: Final = (1 << 31) - 1
 """Most bytes that the 32-bit offsets of an Arrow array can address."""
 
@@ -73,7 +75,7 @@ def _decode_text(column: Column, cells: Cells, charset: str) -> pa.Array:
     table = _conversion_table(charset)
     if table is not None:
         return _translate_text(column, cells, table)
-    if charset in _UTF8_CHARSETS:
+    if charset in UTF8_CHARSETS:
         array = _copy_values(column, cells, pa.string(), 0)
         try:
             array.validate(full=True)
@@ -143,7 +145,7 @@ def _copy_values(
     buffer, out = allocate(total, 1)
     ends = np.frombuffer(offsets, np.int32)
     _copy(cells.data, places, -cells.layout.size, ends, out)
-    return pa.Array.from_buffers(array_type, len(cells), [cells.validity_bitmap(), offsets, buffer])
+    return cells.array(array_type, offsets, buffer)
 
 
 @kernel
@@ -168,7 +170,7 @@ def _conversion_table(charset: str) -> Integers | None:
         return None
     table = np.zeros((256, 2), np.int64)
     for byte, character in enumerate(characters):
-        if character != "\uffff":
+        if character != NO_CHARACTER:
             encoded = character.encode()
             table[byte] = len(encoded), int.from_bytes(encoded, "little")
     return table
@@ -185,9 +187,7 @@ def _translate_text(column: Column, cells: Cells, table: Integers) -> pa.Array:
         raise _too_large_error(column)
     buffer, out = allocate(total_bytes, 1)
     _translate(cells.data, places, -cells.layout.size, table, ends, out)
-    return pa.Array.from_buffers(
-        pa.string(), len(cells), [cells.validity_bitmap(), offsets, buffer]
-    )
+    return cells.array(pa.string(), offsets, buffer)
 
 
 @kernel_part
@@ -242,12 +242,9 @@ def _translate(
                 put8(out, begin + byte, table[u8(data, place + byte), 1])
             continue
         for byte in range(length):
-            character_bytes, value = (
-                table[u8(data, place + byte), 0],
-                table[u8(data, place + byte), 1],
-            )
-            for byte_index in range(character_bytes):
-                put8(out, begin, value >> 8 * byte_index)
+            code = u8(data, place + byte)
+            for index in range(table[code, 0]):
+                put8(out, begin, table[code, 1] >> 8 * index)
                 begin += 1
 
 
@@ -266,10 +263,10 @@ def _first_ambiguous(column: Column, cells: Cells, charset: str) -> int:
     """Return the first image whose value is not canonical (`charsets`), so that another
     value may become the same text; -1 if there is none."""
     is_canonical_value = is_canonical(charset)
-    values = enumerate(_byte_values(column, cells))
-    return next(
-        (at for at, value in values if value is not None and not is_canonical_value(value)), -1
-    )
+    for image, value in enumerate(_byte_values(column, cells)):
+        if value is not None and not is_canonical_value(value):
+            return image
+    return -1
 
 
 def _byte_values(column: Column, cells: Cells) -> Iterator[bytes | None]:
@@ -288,9 +285,7 @@ def geometries(column: Column, cells: Cells) -> pa.Array:
     buffer, out = allocate(total, 1)
     if not _write_geometries(cells.data, places, ends, out):
         raise damaged("a GEOMETRY value ends within its header")
-    return pa.Array.from_buffers(
-        pa.binary(), len(cells), [cells.validity_bitmap(), offsets, buffer]
-    )
+    return cells.array(pa.binary(), offsets, buffer)
 
 
 @kernel
@@ -351,28 +346,22 @@ def enums(column: Column, cells: Cells) -> pa.Array:
     names = pa.array(["", *column.members], pa.string())
     if len(numbers) and int(numbers.max()) >= len(names):
         raise _unknown_member_error(column)
-    if cells.in_key and may_be_ambiguous(column):
-        ambiguous_numbers = [n for n in range(len(names)) if not is_canonical_number(column, n)]
-        _note_ambiguous(cells, numbers, ambiguous_numbers)
-    return names.take(_index_array(cells, numbers))
+    _note_ambiguous(column, cells, numbers, range(len(names)))
+    return names.take(cells.array(pa.int64(), pa.py_buffer(numbers)))
 
 
 def sets(column: Column, cells: Cells) -> pa.Array:
     """Return the members' names of each SET in the order of the definition, separated
     by commas. Raise TableError for an unknown member."""
-    numbers = _numbers(cells)
-    distinct, distinct_index = np.unique(numbers, return_inverse=True)
-    texts = []
-    for number in (int(value) & (1 << 64) - 1 for value in distinct):
+    distinct, index = np.unique(_numbers(cells).view(np.uint64), return_inverse=True)
+    numbers, texts = distinct.tolist(), []
+    for number in numbers:
         if number >> len(column.members):
             raise _unknown_member_error(column)
         texts.append(_join_members(m for bit, m in enumerate(column.members) if number >> bit & 1))
-    if cells.in_key and may_be_ambiguous(column):
-        ambiguous_numbers = [
-            n for n, value in enumerate(distinct) if not is_canonical_number(column, int(value))
-        ]
-        _note_ambiguous(cells, distinct_index.astype(np.int64), ambiguous_numbers)
-    return pa.array(texts, pa.string()).take(_index_array(cells, distinct_index.astype(np.int64)))
+    _note_ambiguous(column, cells, index, numbers)
+    indices = cells.array(pa.int64(), pa.py_buffer(index.astype(np.int64)))
+    return pa.array(texts, pa.string()).take(indices)
 
 
 def _join_members(members: Iterable[str]) -> str:
@@ -384,11 +373,16 @@ def _join_members(members: Iterable[str]) -> str:
     return text
 
 
-def _note_ambiguous(cells: Cells, numbers: Integers, ambiguous_numbers: Sequence[int]) -> None:
-    """Note the first cell with one of the numbers `ambiguous_numbers`, which share a
-    text with others."""
-    if ambiguous_numbers:
-        images = np.flatnonzero(np.isin(numbers, ambiguous_numbers) & (cells.at >= 0))
+def _note_ambiguous(
+    column: Column, cells: Cells, index: npt.NDArray[np.integer], numbers: Sequence[int]
+) -> None:
+    """Note the first cell of a key whose number shares its text with others. `index`: the
+    place of each cell's number in `numbers`."""
+    if cells.in_key and may_be_ambiguous(column):
+        ambiguous = [
+            n for n, number in enumerate(numbers) if not is_canonical_number(column, number)
+        ]
+        images = np.flatnonzero(np.isin(index, ambiguous) & (cells.at >= 0))
         cells.ambiguous_image = int(images[0]) if len(images) else -1
 
 
@@ -399,15 +393,8 @@ def _unknown_member_error(column: Column) -> TableError:
     )
 
 
-def _index_array(cells: Cells, numbers: Integers) -> pa.Array:
-    return pa.Array.from_buffers(
-        pa.int64(), len(cells), [cells.validity_bitmap(), pa.py_buffer(numbers)]
-    )
-
-
 def _numbers(cells: Cells) -> Integers:
-    _, out = allocate(len(cells), 8)
-    numbers = out.view(np.int64)
+    numbers = np.empty(len(cells), np.int64)
     _read_numbers(cells.data, cells.at, cells.layout.size, numbers)
     return numbers
 

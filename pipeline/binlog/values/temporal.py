@@ -17,13 +17,13 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from lockstep.pipeline.binlog.arrays.address_access import put8
 from lockstep.pipeline.binlog.arrays.array_access import (
     Bytes,
     b24,
     b32,
     b40,
     i64,
-    put8,
     put32,
     put64,
     u8,
@@ -33,18 +33,18 @@ from lockstep.pipeline.binlog.arrays.array_access import (
 from lockstep.pipeline.binlog.arrays.cells import NULLED, Cells, Places, allocate
 from lockstep.pipeline.binlog.arrays.compiled import kernel, kernel_part
 from lockstep.pipeline.binlog.stream.framing import damaged
+from lockstep.pipeline.binlog.values.digits import MAX_HOURS, put_time
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import Column
 
-_GOOD, _SOFT, _WRONG, _BROKEN = range(4)
-"""The quality of a value, from good to worst. _SOFT: a zero or partial date, which
-becomes NULL. _WRONG: an invalid date. _BROKEN: bytes that are no such value."""
+_GOOD, _PARTIAL, _WRONG, _BROKEN = range(4)
+"""Kinds of values, from the best to the worst. _PARTIAL: a zero or partial date, which
+becomes NULL. _WRONG: an invalid date. _BROKEN: bytes that are no such value. Each kernel
+returns the worst kind that it met."""
 
-_WriteMoments = Callable[[Bytes, Places, bool, int, Bytes], tuple[int, int]]
-"""A kernel that writes moments in microseconds. Its result is what `_check_outcome`
-needs."""
+_WriteMoments = Callable[[Bytes, Places, bool, int, Bytes], int]
+"""A kernel that writes moments in microseconds."""
 
-_DAY_MICROSECONDS: Final = 86_400_000_000
 _OLD_FORMAT_CODES: Final = frozenset({7, 11, 12})
 """Type codes of the formats before MySQL 5.6."""
 
@@ -52,8 +52,8 @@ _OLD_FORMAT_CODES: Final = frozenset({7, 11, 12})
 def dates(column: Column, cells: Cells) -> pa.Array:
     """DATE → date32."""
     buffer, out = allocate(len(cells), 4)
-    _check_outcome(column, cells, _write_dates(cells.data, cells.at, out))
-    return pa.Array.from_buffers(pa.date32(), len(cells), [cells.validity_bitmap(), buffer])
+    _check_worst(column, cells, _write_dates(cells.data, cells.at, out))
+    return cells.array(pa.date32(), buffer)
 
 
 def datetimes(column: Column, cells: Cells) -> pa.Array:
@@ -69,44 +69,41 @@ def timestamps(column: Column, cells: Cells) -> pa.Array:
 def _moments(column: Column, cells: Cells, write: _WriteMoments, kind: pa.DataType) -> pa.Array:
     buffer, out = allocate(len(cells), 8)
     is_old_format = cells.layout.code in _OLD_FORMAT_CODES
-    outcome = write(cells.data, cells.at, is_old_format, cells.layout.scale, out)
-    _check_outcome(column, cells, outcome)
-    return pa.Array.from_buffers(kind, len(cells), [cells.validity_bitmap(), buffer])
+    worst = write(cells.data, cells.at, is_old_format, cells.layout.scale, out)
+    _check_worst(column, cells, worst)
+    return cells.array(kind, buffer)
 
 
-def _check_outcome(column: Column, cells: Cells, outcome: tuple[int, int]) -> None:
-    """Store the number of values that became NULL, and raise the error for the worst
-    quality. `outcome`: both numbers."""
-    cells.nulled_count, worst_quality = outcome
-    if worst_quality == _WRONG:
+def _check_worst(column: Column, cells: Cells, worst: int) -> None:
+    """Count the values that became NULL, and raise the error for the worst kind of
+    value."""
+    if worst == _PARTIAL:
+        cells.nulled_count = int(np.count_nonzero(cells.at == NULLED))
+    if worst == _WRONG:
         raise TableError(
             f"column {column.name!r} holds an invalid date, such as February 31",
             hint="correct those rows in the source, or exclude the table",
         )
-    if worst_quality == _BROKEN:
+    if worst == _BROKEN:
         raise damaged(f"a {column.type} has an hour, minute or second that does not exist")
 
 
-@kernel_part
-def _date_quality(year: int, month: int, day: int) -> int:
-    """Return the quality of a date: _GOOD, _SOFT or _WRONG."""
-    if year == 0 or month == 0 or day == 0:
-        return _SOFT
-    if month > 12 or day > 31:
-        return _WRONG
-    days = 31
-    if month == 2:
-        is_leap_year = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
-        days = 29 if is_leap_year else 28
-    elif month == 4 or month == 6 or month == 9 or month == 11:
-        days = 30
-    return _WRONG if day > days else _GOOD
+_PARTIAL_DATE: Final = -(1 << 62)
+_INVALID_DATE: Final = _PARTIAL_DATE - 1
 
 
 @kernel_part
 def _days_since_1970(year: int, month: int, day: int) -> int:
-    """Return the days since 1970-01-01 in the Gregorian calendar, for years from 1
-    on."""
+    """Return the days from 1970-01-01 to a date in the Gregorian calendar; _PARTIAL_DATE
+    for a zero or partial date, _INVALID_DATE for one that no calendar has. Years are
+    counted from March, so that the leap day is the last."""
+    if year == 0 or month == 0 or day == 0:
+        return _PARTIAL_DATE
+    length = 30 + (month + (month >> 3) & 1)
+    if month == 2:
+        length = 29 if year % 4 == 0 and (year % 100 != 0 or year % 400 == 0) else 28
+    if month > 12 or day > length:
+        return _INVALID_DATE
     if month <= 2:
         year -= 1
         month += 12
@@ -115,25 +112,28 @@ def _days_since_1970(year: int, month: int, day: int) -> int:
     return days + (153 * (month - 3) + 2) // 5 + day - 719_469
 
 
+@kernel_part
+def _kind_of_date(days: int) -> int:
+    if days > _PARTIAL_DATE:
+        return _GOOD
+    return _PARTIAL if days == _PARTIAL_DATE else _WRONG
+
+
 @kernel
-def _write_dates(data: Bytes, at: Places, out: Bytes) -> tuple[int, int]:
-    """Write days since 1970; return the number of values that became NULL and the worst
-    quality."""
-    soft_count = worst_quality = 0
+def _write_dates(data: Bytes, at: Places, out: Bytes) -> int:
+    """Write days since 1970."""
+    worst = _GOOD
     for i in range(len(at)):
-        value = 0
+        days = 0
         if at[i] >= 0:
             packed = u24(data, at[i])
-            year, month, day = packed >> 9, packed >> 5 & 15, packed & 31
-            quality = _date_quality(year, month, day)
-            if quality == _GOOD:
-                value = _days_since_1970(year, month, day)
-            else:
+            days = _days_since_1970(packed >> 9, packed >> 5 & 15, packed & 31)
+            kind = _kind_of_date(days)
+            worst = max(worst, kind)
+            if kind != _GOOD:
                 at[i] = NULLED
-                soft_count += quality == _SOFT
-                worst_quality = max(worst_quality, quality)
-        put32(out, i * 4, value)
-    return soft_count, worst_quality
+        put32(out, i * 4, days)
+    return worst
 
 
 @kernel_part
@@ -149,12 +149,10 @@ def _fraction(data: Bytes, at: int, scale: int) -> int:
 
 
 @kernel
-def _write_datetimes(
-    data: Bytes, at: Places, is_old_format: bool, scale: int, out: Bytes
-) -> tuple[int, int]:
-    """Write microseconds since 1970; return what `_write_dates` does. The old format is
-    YYYYMMDDhhmmss as a number of eight bytes, little-endian."""
-    soft_count = worst_quality = 0
+def _write_datetimes(data: Bytes, at: Places, is_old_format: bool, scale: int, out: Bytes) -> int:
+    """Write microseconds since 1970. The old format is YYYYMMDDhhmmss as a number of
+    eight bytes, little-endian."""
+    worst = _GOOD
     for i in range(len(at)):
         value = 0
         if at[i] >= 0:
@@ -168,72 +166,53 @@ def _write_datetimes(
                 months, clock = packed >> 22, packed & 0x1FFFF
                 year, month, day = months // 13, months % 13, packed >> 17 & 31
                 hour, minute, second = clock >> 12, clock >> 6 & 63, clock & 63
-            quality = _date_quality(year, month, day)
+            days = _days_since_1970(year, month, day)
+            kind = _kind_of_date(days)
             clock_fits = hour <= 23 and minute <= 59 and second <= 59 and micros <= 999_999
             if packed < 0 or year > 9999 or not clock_fits:
-                quality = _BROKEN
-            if quality == _GOOD:
-                seconds = hour * 3600 + minute * 60 + second
-                value = (
-                    _days_since_1970(year, month, day) * _DAY_MICROSECONDS
-                    + seconds * 1_000_000
-                    + micros
-                )
+                kind = _BROKEN
+            worst = max(worst, kind)
+            if kind == _GOOD:
+                seconds = days * 86_400 + hour * 3600 + minute * 60 + second
+                value = seconds * 1_000_000 + micros
             else:
                 at[i] = NULLED
-                soft_count += quality == _SOFT
-                worst_quality = max(worst_quality, quality)
         put64(out, i * 8, value)
-    return soft_count, worst_quality
+    return worst
 
 
 @kernel
-def _write_timestamps(
-    data: Bytes, at: Places, is_old_format: bool, scale: int, out: Bytes
-) -> tuple[int, int]:
-    """Write microseconds since 1970; return what `_write_dates` does. A value is
-    seconds since 1970, big-endian (little-endian in the old format). All zeros are the
-    zero date."""
-    soft_count = worst_quality = 0
+def _write_timestamps(data: Bytes, at: Places, is_old_format: bool, scale: int, out: Bytes) -> int:
+    """Write microseconds since 1970. A value is seconds since 1970, big-endian
+    (little-endian in the old format). All zeros are the zero date."""
+    worst = _GOOD
     for i in range(len(at)):
         value = 0
         if at[i] >= 0:
             seconds = u32(data, at[i]) if is_old_format else b32(data, at[i])
             micros = _fraction(data, at[i] + 4, scale)
             if micros > 999_999:
-                worst_quality = _BROKEN
+                worst = _BROKEN
             value = seconds * 1_000_000 + micros
             if value == 0:
+                worst = max(worst, _PARTIAL)
                 at[i] = NULLED
-                soft_count += 1
         put64(out, i * 8, value)
-    return soft_count, worst_quality
+    return worst
 
 
 def times(column: Column, cells: Cells) -> pa.Array:
     """TIME(n) → text as MySQL prints it: [-]HH:MM:SS[.ffffff], hours to 838."""
     scale = cells.layout.scale
-    buffer, out = allocate(len(cells), _MAX_TIME_BYTES + 1 + scale)
+    buffer, out = allocate(len(cells), len("-838:59:59.") + scale)
     offsets, ends = allocate(len(cells) + 1, 4)
     is_old_format = cells.layout.code in _OLD_FORMAT_CODES
-    worst_quality = _write_times(
-        cells.data, cells.at, is_old_format, scale, out, ends.view(np.int32)
-    )
-    _check_outcome(column, cells, (0, worst_quality))
-    return pa.Array.from_buffers(
-        pa.string(), len(cells), [cells.validity_bitmap(), offsets, buffer]
-    )
+    worst = _write_times(cells.data, cells.at, is_old_format, scale, out, ends.view(np.int32))
+    _check_worst(column, cells, worst)
+    return cells.array(pa.string(), offsets, buffer)
 
 
-_MAX_TIME_BYTES: Final = 11
-"""Length of "-838:59:59", and one byte of reserve."""
-
-
-@kernel_part
-def _put_two_digits(out: Bytes, at: int, value: int) -> int:
-    put8(out, at, 48 + value // 10)
-    put8(out, at + 1, 48 + value % 10)
-    return at + 2
+_MINUS: Final = ord("-")
 
 
 @kernel_part
@@ -259,9 +238,9 @@ def _packed_time(data: Bytes, at: int, scale: int) -> int:
 def _write_times(
     data: Bytes, at: Places, is_old_format: bool, scale: int, out: Bytes, ends: Places
 ) -> int:
-    """Write texts and where each ends. Return _BROKEN at the first invalid time, else
-    _GOOD."""
-    place = 0
+    """Write texts and where each ends. Stop at the first invalid time."""
+    target = out.ctypes.data
+    place = target
     ends[0] = 0
     for i in range(len(at)):
         if at[i] >= 0:
@@ -277,25 +256,11 @@ def _write_times(
                 packed = abs(packed)
                 hour, minute = packed >> 36 & 0x3FF, packed >> 30 & 63
                 second, micros = packed >> 24 & 63, packed & 0xFFFFFF
-            if hour > 838 or minute > 59 or second > 59 or micros > 999_999:
+            if hour > MAX_HOURS or minute > 59 or second > 59 or micros > 999_999:
                 return _BROKEN
             if is_negative:
-                put8(out, place, 45)
+                put8(place, _MINUS)
                 place += 1
-            if hour > 99:
-                put8(out, place, 48 + hour // 100)
-                place += 1
-            place = _put_two_digits(out, place, hour % 100)
-            put8(out, place, 58)
-            place = _put_two_digits(out, place + 1, minute)
-            put8(out, place, 58)
-            place = _put_two_digits(out, place + 1, second)
-            if scale:
-                put8(out, place, 46)
-                place += 1
-                for _ in range(scale):
-                    put8(out, place, 48 + micros // 100_000)
-                    micros = micros % 100_000 * 10
-                    place += 1
-        ends[i + 1] = place
+            place = put_time(place, hour, minute, second, micros, scale)
+        ends[i + 1] = place - target
     return _GOOD

@@ -4,6 +4,8 @@ newest batch (a batch is what one run captured)."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from lockstep.pipeline.model.batch import Batch, BatchState
 from lockstep.pipeline.model.claim import (
     BatchSpan,
@@ -22,7 +24,6 @@ from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.values.errors import ForeignCommit, LockstepError
 
 _PUBLISHED = (BatchState.MERGED, BatchState.ACKNOWLEDGED)
-_NEWEST_BATCHES = 50
 
 
 def require_agreement(ports: RunPorts) -> None:
@@ -47,8 +48,8 @@ def claim_error(ports: RunPorts, claim: Claim | Unclaimed | None = None) -> Lock
     written."""
     source = ports.source.name
     claim = ports.claims.read(source) if claim is None else claim
-    batches = ports.ledger.batches(source, limit=_NEWEST_BATCHES)
-    newest = next((batch for batch in batches if _is_captured(batch)), None)
+    batches = _newest_batches(ports)
+    newest = next(iter(batches), None)
     published = next((batch for batch in batches if batch.state in _PUBLISHED), None)
     if isinstance(claim, Unclaimed):
         error = judge_unclaimed(
@@ -57,7 +58,10 @@ def claim_error(ports: RunPorts, claim: Claim | Unclaimed | None = None) -> Lock
         return error if error is not None or claim.empty else _disagreement(ports)
     claimed, is_claimed_pruned = None, False
     if claim.batch is not None:
-        claimed = _batch_with_id(ports, batches, claim.batch)
+        # The claim may name a batch that was abandoned since.
+        claimed = _batch_with_id(batches, claim.batch) or _batch_with_id(
+            ports.ledger.batches(source, limit=None), claim.batch
+        )
         is_claimed_pruned = claimed is None and claim.batch < ports.ledger.pruned_through(source)
     return judge_claim(
         claim,
@@ -90,17 +94,15 @@ def lake_error(ports: RunPorts) -> LockstepError | None:
     return claim_error(ports) or unrecorded_commit_error(ports)
 
 
-def contradicted_spans(ports: RunPorts, claim: Claim | Unclaimed) -> list[BatchSpan]:
+def contradicted_spans(ports: RunPorts, claim: Claim) -> list[BatchSpan]:
     """Return the spans of batches that the claim declares void although this ledger
     still has them. Either a recovery did not finish, or this ledger was given up for
     another one."""
 
     def has_batches(span: BatchSpan) -> bool:
         batches = ports.ledger.live_batches(ports.source.name, span.after + 1, span.through)
-        return any(_is_captured(batch) for batch in batches)
+        return any(batch.state is not BatchState.CAPTURING for batch in batches)
 
-    if isinstance(claim, Unclaimed):
-        return []
     return [span for span in claim.void if has_batches(span)]
 
 
@@ -122,9 +124,7 @@ def claim_folder(ports: RunPorts) -> None:
     source, ledger = ports.source.name, ports.ledger.identity()
     old_claim = claim_of(ports, ledger)
     claim = Claim(source, ledger, ports.clock(), void=old_claim.void, complete=old_claim.complete)
-    batches = ports.ledger.batches(source, limit=_NEWEST_BATCHES)
-    newest = next((batch for batch in batches if _is_captured(batch)), None)
-    if newest is not None:
+    for newest in _newest_batches(ports)[:1]:
         claim = claim.with_batch(newest)
     ports.claims.write(claim)
 
@@ -160,13 +160,15 @@ def _expects_tables(ports: RunPorts) -> bool:
     )
 
 
-def _is_captured(batch: Batch) -> bool:
-    return batch.state not in (BatchState.CAPTURING, BatchState.ABANDONED)
+def _newest_batches(ports: RunPorts) -> list[Batch]:
+    """Return the last acknowledged batch and those that were captured after it, newest
+    first."""
+    source = ports.source.name
+    acknowledged = ports.ledger.cursors(source).acknowledged
+    first = 0 if acknowledged is None else acknowledged.batch
+    batches = ports.ledger.live_batches(source, first)
+    return [batch for batch in reversed(batches) if batch.state is not BatchState.CAPTURING]
 
 
-def _batch_with_id(ports: RunPorts, batches: list[Batch], batch_id: int) -> Batch | None:
-    for batch in batches:
-        if batch.id == batch_id:
-            return batch
-    older = ports.ledger.live_batches(ports.source.name, batch_id, batch_id)
-    return older[0] if older else None
+def _batch_with_id(batches: Iterable[Batch], batch_id: int) -> Batch | None:
+    return next((batch for batch in batches if batch.id == batch_id), None)

@@ -18,7 +18,8 @@ from typing import Final, TypeVar
 
 from lockstep.pipeline.model.batch import Cursor
 from lockstep.pipeline.model.table_state import TableCondition, TableState
-from lockstep.pipeline.ports.source import SourceSum
+from lockstep.pipeline.ports.ledger import live_lease
+from lockstep.pipeline.ports.source import ReadMarks, SourceSum
 from lockstep.pipeline.proof.hashes import RowHasher, RowSum
 from lockstep.pipeline.proof.proven import ComparisonResult, EqualityProof, ProofKind
 from lockstep.pipeline.proof.running_sum import RunningSum, TransactionBoundary
@@ -70,19 +71,26 @@ class QuietLake:
     flavour: str
     is_same_server: bool
 
-    def unready_table(self, table: TableName) -> UncomparedTable | None:
-        """Return why the table cannot be compared now; None if it can."""
+    def require_ready(self, table: TableName) -> None:
+        """Raise `SourceMoving` if the table cannot be compared now."""
         if table in self.loading_tables:
-            reason = "its rows are being read from the source"
-            return UncomparedTable(table, reason, READ_ON_HINT, is_readable=True)
+            raise SourceMoving("its rows are being read from the source", hint=READ_ON_HINT)
         if table in self.waiting_tables:
-            return UncomparedTable(
-                table, "its changes wait to be merged", AGAIN_HINT, is_readable=True
-            )
+            raise SourceMoving("its changes wait to be merged", hint=AGAIN_HINT)
         if table in self.reshaped_tables:
-            reason = self.reshaped_tables[table]
-            return UncomparedTable(table, reason, AGAIN_HINT, is_readable=True)
-        return None
+            raise SourceMoving(self.reshaped_tables[table], hint=AGAIN_HINT)
+
+    def require_comparable(self, table: TableName, marks: ReadMarks) -> None:
+        """Raise `SourceMoving` if the table has stopped, and the source was read at a later
+        place than the cursor: the mirror may lack changes before the cursor. `marks`:
+        those of the source's read."""
+        state = self.states.get(table)
+        if state is not None and state.has_stopped and self.is_before(marks):
+            raise SourceMoving("it is stopped, and the source has moved on", hint=AGAIN_HINT)
+
+    def is_before(self, marks: ReadMarks) -> bool:
+        """Return whether the source may have been read at a later place than the cursor."""
+        return marks.high != self.cursor.position.at
 
 
 def quiet_lake(ports: RunPorts) -> QuietLake:
@@ -106,7 +114,6 @@ def quiet_lake(ports: RunPorts) -> QuietLake:
         if not batches and ledger.cursors(source).acknowledged == cursor:
             reshaped = {state.table: error.reason for state, error in reshaped_tables(ports)}
             facts = ports.server.facts()
-            same = facts.server_uuid == cursor.position.server_uuid
             return QuietLake(
                 cursor,
                 states,
@@ -115,10 +122,9 @@ def quiet_lake(ports: RunPorts) -> QuietLake:
                 loading_tables,
                 reshaped,
                 facts.flavour,
-                same,
+                is_same_server=facts.server_uuid == cursor.position.server_uuid,
             )
-        lease = ledger.newest_lease(source)
-        if lease is None or not lease.live:
+        if live_lease(ledger, source) is None:
             break
     last_place = cursor.position if cursor else "nothing"
     raise SourceMoving(
@@ -212,31 +218,26 @@ def make_report(
     ports: RunPorts, cursor: Cursor, comparisons: Mapping[TableName, Comparison], seconds: float
 ) -> VerifyReport:
     """Return the report on all tables, sorted by name."""
-    sorted_comparisons = [comparisons[table] for table in sorted(comparisons)]
+    compared = list[TableComparison]()
+    unreadable, not_proven = list[UncomparedTable](), list[UncomparedTable]()
+    for table in sorted(comparisons):
+        comparison = comparisons[table]
+        if isinstance(comparison, TableComparison):
+            compared.append(comparison)
+        else:
+            (not_proven if comparison.is_readable else unreadable).append(comparison)
     return VerifyReport(
         cursor.batch,
         cursor.position,
-        tuple(
-            comparison
-            for comparison in sorted_comparisons
-            if isinstance(comparison, TableComparison)
-        ),
+        tuple(compared),
         stopped_tables(ports.ledger.table_states(ports.source.name), ports.source.patterns.matches),
         seconds,
-        tuple(
-            item
-            for item in sorted_comparisons
-            if isinstance(item, UncomparedTable) and not item.is_readable
-        ),
-        tuple(
-            item
-            for item in sorted_comparisons
-            if isinstance(item, UncomparedTable) and item.is_readable
-        ),
+        tuple(unreadable),
+        tuple(not_proven),
     )
 
 
-def try_to_compare(table: TableName, compare: Callable[[], T | Comparison]) -> T | Comparison:
+def try_to_compare(table: TableName, compare: Callable[[], T]) -> T | UncomparedTable:
     """Return what `compare` returns. An error that concerns one table becomes an
     `UncomparedTable`, so that the other tables are compared."""
     try:
@@ -257,20 +258,12 @@ def try_to_compare(table: TableName, compare: Callable[[], T | Comparison]) -> T
         return UncomparedTable(table, error.message, error.hint, is_readable=True)
 
 
-def _sum_table(ports: RunPorts, lake: QuietLake, table: TableName) -> TableSums | Comparison:
-    state = lake.states.get(table)
-    if (unready_table := lake.unready_table(table)) is not None:
-        return unready_table
+def _sum_table(ports: RunPorts, lake: QuietLake, table: TableName) -> TableSums:
+    lake.require_ready(table)
     sides = sides_of(ports, lake, table)
     source = ports.server.row_sum(sides.hasher.structure)
-    if state is not None and state.has_stopped and _has_moved_on(lake.cursor, source):
-        reason = "it is stopped, and the source has moved on"
-        return UncomparedTable(table, reason, AGAIN_HINT, is_readable=True)
+    lake.require_comparable(table, source.marks)
     return TableSums(sides, source, sides.mirror.row_sum(sides.hasher))
-
-
-def _has_moved_on(cursor: Cursor, source: SourceSum) -> bool:
-    return source.marks.high != cursor.position.at
 
 
 def _compare_carried_sums(
@@ -282,7 +275,7 @@ def _compare_carried_sums(
     comparisons: dict[TableName, Comparison] = {}
     readers: dict[TableName, SumReader] = {}
     for table, sums in sums_by_table.items():
-        if _has_moved_on(cursor, sums.source):
+        if lake.is_before(sums.source.marks):
             readers[table] = SumReader(sums.sides.hasher, _carried_sum(sums, lake))
         elif sums.mirror == sums.source.sum:
             comparisons[table] = sums.equal_comparison(ProofKind.EXACT, place_of(cursor))
@@ -290,11 +283,11 @@ def _compare_carried_sums(
         return comparisons
     comparisons.update(read_log(ports, cursor, readers))
     for table, reader in readers.items():
-        reader.carried_sum.finish()
+        reader.carried_sum.compare()
         place = reader.carried_sum.match
         if table in comparisons or reader.has_partial_images or place is None:
             continue
-        proof = ProofKind.EXACT if reader.carried_sum.is_exact else ProofKind.PREFIX
+        proof = ProofKind.PREFIX if reader.carried_sum.changes else ProofKind.EXACT
         comparisons[table] = sums_by_table[table].equal_comparison(proof, place)
     return comparisons
 

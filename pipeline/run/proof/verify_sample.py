@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lockstep.pipeline.model.batch import Cursor
-from lockstep.pipeline.ports.source import SourceSample
+from lockstep.pipeline.ports.source import ReadMarks, SourceSample
 from lockstep.pipeline.proof.hashes import Hashes
 from lockstep.pipeline.proof.proven import ProofKind
 from lockstep.pipeline.proof.rows import RowHashes, RowsBeforeLog, concatenated, pair_hashes
@@ -79,9 +79,11 @@ def prove_sample(ports: RunPorts, randomness: Random) -> VerifyReport | None:
 
 @dataclass(frozen=True, slots=True)
 class TableSample:
-    """The sampled rows of both sides, as they were read."""
+    """The sampled rows of both sides, as they were read. `marks`: those of the source's
+    read."""
 
     sides: BothSides
+    marks: ReadMarks
     source: pa.Table
     lake: pa.Table
 
@@ -135,16 +137,17 @@ def verify_sample(
 
 def _sample_table(
     ports: RunPorts, lake: QuietLake, table: TableName, row_count: int, randomness: Random
-) -> TableSample | Comparison:
-    if (unready_table := lake.unready_table(table)) is not None:
-        return unready_table
+) -> TableSample:
+    lake.require_ready(table)
     sides = sides_of(ports, lake, table)
     if not sides.has_key:
         reason = "it has no key by which a sample of rows could be drawn"
         raise NotSampled(reason, hint=f"`lockstep verify {table}`")
-    if has_integer_key(sides.hasher.structure):
-        return _sample_by_number(ports, sides, row_count, randomness)
-    return _sample_by_value(ports, sides, row_count, randomness)
+    is_number = has_integer_key(sides.hasher.structure)
+    draw_sample = _sample_by_number if is_number else _sample_by_value
+    sample = draw_sample(ports, sides, row_count, randomness)
+    lake.require_comparable(table, sample.marks)
+    return sample
 
 
 def _sample_by_number(
@@ -164,9 +167,8 @@ def _sample_by_number(
     def is_sampled(batch: pa.RecordBatch) -> npt.NDArray[np.bool_]:
         return np.asarray(is_in_ranges(batch.column(first), ranges).to_numpy(zero_copy_only=False))
 
-    return TableSample(
-        sides, _distinct_rows(sides, sample), _lake_rows(sides, first, ranges, is_sampled)
-    )
+    lake_rows = _lake_rows(sides, first, ranges, is_sampled)
+    return TableSample(sides, sample.marks, _distinct_rows(sides, sample), lake_rows)
 
 
 def _sample_by_value(
@@ -181,21 +183,23 @@ def _sample_by_value(
     schema = sides.hasher.schema
     keys = pa.schema([schema.field(name) for name in structure.primary_key])
     starts = random_rows(sides.mirror.batches(keys), stretch_count(row_count) - 1, randomness)
-    source = _distinct_rows(sides, ports.server.sample(structure, [(), *starts]))
+    sample = ports.server.sample(structure, [(), *starts])
+    source = _distinct_rows(sides, sample)
     columns = zip(*starts, strict=True) if starts else [()] * len(keys)
     first_keys = pa.RecordBatch.from_arrays(
         [pa.array(values, field.type) for values, field in zip(columns, keys, strict=True)],
         schema=keys,
     )
-    samples = _key_hashes(sides, [*source.to_batches(), first_keys])
+    key_hashes = _key_hashes(sides, [*source.to_batches(), first_keys])
     values = {*source.column(first).to_pylist(), *first_keys.column(0).to_pylist()}
     single = pa.types.is_string(keys.field(0).type) or pa.types.is_integer(keys.field(0).type)
     ranges = [ValueRange(value, value) for value in sorted(values)] if single else []
 
     def is_sampled(batch: pa.RecordBatch) -> npt.NDArray[np.bool_]:
-        return np.asarray(np.isin(sides.hasher.key_hashes(batch), samples))
+        return np.asarray(np.isin(sides.hasher.key_hashes(batch), key_hashes))
 
-    return TableSample(sides, source, _lake_rows(sides, first, ranges, is_sampled))
+    lake_rows = _lake_rows(sides, first, ranges, is_sampled)
+    return TableSample(sides, sample.marks, source, lake_rows)
 
 
 def _lake_rows(

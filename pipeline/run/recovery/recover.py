@@ -25,7 +25,7 @@ of this ledger.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import assert_never
@@ -144,10 +144,10 @@ def _tables_after(
 ) -> TablePlans:
     match outcome.case:
         case RecoveryCase.FROM_LAKE | RecoveryCase.REFUSED:
-            assert basis is not None and outcome.plan is not None, "a ledger is made from the lake"
+            assert basis is not None, "a ledger is made from the lake"
             handovers = (
                 _handover(ports, adoption, adoption.version, basis)
-                for adoption in outcome.plan.adoptions
+                for adoption in basis.plan.adoptions
             )
             adopted_states = (handover.adopted_state() for handover in handovers)
             return after_new_ledger(ports, adopted_states, outcome.reloads)
@@ -218,7 +218,7 @@ def _outcome_and_basis(
         raise _source_held_error(ports)
     if case in (RecoveryCase.FROM_LAKE, RecoveryCase.REFUSED):
         basis = _choose_basis(ports, after_batch)
-        return _outcome_from_lake(ports, case, basis, reread_tables), basis
+        return _outcome_from_lake(case, basis, reread_tables), basis
     if case is RecoveryCase.START_OVER:
         error = lake_error(ports)
         return RecoveryOutcome(case, None if error is None else error.message), None
@@ -280,29 +280,30 @@ def _make_ledger_from_lake(
 ) -> RecoveryOutcome:
     """Make the ledger from the lake, in the order that the module describes."""
     require_held = partial(ports.ledger.require_held, lease)
-    assert recovery.plan is not None, "the ledger is made from the lake"
     declare_undone(ports, lease, recovery)
-    adopted_mirrors, refused_tables = restore_mirrors(ports, recovery.plan.adoptions, require_held)
+    adopted_mirrors, refused_tables = _restore_mirrors(ports, basis.plan.adoptions, require_held)
     examined_versions = basis.lake.newest_versions | {
         adoption.mirror.folder: version for adoption, version in adopted_mirrors
     }
-    examined_versions |= cut_changelogs(ports, basis.lake, basis.plan.lake_end, require_held)
-    reloads = (*recovery.reloads, *refused_tables)
+    examined_versions |= _cut_changelogs(ports, basis.lake, basis.plan.lake_end, require_held)
+    recovery = replace(recovery, reloads=(*recovery.reloads, *refused_tables))
     # Loads are ordered first: once the batch is recorded, a repeated recovery only does
     # `_claim_and_acknowledge`.
-    for table, reload_reason in reloads:
+    for table, reload_reason in recovery.reloads:
         ports.ledger.order_load(lease, table, author=author, reason=reload_reason)
     ports.ledger.note_examined_versions(lease, examined_versions)
-    record_basis(ports, lease, basis, adopted_mirrors, author, reason)
+    adopted_tables = [str(adoption.mirror.table) for adoption, _ in adopted_mirrors]
+    decision = _decision_from_lake(basis.plan, recovery.reloads, adopted_tables, author, reason)
+    _record_basis(ports, lease, basis, adopted_mirrors, decision)
     _claim_and_acknowledge(ports, lease)
-    return replace(recovery, reloads=reloads)
+    return recovery
 
 
 @dataclass(frozen=True, slots=True)
 class RecoveryBasis:
-    """A planned recovery, and the facts from which it was decided. `place`: where the
-    ledger continues in the server's log; `structures`: the tables' structures at that
-    place."""
+    """A planned recovery, and the facts from which it was decided. `plan`: adopts only
+    tables whose structures are known at `place`, where the ledger continues in the
+    server's log; `structures`: those structures."""
 
     lake: LakeContent
     plan: RecoveryPlan
@@ -345,69 +346,62 @@ def _choose_basis(ports: RunPorts, after_batch: int | None) -> RecoveryBasis:
             "to _before, and the next run reads the tables",
         )
     place = places.places[plan.lake_end.batch]
-    return RecoveryBasis(lake, plan, place, find_structures(ports, lake, plan, place))
+    structures = find_structures(ports, lake, plan, place)
+    mirrors = {adoption.mirror.table: adoption.mirror for adoption in plan.adoptions}
+    dropped_mirrors = (
+        mirror for table, mirror in mirrors.items() if table in structures.dropped_tables
+    )
+    plan = replace(
+        plan,
+        adoptions=tuple(
+            adoption
+            for adoption in plan.adoptions
+            if adoption.mirror.table in structures.adopted_tables
+        ),
+        unchanged_mirrors=(*plan.unchanged_mirrors, *dropped_mirrors),
+        doubts=(*plan.doubts, *_doubts_of_rewritten(ports, lake, plan.lake_end.batch)),
+    )
+    return RecoveryBasis(lake, plan, place, structures)
 
 
 def _outcome_from_lake(
-    ports: RunPorts,
-    case: RecoveryCase,
-    basis: RecoveryBasis,
-    reread_tables: Collection[TableName],
+    case: RecoveryCase, basis: RecoveryBasis, reread_tables: Collection[TableName]
 ) -> RecoveryOutcome:
-    """Return the outcome with only those adopted tables whose structures are known at
-    the place."""
-    structures, plan = basis.structures, basis.plan
-    adopted = tuple(
-        adoption
-        for adoption in plan.adoptions
-        if adoption.mirror.table in structures.adopted_tables
-    )
-    dropped_mirrors = tuple(
-        adoption.mirror
-        for adoption in plan.adoptions
-        if adoption.mirror.table in structures.dropped_tables
-    )
-    doubts = (*plan.doubts, *_doubts_of_rewritten(ports, basis))
-    plan = replace(
-        plan,
-        adoptions=adopted,
-        unchanged_mirrors=(*plan.unchanged_mirrors, *dropped_mirrors),
-        doubts=doubts,
-    )
-    shortened_changelogs = tuple(
-        changelog.folder
-        for changelog in basis.lake.changelogs
-        if changelog.must_change(plan.lake_end.batch)
-    )
     lost_rows = (
         (table, "rows of it were read from the source, by what is undone now")
-        for table in sorted(structures.adopted_tables.intersection(reread_tables))
+        for table in sorted(basis.structures.adopted_tables.intersection(reread_tables))
     )
     return RecoveryOutcome(
         case,
-        plan=plan,
-        reloads=(*structures.reloads, *lost_rows),
-        shortened_changelogs=shortened_changelogs,
+        plan=basis.plan,
+        reloads=(*basis.structures.reloads, *lost_rows),
+        shortened_changelogs=tuple(
+            changelog.folder
+            for changelog in basis.lake.changelogs
+            if changelog.must_change(basis.plan.lake_end.batch)
+        ),
     )
 
 
-def _doubts_of_rewritten(ports: RunPorts, basis: RecoveryBasis) -> Iterator[str]:
-    """Yield a doubt for each changelog that another program rewrote."""
-    batch = basis.plan.lake_end.batch
-    for changelog in basis.lake.changelogs:
-        if damages := damage_sentences(ports, changelog, batch):
+def _doubts_of_rewritten(ports: RunPorts, lake: LakeContent, batch: int) -> Iterator[str]:
+    """Yield a doubt for each changelog that another program rewrote. `batch`: the last
+    one whose files are listed from now on."""
+    for changelog in lake.changelogs:
+        files = _files_up_to(ports, changelog, batch)
+        unlisted_files = [file for file in files if file.path not in changelog.files]
+        if damages := ports.segments.damage_sentences(changelog.folder, unlisted_files):
             yield (
                 f"captured changes are no longer in {changelog.folder}: {damages[0]}, and somebody "
                 "else put them into a file with later changes"
             )
-        elif any(batch_of(file.path) is None for file in files_up_to(ports, changelog, batch)):
+        elif any(batch_of(file.path) is None for file in files):
             yield (
                 f"somebody else wrote files to {changelog.folder}: nothing says which batches "
                 "their rows are of, so all of them stay"
             )
 
 
-def restore_mirrors(
+def _restore_mirrors(
     ports: RunPorts, adopted: Iterable[Adoption], require_held: RequireHeld
 ) -> tuple[list[tuple[Adoption, int]], list[tuple[TableName, str]]]:
     """Restore mirrors that show later batches. Return the adopted tables with their
@@ -430,7 +424,7 @@ def restore_mirrors(
     return restored_mirrors, refused_tables
 
 
-def cut_changelogs(
+def _cut_changelogs(
     ports: RunPorts, lake: LakeContent, lake_end: BatchRecord, require_held: RequireHeld
 ) -> dict[str, int]:
     """Make changelogs stop listing the files of batches after `lake_end`. Return the
@@ -439,7 +433,7 @@ def cut_changelogs(
     for changelog in lake.changelogs:
         if not changelog.must_change(lake_end.batch):
             continue
-        files = files_up_to(ports, changelog, lake_end.batch)
+        files = _files_up_to(ports, changelog, lake_end.batch)
         ports.progress.note(f"{changelog.folder} is set back to the changes up to {lake_end.end}")
         restatement = ports.changelog.restate(
             changelog.folder,
@@ -454,7 +448,7 @@ def cut_changelogs(
     return versions
 
 
-def files_up_to(ports: RunPorts, changelog: ChangelogListing, batch: int) -> list[SegmentFile]:
+def _files_up_to(ports: RunPorts, changelog: ChangelogListing, batch: int) -> list[SegmentFile]:
     """Return the files of batches up to `batch` that a changelog should list. If some
     of them are missing, another program may have moved their rows to files of its own.
     Those files are listed instead if they have no rows of later batches."""
@@ -471,13 +465,6 @@ def files_up_to(ports: RunPorts, changelog: ChangelogListing, batch: int) -> lis
     listed_files = [file for file in captured_files if file.path in changelog.files]
     foreign = (SegmentFile(path, size=changelog.files[path]) for path in changelog.foreign)
     return [*listed_files, *foreign]
-
-
-def damage_sentences(ports: RunPorts, changelog: ChangelogListing, batch: int) -> list[str]:
-    """Return a sentence for each file that must be listed but is damaged."""
-    files = files_up_to(ports, changelog, batch)
-    unlisted_files = [file for file in files if file.path not in changelog.files]
-    return ports.segments.damage_sentences(changelog.folder, unlisted_files)
 
 
 def _has_later_rows(ports: RunPorts, changelog: ChangelogListing, batch: int) -> bool:
@@ -497,26 +484,44 @@ def _app_id(ports: RunPorts, lake: LakeContent, changelog: ChangelogListing) -> 
     return application_id(source, state, "changelog", changelog.generation)
 
 
-RECOVERED_RULE = "recovered"
-"""The start rule of the batch that is recorded in place of everything captured
-before."""
-
 RECOVERY_KIND = "recovery"
 """The kind of the decision that keeps the ledger as it is, or starts the source
 over."""
 
 
-def record_basis(
+def _decision_from_lake(
+    plan: RecoveryPlan,
+    reloads: Iterable[tuple[TableName, str]],
+    adopted_tables: Sequence[str],
+    author: str,
+    order_reason: str,
+) -> Decision:
+    """Return the decision that starts the batch which stands for everything captured
+    before. `order_reason`: the reason that the author gave."""
+    facts = {
+        "batch": plan.lake_end.batch,
+        "of_ledger": plan.lake_end.ledger,
+        "highest_batch": plan.highest_batch,
+        "adopted": adopted_tables,
+        "read_again": [str(table) for table, _ in reloads],
+        "doubts": list(plan.doubts),
+    }
+    origin = (
+        f"made from the lake, which shows batch {plan.lake_end.batch} up to {plan.lake_end.end}"
+    )
+    reason = f"{origin}: {order_reason}" if order_reason else origin
+    return Decision(START_KIND, "recovered", reason, facts, author)
+
+
+def _record_basis(
     ports: RunPorts,
     lease: Lease,
     basis: RecoveryBasis,
     adopted_mirrors: Iterable[tuple[Adoption, int]],
-    author: str,
-    order_reason: str,
+    decision: Decision,
 ) -> None:
     """Record the batch that stands for everything captured before. `adopted_mirrors`:
-    the tables that continue, with their mirrors' Delta versions; `order_reason`: the
-    reason that the author gave."""
+    the tables that continue, with their mirrors' Delta versions."""
     ledger, plan, place = ports.ledger, basis.plan, basis.place
     for unfinished_batch in ledger.unfinished_batches(ports.source.name):
         ledger.abandon(lease, unfinished_batch.id, "its recovery did not finish")
@@ -526,21 +531,9 @@ def record_basis(
         txn_version=basis.lake.txn_version,
         inherited=basis.lake.facts.valid_spans(plan.lake_end.batch),
     )
-    facts = {
-        "batch": plan.lake_end.batch,
-        "of_ledger": plan.lake_end.ledger,
-        "highest_batch": plan.highest_batch,
-        "adopted": [str(adoption.mirror.table) for adoption, _ in adopted_mirrors],
-        "read_again": [str(table) for table, _ in basis.structures.reloads],
-        "doubts": list(plan.doubts),
-    }
-    origin = (
-        f"made from the lake, which shows batch {plan.lake_end.batch} up to {plan.lake_end.end}"
-    )
-    reason = f"{origin}: {order_reason}" if order_reason else origin
-    decision = ledger.decide(lease, Decision(START_KIND, RECOVERED_RULE, reason, facts, author))
     start: Position = place.position
-    batch = ledger.begin_batch(lease, start, predecessor=None, start_decision=decision.id)
+    decision_id = ledger.decide(lease, decision).id
+    batch = ledger.begin_batch(lease, start, predecessor=None, start_decision=decision_id)
     for tightening in basis.structures.tightenings:
         ledger.note_tightened(lease, replace(tightening, last_batch=batch.id))
     handovers = [

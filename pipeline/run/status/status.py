@@ -13,7 +13,7 @@ from lockstep.pipeline.check import invisible_tables
 from lockstep.pipeline.model.batch import Batch
 from lockstep.pipeline.model.gaps import Gap
 from lockstep.pipeline.model.table_state import StoppedTable
-from lockstep.pipeline.ports.ledger import Ledger, attempts_of, unproven_structures
+from lockstep.pipeline.ports.ledger import Ledger, attempts_of, live_lease, unproven_structures
 from lockstep.pipeline.ports.source import ServerFacts, SourceServer
 from lockstep.pipeline.proof.proven import ComparisonRecord
 from lockstep.pipeline.run.agreement.claim import claim_error
@@ -26,7 +26,7 @@ from lockstep.pipeline.run.agreement.lake_logs import (
 from lockstep.pipeline.run.begin import gather_facts
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.table_extents import partial_tables
-from lockstep.pipeline.run.left_out import states_as_captured
+from lockstep.pipeline.run.left_out import states_of_next_run
 from lockstep.pipeline.run.mirror_places import former_places, unused_folders
 from lockstep.pipeline.run.stop_errors import stopped_tables
 from lockstep.pipeline.start.question import Refusal, Start
@@ -61,14 +61,14 @@ def standing_of(
     """Return the state of a source, even if its server does not answer. Nothing is
     written. `patterns`: the tables to capture; those that they do not match any more are
     left out. `ports`: the ports, or the error that prevented its set-up."""
-    acknowledged = ledger.cursors(source).acknowledged
-    captured = ledger.cursors(source).captured
+    cursors = ledger.cursors(source)
+    acknowledged, captured = cursors.acknowledged, cursors.captured
     override = ledger.open_override(source)
     attempts = attempts_of(ledger, source)
     batches = ledger.batches(source, limit=_BATCHES)
     unfinished = ledger.unfinished_batches(source)
     pending = ledger.pending_batches(source)
-    states = states_as_captured(ledger, source, patterns)
+    states = states_of_next_run(ledger, source, patterns)
     position = acknowledged.position if acknowledged else None
     needed = position or (captured.position if captured else None)
     facts: ServerFacts | None = None
@@ -115,7 +115,7 @@ def standing_of(
             for batch in unfinished
         ),
         failures=failures(attempts, batches, has_waiting_batches=bool(unfinished)),
-        lease=ledger.newest_lease(source),
+        lease=live_lease(ledger, source),
         override=override,
         gaps=captured_gaps(ledger, source, patterns, states),
         overlaps=overlaps(batches),

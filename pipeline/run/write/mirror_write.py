@@ -306,7 +306,7 @@ def _mapping_of_lost_rows(job: Job, version: SchemaVersion) -> StagedFiles | Non
         return lineage.part(version.version, through=above)
     structure = version.shown_structure
     fields = changelog_schema(structure)
-    spelled = changelog_spelling([column.name for column in structure.columns])
+    spelled = changelog_spelling(structure.names)
     sources = {comparable_name(name): source for name, source in spelled.items()}
     origins = []
     for column in lineage.schema:

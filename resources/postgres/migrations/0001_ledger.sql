@@ -21,6 +21,13 @@ begin
 end
 $$;
 
+-- Whether an update changes other columns than these. Digests are computed after a trigger.
+create function lockstep.changes_besides(old anyelement, new anyelement, variadic columns text[])
+returns boolean language sql immutable as $$
+    select to_jsonb(new) - l.left_out <> to_jsonb(old) - l.left_out
+    from (select columns || '{start_gtid_digest,end_gtid_digest}'::text[]) l (left_out)
+$$;
+
 -- Rows of a table with this trigger are never changed, and only lockstep.prune_contents,
 -- prune_leases and prune_batches delete them. The end of this file lists the tables.
 create function lockstep.stays() returns trigger language plpgsql as $$
@@ -102,10 +109,7 @@ create table lockstep.leases (
 
 create function lockstep.leases_end() returns trigger language plpgsql as $$
 begin
-    if (new.source, new.token, new.holder, new.dagster_run, new.backend_pid, new.taken_at, new.in_dagster)
-        is distinct from
-       (old.source, old.token, old.holder, old.dagster_run, old.backend_pid, old.taken_at, old.in_dagster)
-       or old.ended_at is not null then
+    if lockstep.changes_besides(old, new, 'ended_at') or old.ended_at is not null then
         perform lockstep.refuse('leases_stay', 'a lease stays as it was taken, and ends once');
     end if;
     if exists (select from lockstep.leases l where l.source = new.source and l.token > new.token) then
@@ -455,10 +459,8 @@ $$;
 -- that stays, and nothing else of it changes.
 create function lockstep.batches_may_be_relinked(old lockstep.batches, new lockstep.batches) returns void
 language plpgsql as $$
-declare
-    links text[] := '{predecessor,follows,forgotten_predecessor,start_gtid_digest,end_gtid_digest}';
 begin
-    if to_jsonb(new) - links <> to_jsonb(old) - links
+    if lockstep.changes_besides(old, new, 'predecessor', 'follows', 'forgotten_predecessor')
         or new.predecessor is not null
         or new.forgotten_predecessor is null
         or new.forgotten_predecessor <> coalesce(old.forgotten_predecessor, old.predecessor)
@@ -490,16 +492,8 @@ begin
         old.start_offset, old.start_gtid_set, old.start_server_uuid, old.start_committed_at) then
         perform lockstep.refuse('batches_start_stays', 'a batch keeps what it is and its start');
     end if;
-    if old.state <> 'capturing' and
-       (new.end_base, new.end_number, new.end_offset, new.end_gtid_set, new.end_server_uuid,
-        new.end_committed_at, new.anchor_offset, new.anchor_length, new.anchor_crc32,
-        new.anchor_gtid, new.anchor_file_created, new.by_gtid, new.server_started_at,
-        new.server_resets, new.changes, new.transactions, new.log_bytes, new.captured_at)
-        is distinct from
-       (old.end_base, old.end_number, old.end_offset, old.end_gtid_set, old.end_server_uuid,
-        old.end_committed_at, old.anchor_offset, old.anchor_length, old.anchor_crc32,
-        old.anchor_gtid, old.anchor_file_created, old.by_gtid, old.server_started_at,
-        old.server_resets, old.changes, old.transactions, old.log_bytes, old.captured_at) then
+    if old.state <> 'capturing' and lockstep.changes_besides(old, new, 'state', 'merged_at',
+            'acknowledged_at', 'abandoned_at', 'abandoned_because', 'own_requests', 'spark_requests') then
         perform lockstep.refuse('batches_end_stays', 'a captured batch keeps its end');
     end if;
     if (old.state, new.state) not in (
@@ -670,11 +664,7 @@ create trigger prepared_begin before insert on lockstep.prepared
 
 create function lockstep.prepared_move() returns trigger language plpgsql as $$
 begin
-    if (new.id, new.source, new.batch, new.format_id, new.gtrid, new.bqual, new.position,
-        new.path, new.size, new.sha256, new.file_key)
-        is distinct from
-       (old.id, old.source, old.batch, old.format_id, old.gtrid, old.bqual, old.position,
-        old.path, old.size, old.sha256, old.file_key) then
+    if lockstep.changes_besides(old, new, 'ended_by', 'committed', 'abandoned') then
         perform lockstep.refuse('prepared_stay', 'a prepared transaction stays as it was recorded');
     end if;
     if new.abandoned <> old.abandoned and not (new.abandoned and exists (
@@ -915,15 +905,8 @@ create index table_states_by_stopped on lockstep.table_states (source, stopped_b
 
 create function lockstep.table_states_move() returns trigger language plpgsql as $$
 begin
-    if new.event is null or tg_op = 'UPDATE' and new.event = old.event and (
-        new.condition, new.stopped_by, new.generation, new.mirror, new.changelog, new.reason, new.hint,
-        new.position, new.mirror_version, new.changelog_generation, new.stopped_batch,
-        new.stopped_base, new.stopped_number, new.stopped_offset, new.adopted, new.need,
-        new.mirror_generation) is distinct from (
-        old.condition, old.stopped_by, old.generation, old.mirror, old.changelog, old.reason, old.hint,
-        old.position, old.mirror_version, old.changelog_generation, old.stopped_batch,
-        old.stopped_base, old.stopped_number, old.stopped_offset, old.adopted, old.need,
-        old.mirror_generation) then
+    if new.event is null or tg_op = 'UPDATE' and new.event = old.event
+        and lockstep.changes_besides(old, new, 'behind_batch') then
         perform lockstep.refuse('table_states_told', 'a state changes with an event');
     end if;
     return null;
@@ -1019,6 +1002,12 @@ $$;
 
 create trigger table_orders_move before update on lockstep.table_orders
     for each row execute function lockstep.table_orders_move();
+
+-- Orders, each with the condition of its table and the place where that stopped.
+create view lockstep.placed_orders as
+    select o.*, t.condition, t.stopped_batch, t.stopped_base, t.stopped_number, t.stopped_offset
+    from lockstep.table_orders o
+    join lockstep.table_states t using (source, database, name);
 
 -- What happened to a table between its changes: `sequence` is the number of the change before it.
 -- Events of a table in a batch ascend. One that makes rows be read or written again says why.
@@ -1237,8 +1226,7 @@ create unique index revisions_one_open on lockstep.revisions (source) where stat
 
 create function lockstep.revisions_move() returns trigger language plpgsql as $$
 begin
-    if (new.id, new.source, new.token, new.begun_at) is distinct from
-       (old.id, old.source, old.token, old.begun_at) or old.state <> 'open' then
+    if lockstep.changes_besides(old, new, 'state', 'ended_at') or old.state <> 'open' then
         perform lockstep.refuse('revisions_end_once', 'a revision is settled or given up, once');
     end if;
     return new;
@@ -1551,11 +1539,8 @@ create trigger writes_begin before insert on lockstep.writes
 
 create function lockstep.writes_move() returns trigger language plpgsql as $$
 begin
-    if (new.id, new.source, new.token, new.database, new.name, new.app_id, new.txn_version,
-        new.first_batch, new.last_batch, new.step, new.copies, new.intended_at)
-        is distinct from
-       (old.id, old.source, old.token, old.database, old.name, old.app_id, old.txn_version,
-        old.first_batch, old.last_batch, old.step, old.copies, old.intended_at) then
+    if lockstep.changes_besides(old, new, 'delta_version', 'settled_at', 'settled_token',
+            'given_up_at', 'reason', 'mirror', 'table_id') then
         perform lockstep.refuse('writes_intent_stays', 'an intent is never regrouped');
     end if;
     if old.settled_at is not null then
@@ -1657,6 +1642,13 @@ language sql stable as $$
         where (u.source, u.mirror, u.shows) = (of_source, of_mirror, version)
     ), version)
 $$;
+
+-- The mirrors' versions that settled writes made, each in the newest files.
+create view lockstep.made_versions as
+    select w.source, w.id as write, w.app_id, w.database, w.name, w.mirror, w.table_id, w.last_batch,
+        lockstep.newest_showing(w.source, w.mirror, w.delta_version) as delta_version
+    from lockstep.writes w
+    where w.settled_at is not null;
 
 -- -- version sets ------------------------------------------------------------------------------
 
@@ -1790,8 +1782,7 @@ create trigger consumers_begin before insert on lockstep.consumers
 
 create function lockstep.consumers_move() returns trigger language plpgsql as $$
 begin
-    if (new.id, new.source, new.name, new.start_batch, new.made_at)
-        is distinct from (old.id, old.source, old.name, old.start_batch, old.made_at) then
+    if lockstep.changes_besides(old, new, 'dropped_at', 'dropped_by', 'dropped_because') then
         perform lockstep.refuse('consumers_stay', 'a consumer stays as it was made');
     end if;
     if old.dropped_at is not null then
@@ -1887,9 +1878,7 @@ create trigger deliveries_begin before insert on lockstep.deliveries
 create function lockstep.deliveries_move() returns trigger language plpgsql as $$
 begin
     perform lockstep.consumer_steps(old.consumer);
-    if (new.id, new.source, new.consumer, new.first_batch, new.last_batch, new.delivered_at)
-        is distinct from
-       (old.id, old.source, old.consumer, old.first_batch, old.last_batch, old.delivered_at) then
+    if lockstep.changes_besides(old, new, 'state', 'ended_at') then
         perform lockstep.refuse('deliveries_stay', 'a delivery keeps its batches');
     end if;
     if old.state = 'acknowledged' then
@@ -2018,8 +2007,7 @@ create trigger forgotten_begin before insert on lockstep.forgotten
 
 create function lockstep.forgotten_move() returns trigger language plpgsql as $$
 begin
-    if (new.source, new.through, new.token, new.noted_at)
-        is distinct from (old.source, old.through, old.token, old.noted_at)
+    if lockstep.changes_besides(old, new, 'unlisted_at', 'deleted_at', 'pruned_at')
         or old.unlisted_at is not null and new.unlisted_at is distinct from old.unlisted_at
         or old.deleted_at is not null and new.deleted_at is distinct from old.deleted_at
         or old.pruned_at is not null then
@@ -2102,10 +2090,7 @@ create view lockstep.holding_clear as
 
 create function lockstep.tightened_move() returns trigger language plpgsql as $$
 begin
-    if (new.id, new.source, new.database, new.name, new.through, new.token, new.columns, new.rows,
-        new.rehashed, new.noted_at)
-        is distinct from (old.id, old.source, old.database, old.name, old.through, old.token,
-        old.columns, old.rows, old.rehashed, old.noted_at)
+    if lockstep.changes_besides(old, new, 'kept_because', 'begun_at', 'cleared_at')
         or old.begun_at is not null and new.begun_at is distinct from old.begun_at
         or old.cleared_at is not null then
         perform lockstep.refuse('tightened_move_on', 'what was cleared stays so');
@@ -2211,8 +2196,8 @@ $$;
 
 -- Deletes what is about the next `most` numbers of batches after `above`, of those that were forgotten
 -- up to `through`: their files; segments, versions of mirrors, writes, anchors and deliveries that
--- have a newer one among the forgotten; XA transactions that ended there, unless a table that stopped
--- before may read the log from there again. `reached` is the last number.
+-- have a newer one of a live batch among the forgotten; XA transactions that ended there, unless a
+-- table that stopped before may read the log from there again. `reached` is the last number.
 create function lockstep.prune_contents(
     a_source text, above bigint, through bigint, most integer, out gone bigint, out reached bigint, out ended boolean
 ) language plpgsql as $$
@@ -2234,6 +2219,7 @@ begin
     where s.source = a_source and s.batch <= reached
       and exists (
           select from lockstep.segments n
+          join lockstep.batches b on b.id = n.batch and b.state <> 'abandoned'
           where (n.source, n.database, n.name) = (s.source, s.database, s.name)
             and n.batch > s.batch and n.batch <= prune_contents.through);
     get diagnostics deleted = row_count; gone := gone + deleted;
@@ -2263,6 +2249,7 @@ begin
     where w.source = a_source and w.batch <= reached
       and exists (
           select from lockstep.set_anchors n
+          join lockstep.batches b on b.id = n.batch and b.state <> 'abandoned'
           where (n.source, n.origin) = (w.source, w.origin)
             and n.batch > w.batch and n.batch <= prune_contents.through);
     get diagnostics deleted = row_count; gone := gone + deleted;
