@@ -24,10 +24,9 @@ from lockstep.pipeline.values.retention import Retention
 
 @dataclass(frozen=True, slots=True)
 class MirrorCommit:
-    """A commit read back from a mirror's log. `scale_reason`: the number of rows for
-    which this way of writing was chosen, in words; "" if an earlier try made the
-    commit. `table_id`: the `metaData.id` of its Delta table, or None if it was not
-    read."""
+    """A commit read back from a mirror's log. `scale_reason`: why the mirror was written
+    as one of few or of many rows, in words; "" if an earlier try made the commit.
+    `table_id`: the `metaData.id` of its Delta table, or None if it was not read."""
 
     delta_version: int
     user_metadata: str
@@ -133,10 +132,10 @@ class Mirrors(Protocol):
         on_commit: Callable[[int], None],
         require_held: RequireHeld = no_check,
     ) -> None:
-        """Make all versions up to `version` unreadable, except that its rows stay as
-        the newest version. First make an empty commit directly after it, with this
-        metadata, and call `on_commit` with the number of that commit; then delete the
-        data files and the log of earlier versions. Writes that were planned before the
+        """Make all versions up to `version`, the newest one, unreadable; the mirror keeps
+        its rows. First make an empty commit directly after it, with this metadata, and
+        call `on_commit` with the number of that commit; then delete the log before it,
+        and the data files that it does not need. Writes that were planned before the
         commit fail; later writes of others stay. Repeating it makes another such
         commit. `require_held` is also called before files are deleted."""
 
@@ -202,8 +201,8 @@ class Copies(Protocol):
         place, by any name. Its method `path` still returns paths of the lake, from
         whose files the tables are built. When the context ends, the table `name` moves
         to the absolute path `target`, atomically and durably; missing folders above it
-        are created. Raise `ConfigurationError` if that path exists at the begin or at
-        the end."""
+        are created. Raise `ConfigurationError` if that path exists at the beginning or
+        at the end."""
 
 
 class MirrorUpkeep(Protocol):

@@ -31,15 +31,14 @@ class ReadMarks:
     """The places of the log around a consistent read.
 
     The read has every change that was committed before `low`, and none that was
-    committed after `high`. `low_set` and `high_set`: the GTIDs executed at these
-    places, or "". `is_ordered`: transactions become visible in the order of the log, so
-    the read shows the table as of one place between the two.
+    committed after `high`. `low_set`: the GTIDs executed at `low`; "" without GTIDs.
+    `is_ordered`: transactions become visible in the order of the log, so the read shows
+    the table as of one place between the two.
     """
 
     low: Coordinates
     high: Coordinates
     low_set: str
-    high_set: str
     is_ordered: bool
 
 
@@ -80,7 +79,7 @@ class SourceSample:
 
 @dataclass(frozen=True, slots=True)
 class BinlogSize:
-    """A log file the server lists, with its size in bytes at that moment."""
+    """A log file that the server lists, with its size in bytes at that moment."""
 
     file: LogFile
     size: int
@@ -90,15 +89,14 @@ class BinlogSize:
 class ServerFacts:
     """The facts about a server that every run needs, from one round of queries.
 
-    `head`: the end of the log. `gtid_executed` is read before it, so it has no
-    transaction after it. `settings`: global variables by lower-case name. `read_at`:
-    the server's clock. `is_standby`: the configured standby answered instead of the
-    source. `server_process`: the server's process. Decisions keep the fields in
-    `json_keys`.
+    `head`: the end of the log. `gtid_executed` has no transaction after `head`, because
+    it is read first. `settings`: global variables by lower-case name. `read_at`: the
+    server's clock. `is_standby`: the configured standby answered instead of the source.
+    `json_keys`: the fields that are recorded with a decision.
 
     MariaDB has no server_uuid: `server-id:<id>` stands for it. Its GTIDs cannot be
     switched off. Its `gtid_binlog_state` is used as `gtid_executed`, and the GTID list
-    at the begin of its oldest log file as `gtid_purged`.
+    at the beginning of its oldest log file as `gtid_purged`.
     """
 
     json_keys: ClassVar = (
@@ -173,10 +171,10 @@ class Baseline:
 
     They have every change that was committed before `low`, and none that was committed
     after `high`. If the log has no statement on a table between the two, its structure
-    did not change. `low_set` and `high_set` are the GTIDs executed at these places,
-    empty if the server has none: the structures show each statement with a GTID in
-    `low_set`, wherever it is in the log. A table that was dropped meanwhile may be
-    missing, and a table that was altered may show a mixture of both structures.
+    did not change. `low_set`: the GTIDs executed at `low`; the structures show each
+    statement with one of them, wherever it is in the log. A table that was dropped
+    meanwhile may be missing, and a table that was altered may show a mixture of both
+    structures.
     `unread_tables`: tables that the account may not see or read completely, each with
     the missing privilege.
     """
@@ -186,7 +184,6 @@ class Baseline:
     low: Coordinates
     high: Coordinates
     low_set: str
-    high_set: str
     unread_tables: Mapping[TableName, str] = field(default_factory=dict)
 
     @property
@@ -223,7 +220,7 @@ class TableSnapshot:
 
     `prepared_transactions`: XA transactions that were prepared but not committed when
     the rows were read. The log has their rows before `low`, but `batches` do not have
-    them. It may name other transactions too. None if the account may not ask.
+    them. It can name other transactions, too. None if the account may not ask.
     """
 
     table: TableName
@@ -231,7 +228,6 @@ class TableSnapshot:
     low: Coordinates
     high: Coordinates
     low_set: str
-    high_set: str
     exact: bool
     batches: Iterator[pa.RecordBatch]
     prepared_transactions: frozenset[Xid] | None = None
@@ -321,7 +317,7 @@ class SourceServer(Protocol):
         server does not have the table. Raise `TableBusy` if other sessions prevent the
         lock, and `TableError` if the account may not read all columns."""
 
-    def empty(self, tables: Collection[TableName]) -> frozenset[TableName]:
+    def empty_tables(self, tables: Collection[TableName]) -> frozenset[TableName]:
         """Return the tables that had no row at some moment of this call. Tables that
         cannot be read are left out."""
 
@@ -363,8 +359,8 @@ class SourceServer(Protocol):
     ) -> AbstractContextManager[TableSnapshot]:
         """Read the rows of a range of keys, like `snapshot`. With `exact`, wait a few
         seconds for a moment in which nothing is committed, or lock the table for such a
-        moment; `TableSnapshot.exact` says whether that succeeded. Otherwise they may be
-        read from a replica, with a `low` that is not before `since`. Raise
+        moment; `TableSnapshot.exact` says whether that succeeded. Otherwise the rows may
+        be read from a replica, with a `low` that is not before `since`. Raise
         `TableBusy` if a statement waits to alter the table (`snapshot.pace`), or if
         reading a range of the whole table takes longer than `most_seconds`. Raise
         `StructureMoved` also if the range has other key columns than the table."""
@@ -380,7 +376,7 @@ class SourceServer(Protocol):
         as `chunk` does for the whole table, and `ConditionRefused` if the server
         refuses the condition."""
 
-    def estimated_where(self, table: TableName, condition: RowCondition) -> int:
+    def estimated_rows_where(self, table: TableName, condition: RowCondition) -> int:
         """Return the server's estimate of the number of rows for which the condition
         holds. Raise `ConditionRefused` if the server refuses it, or does not have the
         table."""

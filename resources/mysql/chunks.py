@@ -151,8 +151,10 @@ _MOST_KEYS: Final = 1_000
 """Largest number of keys in one statement."""
 
 
-def estimated_where(settings: ConnectionSettings, table: TableName, condition: RowCondition) -> int:
-    """See `pipeline.ports.SourceServer.estimated_where`."""
+def estimated_rows_where(
+    settings: ConnectionSettings, table: TableName, condition: RowCondition
+) -> int:
+    """See `pipeline.ports.SourceServer.estimated_rows_where`."""
     with (
         connect(settings) as connection,
         connection.cursor() as cursor,

@@ -26,6 +26,7 @@ from lockstep.pipeline.schema.rows import key_columns, row_structure
 from lockstep.pipeline.schema.types import arrow_schema
 from lockstep.pipeline.snapshot.pace import Patience
 from lockstep.pipeline.values.errors import StructureMoved, TableBusy, TableError
+from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.retries import (
     COMMITTED,
     COMMITTED_SOON,
@@ -59,11 +60,12 @@ from lockstep.resources.mysql.select import BEGIN, keep_warnings, select_rows
 from lockstep.resources.mysql.visible_tables import unreadable_table_error
 from lockstep.resources.mysql.watcher import watch
 from lockstep.resources.mysql.watermarks import (
-    Watermark,
+    LowMark,
     has_snapshots,
-    high_mark,
     low_mark,
+    mark_at_end,
     prepared_transactions,
+    read_log_end,
     snapshot_place,
     xa_commit_count,
 )
@@ -81,14 +83,14 @@ class ReadWatermarks:
     """The log's places around a read. `prepared`: the XA transactions that were
     prepared before `low` and that the read may lack; None if they are unknown."""
 
-    low: Watermark
-    high: Watermark
+    low: LowMark
+    high: Coordinates
     prepared: frozenset[Xid] | None
 
     @property
     def is_exact(self) -> bool:
         """True if nothing was logged between the marks."""
-        return self.low.at == self.high.at
+        return self.low.at == self.high
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +122,7 @@ class TableRead:
         low = low_mark(self.query_cursor, self.dialect)
         prepared = prepared_transactions(self.query_cursor)
         batches = self._select()  # holds the table's lock from here on
-        marks = ReadWatermarks(low, high_mark(self.query_cursor, self.dialect), prepared)
+        marks = ReadWatermarks(low, read_log_end(self.query_cursor), prepared)
         return OpenedRead(marks, batches)
 
     def open_exactly(self) -> OpenedRead:
@@ -130,7 +132,7 @@ class TableRead:
         if not self._has_snapshots():
             return self._open_current_rows_under_lock() or self.open_once()
         marks = self._snapshot_when_quiet(QUIET)
-        if marks.low == marks.high:
+        if marks.is_exact:
             return OpenedRead(marks, self._select())
         locked_read = self._open_snapshot_under_lock()
         if locked_read is not None:
@@ -151,7 +153,7 @@ class TableRead:
         """Open snapshots until the marks are equal; return the marks of the last one."""
         for _ in retry.tries():
             marks = self._begin_snapshot(COMMITTED_SOON)
-            if marks.low == marks.high:
+            if marks.is_exact:
                 break
         return marks
 
@@ -172,14 +174,14 @@ class TableRead:
         self.cursor.execute(BEGIN)
         place = snapshot_place(self.cursor)
         if place is None:
-            return ReadWatermarks(low, high_mark(self.query_cursor, self.dialect), prepared)
+            return ReadWatermarks(low, read_log_end(self.query_cursor), prepared)
         low = replace(low, at=place)
         prepared_later = prepared_transactions(self.query_cursor)
         later_commit_count = xa_commit_count(self.query_cursor)
         has_commits = commit_count is None or later_commit_count != commit_count
         if prepared is None or prepared_later is None or has_commits:
-            return ReadWatermarks(low, low, None)
-        return ReadWatermarks(low, low, prepared | prepared_later)
+            return ReadWatermarks(low, place, None)
+        return ReadWatermarks(low, place, prepared | prepared_later)
 
     def _select(self) -> Iterator[pa.RecordBatch]:
         return select_rows(
@@ -206,8 +208,8 @@ class TableRead:
         return OpenedRead(self._marks_under_lock(), self._select())
 
     def _marks_under_lock(self) -> ReadWatermarks:
-        mark = high_mark(self.query_cursor, self.dialect)
-        return ReadWatermarks(mark, mark, prepared_transactions(self.query_cursor))
+        low = mark_at_end(self.query_cursor, self.dialect)
+        return ReadWatermarks(low, low.at, prepared_transactions(self.query_cursor))
 
     def _try_lock(self, cursor: Cursor) -> bool:
         cursor.execute(f"set session lock_wait_timeout = {_LOCK_SECONDS}")
@@ -366,9 +368,8 @@ def open_snapshot_in_session(
         table=structure.name,
         schema=batch_schema,
         low=marks.low.at,
-        high=marks.high.at,
+        high=marks.high,
         low_set=marks.low.executed_set,
-        high_set=marks.high.executed_set,
         exact=marks.is_exact,
         batches=_translate_table_errors_in(settings, structure, opened_read.batches),
         prepared_transactions=marks.prepared,

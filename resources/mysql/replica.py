@@ -38,7 +38,7 @@ from lockstep.resources.mysql.connection import (
     read_dialect,
 )
 from lockstep.resources.mysql.reader import translate_table_errors
-from lockstep.resources.mysql.watermarks import Watermark, high_mark, low_mark, read_value
+from lockstep.resources.mysql.watermarks import LowMark, low_mark, read_log_end, read_value
 
 _FILTERS: Final = re.compile(r"Replicate_(Do|Ignore|Wild|Rewrite)_\w+")
 _WAIT_SECONDS: Final = 1
@@ -51,7 +51,7 @@ class Replica:
 
     def __init__(self, source: ConnectionSettings, replica: ConnectionSettings) -> None:
         self._source, self._replica = source, replica
-        self._low_marks: dict[tuple[TableName, Coordinates], Watermark] = {}
+        self._low_marks: dict[tuple[TableName, Coordinates], LowMark] = {}
 
     @contextmanager
     def chunk(
@@ -61,13 +61,12 @@ class Replica:
         low = self._wait_for_low_mark(schema.name, since)
         with open_chunk(self._replica, schema, rows, most_seconds=most_seconds) as read:
             with connect(self._source) as connection, connection.cursor() as cursor:
-                high = high_mark(cursor, read_dialect(cursor))
+                high = read_log_end(cursor)
             yield replace(
                 read,
                 low=low.at,
-                high=high.at,
+                high=high,
                 low_set=low.executed_set,
-                high_set=high.executed_set,
                 exact=False,
                 prepared_transactions=None,
             )
@@ -112,7 +111,7 @@ class Replica:
         ):
             yield source, replica
 
-    def _wait_for_low_mark(self, table: TableName, since: Coordinates | None) -> Watermark:
+    def _wait_for_low_mark(self, table: TableName, since: Coordinates | None) -> LowMark:
         """Return a place of the source's log, not before `since`, up to which the
         replica has executed everything. Raise `TableBusy` if the replica does not reach
         it in time, `ServerSettings` if it must not be read from at all."""

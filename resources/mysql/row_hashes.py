@@ -43,8 +43,8 @@ from lockstep.resources.mysql.watcher import watch
 from lockstep.resources.mysql.watermarks import (
     commits_in_order,
     has_snapshots,
-    high_mark,
     low_mark,
+    read_log_end,
     snapshot_place,
 )
 
@@ -155,18 +155,17 @@ class ComparedRead:
         low = low_mark(self.query_cursor, self.dialect)
         self.cursor.execute(BEGIN)
         place = snapshot_place(self.cursor) if self.has_snapshot else None
-        high = high_mark(self.query_cursor, self.dialect)
         if place is not None:
-            low = high = replace(low, at=place)
-        return ReadMarks(low.at, high.at, low.executed_set, high.executed_set, self.is_ordered)
+            return ReadMarks(place, place, low.executed_set, self.is_ordered)
+        high = read_log_end(self.query_cursor)
+        return ReadMarks(low.at, high, low.executed_set, self.is_ordered)
 
     def final_marks(self, marks: ReadMarks) -> ReadMarks:
         """Return the final marks, after all rows were read. Rows that were read without
         a snapshot may include changes up to the log's present end."""
         if self.has_snapshot:
             return marks
-        high = high_mark(self.query_cursor, self.dialect)
-        return replace(marks, high=high.at, high_set=high.executed_set)
+        return replace(marks, high=read_log_end(self.query_cursor))
 
     def require_no_warnings(self) -> None:
         """Raise `TableError` if a warning of the server says that it may have changed a

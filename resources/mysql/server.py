@@ -63,7 +63,7 @@ from lockstep.pipeline.values.survey import Survey, grant_statement
 from lockstep.pipeline.values.table import TableName, TableStructure, quoted_table
 from lockstep.resources.mysql.chunks import (
     estimate_by_statistic,
-    estimated_where,
+    estimated_rows_where,
     next_bound,
     open_chunk,
     open_condition,
@@ -88,12 +88,16 @@ from lockstep.resources.mysql.receiving import (
     MySqlDump,
     gtid_set_command,
     offset_command,
-    random_server_id,
     wide_offset_command,
 )
 from lockstep.resources.mysql.replica import Replica, source_load
 from lockstep.resources.mysql.row_hashes import open_hashes, read_rows, read_sample, read_sum
-from lockstep.resources.mysql.schemas import WholeTables, read_schemas, read_whole_tables
+from lockstep.resources.mysql.schemas import (
+    GONE_ERRORS,
+    WholeTables,
+    read_schemas,
+    read_whole_tables,
+)
 from lockstep.resources.mysql.shaped import ShapedTable, ShapedTables
 from lockstep.resources.mysql.survey import take_survey
 from lockstep.resources.mysql.visible_tables import (
@@ -103,7 +107,6 @@ from lockstep.resources.mysql.visible_tables import (
 )
 from lockstep.resources.mysql.watermarks import (
     commits_in_order,
-    high_mark,
     low_mark,
     prepared_transactions,
     read_log_end,
@@ -278,10 +281,10 @@ class MySqlServer:
                 command = wide_offset_command
             else:
                 start = Coordinates(start.file, FIRST_OFFSET)
-        return MySqlDump(self._settings, *command(start, random_server_id()), begins=start)
+        return MySqlDump(self._settings, *command(start), begins=start)
 
     def dump_after(self, executed: GtidSet) -> MySqlDump:
-        return MySqlDump(self._settings, *gtid_set_command(executed, random_server_id()))
+        return MySqlDump(self._settings, *gtid_set_command(executed))
 
     def prepared(self) -> frozenset[Xid]:
         with self._query_sessions.cursor() as cursor:
@@ -345,15 +348,11 @@ class MySqlServer:
         return row_structure(schema) if shape is None else shape.structure
 
     def baseline(self, names: Collection[TableName] | None = None) -> Baseline:
-        if names is not None and len(names) == 1:
-            (table,) = names
-            with self._cursor_on(table) as cursor:
-                baseline = read_baseline(cursor, names)
-                if not baseline.tables:
-                    self._require_missing(cursor, table, baseline.unread_tables)
-        else:
-            with self.own_cursor() as cursor:
-                baseline = read_baseline(cursor, names)
+        table = next(iter(names)) if names is not None and len(names) == 1 else None
+        with self.own_cursor() if table is None else self._cursor_on(table) as cursor:
+            baseline = read_baseline(cursor, names)
+            if table is not None and not baseline.tables:
+                self._require_missing(cursor, table, baseline.unread_tables)
         return replace(baseline, tables=tuple(map(self._shaping.redact, baseline.tables)))
 
     def _require_missing(
@@ -397,7 +396,7 @@ class MySqlServer:
             rows = select_by_table(cursor, _TABLE_COMMENTS, scopes_of(names))
             return {table: comment for table, (comment,) in rows if table in names}
 
-    def empty(self, tables: Collection[TableName]) -> frozenset[TableName]:
+    def empty_tables(self, tables: Collection[TableName]) -> frozenset[TableName]:
         with self._query_sessions.cursor() as cursor:
             return frozenset(table for table in tables if has_no_row(cursor, table))
 
@@ -487,8 +486,8 @@ class MySqlServer:
                 snapshot = replace(snapshot, rows=shaped.shape_snapshot(snapshot.rows))
             yield snapshot
 
-    def estimated_where(self, table: TableName, condition: RowCondition) -> int:
-        return estimated_where(self._settings, table, condition)
+    def estimated_rows_where(self, table: TableName, condition: RowCondition) -> int:
+        return estimated_rows_where(self._settings, table, condition)
 
     def source_load(self) -> SourceLoad:
         if self._replica is not None:
@@ -572,7 +571,7 @@ class MySqlServer:
         with self.own_cursor() as cursor:
             ordered = commits_in_order(cursor, read_dialect(cursor))
         with open_snapshot(self._settings_for_read(), shaped.schema) as read:
-            marks = ReadMarks(read.low, read.high, read.low_set, read.high_set, ordered)
+            marks = ReadMarks(read.low, read.high, read.low_set, ordered)
             yield marks, shaped.shape_batches(read.batches)
 
 
@@ -672,10 +671,6 @@ def _purged_gtids(cursor: Cursor, binlogs: tuple[BinlogSize, ...]) -> str:
     return lists[0].strip("[]") if lists else ""
 
 
-_GONE_ERRORS: Final = frozenset({1049, 1146})
-"""ER_BAD_DB_ERROR, ER_NO_SUCH_TABLE."""
-
-
 def read_baseline(cursor: Cursor, names: Collection[TableName] | None = None) -> Baseline:
     """See `pipeline.ports.SourceServer.baseline`."""
     dialect = read_dialect(cursor)
@@ -683,10 +678,8 @@ def read_baseline(cursor: Cursor, names: Collection[TableName] | None = None) ->
     databases = read_databases(cursor)
     whole_tables = read_whole_tables(cursor, names)
     tables = with_default_values(cursor, whole_tables.tables)
-    high = high_mark(cursor, dialect)
-    return Baseline(
-        tables, databases, low.at, high.at, low.executed_set, high.executed_set, whole_tables.unread
-    )
+    high = read_log_end(cursor)
+    return Baseline(tables, databases, low.at, high, low.executed_set, whole_tables.unread)
 
 
 def _is_refused(cursor: Cursor, table: TableName) -> bool:
@@ -708,7 +701,7 @@ def _exists(cursor: Cursor, table: TableName, columns: str = "1") -> bool:
     try:
         cursor.execute(f"select {columns} from {quoted_table(table)} limit 0")
     except pymysql.MySQLError as error:
-        if number_of(error) not in _GONE_ERRORS:
+        if number_of(error) not in GONE_ERRORS:
             raise
         return False
     return True

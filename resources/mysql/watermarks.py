@@ -1,5 +1,6 @@
-"""Watermarks of a read: a place in the log before it (low) and one after it (high). Its
-rows are the table's rows at some place between the two.
+"""Watermarks of a read: a place in the log before it (low) and one after it (high), which
+is the log's end (`read_log_end`). Its rows are the table's rows at some place between
+the two.
 
 MySQL writes a transaction to the log before the engine commits it and others can read
 it. So the log's end, queried before a read, is a low mark only once all transactions
@@ -14,7 +15,7 @@ commit: XA RECOVER lists such transactions.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import pymysql
@@ -33,9 +34,9 @@ _OWNING_THREAD: Final = re.compile(r"#\d+")
 
 
 @dataclass(frozen=True, slots=True)
-class Watermark:
-    """A place in the log, and a set of GTIDs that were executed before the place was
-    queried; "" without GTIDs."""
+class LowMark:
+    """A place in the log before which every change could be read, and a set of GTIDs
+    that were executed before the place was queried; "" without GTIDs."""
 
     at: Coordinates
     executed_set: str
@@ -80,23 +81,23 @@ def read_log_end(cursor: Cursor) -> Coordinates:
     return Coordinates(LogFile.parse(row[0]), int(row[1]))
 
 
-def high_mark(cursor: Cursor, dialect: Dialect) -> Watermark:
-    """Return a mark that is after every change that can be read now."""
-    executed = _executed_set(cursor, dialect)
-    return Watermark(read_log_end(cursor), executed)
+def mark_at_end(cursor: Cursor, dialect: Dialect) -> LowMark:
+    """Return the log's end, which is a low mark while nobody can write to the table."""
+    executed_set = _executed_set(cursor, dialect)
+    return LowMark(read_log_end(cursor), executed_set)
 
 
-def low_mark(cursor: Cursor, dialect: Dialect, *, retry: Retry = COMMITTED) -> Watermark:
+def low_mark(cursor: Cursor, dialect: Dialect, *, retry: Retry = COMMITTED) -> LowMark:
     """Return a mark before which every change can be read now.
 
     On MariaDB the log's end is a low mark for structures, because a query for a
     structure waits for the statement that changes it. Rows have the place of their
     snapshot instead (`snapshot_place`).
     """
-    mark = high_mark(cursor, dialect)
+    mark = mark_at_end(cursor, dialect)
     if dialect.is_mariadb or _wait_for_commits(cursor, retry):
         return mark
-    return Watermark(Coordinates(mark.at.file, FIRST_OFFSET), mark.executed_set)
+    return replace(mark, at=Coordinates(mark.at.file, FIRST_OFFSET))
 
 
 def commits_in_order(cursor: Cursor, dialect: Dialect) -> bool:

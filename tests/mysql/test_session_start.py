@@ -151,7 +151,7 @@ def test_rows_of_a_condition_are_estimated(stand: MySqlStand) -> None:
             database=name,
         )
         condition = read_condition("id > 1")
-        assert server(stand).estimated_where(TableName(name, "t"), condition) > 1
+        assert server(stand).estimated_rows_where(TableName(name, "t"), condition) > 1
 
 
 @pytest.mark.parametrize("stand", KNOWN, indirect=True)

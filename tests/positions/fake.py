@@ -261,7 +261,7 @@ class FakeServer:
         tables = (SCHEMA,) if names is None or TABLE in names else ()
         databases = (DatabaseSchema("shop", "utf8mb4", "utf8mb4_0900_ai_ci"),)
         executed = str(self.executed)
-        return Baseline(tables, databases, self.head, self.head, executed, executed)
+        return Baseline(tables, databases, self.head, self.head, executed)
 
     def current_schemas(self, tables: Collection[TableName]) -> CurrentSchemas:
         return CurrentSchemas({TABLE: SCHEMA}, self.head, self.uuid)
@@ -272,7 +272,7 @@ class FakeServer:
     def locked_schema(self, table: TableName) -> CurrentSchemas:
         raise AssertionError("no structure differs")
 
-    def empty(self, tables: Collection[TableName]) -> frozenset[TableName]:
+    def empty_tables(self, tables: Collection[TableName]) -> frozenset[TableName]:
         return frozenset(tables if not self.rows else ())
 
     @contextmanager
@@ -286,7 +286,6 @@ class FakeServer:
             schema,
             self.head,
             self.head,
-            str(self.executed),
             str(self.executed),
             exact=True,
             batches=iter([pa.RecordBatch.from_arrays(values, schema=schema)]),

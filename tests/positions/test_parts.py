@@ -177,7 +177,9 @@ def test_what_is_refused(shop: Shop) -> None:
             refresh(shop, condition, table)
         if "error" in why:
             with pytest.raises(ConditionRefused, match=why):
-                shop.follower.server.estimated_where(shop.table(table), read_condition(condition))
+                shop.follower.server.estimated_rows_where(
+                    shop.table(table), read_condition(condition)
+                )
     assert shop.batches() == batches
     spoil(shop.follower, shop.table("a"), lambda rows: rows.append(dict(rows[5])))
     with pytest.raises(ConditionRefused, match="keys twice, 1 in all") as raised:

@@ -296,7 +296,14 @@ def test_a_table_that_is_not_seen_is_not_read_as_it_is(
 
 WITHOUT_VALUES = {
     *("facts", "survey", "dump", "dump_after", "prepared", "tables", "engines", "invisible"),
-    *("is_view", "empty", "estimated_where", "estimated_rows", "estimated_bytes", "source_load"),
+    *(
+        "is_view",
+        "empty_tables",
+        "estimated_rows_where",
+        "estimated_rows",
+        "estimated_bytes",
+        "source_load",
+    ),
 }
 
 

@@ -84,7 +84,6 @@ _NOT_ALIASES: Final = (_TABLE_LIST_ENDS | _JOIN_WORDS) | (
     {"INNER", "LEFT", "RIGHT", "CROSS", "NATURAL", "ON", "USING", "USE", "FORCE", "IGNORE"}
     | {"PARTITION", "FOR", "LOCK"}
 )
-_LITERAL_KINDS: Final = frozenset({"string", "number", "hex", "bits"})
 _SEQUENCE_FUNCTIONS: Final = frozenset({"nextval", "currval", "lastval", "setval"})
 
 
@@ -391,9 +390,7 @@ class _Walk:
         word = token.keyword
         if len(chain) == 1 and word in KEYWORDS:
             return
-        ends_operand = before.kind in _LITERAL_KINDS or (
-            before.kind == "symbol" and before.text == ")"
-        )
+        ends_operand = before.is_literal or (before.kind == "symbol" and before.text == ")")
         if ends_operand or before.keyword == "AS":
             return  # it is an alias with a list of columns
         if len(chain) > 1 or not word or word.lower() not in BUILT_IN_FUNCTIONS:
@@ -531,9 +528,10 @@ class _Walk:
             reader.expect("AS")
             self._read_parentheses()
             if reader.accept("CYCLE"):
-                reader.read_enclosed_names() if reader.sees_symbol("(") else reader.read_list(
-                    reader.read_name
-                )
+                if reader.sees_symbol("("):
+                    reader.read_enclosed_names()
+                else:
+                    reader.read_list(reader.read_name)
                 reader.expect("RESTRICT")
             if not reader.accept_symbol(","):
                 return

@@ -205,15 +205,13 @@ class DeltaChangelog:
             return replace(change, delta_version=table.version())
         require_held()
         commit_properties = _commit_properties(app_id, batch, user_metadata)
+        removed_sizes = {name: listed_sizes[name] for name in change.removed_paths}
         with lake_errors(path):
-            actions: list[AddAction | RemoveAction] = [
-                _add_action(path, file) for file in change.added_files
-            ]
-            actions += _remove_actions({name: listed_sizes[name] for name in change.removed_paths})
-            try:
-                version = _commit(table, actions, commit_properties)
-            except CommitFailedError as error:
-                raise _conflict_error(path, folder, table) from error
+            version = commit_files(
+                path, table, pa.schema([]), removed_sizes, change.added_files, commit_properties
+            )
+        if version is None:
+            raise _conflict_error(path, folder, table)
         return replace(change, delta_version=version)
 
 
@@ -359,7 +357,12 @@ def commit_files(
         _add_columns(table, schema, commit_properties.custom_metadata or {})
         refuse_other_columns(table, schema, all_of_them=False)
         actions: list[AddAction | RemoveAction] = [*_remove_actions(removed_sizes), *add_actions]
-        return _commit(table, actions, commit_properties)
+        # The commit directly follows the version at which the table was opened, because
+        # delta-rs makes no second try. The newest version may already be another writer's.
+        version = int(table.version()) + 1
+        table.create_write_transaction(
+            actions, "append", table.schema(), commit_properties=commit_properties
+        )
     except CommitFailedError:
         return None
     except DeltaError as error:
@@ -369,20 +372,6 @@ def commit_files(
         ):
             return None
         raise
-
-
-def _commit(
-    table: DeltaTable,
-    actions: list[AddAction | RemoveAction],
-    commit_properties: CommitProperties,
-) -> int:
-    """Make a commit directly after the version at which the table was opened, because
-    delta-rs makes no second try, and return the new version."""
-    # Not `table.version()` after the commit, because that may be another writer's.
-    version = int(table.version()) + 1
-    table.create_write_transaction(
-        actions, "append", table.schema(), commit_properties=commit_properties
-    )
     return version
 
 
