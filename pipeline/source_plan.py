@@ -206,7 +206,7 @@ class SourcePlan:
     def misplaced_mirror(self, state: TableState) -> TableName | None:
         """Return the name to which the mirror has to move; None if it has the
         configured name."""
-        name = self.mirror_names.of(state.table)
+        name = self.mirror_name(state.table)
         return None if is_folder_of(state.mirror, self.name, name) else name
 
     def start_at(self, facts: ServerFacts) -> Place | None:

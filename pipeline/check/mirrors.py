@@ -167,9 +167,7 @@ def _judge_renamed_columns(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     renamed = [
         f"{structure.name}.{column} is called {name}"
         for structure in evidence.structures
-        for column, name in zip(
-            structure.names, changelog_names(list(structure.names)), strict=True
-        )
+        for column, name in zip(structure.names, changelog_names(structure.names), strict=True)
         if column != name
     ]
     if renamed:

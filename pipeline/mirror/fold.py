@@ -23,7 +23,6 @@ from lockstep.pipeline.mirror.coalescing import coalesced
 from lockstep.pipeline.mirror.layout import changelog_names, changelog_spelling
 from lockstep.pipeline.mirror.mapping import (
     KEPT_CHANGE_TYPE,
-    ImagesWithColumns,
     comparable,
     folded,
     is_present,
@@ -306,24 +305,18 @@ class Fold:
                 doubtful_through=self.doubtful_through,
                 ignores_deletes=self.ignores_deletes,
             )
-        mapped_images = [
-            (table, part.columns) for table, part in zip(images, self.parts, strict=True)
-        ]
-        if self.losses:
-            return self._as_deletes(self._folded(mapped_images, keeps_sequence=True)), ()
-        if self.unmarked_through and "_committed_at" in self.marks:
-            return self._without_early_moments(self._folded(mapped_images, keeps_sequence=True)), ()
-        return self._folded(mapped_images, keeps_sequence=self.keeps_sequence), ()
-
-    def _folded(self, images: Sequence[ImagesWithColumns], *, keeps_sequence: bool) -> pa.Table:
-        return folded(
-            images,
+        changes = folded(
+            [(table, part.columns) for table, part in zip(images, self.parts, strict=True)],
             self.schema,
             self.key,
             self.marks,
-            keeps_sequence=keeps_sequence,
             ignores_deletes=self.ignores_deletes,
         )
+        if self.losses:
+            changes = self._as_deletes(changes)
+        elif self.unmarked_through and "_committed_at" in self.marks:
+            changes = self._without_early_moments(changes)
+        return changes if self.keeps_sequence else changes.drop_columns(["_sequence"]), ()
 
     @property
     def in_steps(self) -> Fold:
@@ -367,8 +360,7 @@ class Fold:
         at = changes.schema.get_field_index("_committed_at")
         moment = changes.column(at)
         kept = pc.if_else(pc.and_(deleted, early), pa.scalar(None, moment.type), moment)
-        changes = changes.set_column(at, "_committed_at", kept)
-        return changes if self.keeps_sequence else changes.drop_columns(["_sequence"])
+        return changes.set_column(at, "_committed_at", kept)
 
     def _as_deletes(self, changes: pa.Table) -> pa.Table:
         """Return each last image as a delete. If its row was still present, the delete
@@ -378,19 +370,16 @@ class Fold:
         present = is_present(changes.column("_change_type"))
         if "_committed_at" not in self.marks:
             kinds = pc.if_else(present, KEPT_CHANGE_TYPE, ChangeType.DELETE.value)
-            return changes.set_column(0, "_change_type", kinds).drop_columns(["_sequence"])
+            return changes.set_column(0, "_change_type", kinds)
         numbers = np.array([stamp.sequence for stamp in self.losses], np.int64)
         at = pa.array(numbers.searchsorted(changes.column("_sequence").to_numpy()))
         spelled = changelog_spelling(self.schema.names)
-        for mark, column in [
-            ("_committed_at", "_committed_at"),
-            *((name, spelled[name]) for name in self.stamps),
-        ]:
+        columns = {"_committed_at": "_committed_at"} | {n: spelled[n] for n in self.stamps}
+        for name, column in columns.items():
             place = changes.schema.get_field_index(column)
-            own = changes.column(place)
-            stamps = [stamp.value(mark).as_py() for stamp in self.losses]
-            values = pa.array(stamps, own.type).take(at)
-            changes = changes.set_column(place, column, pc.if_else(present, values, own))
+            own_values = changes.column(place)
+            loss_values = [stamp.value(name).as_py() for stamp in self.losses]
+            values = pa.array(loss_values, own_values.type).take(at)
+            changes = changes.set_column(place, column, pc.if_else(present, values, own_values))
         kinds = pa.repeat(ChangeType.DELETE.value, changes.num_rows)
-        changes = changes.set_column(0, "_change_type", kinds)
-        return changes.drop_columns(["_sequence"])
+        return changes.set_column(0, "_change_type", kinds)

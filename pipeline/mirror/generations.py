@@ -70,33 +70,33 @@ def next_generation(
         return newest
     if source is not None and versions and versions[-1].generation == newest:
         last = versions[-1]
-        earlier, now = _shown_columns(last.schema, last.shown_as), _shown_columns(source, shown_as)
+        earlier_rows = last.shown_as and last.shown_as.row_condition
+        if earlier_rows != (shown_as and shown_as.row_condition):
+            return newest + 1
+        earlier, now = _treatments(last.schema, last.shown_as), _treatments(source, shown_as)
         if any(earlier[name] != now[name] for name in earlier.keys() & now.keys()):
             return newest + 1
     return newest if all(can_take(columns, new_columns) for columns in structures) else newest + 1
 
 
-def _shown_columns(schema: TableSchema | None, shown_as: ShownAs | None) -> dict[str, object]:
-    """Return for each column of a structure, in lower case, how the lake shows it; and
-    under the name '' the condition for the rows that the lake shows."""
-    columns = () if schema is None else schema.columns
-    treatments: Sequence[Treatment] = [Visibility.SHOWN] * len(columns)
-    if shown_as is not None:
-        treatments = shown_as.treatments
-    shows: dict[str, object] = {
-        column.name.lower(): (treatment, shown_as.key_fingerprint)
-        if shown_as is not None and isinstance(treatment, Hash)
-        else treatment
-        for column, treatment in zip(columns, treatments, strict=True)
+def _treatments(
+    schema: TableSchema | None, shown_as: ShownAs | None
+) -> dict[str, tuple[Treatment, str | None]]:
+    """Return for each column of a structure, in lower case, its treatment and, if that
+    is a hash, the fingerprint of the key."""
+    names = () if schema is None else schema.names
+    if shown_as is None:
+        return {name.lower(): (Visibility.SHOWN, None) for name in names}
+    return {
+        name.lower(): (treatment, shown_as.key_fingerprint if isinstance(treatment, Hash) else None)
+        for name, treatment in zip(names, shown_as.treatments, strict=True)
     }
-    return shows | {"": None if shown_as is None else shown_as.row_condition}
 
 
 def _changelog_columns_of(structure: TableStructure) -> pa.Schema:
     """Return all columns that images of a structure can have in a changelog, including
     Lockstep's: a column of the table may have the name of one of those."""
-    names = [column.name for column in structure.columns]
-    return captured_schema(structure, updated=True).append(logged_field(names))
+    return captured_schema(structure, updated=True).append(logged_field(structure.names))
 
 
 @dataclass(frozen=True, slots=True)

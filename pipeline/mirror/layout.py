@@ -127,15 +127,15 @@ def free_place(
     taken: Collection[str],
     mirror_generation: int = 1,
     *,
-    fold: bool = False,
+    ignores_case: bool = False,
 ) -> str:
     """Return the first folder of a mirror that is not `taken`; `mirror_generation` is
-    the one to try first. `fold`: compare folders case-insensitively, for storage that
-    ignores case."""
-    others = {path.lower() for path in taken} if fold else taken
+    the one to try first. `ignores_case`: folders are compared without regard to case,
+    as by some storage."""
+    others = {path.lower() for path in taken} if ignores_case else taken
     while True:
         path = mirror_path(source, name, incarnation, mirror_generation)
-        if (path.lower() if fold else path) not in others:
+        if (path.lower() if ignores_case else path) not in others:
             return path
         mirror_generation += 1
 
@@ -191,7 +191,7 @@ def mirror_columns(table: TableSchema) -> pa.Schema:
     return pa.schema(list(arrow_schema(row_structure(table)))[: len(table.columns)])
 
 
-def changelog_names(columns: list[str]) -> list[str]:
+def changelog_names(columns: Sequence[str]) -> list[str]:
     """Return the table's column names as a changelog spells them, in the same order."""
     names = list(map(escape_name, columns))
     taken = set(map(comparable_name, (*MARKS.names, *names)))
@@ -206,43 +206,43 @@ def changelog_names(columns: list[str]) -> list[str]:
     return result
 
 
-def changelog_spelling(columns: list[str]) -> dict[str, str]:
+def changelog_spelling(columns: Sequence[str]) -> dict[str, str]:
     """Return for each of the table's column names its spelling in a changelog."""
     return dict(zip(columns, changelog_names(columns), strict=True))
 
 
-def keep_names(columns: list[str]) -> dict[str, str]:
+def keep_names(columns: Sequence[str]) -> dict[str, str]:
     """Return for each column the name of the boolean column of folded changes that is
     true where the mirror's value stays. No name is in `changelog_names`."""
     return _all_free("_keeps_", columns)
 
 
-def lack_names(columns: list[str]) -> dict[str, str]:
+def lack_names(columns: Sequence[str]) -> dict[str, str]:
     """Return for each column the name of the boolean column of folded changes that is
     true where the value must be looked up in the mirror, because all of the row's
     images left it out."""
     return _all_free("_lacks_", columns)
 
 
-def origin_names(columns: list[str]) -> dict[str, str]:
+def origin_names(columns: Sequence[str]) -> dict[str, str]:
     """Return for each key column the name of the column of folded changes with its
     value in the row of the mirror from which left-out values are taken."""
     return _all_free("_origin_", columns)
 
 
-def present_name(columns: list[str]) -> str:
+def present_name(columns: Sequence[str]) -> str:
     """Return the name of the column `RowImages.present` in a segment's files. No Delta
     table has the column."""
     return _free("_present", _taken(columns))
 
 
-def logged_field(columns: list[str]) -> pa.Field:
+def logged_field(columns: Sequence[str]) -> pa.Field:
     """Return the changelog's column that lists the columns which the log had of a row;
     NULL if it had all. A changelog gets this column with its first incomplete row."""
     return pa.field(_free("_logged", _taken(columns)), pa.list_(pa.string()))
 
 
-def updated_field(columns: list[str]) -> pa.Field:
+def updated_field(columns: Sequence[str]) -> pa.Field:
     """Return the changelog's column that lists the columns which an update changed. A
     changelog has it only if the settings ask for it."""
     return pa.field(_free("_updated", _taken(columns)), pa.list_(pa.string()))
@@ -263,7 +263,7 @@ def captured_schema(structure: TableStructure, *, updated: bool) -> pa.Schema:
     schema = changelog_schema(structure)
     if not updated:
         return schema
-    return schema.append(updated_field([column.name for column in structure.columns]))
+    return schema.append(updated_field(structure.names))
 
 
 def published_schema(structure: TableStructure, files: Sequence[SegmentFile]) -> pa.Schema:
@@ -272,15 +272,15 @@ def published_schema(structure: TableStructure, files: Sequence[SegmentFile]) ->
     schema = captured_schema(structure, updated=any(file.has_updated for file in files))
     if not any(file.has_logged for file in files):
         return schema
-    return schema.append(logged_field([column.name for column in structure.columns]))
+    return schema.append(logged_field(structure.names))
 
 
-def _all_free(prefix: str, columns: list[str]) -> dict[str, str]:
+def _all_free(prefix: str, columns: Sequence[str]) -> dict[str, str]:
     taken = _taken(columns)
     return {name: _free(f"{prefix}{index}", taken) for index, name in enumerate(columns)}
 
 
-def _taken(columns: list[str]) -> set[str]:
+def _taken(columns: Sequence[str]) -> set[str]:
     return set(map(comparable_name, changelog_names(columns)))
 
 

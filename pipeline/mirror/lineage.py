@@ -120,7 +120,7 @@ class ColumnLineage:
         images leave columns out.
         """
         own = self.own_names[version]
-        spelled = changelog_names(list(own)) if read is None else own
+        spelled = changelog_names(own) if read is None else own
         names = dict(zip(own, spelled, strict=True))
 
         def column_of(name: str, column: ColumnOrigin) -> ColumnOrigin:
@@ -132,7 +132,7 @@ class ColumnLineage:
         columns = tuple(map(column_of, self.schema.names, self.versions[version]))
         if (changed := read or stamp) is not None:
             columns = self.with_stamp(columns, changed)
-        present = present_name(list(own)) if partial else None
+        present = present_name(own) if partial else None
         return StagedFiles(files, columns, above, present, through)
 
     def with_stamp(self, columns: Sequence[ColumnOrigin], stamp: Stamp) -> tuple[ColumnOrigin, ...]:

@@ -22,19 +22,12 @@ ignored: the row stays in the mirror, with the values of this image."""
 
 
 def last_outcomes(
-    changes: pa.Table,
-    key: Sequence[str],
-    *,
-    keeps_sequence: bool = False,
-    ignores_deletes: bool = False,
+    changes: pa.Table, key: Sequence[str], *, ignores_deletes: bool = False
 ) -> pa.Table:
     """Return the last image per key, with `_change_type` as `outcome` gives it.
     `changes`, in any order, has the key columns, `_change_type`, `_sequence` (unique)
-    and others; the result has the same columns, without `_sequence` unless
-    `keeps_sequence`."""
+    and others; the result has the same columns."""
     images = last_images(changes, key)
-    if not keeps_sequence:
-        images = images.drop_columns(["_sequence"])
     kind = images.column("_change_type")
     at = images.schema.get_field_index("_change_type")
     return images.set_column(at, "_change_type", outcome(kind, ignores_deletes=ignores_deletes))
@@ -155,13 +148,12 @@ def folded(
     key: Sequence[str],
     marks: Sequence[str] = (),
     *,
-    keeps_sequence: bool = False,
     ignores_deletes: bool = False,
 ) -> pa.Table:
     """Return the last image of each key over all parts, with `_change_type` as
     `outcome` gives it.
 
-    The columns: `_change_type`, `_sequence` if `keeps_sequence`, `marks`, and the
+    The columns: `_change_type`, `_sequence`, `marks`, and the
     mirror's columns as a changelog spells them. Then comes a boolean for each of
     `kept_columns`, which is true where the mirror's value stays (`keep_names`). `parts`
     must have `_change_type`, `_sequence` and `marks`.
@@ -181,9 +173,7 @@ def folded(
     by = [spelled[name] for name in key]
     kept = kept_columns((columns for _, columns in parts), schema)
     if not kept:
-        return last_outcomes(
-            all_images, by, keeps_sequence=keeps_sequence, ignores_deletes=ignores_deletes
-        )
+        return last_outcomes(all_images, by, ignores_deletes=ignores_deletes)
     sizes = [
         int(pc.sum(pc.is_in(table.column("_change_type"), value_set=change_types())).as_py() or 0)
         for table, _ in parts
@@ -194,10 +184,9 @@ def folded(
         marker = pa.array(np.repeat(absent, sizes))
         all_images = all_images.append_column(keep_names(schema.names)[name], marker)
     all_images = all_images.sort_by("_sequence")
-    last = _with_kept(
+    return _with_kept(
         all_images, by, [spelled[n] for n in kept], schema, kept, ignores_deletes=ignores_deletes
     )
-    return last if keeps_sequence else last.drop_columns(["_sequence"])
 
 
 def _with_kept(

@@ -118,7 +118,7 @@ def with_marks(
     return changelog_rows(schema, count, marks, arrays)
 
 
-def file_schema(schema: pa.Schema, names: list[str], more: int) -> pa.Schema:
+def file_schema(schema: pa.Schema, names: Sequence[str], more: int) -> pa.Schema:
     """Return the columns of a segment's file with the ending `segment.FILE_ENDINGS[more]`:
     `schema`, and the first `more` of two further columns, `layout.logged_field` and
     `RowImages.present`. `names`: the table's column names."""
@@ -126,7 +126,7 @@ def file_schema(schema: pa.Schema, names: list[str], more: int) -> pa.Schema:
     return pa.schema([*schema, *added[:more]])
 
 
-def _listed(bits: pa.BinaryArray, names: list[str]) -> pa.ListArray:
+def _listed(bits: pa.BinaryArray, names: Sequence[str]) -> pa.ListArray:
     """Return for each image the names whose bit is set; NULL for an image without bits."""
     whole = bits.is_null().to_numpy(zero_copy_only=False)
     is_set = unpack_bits(bits, len(names)) & ~whole[:, None]

@@ -98,45 +98,34 @@ def plan_merge(contents: Sequence[TableContent]) -> MergePlan:
     settling: TableEvent | None = None
     snapshot: SnapshotFiles | None = None
     completion: SnapshotFiles | None = None
-    emptied: list[RowsLost] = []
+    losses: list[RowsLost] = []
     dropped, above = False, 0
     for content in contents:
         if content.snapshot is not None and content.snapshot.columns is not None:
             completion = content.snapshot
         for event in content.events:
             dropped = event.kind is TableEventKind.DROPPED
-            begins, read = _sequence_before(content, event)
+            begin = _sequence_before(content, event)
             if dropped or event.kind in SETTLING_EVENTS:
-                emptied.append(RowsLost(begins, event))
-            if event.kind in SETTLING_EVENTS and begins >= above:
-                settling, snapshot, above = event, read, begins
+                losses.append(RowsLost(begin, event))
+            if event.kind in SETTLING_EVENTS and begin >= above:
+                settling, snapshot, above = event, _rows_read(content, event), begin
     if completion is not None and completion.low_sequence < above:
         completion = None
-    segments = tuple(
-        segment
-        for content in contents
-        for segment in content.segments
-        if segment.last_sequence > above
-    )
-    gone = tuple(
-        segment
-        for content in contents
-        for segment in content.segments
-        if segment.first_sequence <= above
-    )
-    counted = [point for point in emptied if settling is not None and point.sequence <= above]
+    segments = [segment for content in contents for segment in content.segments]
+    settled_losses = [loss for loss in losses if settling is not None and loss.sequence <= above]
     return MergePlan(
         replaces_rows=settling is not None,
         above=above,
-        segments=segments,
+        segments=tuple(segment for segment in segments if segment.last_sequence > above),
         snapshot=snapshot,
-        first_version=None if settling is None else _first(settling, snapshot),
-        final_version=_final(contents),
+        first_version=None if settling is None else (snapshot or settling).version,
+        final_version=_final_version(contents),
         is_dropped=dropped,
         completion=completion,
         read_until=0 if settling is None or snapshot is None else settling.sequence,
-        losses=tuple(sorted(counted, key=lambda point: point.sequence)),
-        segments_of_lost_rows=gone,
+        losses=tuple(sorted(settled_losses, key=lambda loss: loss.sequence)),
+        segments_of_lost_rows=tuple(s for s in segments if s.first_sequence <= above),
         copy_event=settling if settling and settling.kind is TableEventKind.COPIED else None,
     )
 
@@ -161,20 +150,24 @@ def before_copy(contents: Sequence[TableContent], copied: TableEvent) -> tuple[T
     )
 
 
-def _sequence_before(content: TableContent, event: TableEvent) -> tuple[int, SnapshotFiles | None]:
-    """Return the number of the last change before an event, and, for a REREAD, the rows
-    that were read from the source."""
-    read = content.snapshot if event.kind is TableEventKind.REREAD else None
-    return (event.sequence if read is None else read.low_sequence), read
+def _rows_read(content: TableContent, event: TableEvent) -> SnapshotFiles | None:
+    """Return the rows that were read from the source, if the event is a REREAD."""
+    return content.snapshot if event.kind is TableEventKind.REREAD else None
 
 
-def last_batch_before_loss(contents: Iterable[TableContent]) -> int | None:
-    """Return the first batch that brought rows without images, if a later batch lost
-    all of them; otherwise None.
+def _sequence_before(content: TableContent, event: TableEvent) -> int:
+    """Return the number of the last change before an event."""
+    read = _rows_read(content, event)
+    return event.sequence if read is None else read.low_sequence
 
-    Such rows were read from the source or copied from another table. A mirror that
-    keeps deleted rows must show them before they are lost, so one write must end with
-    that batch.
+
+def end_of_first_write(contents: Iterable[TableContent]) -> int | None:
+    """Return the batch with which the first write of these contents must end to a
+    mirror that keeps deleted rows; None if one write can take all.
+
+    It is the first batch that brought rows without images, which were read from the
+    source or copied from another table, if a later batch lost all of them: the mirror
+    must show these rows before they are lost.
     """
     read, newest = None, 0
     for content in contents:
@@ -198,17 +191,13 @@ def _settling_sequences(content: TableContent) -> Iterator[int]:
     """Yield the number of the last change before each event of a content that settles the
     rows."""
     return (
-        _sequence_before(content, event)[0]
+        _sequence_before(content, event)
         for event in content.events
         if event.kind in SETTLING_EVENTS
     )
 
 
-def _first(settling: TableEvent, snapshot: SnapshotFiles | None) -> int:
-    return settling.version if snapshot is None else snapshot.version
-
-
-def _final(contents: Sequence[TableContent]) -> int:
+def _final_version(contents: Sequence[TableContent]) -> int:
     """Return the structure version of the newest event or image; a DROPPED does not
     count."""
     versions = [
@@ -314,7 +303,8 @@ def reload_origin(
         for content in since
         if first_unshown_batch is not None and content.batch >= first_unshown_batch
     ]
-    if any(event.kind is TableEventKind.REBUILT for content in unshown for event in content.events):
+    kinds = {unshown_event.kind for content in unshown for unshown_event in content.events}
+    if TableEventKind.REBUILT in kinds:
         return "a mirror could not be written from its changelog"
     return ChangelogOrigin(since, event.version)
 
@@ -344,19 +334,28 @@ def begins_with_mirror(contents: Iterable[TableContent]) -> bool:
     return bool(rebuilt) and rebuilt[-1].origin is not None and not settled
 
 
+def is_rewritten(contents: Sequence[TableContent]) -> bool:
+    """Return whether the batches with these contents have rows of the table that were
+    read from MySQL, or rewrite its mirror."""
+    kinds = {event.kind for content in contents for event in content.events}
+    return bool(plan_merge(contents).read_files) or TableEventKind.REBUILT in kinds
+
+
 def contents_since_settled(contents: Sequence[TableContent]) -> Sequence[TableContent]:
     """Return the contents from the last one with an event that settled the table's rows;
     all contents if there is no such event."""
-    emptied = _last_settling_event(contents)
-    return contents if emptied is None else contents[emptied[0] :]
+    settling = _last_settling_event(contents)
+    return contents if settling is None else contents[settling[0] :]
 
 
 def _last_settling_event(contents: Sequence[TableContent]) -> tuple[int, TableEvent] | None:
     """Return the last event that settled the table's rows, after the index of its content;
     None if there is no such event."""
-    numbered = reversed(list(enumerate(contents)))
-    events = ((at, event) for at, content in numbered for event in reversed(content.events))
-    return next(((at, event) for at, event in events if event.kind in SETTLING_EVENTS), None)
+    for at, content in reversed([*enumerate(contents)]):
+        for event in reversed(content.events):
+            if event.kind in SETTLING_EVENTS:
+                return at, event
+    return None
 
 
 def has_rows(read: SnapshotFiles | None) -> bool:

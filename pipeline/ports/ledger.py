@@ -729,6 +729,12 @@ class Ledger(Leases, Decisions, Batches, Structures, Tables, Writes, Deletions, 
     """
 
 
+def live_lease(ledger: Leases, source: str) -> LeaseView | None:
+    """Return the lease that somebody holds on the source now; None if nobody does."""
+    lease = ledger.newest_lease(source)
+    return lease if lease is not None and lease.live else None
+
+
 def attempts_of(ledger: Decisions, source: str, *, limit: int = 100) -> list[Attempt]:
     """Return the ends of the newest attempts that were idle, refused or failed, newest
     first. Successful attempts are not included: they are batches."""
@@ -746,7 +752,10 @@ def unproven_structures(ledger: Decisions, source: str) -> UnprovenStructures | 
     """Return the tables whose structures are still to be compared with the server's, as
     the newest decision of the kind `STRUCTURES_KIND` names them; None if there are
     none."""
-    return UnprovenStructures.from_decisions(ledger.decisions(source, STRUCTURES_KIND, limit=1))
+    for newest in ledger.decisions(source, STRUCTURES_KIND, limit=1):
+        if tables := newest.decision.structures:
+            return UnprovenStructures(frozenset(tables), newest.decided_at, newest.decision.reason)
+    return None
 
 
 def stale_tables(ledger: Deletions, source: str) -> frozenset[TableName]:

@@ -91,9 +91,7 @@ def geometries(column: Column, cells: ColumnValues) -> pa.Array:
     buffer, out = allocate(total, 1)
     if not _write_ewkb(cells.data, cells.at, cells.size, ends, out):
         raise ValueError("not well-known binary")
-    return pa.Array.from_buffers(
-        pa.binary(), len(cells), [cells.validity_bitmap(), offsets, buffer]
-    )
+    return cells.array(pa.binary(), offsets, buffer)
 
 
 def vectors(column: Column, cells: ColumnValues) -> pa.Array:
@@ -106,15 +104,12 @@ def vectors(column: Column, cells: ColumnValues) -> pa.Array:
         pa.float32(), total // 4, [None, _contiguous_bytes(cells, ends, total)]
     )
     ends[:] = ends >> 2
-    return pa.Array.from_buffers(
-        pa.list_(pa.float32()), len(cells), [cells.validity_bitmap(), offsets], children=[floats]
-    )
+    return cells.array(pa.list_(pa.float32()), offsets, children=[floats])
 
 
 def _byte_array(kind: pa.DataType, cells: ColumnValues) -> pa.Array:
     offsets, ends, total = _offsets(cells)
-    buffers = [cells.validity_bitmap(), offsets, _contiguous_bytes(cells, ends, total)]
-    return pa.Array.from_buffers(kind, len(cells), buffers)
+    return cells.array(kind, offsets, _contiguous_bytes(cells, ends, total))
 
 
 def _offsets(cells: ColumnValues) -> tuple[pa.Buffer, Places, int]:
@@ -204,7 +199,7 @@ def years(column: Column, cells: ColumnValues) -> pa.Array:
     """YEAR → int16. MariaDB sends a YEAR(2) as the last two digits of 1970 to 2069."""
     buffer, out = allocate(len(cells), 2)
     _write_years(cells.data, cells.at, cells.definition.display_length == _SHORT_YEAR_LENGTH, out)
-    return pa.Array.from_buffers(pa.int16(), len(cells), [cells.validity_bitmap(), buffer])
+    return cells.array(pa.int16(), buffer)
 
 
 def _number_array(kind: pa.DataType, cells: ColumnValues) -> pa.Array:
@@ -213,7 +208,7 @@ def _number_array(kind: pa.DataType, cells: ColumnValues) -> pa.Array:
     definition = cells.definition
     is_signed = not definition.is_unsigned
     _write_numbers(cells.data, cells.at, definition.cell_bytes, is_signed, width, out)
-    return pa.Array.from_buffers(kind, len(cells), [cells.validity_bitmap(), buffer])
+    return cells.array(kind, buffer)
 
 
 @kernel
@@ -268,7 +263,7 @@ def decimals(column: Column, cells: ColumnValues) -> pa.Array:
     buffer, out = allocate(len(cells), 16)
     cell_arrays = cells.data, cells.at, cells.size
     _raise_if_malformed(_write_decimals(*cell_arrays, kind.precision, kind.scale, out))
-    return pa.Array.from_buffers(kind, len(cells), [cells.validity_bitmap(), buffer])
+    return cells.array(kind, buffer)
 
 
 def _raise_if_malformed(row: int) -> None:
@@ -362,7 +357,7 @@ def dates(column: Column, cells: ColumnValues) -> pa.Array:
     invalid date."""
     buffer, out = allocate(len(cells), 4)
     _add_nulls(cells, _write_dates(cells.data, cells.at, cells.size, out))
-    return pa.Array.from_buffers(pa.date32(), len(cells), [cells.validity_bitmap(), buffer])
+    return cells.array(pa.date32(), buffer)
 
 
 def moments(column: Column, cells: ColumnValues) -> pa.Array:
@@ -370,7 +365,7 @@ def moments(column: Column, cells: ColumnValues) -> pa.Array:
     NULL. Raise ValueError for an invalid date or time."""
     buffer, out = allocate(len(cells), 8)
     _add_nulls(cells, _write_moments(cells.data, cells.at, cells.size, out))
-    return pa.Array.from_buffers(arrow_type(column), len(cells), [cells.validity_bitmap(), buffer])
+    return cells.array(arrow_type(column), buffer)
 
 
 def times(column: Column, cells: ColumnValues) -> pa.Array:
@@ -382,9 +377,7 @@ def times(column: Column, cells: ColumnValues) -> pa.Array:
     cell_arrays = cells.data, cells.at, cells.size
     if not _write_times(*cell_arrays, digits, out, ends.view(np.int32)):
         raise ValueError("not a time")
-    return pa.Array.from_buffers(
-        pa.string(), len(cells), [cells.validity_bitmap(), offsets, buffer]
-    )
+    return cells.array(pa.string(), offsets, buffer)
 
 
 def _add_nulls(cells: ColumnValues, null_count: int) -> None:

@@ -304,8 +304,12 @@ class ColumnValues:
     def __len__(self) -> int:
         return len(self.at)
 
-    def validity_bitmap(self) -> pa.Buffer | None:
-        return validity_bitmap(self.at) if self.null_count else None
+    def array(
+        self, array_type: pa.DataType, *buffers: pa.Buffer, children: list[pa.Array] | None = None
+    ) -> pa.Array:
+        """Return the Arrow array of the decoded cells, whose buffers these are."""
+        bitmap = validity_bitmap(self.at) if self.null_count else None
+        return pa.Array.from_buffers(array_type, len(self), [bitmap, *buffers], children=children)
 
 
 @kernel

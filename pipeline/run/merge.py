@@ -26,7 +26,7 @@ from time import perf_counter
 import pyarrow as pa
 
 from lockstep.pipeline.mirror.layout import DELETED_AT, application_id
-from lockstep.pipeline.mirror.merging import begins_with_mirror, last_batch_before_loss, plan_merge
+from lockstep.pipeline.mirror.merging import begins_with_mirror, end_of_first_write, plan_merge
 from lockstep.pipeline.model.batch import Batch, BatchState
 from lockstep.pipeline.model.table_state import StoppedTable, TableState
 from lockstep.pipeline.ports.mirrors import MirrorSize
@@ -261,7 +261,7 @@ class _Merger:
         unacknowledged = {
             batch.id for batch in batches if batch.state is not BatchState.ACKNOWLEDGED
         }
-        return last_batch_before_loss(
+        return end_of_first_write(
             content for content in records.contents if content.batch in unacknowledged
         )
 

@@ -23,7 +23,7 @@ from lockstep.pipeline.schema.history_check import read_stored_context
 from lockstep.pipeline.schema.statements.changes import AlterTable, RenameTables
 from lockstep.pipeline.schema.statements.read import read_change
 from lockstep.pipeline.schema.treatments import Visibility
-from lockstep.pipeline.shape.shape import ShapeChange, shows_no_more
+from lockstep.pipeline.shape.shape import shows_no_more
 from lockstep.pipeline.upkeep.clearing import Tightening, UnclearedValues
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import TableError
@@ -155,9 +155,8 @@ def plaintext_sentence(ports: RunPorts, table: TableName) -> str | None:
         if note.table == table:
             return f"{note.sentence}, also in rows that its mirror kept: those go with the others"
     newest = ports.ledger.schema_at(ports.source.name, table)
-    change = ShapeChange() if newest is None else ports.shaping.shape_change(newest)
-    tightening = _tightening_of(table, change)
-    if not tightening.shows_less:
+    tightening = None if newest is None else ports.shaping.tightening(newest)
+    if tightening is None or not tightening.shows_less:
         return None
     reason = keep_clear_reason(ports, table)
     until = "the run that reads it again clears them, once nobody needs them"
@@ -208,12 +207,12 @@ def _tightenings_by_settings(
     of the dropped ones."""
     for version, name in _versions_with_settings(ports, history, dropped):
         try:
-            change = ports.shaping.shape_change(_with_name(version, name))
+            tightening = ports.shaping.tightening(_with_name(version, name))
         except TableError:  # the table stops, since it cannot be shown as the settings say
             continue
-        tightening = _tightening_of(version.table, change)
         if tightening.shows_less:
-            yield replace(tightening, kept_because=keep_clear_reason(ports, name))
+            reason = keep_clear_reason(ports, name)
+            yield replace(tightening, table=version.table, kept_because=reason)
 
 
 def _tightenings_by_renames(
@@ -334,13 +333,6 @@ def _with_name(version: SchemaVersion, name: TableName) -> SchemaVersion:
     """Return a copy of the version whose table has this name."""
     schema = None if version.schema is None else replace(version.schema, name=name)
     return replace(version, table=name, schema=schema)
-
-
-def _tightening_of(table: TableName, change: ShapeChange) -> Tightening:
-    """Return the tightening, without its last batch."""
-    return Tightening(
-        table, 0, change.tightened_columns, change.has_tighter_rows, change.has_new_key
-    )
 
 
 def _comparison_key(tightening: Tightening) -> Tightening:

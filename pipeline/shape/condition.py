@@ -43,7 +43,6 @@ from lockstep.pipeline.schema.types import (
     TEXT_TYPES,
     Family,
     arrow_type,
-    time_to_microseconds,
     times_to_microseconds,
 )
 from lockstep.pipeline.values.table import Column
@@ -128,7 +127,7 @@ def _term(node: exp.Expr) -> Term:
                 pc.and_kleene, low, _comparison_term(node.this, "<=", node.args["high"])
             )
         case exp.Like():
-            pattern = _like_pattern(node.expression)
+            pattern = _literal(node.expression)
             like = _column_term(node.this, lambda column: _like_test(column, pattern))
             return _negate(like) if node.args.get("negate") else like
         case _ if type(node) in _SIGNS:
@@ -207,13 +206,6 @@ def _literal(node: exp.Expr) -> Literal:
     raise _unsupported_error(node)
 
 
-def _like_pattern(node: exp.Expr) -> str:
-    literal = _literal(node)
-    if literal.kind != "text":
-        raise _unsupported_error(node)
-    return literal.text
-
-
 def _unsupported_error(node: exp.Expr) -> ConditionUnusable:
     return ConditionUnusable(
         f"{node.sql('mysql')!r} is not part of a row condition: write columns compared with "
@@ -238,10 +230,12 @@ def _membership_test(column: Column, literals: tuple[Literal, ...]) -> _Test:
     return lambda values: reduce(pc.or_kleene, (test(values) for test in tests))
 
 
-def _like_test(column: Column, pattern: str) -> _Test:
+def _like_test(column: Column, pattern: Literal) -> _Test:
     if column.type not in TEXT_TYPES:
         raise ConditionUnusable(f"column {column.name!r} is no text, which LIKE needs")
-    return lambda values: pc.match_like(values, pattern)
+    if pattern.kind != "text":
+        raise ConditionUnusable(f"{pattern} is no text, which LIKE needs")
+    return lambda values: pc.match_like(values, pattern.text)
 
 
 def _constant_test(truth: bool) -> _Test:
@@ -367,7 +361,10 @@ def _scalar(column: Column, literal: Literal) -> pa.Scalar | None:
         case Family.DATETIME | Family.TIMESTAMP:
             return _moment_scalar(column.type, _literal_text(literal))
         case Family.TIME:
-            return pa.scalar(time_to_microseconds(_literal_text(literal)), pa.int64())
+            microseconds = times_to_microseconds(pa.array([_literal_text(literal)]))[0]
+            if not microseconds.is_valid:
+                raise ValueError(literal.text)
+            return microseconds
         case Family.TEXT | Family.ENUM | Family.SET:
             return pa.scalar(_literal_text(literal), pa.string())
         case Family.JSON | Family.GEOMETRY | Family.VECTOR | None:

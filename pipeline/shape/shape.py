@@ -124,6 +124,11 @@ class Shape:
 # -- the shape of a structure ----------------------------------------------------------
 
 _MEMBER_TYPES: Final = frozenset({"enum", "set"})
+_WITH_TEXT: Final = (
+    *(Family.INTEGER, Family.FLOATING, Family.DECIMAL, Family.YEAR, Family.DATE, Family.TIME),
+    *(Family.DATETIME, Family.TIMESTAMP, Family.TEXT, Family.ENUM, Family.SET),
+)
+"""Families whose values can be shown as the text that MySQL prints."""
 _MEMBERS_UNKNOWN: Final = (
     "{} cannot be {}, since the log has only numbers of its members, and the members of a hidden "
     "column are not stored; exclude_columns or the mask null hide it"
@@ -145,7 +150,7 @@ def shape_of(
         rules, structure, key_columns=key_columns, virtual_columns=virtual_columns
     ):
         raise error
-    # The set of keys is empty, since `shape_faults` has checked the treatments of keys.
+    # No key is passed, since `shape_faults` has checked the treatments of keys.
     treatments = tuple(_treatment(rules, column, set()) for column in structure.columns)
     return Shape(structure, treatments, rules.rows)
 
@@ -259,11 +264,8 @@ def _reason_conversion_impossible(
     column_type = column.type
     match conversion:
         case Conversion.BOOLEAN:
-            return (
-                None
-                if FAMILIES.get(column_type) is Family.INTEGER
-                else f"{column_type.upper()} is no whole number"
-            )
+            is_integer = FAMILIES.get(column_type) is Family.INTEGER
+            return None if is_integer else f"{column_type.upper()} is no whole number"
         case Conversion.MICROSECONDS:
             return None if column_type == "time" else f"{column_type.upper()} is not TIME"
         case Conversion.UUID:
@@ -273,11 +275,8 @@ def _reason_conversion_impossible(
                 return f"{column_type.upper()} is neither BINARY(16) nor CHAR(36)"
             return "two keys that differ by case would be one" if is_key else None
         case Conversion.STRING:
-            return (
-                None
-                if _has_short_text(FAMILIES.get(column_type))
-                else f"{column_type.upper()} has no text to show"
-            )
+            has_text = FAMILIES.get(column_type) in _WITH_TEXT
+            return None if has_text else f"{column_type.upper()} has no text to show"
         case _:
             assert_never(conversion)
 
@@ -285,32 +284,9 @@ def _reason_conversion_impossible(
 def _has_part(family: Family | None, kind: str) -> bool:
     """Return whether values of the family have the part that a mask of that kind shows:
     the first or last characters, or the year."""
-    match family:
-        case Family.INTEGER | Family.DECIMAL | Family.TEXT:
-            return kind != "year"
-        case Family.DATE | Family.DATETIME | Family.TIMESTAMP:
-            return kind == "year"
-        case Family.FLOATING | Family.BIT | Family.YEAR | Family.TIME | Family.ENUM | Family.SET:
-            return False
-        case Family.BYTES | Family.JSON | Family.GEOMETRY | Family.VECTOR | None:
-            return False
-        case _:
-            assert_never(family)
-
-
-def _has_short_text(family: Family | None) -> bool:
-    """Return whether a column can be shown as the text that MySQL prints."""
-    match family:
-        case Family.INTEGER | Family.FLOATING | Family.DECIMAL | Family.YEAR:
-            return True
-        case Family.DATE | Family.TIME | Family.DATETIME | Family.TIMESTAMP:
-            return True
-        case Family.TEXT | Family.ENUM | Family.SET:
-            return True
-        case Family.BIT | Family.BYTES | Family.JSON | Family.GEOMETRY | Family.VECTOR | None:
-            return False
-        case _:
-            assert_never(family)
+    if family in (Family.DATE, Family.DATETIME, Family.TIMESTAMP):
+        return kind == "year"
+    return kind != "year" and family in (Family.INTEGER, Family.DECIMAL, Family.TEXT)
 
 
 def _require_condition(
@@ -447,32 +423,3 @@ def _strict_union(
         if name in earlier
     }
     return {**earlier, **later, **common}
-
-
-# -- settings that change --------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class ShapeChange:
-    """How the lake shows less of a table after a change of the settings.
-    `tightened_columns`: columns that show less. `has_tighter_rows`: another condition
-    takes rows. `has_new_key`: hashes are made with another key. In each case, values
-    that were captured in plaintext are purged."""
-
-    tightened_columns: tuple[str, ...] = ()
-    has_tighter_rows: bool = False
-    has_new_key: bool = False
-
-
-def shape_change(before: Shape, after: Shape, *, key_replaced: bool = False) -> ShapeChange:
-    """Compare two shapes of the same structure. `key_replaced`: the settings have
-    another key for hashes than before."""
-    pairs = zip(after.source.columns, before.treatments, after.treatments, strict=True)
-    return ShapeChange(
-        tightened_columns=tuple(
-            column.name for column, old, new in pairs if not shows_no_more(old, new)
-        ),
-        has_tighter_rows=after.row_condition is not None
-        and before.row_condition != after.row_condition,
-        has_new_key=key_replaced and after.has_hashes,
-    )

@@ -51,12 +51,10 @@ from lockstep.pipeline.shape.redaction import redact_statement
 from lockstep.pipeline.shape.shape import (
     NO_RULES,
     Shape,
-    ShapeChange,
     ShapeRules,
     condition_columns,
     is_possible,
     matches,
-    shape_change,
     shape_faults,
     shape_of,
     shows_no_more,
@@ -64,6 +62,7 @@ from lockstep.pipeline.shape.shape import (
     stricter_shape,
 )
 from lockstep.pipeline.shape.shaper import Shaper
+from lockstep.pipeline.upkeep.clearing import Tightening
 from lockstep.pipeline.values.errors import ConfigurationError, Need, StoppedBy, TableError
 from lockstep.pipeline.values.table import (
     Column,
@@ -110,15 +109,11 @@ class Shaping:
             return None
         if (error := _revealing_columns_error(rules, schema)) is not None:
             raise error
-        structure = row_structure(schema)
-        keys, virtual = key_columns(schema), _virtual_columns(schema)
-        shape = shape_of(
-            rules,
-            _without_added_columns(schema, structure),
-            key_columns=keys,
-            virtual_columns=virtual,
-        )
-        return None if shape.shows_all else _image_shape(shape, structure)
+        declared, virtual = _declared_structure(schema), _virtual_columns(schema)
+        shape = shape_of(rules, declared, key_columns=key_columns(schema), virtual_columns=virtual)
+        if shape.shows_all:
+            return None
+        return _image_shape(schema, shape.treatments, shape.row_condition)
 
     def faults(self, schema: TableSchema) -> Iterator[TableError]:
         """Yield an error for each reason for which the rules cannot be applied to a
@@ -126,8 +121,8 @@ class Shaping:
         rules = self.rules_of(schema.name)
         if rules is None:
             return
-        declared = _without_added_columns(schema, row_structure(schema))
-        keys, virtual = key_columns(schema), _virtual_columns(schema)
+        declared, virtual = _declared_structure(schema), _virtual_columns(schema)
+        keys = key_columns(schema)
         yield from shape_faults(rules, declared, key_columns=keys, virtual_columns=virtual)
         if (error := _revealing_columns_error(rules, schema)) is not None:
             yield error
@@ -374,14 +369,20 @@ class Shaping:
         pairs = zip(after.source.names, before.treatments, after.treatments, strict=True)
         return tuple(name for name, old, new in pairs if not shows_no_more(new, old))
 
-    def shape_change(self, version: SchemaVersion) -> ShapeChange:
-        """Return what the lake would show less of a version by the settings. Raise
-        TableError if the rules cannot be applied."""
+    def tightening(self, version: SchemaVersion) -> Tightening:
+        """Return what the settings show less of a version than it shows, without a last
+        batch. Raise TableError if the rules cannot be applied."""
         if version.schema is None:
-            return ShapeChange()
+            return Tightening(version.table, 0)
         before, after = self._shapes_of(version.schema, version.shown_as)
-        is_rehashed = self.key is not None and self._has_other_key(version)
-        return shape_change(before, after, key_replaced=is_rehashed)
+        pairs = zip(after.source.names, before.treatments, after.treatments, strict=True)
+        return Tightening(
+            version.table,
+            0,
+            tuple(name for name, old, new in pairs if not shows_no_more(old, new)),
+            has_fewer_rows=after.row_condition not in (None, before.row_condition),
+            is_rehashed=after.has_hashes and self.key is not None and self._has_other_key(version),
+        )
 
     def _shapes_of(self, schema: TableSchema, shown_as: ShownAs | None) -> tuple[Shape, Shape]:
         """Return the shape that a version has, and its shape by the settings."""
@@ -667,9 +668,10 @@ def _toml_table(values: Mapping[str, str]) -> str:
 # -- shapes of structures --------------------------------------------------------------
 
 
-def _without_added_columns(schema: TableSchema, structure: TableStructure) -> TableStructure:
-    """Return the structure without the columns that MariaDB adds at the end of row
-    images."""
+def _declared_structure(schema: TableSchema) -> TableStructure:
+    """Return the structure of row images without the columns that MariaDB adds at their
+    end."""
+    structure = row_structure(schema)
     return replace(structure, columns=structure.columns[: len(schema.columns)])
 
 
@@ -689,22 +691,22 @@ def _missing_key_error() -> TableError:
 # -- shapes of versions ----------------------------------------------------------------
 
 
-def _image_shape(shape: Shape, structure: TableStructure) -> Shape:
+def _image_shape(
+    schema: TableSchema, treatments: Sequence[Treatment], row_condition: str | None = None
+) -> Shape:
     """Return the shape of row images. It leaves out the columns that MariaDB adds at
     their end, since these contain hashes of the table's values."""
-    added = len(structure.columns) - len(shape.treatments)
-    treatments = (*shape.treatments, *[Visibility.LEFT_OUT] * added)
-    return replace(shape, source=structure, treatments=treatments)
+    structure = row_structure(schema)
+    added = len(structure.columns) - len(treatments)
+    return Shape(structure, (*treatments, *[Visibility.LEFT_OUT] * added), row_condition)
 
 
 def _plain_shape(schema: TableSchema) -> Shape:
     """Return the shape of a table that the lake shows as it is."""
-    structure = row_structure(schema)
-    return _image_shape(Shape(structure, (Visibility.SHOWN,) * len(schema.columns)), structure)
+    return _image_shape(schema, [Visibility.SHOWN] * len(schema.columns))
 
 
 def _shape_of_version(schema: TableSchema, shown_as: ShownAs | None) -> Shape:
     if shown_as is None:
         return _plain_shape(schema)
-    structure = row_structure(schema)
-    return _image_shape(Shape(structure, shown_as.treatments, shown_as.row_condition), structure)
+    return _image_shape(schema, shown_as.treatments, shown_as.row_condition)

@@ -7,7 +7,7 @@ source (`pipeline.status`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -147,16 +147,6 @@ class UnprovenStructures:
     tables: frozenset[TableName]
     since: datetime
     reason: str
-
-    @classmethod
-    def from_decisions(cls, newest: Sequence[RecordedDecision]) -> UnprovenStructures | None:
-        """Return the tables that still have to be compared, or None if every structure
-        was compared. `newest`: the newest decision of the kind `STRUCTURES_KIND`, or
-        nothing."""
-        for recorded in newest:
-            if tables := recorded.decision.structures:
-                return cls(frozenset(tables), recorded.decided_at, recorded.decision.reason)
-        return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,20 +95,18 @@ class MomentSearch:
 
     @property
     def result(self) -> MomentPlace:
-        late, early = (
-            self.place - self._earlier_before_place,
-            self._earlier - self._earlier_before_place,
-        )
-        return MomentPlace(self.place, late, early, self._last_place)
+        late_count = self.place - self._earlier_before_place
+        early_count = self._earlier - self._earlier_before_place
+        return MomentPlace(self.place, late_count, early_count, self._last_place)
 
 
 def find_moment(
     times: Sequence[datetime], moment: datetime, latest: datetime | None = None
 ) -> MomentPlace:
     """Return the place of a moment: items at the moment itself come after it."""
-    divider = MomentSearch(microseconds(moment), None if latest is None else microseconds(latest))
-    divider.add(np.array([microseconds(at) for at in times], np.int64))
-    return divider.result
+    search = MomentSearch(microseconds(moment), None if latest is None else microseconds(latest))
+    search.add(np.array([microseconds(at) for at in times], np.int64))
+    return search.result
 
 
 def find_moment_end(times: Sequence[datetime], moment: datetime) -> MomentPlace:

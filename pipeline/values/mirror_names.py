@@ -103,7 +103,7 @@ class MirrorNames:
         table that has taken it."""
         first: dict[TableName, TableName] = {}
         clashes = {}
-        for table in tables if self.rules else ():
+        for table in tables:
             other = first.setdefault(self.lower_case_name(table), table)
             if other != table and self.collide(table, other):
                 clashes[table] = other

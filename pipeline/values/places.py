@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import MappingProxyType
+from typing import NoReturn
 
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.position import Coordinates, LogFile
@@ -149,7 +150,7 @@ def parse_place(text: str, *, as_start: bool = True) -> Place:
         raise ValueError(
             f"'snapshot' is a way to start, not a place in time; expected {_FORMS} or latest"
         )
-    return word or _in_log(text) or _by_name(text) or _guessed(text, as_start=as_start)
+    return word or _in_log(text) or _by_name(text) or _refuse(text, as_start=as_start)
 
 
 def parse_end(text: str) -> Place:
@@ -187,8 +188,8 @@ def _by_name(text: str) -> Place | None:
     return None
 
 
-def _guessed(text: str, *, as_start: bool) -> Place:
-    """Raise ValueError with the form that the text resembles most. Never returns."""
+def _refuse(text: str, *, as_start: bool) -> NoReturn:
+    """Raise ValueError with the form that the text resembles most."""
     shown = repr(text if len(text) <= _SHOWN else text[:_SHOWN] + "…")
     if _FILE_END.search(text):
         raise ValueError(

@@ -68,10 +68,11 @@ def _parse_interval(text: str) -> timedelta | None:
     durations = text.strip().lower().removeprefix("interval").strip()
     if not durations or _DURATION.sub("", durations).strip():
         return None
-    return sum(
-        (timedelta(**{f"{unit}s": int(number)}) for number, unit in _DURATION.findall(durations)),
-        timedelta(),
-    )
+    parts = _DURATION.findall(durations)
+    try:
+        return sum((timedelta(**{f"{unit}s": int(n)}) for n, unit in parts), timedelta())
+    except OverflowError:  # Delta has more days than Python.
+        return None
 
 
 def _interval(span: timedelta) -> str:

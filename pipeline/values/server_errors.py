@@ -53,6 +53,7 @@ _MEANINGS: Final = {
         1037: "out of memory",
         1040: "too many connections",
         1041: "out of memory",
+        1047: "the node of a Galera cluster is not ready",
         1053: "shutdown in progress",
         1077: "normal shutdown",
         1079: "shutdown complete",
@@ -105,7 +106,7 @@ _MEANINGS: Final = {
 _BY_NUMBER: Final = {
     number: meaning for meaning, numbers in _MEANINGS.items() for number in numbers
 }
-_NAMES_ALONE: Final = frozenset({1153, 1203, 1226})
+_WITHOUT_VALUES: Final = frozenset({1153, 1203, 1226})
 """Errors whose texts quote an account and a limit, but no value of a row."""
 
 _CLIENT: Final = range(2000, 3000)
@@ -127,11 +128,10 @@ def explain(number: int, text: str, names: Collection[str] = ()) -> str:
     part that is not a name up to the last quote is left out.
     """
     line = " ".join(text.split())
-    for match in _QUOTED.finditer(line):
-        if match[1] not in names and number not in _NAMES_ALONE:
-            end = line.rindex("'") + 1
-            line = f"{line[: match.start()]}'…'{line[end:]}"
-            break
+    value = next((quoted for quoted in _QUOTED.finditer(line) if quoted[1] not in names), None)
+    if value is not None and number not in _WITHOUT_VALUES:
+        end = line.rindex("'") + 1
+        line = f"{line[: value.start()]}'…'{line[end:]}"
     return f"error {number}: {line}" if number else line
 
 

@@ -13,7 +13,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from fnmatch import translate
 from typing import Final
 
 from lockstep.pipeline.values.table import TableName
@@ -227,9 +226,8 @@ def _like(pattern: str, database: str) -> bool:
     if pattern == "*":
         return True
     parts = re.findall(r"\\.|.", pattern, re.DOTALL)
-    wildcards = {"%": "*", "_": "?", "*": "[*]", "?": "[?]", "[": "[[]"}
-    shell = "".join(wildcards.get(part, part[1:] if len(part) > 1 else part) for part in parts)
-    return re.fullmatch(translate(shell), database) is not None
+    regex = "".join({"%": ".*", "_": "."}.get(part, re.escape(part[-1])) for part in parts)
+    return re.fullmatch(regex, database, re.DOTALL) is not None
 
 
 def readable_tables(grants: Iterable[Grant], tables: Iterable[TableName]) -> frozenset[TableName]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lockstep.pipeline.mirror.merging import last_batch_before_loss, plan_merge
+from lockstep.pipeline.mirror.merging import end_of_first_write, plan_merge
 from lockstep.pipeline.model.batch import TableContent
 from lockstep.pipeline.model.table_state import SnapshotFiles, TableEvent, TableEventKind
 from lockstep.pipeline.values.position import Coordinates
@@ -103,12 +103,12 @@ def test_rows_that_were_read_have_a_write_of_their_own_before_they_go() -> None:
     )
     between = TableContent(2, (segment(2, 11, 12),))
     emptied = TableContent(3, (), (event(TableEventKind.TRUNCATED, 13, 2),))
-    assert last_batch_before_loss([first, between]) is None
-    assert last_batch_before_loss([first, between, emptied]) == 1
+    assert end_of_first_write([first, between]) is None
+    assert end_of_first_write([first, between, emptied]) == 1
     for low, last in ((14, 1), (5, None)):
         read = SnapshotFiles(TABLE, 2, low, ())
         again = TableContent(3, (), (event(TableEventKind.REREAD, 14, 2),), read)
-        assert last_batch_before_loss([first, between, again]) == last
+        assert end_of_first_write([first, between, again]) == last
 
 
 def test_a_dropped_table_keeps_the_version_it_had() -> None:

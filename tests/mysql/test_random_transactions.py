@@ -138,7 +138,7 @@ def _folded(structure: TableStructure, changes: pa.Table) -> pa.Table:
     folded = last_outcomes(changes, structure.primary_key)
     kinds = folded.column("_change_type").to_pylist()
     kept = folded.filter(pa.array([kind != "delete" for kind in kinds], pa.bool_()))
-    return kept.drop_columns(["_change_type"])
+    return kept.drop_columns(["_change_type", "_sequence"])
 
 
 def _by_key(structure: TableStructure, batches: Any) -> Rows:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import certifi
 import pytest
+from pymysql import OperationalError
 
 from lockstep.pipeline.binlog.stream.framing import FIRST_OFFSET
 from lockstep.pipeline.binlog.stream.intake import dump_events
@@ -62,6 +63,14 @@ def test_no_connection_is_one_clear_error(
     assert type(error) is kind
     assert error.hint
     assert "wrong-but-secret" not in f"{error} {error.hint} {error.__cause__}"
+
+
+def test_a_node_that_is_not_ready_is_asked_again() -> None:
+    """A node of a Galera cluster refuses every statement by this number until it has all rows."""
+    error = OperationalError(1047, "WSREP has not yet prepared node for application use")
+    address = ConnectionSettings("localhost", 3306, "reader", "")
+    with pytest.raises(SourceUnavailable), connection.translate_errors(address):
+        raise error
 
 
 def test_a_certificate_that_a_server_made_for_itself(mysql: MySqlStand) -> None:
@@ -203,7 +212,7 @@ def test_a_dump_by_wide_offset_is_the_same_dump(mysql: MySqlStand, database: str
     mysql.execute(f"create table {database}.t (id int primary key)")
     mysql.execute(*(f"insert into {database}.t values ({n})" for n in range(3)))
     found = []
-    for command in (offset_command(start, 99), wide_offset_command(start, 99)):
+    for command in (offset_command(start), wide_offset_command(start)):
         dump = MySqlDump(settings(mysql), *command, begins=start)
         found.append([event for event in dump_events(dump) if event[4] not in (4, 15)])
         dump.close()

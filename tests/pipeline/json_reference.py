@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Final
 
+from lockstep.pipeline.binlog.values.digits import MAX_HOURS
 from lockstep.pipeline.binlog.values.json import (
     DATE,
     DATETIME,
@@ -31,7 +32,6 @@ from lockstep.pipeline.binlog.values.json import (
     LARGE_OBJECT,
     LITERAL,
     MAX_DEPTH,
-    MAX_HOURS,
     MAX_LENGTH_BYTES,
     MAX_PRECISION,
     MAX_SCALE,

@@ -32,6 +32,7 @@ def test_a_promise_is_read_back_as_it_was_written(keep: timedelta) -> None:
         ({LOG_PROPERTY: "INTERVAL 90 DAYS"}, Retention(7 * DAY, 90 * DAY)),
         ({FILES_PROPERTY: "interval 1 month"}, None),
         ({LOG_PROPERTY: "for ever"}, None),
+        ({LOG_PROPERTY: "interval 2147483647 days"}, None),
     ],
 )
 def test_what_properties_say(properties: dict[str, str], expected: Retention | None) -> None:

@@ -20,9 +20,7 @@ from lockstep.pipeline.schema.treatments import Conversion, Hash, Mask, Treatmen
 from lockstep.pipeline.shape.hashes import PrivacyKey
 from lockstep.pipeline.shape.shape import (
     Shape,
-    ShapeChange,
     ShapeRules,
-    shape_change,
     shape_of,
     shows_no_more,
     stricter,
@@ -31,6 +29,7 @@ from lockstep.pipeline.shape.shape import (
 from lockstep.pipeline.shape.shaper import Shaper
 from lockstep.pipeline.shape.shaping import Shaping
 from lockstep.pipeline.snapshot.keys import chunk_key
+from lockstep.pipeline.upkeep.clearing import Tightening
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.position import Coordinates, LogFile
 from lockstep.pipeline.values.table import Column, TableName, TablePatterns, TableStructure
@@ -317,37 +316,50 @@ def test_no_version_is_hashed_with_two_keys() -> None:
 # -- settings that change -------------------------------------------------------------------------
 
 
+_TABLE = table("create table t (id int primary key, a char(9), b char(9), c char(9))")
+
+
 @pytest.mark.parametrize(
-    ("before", "after", "change"),
+    ("before", "after", "columns"),
     [
-        ({}, {}, ShapeChange()),
-        ({"exclude_columns": ("a",)}, {}, ShapeChange()),
-        ({}, {"exclude_columns": ("a",)}, ShapeChange(tightened_columns=("a",))),
-        ({}, {"hash_columns": {"a": Hash.EXACT}}, ShapeChange(tightened_columns=("a",))),
-        ({"hash_columns": {"a": Hash.EXACT}}, {}, ShapeChange()),
+        ({}, {}, ()),
+        ({"exclude_columns": ("a",)}, {}, ()),
+        ({}, {"exclude_columns": ("a",)}, ("a",)),
+        ({}, {"hash_columns": {"a": Hash.EXACT}}, ("a",)),
+        ({"hash_columns": {"a": Hash.EXACT}}, {}, ()),
         (
             {"mask_columns": {"a": Mask("last", 4)}},
             {"mask_columns": {"a": Mask("last", 2)}},
-            ShapeChange(tightened_columns=("a",)),
+            ("a",),
         ),
-        ({"rows": "a = 'x'"}, {}, ShapeChange()),
-        (
-            {"rows": "a = 'x'"},
-            {"rows": "a = 'y'"},
-            ShapeChange(has_tighter_rows=True),
-        ),
+        ({"rows": "a = 'x'"}, {}, ()),
     ],
 )
 def test_what_settings_show_less_of(
-    before: dict[str, object], after: dict[str, object], change: ShapeChange
+    before: dict[str, object], after: dict[str, object], columns: tuple[str, ...]
 ) -> None:
-    assert shape_change(_shape(**before), _shape(**after)) == change
+    version = _version(_TABLE, _shaping(**before))
+    assert _shaping(**after).tightening(version) == Tightening(_TABLE.name, 0, columns)
+
+
+def test_another_condition_takes_fewer_rows() -> None:
+    """Also one of which nobody knows whether it does."""
+    version = _version(_TABLE, _shaping(rows="a = 'x'"))
+    expected = Tightening(_TABLE.name, 0, has_fewer_rows=True)
+    assert _shaping(rows="a = 'y'").tightening(version) == expected
 
 
 def test_a_key_that_is_replaced_makes_other_hashes() -> None:
-    hashed, shown = _shape(hash_columns={"a": Hash.EXACT}), _shape()
-    assert shape_change(hashed, hashed, key_replaced=True) == ShapeChange(has_new_key=True)
-    assert shape_change(shown, shown, key_replaced=True) == ShapeChange()
+    hashing, plain = _shaping(hash_columns={"a": Hash.EXACT}), _shaping()
+    replaced = replace(hashing, key=PrivacyKey(b"another key", replaces=_KEY.fingerprint))
+    expected = Tightening(_TABLE.name, 0, is_rehashed=True)
+    assert replaced.tightening(_version(_TABLE, hashing)) == expected
+    assert not hashing.tightening(_version(_TABLE, hashing)).shows_less
+    assert (
+        not replace(replaced, rules_of=plain.rules_of)
+        .tightening(_version(_TABLE, plain))
+        .shows_less
+    )
 
 
 def test_the_settings_of_a_hint_name_columns_literally() -> None:

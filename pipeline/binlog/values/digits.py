@@ -1,4 +1,5 @@
-"""Printing of integers and doubles as decimal digits, at an address, in compiled code.
+"""Printing of integers, doubles and times as decimal digits, at an address, in compiled
+code.
 
 A double is printed as the shortest decimal that reads back as the same double, as do
 MySQL (`dtoa` in mode 4, strings/dtoa.cc) and Python's `repr`. The algorithm is
@@ -39,12 +40,15 @@ _GREATEST_POWER: Final = 324
 _MAX_ZEROS: Final = 14
 _MAX_WHOLE_DIGITS: Final = 15
 
-_MINUS, _POINT, _ZERO, _E = b"-.0e"
+_MINUS, _POINT, _ZERO, _E, _COLON = b"-.0e:"
 _ZERO_POINT: Final = int.from_bytes(b"0.", "little")
 POINT_ZERO: Final = int.from_bytes(b".0", "little")
 
 DIGIT_PAIRS: Final = np.frombuffer(b"".join(b"%02d" % pair for pair in range(100)), "<u2")
 POWERS_OF_TEN: Final = np.array([10**power for power in range(19)], np.int64)
+
+MAX_HOURS: Final = 838
+"""Largest hour of a TIME."""
 
 
 @kernel_part
@@ -72,6 +76,27 @@ def count_digits(value: int) -> int:
     while count < 19 and value >= POWERS_OF_TEN[count]:
         count += 1
     return count
+
+
+@kernel_part
+def put_time(
+    at: int, hour: int, minute: int, second: int, microsecond: int, fraction_digits: int
+) -> int:
+    """Write HH:MM:SS, or HHH:MM:SS from 100 hours on, and so many digits of the fraction
+    after a point; return the address after it."""
+    width = 2 if hour < 100 else 3
+    put_digits(at, hour, width)
+    at += width
+    put8(at, _COLON)
+    put_digits(at + 1, minute, 2)
+    put8(at + 3, _COLON)
+    put_digits(at + 4, second, 2)
+    at += 6
+    if fraction_digits:
+        put8(at, _POINT)
+        put_digits(at + 1, microsecond // POWERS_OF_TEN[6 - fraction_digits], fraction_digits)
+        at += 1 + fraction_digits
+    return at
 
 
 @kernel_part

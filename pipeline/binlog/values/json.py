@@ -43,10 +43,12 @@ from lockstep.pipeline.binlog.arrays.compiled import kernel, kernel_part
 from lockstep.pipeline.binlog.stream.ring import Integers
 from lockstep.pipeline.binlog.values.digits import (
     INFINITE_EXPONENT,
+    MAX_HOURS,
     POINT_ZERO,
     count_digits,
     put_digits,
     put_double,
+    put_time,
     put_unsigned,
 )
 from lockstep.pipeline.binlog.values.numbers import put_decimal
@@ -74,7 +76,6 @@ MAX_PRECISION, MAX_SCALE = 81, 30
 """Largest precision and scale of a decimal: 81 digits instead of 65, because JSON
 counts the digits before the point in whole groups of nine."""
 
-MAX_HOURS: Final = 838
 MONTHS: Final = 13
 """A packed date has its month and year as 13 * year + month."""
 
@@ -101,7 +102,7 @@ _BASE64_HEAD: Final = int.from_bytes(b'"base64:', "little")
 _BASE64_TYPE: Final = int.from_bytes(b"type", "little")
 _BASE64_LINE: Final = 76
 _NEWLINE: Final = int.from_bytes(rb"\n", "little")
-_PAD, _CLOCK, _POINT, _SPACE = b"=:. "
+_PAD, _COLON, _SPACE = b"=: "
 BASE64_LETTERS: Final = np.array(
     [*b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"]
 )
@@ -253,8 +254,8 @@ def _write_documents(
 
 _NO_TYPE: Final = 255
 
-_COMMA: Final = int.from_bytes(b", ", "little")
-_COLON: Final = int.from_bytes(b": ", "little")
+_NEXT_ELEMENT: Final = int.from_bytes(b", ", "little")
+_AFTER_KEY: Final = int.from_bytes(b": ", "little")
 _BRACE, _END_BRACE, _BRACKET, _END_BRACKET = b"{}[]"
 
 # Fields of a frame, which describes an open object or array; each has eight bytes.
@@ -301,7 +302,7 @@ def _write_document(
             return place
         if limit - place < SLACK:
             return FULL
-        put16(place, _COMMA)
+        put16(place, _NEXT_ELEMENT)
         place += 0 if i64(top + _FIRST) else 2
         put64(top + _FIRST, 0)
         put64(top + _LEFT, i64(top + _LEFT) - 1)
@@ -351,7 +352,7 @@ def _write_key(frame: int, end: int, place: int, limit: int) -> int:
     put64(frame + _KEY, entry + width + 2)
     place = _write_string(at, length, end, place, limit)
     if place >= 0:
-        put16(place, _COLON)
+        put16(place, _AFTER_KEY)
         place += 2
     return place
 
@@ -559,16 +560,7 @@ def _write_moment(value_type: int, packed: int, place: int) -> int:
             return place
         put8(place, _SPACE)
         place += 1
-    width = max(2, count_digits(hour))
-    put_digits(place, hour, width)
-    place += width
-    put8(place, _CLOCK)
-    put_digits(place + 1, minute, 2)
-    put8(place + 3, _CLOCK)
-    put_digits(place + 4, second, 2)
-    put8(place + 6, _POINT)
-    put_digits(place + 7, microsecond, 6)
-    return place + 13
+    return put_time(place, hour, minute, second, microsecond, 6)
 
 
 @kernel_part
@@ -597,7 +589,7 @@ def _write_base64(value_type: int, at: int, length: int, place: int) -> int:
     place += 12
     width = count_digits(value_type)
     put_digits(place, value_type, width)
-    put8(place + width, _CLOCK)
+    put8(place + width, _COLON)
     place += width + 1
     last, line = at + length, place
     while at < last:

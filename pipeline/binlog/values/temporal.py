@@ -17,13 +17,13 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from lockstep.pipeline.binlog.arrays.address_access import put8
 from lockstep.pipeline.binlog.arrays.array_access import (
     Bytes,
     b24,
     b32,
     b40,
     i64,
-    put8,
     put32,
     put64,
     u8,
@@ -33,6 +33,7 @@ from lockstep.pipeline.binlog.arrays.array_access import (
 from lockstep.pipeline.binlog.arrays.cells import NULLED, Cells, Places, allocate
 from lockstep.pipeline.binlog.arrays.compiled import kernel, kernel_part
 from lockstep.pipeline.binlog.stream.framing import damaged
+from lockstep.pipeline.binlog.values.digits import MAX_HOURS, put_time
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import Column
 
@@ -87,26 +88,22 @@ def _check_worst(column: Column, cells: Cells, worst: int) -> None:
         raise damaged(f"a {column.type} has an hour, minute or second that does not exist")
 
 
-@kernel_part
-def _kind_of_date(year: int, month: int, day: int) -> int:
-    """Return _GOOD, _PARTIAL or _WRONG."""
-    if year == 0 or month == 0 or day == 0:
-        return _PARTIAL
-    if month > 12 or day > 31:
-        return _WRONG
-    days = 31
-    if month == 2:
-        is_leap_year = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
-        days = 29 if is_leap_year else 28
-    elif month == 4 or month == 6 or month == 9 or month == 11:
-        days = 30
-    return _WRONG if day > days else _GOOD
+_PARTIAL_DATE: Final = -(1 << 62)
+_INVALID_DATE: Final = _PARTIAL_DATE - 1
 
 
 @kernel_part
 def _days_since_1970(year: int, month: int, day: int) -> int:
-    """Return the days since 1970-01-01 in the Gregorian calendar, for years from 1
-    on."""
+    """Return the days from 1970-01-01 to a date in the Gregorian calendar; _PARTIAL_DATE
+    for a zero or partial date, _INVALID_DATE for one that no calendar has. Years are
+    counted from March, so that the leap day is the last."""
+    if year == 0 or month == 0 or day == 0:
+        return _PARTIAL_DATE
+    length = 30 + (month + (month >> 3) & 1)
+    if month == 2:
+        length = 29 if year % 4 == 0 and (year % 100 != 0 or year % 400 == 0) else 28
+    if month > 12 or day > length:
+        return _INVALID_DATE
     if month <= 2:
         year -= 1
         month += 12
@@ -115,22 +112,27 @@ def _days_since_1970(year: int, month: int, day: int) -> int:
     return days + (153 * (month - 3) + 2) // 5 + day - 719_469
 
 
+@kernel_part
+def _kind_of_date(days: int) -> int:
+    if days > _PARTIAL_DATE:
+        return _GOOD
+    return _PARTIAL if days == _PARTIAL_DATE else _WRONG
+
+
 @kernel
 def _write_dates(data: Bytes, at: Places, out: Bytes) -> int:
     """Write days since 1970."""
     worst = _GOOD
     for i in range(len(at)):
-        value = 0
+        days = 0
         if at[i] >= 0:
             packed = u24(data, at[i])
-            year, month, day = packed >> 9, packed >> 5 & 15, packed & 31
-            kind = _kind_of_date(year, month, day)
+            days = _days_since_1970(packed >> 9, packed >> 5 & 15, packed & 31)
+            kind = _kind_of_date(days)
             worst = max(worst, kind)
-            if kind == _GOOD:
-                value = _days_since_1970(year, month, day)
-            else:
+            if kind != _GOOD:
                 at[i] = NULLED
-        put32(out, i * 4, value)
+        put32(out, i * 4, days)
     return worst
 
 
@@ -164,13 +166,13 @@ def _write_datetimes(data: Bytes, at: Places, is_old_format: bool, scale: int, o
                 months, clock = packed >> 22, packed & 0x1FFFF
                 year, month, day = months // 13, months % 13, packed >> 17 & 31
                 hour, minute, second = clock >> 12, clock >> 6 & 63, clock & 63
-            kind = _kind_of_date(year, month, day)
+            days = _days_since_1970(year, month, day)
+            kind = _kind_of_date(days)
             clock_fits = hour <= 23 and minute <= 59 and second <= 59 and micros <= 999_999
             if packed < 0 or year > 9999 or not clock_fits:
                 kind = _BROKEN
             worst = max(worst, kind)
             if kind == _GOOD:
-                days = _days_since_1970(year, month, day)
                 seconds = days * 86_400 + hour * 3600 + minute * 60 + second
                 value = seconds * 1_000_000 + micros
             else:
@@ -210,14 +212,7 @@ def times(column: Column, cells: Cells) -> pa.Array:
     return cells.array(pa.string(), offsets, buffer)
 
 
-_MINUS, _POINT, _ZERO, _COLON = b"-.0:"
-
-
-@kernel_part
-def _put_two_digits(out: Bytes, at: int, value: int) -> int:
-    put8(out, at, _ZERO + value // 10)
-    put8(out, at + 1, _ZERO + value % 10)
-    return at + 2
+_MINUS: Final = ord("-")
 
 
 @kernel_part
@@ -244,7 +239,8 @@ def _write_times(
     data: Bytes, at: Places, is_old_format: bool, scale: int, out: Bytes, ends: Places
 ) -> int:
     """Write texts and where each ends. Stop at the first invalid time."""
-    place = 0
+    target = out.ctypes.data
+    place = target
     ends[0] = 0
     for i in range(len(at)):
         if at[i] >= 0:
@@ -260,25 +256,11 @@ def _write_times(
                 packed = abs(packed)
                 hour, minute = packed >> 36 & 0x3FF, packed >> 30 & 63
                 second, micros = packed >> 24 & 63, packed & 0xFFFFFF
-            if hour > 838 or minute > 59 or second > 59 or micros > 999_999:
+            if hour > MAX_HOURS or minute > 59 or second > 59 or micros > 999_999:
                 return _BROKEN
             if is_negative:
-                put8(out, place, _MINUS)
+                put8(place, _MINUS)
                 place += 1
-            if hour > 99:
-                put8(out, place, _ZERO + hour // 100)
-                place += 1
-            place = _put_two_digits(out, place, hour % 100)
-            put8(out, place, _COLON)
-            place = _put_two_digits(out, place + 1, minute)
-            put8(out, place, _COLON)
-            place = _put_two_digits(out, place + 1, second)
-            if scale:
-                put8(out, place, _POINT)
-                place += 1
-                for _ in range(scale):
-                    put8(out, place, _ZERO + micros // 100_000)
-                    micros = micros % 100_000 * 10
-                    place += 1
-        ends[i + 1] = place
+            place = put_time(place, hour, minute, second, micros, scale)
+        ends[i + 1] = place - target
     return _GOOD

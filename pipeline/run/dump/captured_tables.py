@@ -630,8 +630,8 @@ class CapturedTables:
             self._folder_owners.setdefault(self._names.lower_case_name(table), table)
         # Not a folder that another table has or had: readers of its old versions would
         # see both.
-        name, fold = self._names.of(table), self._names.is_configured(table)
-        mirror = free_place(self._source, name, 1, self._used_folders, fold=fold)
+        name, is_configured = self._names.of(table), self._names.is_configured(table)
+        mirror = free_place(self._source, name, 1, self._used_folders, ignores_case=is_configured)
         self._used_folders.add(mirror)
         return new_table(self._source, table, mirror)
 
@@ -655,7 +655,7 @@ def _unwritten_rows(segment: TableSegment) -> pa.Table:
     )
     if not segment.extra_columns:
         return pa.Table.from_batches(rows, schema=segment.schema)
-    names = [column.name for column in segment.version.shown_structure.columns]
+    names = segment.version.shown_structure.names
     schema = file_schema(segment.schema, names, segment.extra_columns)
     batches = []
     for batch in rows:
