@@ -308,7 +308,7 @@ class MySqlServer:
                 for name, (engine,) in select_by_table(cursor, _ENGINES, scopes_of(None))
             }
 
-    def invisible(self, tables: Collection[TableName]) -> dict[TableName, str]:
+    def missing_grants(self, tables: Collection[TableName]) -> dict[TableName, str]:
         with self._query_sessions.cursor() as cursor:
             refused_tables = [table for table in tables if _is_refused(cursor, table)]
             account = read_value(cursor, "select current_user()") if refused_tables else ""
