@@ -28,7 +28,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class MomentPlace:
+class Division:
     """The place of a moment in a sequence. `place`: number of items before the moment.
     `late_count`: number of items before the place whose time is the moment or later.
     `early_count`: number of items after the place whose time is earlier than the
@@ -51,7 +51,7 @@ class Divider:
     moment: int
     latest: int | None = None
 
-    def divide(self, times: npt.NDArray[np.int64]) -> MomentPlace:
+    def divide(self, times: npt.NDArray[np.int64]) -> Division:
         """Return the moment's place among items with these times."""
         is_earlier = times < self.moment
         steps = np.where(self._with_trusted_times(times, is_earlier), 1, -1)
@@ -59,7 +59,7 @@ class Divider:
         balances = np.concatenate([[0], np.cumsum(steps)])
         place = int(balances.argmax())
         earlier_before = int(is_earlier[:place].sum())
-        return MomentPlace(
+        return Division(
             place,
             place - earlier_before,
             int(is_earlier.sum()) - earlier_before,
@@ -81,13 +81,13 @@ class Divider:
 
 def find_moment(
     times: Sequence[datetime], moment: datetime, latest: datetime | None = None
-) -> MomentPlace:
+) -> Division:
     """Return the place of a moment: items at the moment itself come after it."""
     divider = Divider(microseconds(moment), None if latest is None else microseconds(latest))
     return divider.divide(np.array([microseconds(at) for at in times], np.int64))
 
 
-def find_moment_end(times: Sequence[datetime], moment: datetime) -> MomentPlace:
+def find_moment_end(times: Sequence[datetime], moment: datetime) -> Division:
     """Return the place of the moment's end: items at the moment itself come before it."""
     return find_moment(times, moment + timedelta(microseconds=1))
 

@@ -15,7 +15,7 @@ from lockstep.pipeline.model.batch import BatchTimes
 from lockstep.pipeline.replay.spans import ids_at_or_after, ids_before
 from lockstep.pipeline.values.division import (
     Divider,
-    MomentPlace,
+    Division,
     find_moment,
     find_moment_end,
 )
@@ -28,7 +28,7 @@ def at(second: float) -> datetime:
     return EPOCH + timedelta(seconds=second)
 
 
-def by_counting(times: list[int], moment: int) -> MomentPlace:
+def by_counting(times: list[int], moment: int) -> Division:
     """For each place, what is on its wrong side; the first of the best."""
     sides = [
         (
@@ -40,7 +40,7 @@ def by_counting(times: list[int], moment: int) -> MomentPlace:
     wrong = [late + early for late, early in sides]
     place = wrong.index(min(wrong))
     last = len(wrong) - 1 - wrong[::-1].index(min(wrong))
-    return MomentPlace(place, *sides[place], last, wrong[0] - wrong[-1])
+    return Division(place, *sides[place], last, wrong[0] - wrong[-1])
 
 
 @given(times=TIMES, moment=st.integers(0, 31))
@@ -56,7 +56,7 @@ def test_where_times_ascend_it_is_before_the_first_at_or_after(
     told = [at(time) for time in times]
     place = sum(time < moment for time in times)
     balance = place - (len(times) - place)
-    assert find_moment(told, at(moment)) == MomentPlace(place, 0, 0, place, balance)
+    assert find_moment(told, at(moment)) == Division(place, 0, 0, place, balance)
     assert find_moment_end(told, at(moment)).place == sum(time <= moment for time in times)
 
 
