@@ -54,10 +54,11 @@ def a_write(
     mirror: str = "shop/shop/people",
     key: tuple[str, ...] = ("id",),
     bounds: tuple[tuple[str, str, str], ...] = (),
-    **policies: Any,
+    **more: Any,
 ) -> MirrorWrite:
-    """Transaction `number` of a mirror, "append" or "merge", its changes staged."""
-    target = a_target(number, schema, mirror, **policies)
+    """Transaction `number` of a mirror, "append" or "merge", its changes staged; `more` of its
+    target."""
+    target = a_target(number, schema, mirror, **more)
     staged = mirrors.stage(f"staged {number}", folded(schema, rows))
     if mode == "append":
         return Append(target, (own_part((staged,), target.schema),))
@@ -65,10 +66,22 @@ def a_write(
 
 
 def a_target(
-    number: int, schema: pa.Schema = PEOPLE, mirror: str = "shop/shop/people", **policies: Any
+    number: int,
+    schema: pa.Schema = PEOPLE,
+    mirror: str = "shop/shop/people",
+    *,
+    app_id: str = "",
+    user_metadata: str = "",
+    **policies: Any,
 ) -> MirrorTarget:
-    metadata = f"write {number} of {mirror}"
-    return MirrorTarget(mirror, schema, f"app/{mirror}", number, metadata, LakePolicies(**policies))
+    return MirrorTarget(
+        mirror,
+        schema,
+        app_id or f"app/{mirror}",
+        number,
+        user_metadata or f"write {number} of {mirror}",
+        LakePolicies(**policies),
+    )
 
 
 def own_part(files: tuple[str, ...], schema: pa.Schema, above: int = 0) -> StagedFiles:
