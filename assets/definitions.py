@@ -468,12 +468,12 @@ def _replay_partition(
     no batch: do nothing. The one in which the history begins is replayed from there."""
     source = ports.source.name
     first = history_begin(ports.ledger, ports.ledger.live_batches(source, limit=1))
+    times = [time for time in ports.ledger.batch_times(source) if time.is_acknowledged]
+    is_after = bool(times) and not ids_at_or_after(times, begin)
+    is_before = first is not None and end <= first
     begins_inside = first is not None and begin < first
     span = Span(Earliest() if begins_inside else AtMoment(begin), AtMoment(end))
-    times = [time for time in ports.ledger.batch_times(source) if time.is_acknowledged]
-    is_empty = bool(times) and not ids_at_or_after(times, begin)
-    is_empty |= first is not None and end <= first
-    return ReplayReport(span, (), ()) if is_empty else replay(ports, lease, span)
+    return ReplayReport(span, (), ()) if is_after or is_before else replay(ports, lease, span)
 
 
 def replay_schedule(settings: Settings, source: str, coverage: Coverage) -> dg.ScheduleDefinition:

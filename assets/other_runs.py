@@ -13,7 +13,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from itertools import groupby
 from time import monotonic
 from typing import Any
 
@@ -131,12 +130,12 @@ class OtherRunsReporter:
         if newest is None or (through := last.last_token(newest)) == last.token:
             return last
         writes = ledger.writes_outside_dagster(source, last.token, through, last.table, max_tables)
-        timer_start, done_count, merges = monotonic(), 0, list[TableMerge]()
-        for merge in self._report_writes(writes):
-            done_count += 1
-            merges += [] if merge is None else [merge]
+        timer_start, results = monotonic(), list[TableMerge | None]()
+        for result in self._report_writes(writes):
+            results.append(result)
             if monotonic() - timer_start > TICK_SECONDS:
                 break
+        merges = [merge for merge in results if merge is not None]
         runs = ledger.runs_outside_dagster(source, last.token, through)
         if runs.deleted_lease_count:
             self.sentences.append(
@@ -149,10 +148,9 @@ class OtherRunsReporter:
                 self, self.settings, self.names, ports, {merge.table for merge in merges}
             )
             report_repeated_keys(self, self.names, ports, merges)
-        if done_count == max_tables or done_count < len(writes):
-            return replace(
-                last, through=through, table=writes[done_count - 1].newest_write.intent.table
-            )
+        if len(results) < len(writes) or len(writes) == max_tables:  # There may be more.
+            last_table = writes[len(results) - 1].newest_write.intent.table
+            return replace(last, through=through, table=last_table)
         if runs.run_count:
             self._report_steps(runs)
         return ReportCursor(identity, through)
@@ -223,15 +221,11 @@ class OtherRunsReporter:
     def _report_steps(self, runs: RunsOutsideDagster) -> None:
         ports, names, now = self.ports, self.names, self.ports.clock()
         ledger, source = ports.ledger, ports.source.name
-        batch_ids = runs.batches
         reported_batches, contents = list[Batch](), list[BatchContent]()
-        live_batches = ledger.live_batches(source, batch_ids[0], batch_ids[-1]) if batch_ids else ()
-        reported_ids = frozenset(batch_ids)
-        for is_reported, group in groupby(live_batches, lambda batch: batch.id in reported_ids):
-            if is_reported:
-                batches = list(group)
-                reported_batches += batches
-                contents += ledger.contents(source, batches[0].id, batches[-1].id)
+        if runs.batches:
+            span, ids = (source, runs.batches[0], runs.batches[-1]), frozenset(runs.batches)
+            reported_batches = [batch for batch in ledger.live_batches(*span) if batch.id in ids]
+            contents = [content for content in ledger.contents(*span) if content.batch in ids]
         events = [event for content in contents for event in content.events]
         for event in structure_events(names, ports, events[-_MAX_STRUCTURE_EVENTS:]):
             self.log_event(event)
@@ -292,7 +286,7 @@ def _table_merge(
         first_batch=write.first_batch,
         last_batch=newest.intent.last_batch,
         columns=columns,
-        shown_version=state.mirror_version or 1,
+        shown_version=state.mirror_version or 1,  # 1: somebody removed the mirror meanwhile
         reason=newest.reason or "",
         rows_read=sum(file.images for snapshot in snapshots for file in snapshot.files),
         size=size,

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, partial
+from heapq import nlargest
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
@@ -107,12 +108,10 @@ def format_seconds(seconds: float) -> str:
 def _acknowledgement_words(batches: tuple[Batch, ...]) -> str:
     """Return the state of the oldest batch that is not acknowledged. If all are
     acknowledged, return the time of the last acknowledgement."""
-    first_open = min(batches, key=lambda batch: (batch.acknowledged_at is not None, batch.id))
+    open_batches = [batch for batch in batches if batch.acknowledged_at is None]
     last = batches[-1].acknowledged_at
     return (
-        f"acknowledged {utc_text(last)}"
-        if first_open.acknowledged_at and last
-        else first_open.state
+        open_batches[0].state if last is None or open_batches else f"acknowledged {utc_text(last)}"
     )
 
 
@@ -179,7 +178,7 @@ def waterfall(batches: Sequence[Batch], writes: Sequence[SettledWrite]) -> tuple
     """Return a bar for each step of the batches and for each of their longest writes,
     in the order in which they began."""
     spans = [span for batch in batches for span in _step_spans(batch, writes)]
-    longest = sorted(writes, key=lambda write: write.intended_at - write.settled_at)[:_MAX_WRITES]
+    longest = nlargest(_MAX_WRITES, writes, lambda write: write.settled_at - write.intended_at)
     spans += [
         (str(write.intent.table), "merge", write.intended_at, write.settled_at) for write in longest
     ]

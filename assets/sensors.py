@@ -28,6 +28,7 @@ from lockstep.assets.run_events import send_ends_of_dead_runs
 from lockstep.assets.sessions import OpenAdapters
 from lockstep.assets.table_list import fingerprint, read_table_list
 from lockstep.pipeline.check import longest_pause_from_now
+from lockstep.pipeline.ports.ledger import live_lease
 from lockstep.pipeline.run.context import SilentProgress
 from lockstep.pipeline.run.status.status import log_state
 from lockstep.pipeline.status.facts import Headroom, Lag
@@ -254,7 +255,7 @@ def source_schedule(source: str, cron: str, open_site: OpenAdapters) -> dg.Sched
         lease: LeaseView | None = None
         # The run reports that the ledger cannot be reached.
         with suppress(LockstepError), open_site() as adapters:
-            lease = adapters.ledger().newest_lease(source)
+            lease = live_lease(adapters.ledger(), source)
         reason = reason_not_to_start(context.instance, source, lease)
         return dg.RunRequest(tags={SOURCE_TAG: source}) if reason is None else dg.SkipReason(reason)
 
@@ -265,11 +266,11 @@ def reason_not_to_start(
     instance: dg.DagsterInstance, source: str, lease: LeaseView | None
 ) -> str | None:
     """Return a sentence if a run of the source waits to begin, as in a queue, or if
-    somebody holds the source's lock; else None."""
+    `lease` shows who holds the source's lock; else None."""
     filters = dg.RunsFilter(job_name=job_name(source), statuses=_WAITING_STATUSES)
     for run_id in instance.get_run_ids(filters, limit=1):
         return f"Run {run_id} of {source} waits to begin."
-    if lease is None or not lease.live:
+    if lease is None:
         return None
     run = f", run {lease.dagster_run}" if lease.dagster_run else ""
     return (
@@ -287,7 +288,7 @@ def traffic_sensor(source: SourceSettings, open_site: OpenAdapters) -> dg.Sensor
     def evaluate(context: dg.SensorEvaluationContext) -> dg.RunRequest | dg.SkipReason:
         with open_site() as adapters:
             ledger = adapters.ledger()
-            reason = reason_not_to_start(context.instance, name, ledger.newest_lease(name))
+            reason = reason_not_to_start(context.instance, name, live_lease(ledger, name))
             if reason is not None:
                 return dg.SkipReason(reason)
             if ledger.cursors(name).acknowledged is None:

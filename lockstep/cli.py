@@ -28,6 +28,7 @@ from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import parse
 from lockstep.pipeline.model.json_values import to_json
 from lockstep.pipeline.values.errors import LockstepError
+from lockstep.pipeline.values.shown import printable
 from lockstep.streams import JsonLog, Streams, open_streams
 
 Command = Callable[[argparse.Namespace, CommandContext], Outcome]
@@ -191,7 +192,7 @@ def _report_failure(
 ) -> Outcome:
     log.write("error", message, kind=kind, hint=hint)
     if not log.replaces_text:
-        streams.messages.write(f"{message}\nhint: {hint}\n")
+        streams.messages.write(printable(f"{message}\nhint: {hint}\n", keep="\n\t"))
     return Outcome(code, {"error": {"kind": kind, "message": message, "hint": hint}})
 
 

@@ -102,16 +102,18 @@ def _source_entries(
     ]
     names = loaded_names(settings, source)
     tables = _dbt_tables(context, adapters, source, states, names)
-    databases = {state.table.database for state in states}
-    spelling_by_database = {table.mirror_name.database: table.database for table in tables}
+    source_databases = {state.table.database for state in states}
+    tables_by_database: dict[str, list[DbtTable]] = {}
+    for table in tables:
+        tables_by_database.setdefault(table.mirror_name.database, []).append(table)
     transactions = _sql_literal(str(lake / f"{source}/{SystemTable.TRANSACTIONS}"))
     newest_commit = f"select max(_committed_at) from delta_scan({transactions})"
-    for database, spelling in spelling_by_database.items():
+    for database, members in tables_by_database.items():
+        spelling = members[0].database
         name = f"{source}_{spelling}" if has_several_sources else spelling
         tables_in_words = (
-            f"the MySQL database {database}" if database in databases else "MySQL tables"
+            f"the MySQL database {database}" if database in source_databases else "MySQL tables"
         )
-        members = [table for table in tables if table.mirror_name.database == database]
         yield {
             "name": name,
             "description": _escape_jinja(f"Mirrors of {tables_in_words} of {source}, by Lockstep."),
@@ -129,9 +131,8 @@ def _dbt_tables(
     names: SourceNames,
 ) -> list[DbtTable]:
     lake, catalog = context.settings.lake_path().absolute(), context.settings.file.catalog
-    policies_of = context.settings.source(source).plan().policies_of
+    plan = context.settings.source(source).plan()
     schema_pattern = catalog.schemas if catalog else DATABASE_PLACEHOLDER
-    mirror_names = context.settings.source(source).mirror_names()
     comments_by_table, table_comments = _comments(
         context, adapters, source, [state.table for state in states]
     )
@@ -142,12 +143,13 @@ def _dbt_tables(
             continue
         schema_version = adapters.ledger().schema_version(source, table, state.mirror_version)
         shown_schema = schema_version.shown_schema
-        mirror_name = mirror_names.of(table)
+        mirror_name, policies = plan.mirror_names.of(table), plan.policies_of(table)
+        *_, database, name = names.default_table_key(table).path
         tables.append(
             DbtTable(
                 mirror_name=mirror_name,
-                database=names.default_table_key(table).path[-2],
-                name=names.default_table_key(table).path[-1],
+                database=database,
+                name=name,
                 path=str(lake / state.mirror),
                 schema=entry_name(schema_pattern, source, mirror_name).schema,
                 columns=[
@@ -157,12 +159,11 @@ def _dbt_tables(
                 primary_key=() if shown_schema is None else shown_schema.primary_key,
                 # If deleted rows are kept, two rows may have one value of a UNIQUE key.
                 unique_keys=()
-                if shown_schema is None or policies_of(table).keeps_rows
+                if shown_schema is None or policies.keeps_rows
                 else testable_unique_keys(shown_schema),
                 asset_key=tuple(names.table_key(table).path),
                 comment=table_comments.get(table, ""),
-                column_comments=own_comments(policies_of(table))
-                | {**comments_by_table.get(table, {})},
+                column_comments=own_comments(policies) | {**comments_by_table.get(table, {})},
             )
         )
     return tables

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from lockstep.pipeline.model.json_values import to_json
 from lockstep.pipeline.values.errors import ConfigurationError
+from lockstep.pipeline.values.shown import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -161,7 +162,7 @@ def progress_bars(console: Console) -> Progress:
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(bar_width=30),
-        TextColumn("{task.fields[figures]}"),
+        TextColumn("{task.fields[figures]}", markup=False),
         TimeElapsedColumn(),
         console=console,
         transient=True,
@@ -182,8 +183,9 @@ class LiveProgress:
             description = f"{self._source}: {step.step}"
             self._tasks[step.step] = self._bars.add_task(description, figures="")
         task, total = self._tasks[step.step], max(step.total, 1)
-        self._bars.update(task, completed=step.done, total=total, figures=step.text)
+        self._bars.update(task, completed=step.done, total=total, figures=printable(step.text))
 
     def note(self, sentence: str) -> None:
         self._log_lines.note(sentence)
-        self._bars.console.print(f"{self._source}: {sentence}", markup=False)
+        text = printable(f"{self._source}: {sentence}", keep="\n\t")
+        self._bars.console.print(text, markup=False)

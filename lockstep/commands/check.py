@@ -368,7 +368,7 @@ def _lake_findings(ports: RunPorts) -> tuple[Finding, ...]:
 
     if (claim := claim_error(ports)) is not None:
         return (_refusal_finding("lake", claim),)
-    changelogs = changed_changelogs(ports)
+    changelogs, states = changed_changelogs(ports), ports.ledger.table_states(ports.source.name)
     if (error := unrecorded_commit_error(ports, changelogs)) is not None:
         return (_refusal_finding("lake", error),)
     return (
@@ -386,7 +386,7 @@ def _lake_findings(ports: RunPorts) -> tuple[Finding, ...]:
             for changelog in changelogs_with_moved_rows(ports, changelogs)
         ),
         *(
-            _move_finding(ports, table, name)
+            _move_finding(ports, states[table], name)
             for table, name in pending_moves(ports).to_reload.items()
         ),
         *(
@@ -396,19 +396,18 @@ def _lake_findings(ports: RunPorts) -> tuple[Finding, ...]:
     )
 
 
-def _move_finding(ports: RunPorts, table: TableName, name: TableName) -> Finding:
+def _move_finding(ports: RunPorts, state: TableState, name: TableName) -> Finding:
     from lockstep.commands.plan import price_words
     from lockstep.pipeline.run.table_plans import changelog_origin_of, estimates_of
 
-    state = ports.ledger.table_states(ports.source.name)[table]
     origin = changelog_origin_of(ports, state, check_files=False)
     cost = "from its changelog, and reads no row from MySQL"
     if isinstance(origin, str):
-        price = price_words(estimates_of(ports, [table])[table])
+        price = price_words(estimates_of(ports, [state.table])[state.table])
         cost = f"and reads the table from MySQL{price}; {origin}"
     return Finding(
         "warning",
-        str(table),
+        str(state.table),
         f"its mirror is called {name} by the settings: the next run writes all its rows there, "
         f"{cost}",
         f"`lockstep plan --source {ports.source.name}` shows all that the run would do",

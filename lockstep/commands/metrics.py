@@ -188,14 +188,14 @@ def _lag_samples(standing: Standing) -> Iterator[Sample]:
 
 def _work_samples(standing: Standing) -> Iterator[Sample]:
     failure_count = standing.failures.count if standing.failures is not None else 0
-    is_running = standing.lease is not None and standing.lease.live
+    is_running = standing.lease is not None
     yield "running", "1 while a run holds the source's lock", {}, float(is_running)
-    if standing.lease is not None and standing.lease.live and standing.lease.recorded_at:
+    if standing.lease is not None and standing.lease.recorded_at:
         recorded = standing.lease.recorded_at.timestamp()
         yield "run_recorded_timestamp_seconds", "when the present run last recorded", {}, recorded
     yield "failures", "runs that failed since the last successful one", {}, failure_count
     yield "batches_waiting", "batches that are not acknowledged", {}, len(standing.waiting_batches)
-    gap_count = sum(1 for gap in standing.gaps if gap.open_tables)
+    gap_count = sum(gap.is_open for gap in standing.gaps)
     yield "gaps_open", "parts of the log that were never read for some tables", {}, gap_count
     partial_count = len(standing.extents)
     yield "tables_partial", "tables that the lake has only a part of", {}, partial_count

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from lockstep import exits
 from lockstep.arguments import author_of, parse_table_name, reason_of
@@ -164,6 +164,9 @@ def _cost_lines(ports: RunPorts, reloads: Sequence[Reload]) -> list[str]:
 
 # -- some rows of one table ------------------------------------------------------------
 
+# A run that finds differences when it samples rows has still done all of its work.
+SUCCESS_CODES: Final = (exits.DONE, exits.QUARANTINED, exits.DIFFERENCES)
+
 
 def _require_one_table(arguments: argparse.Namespace) -> None:
     if len(arguments.tables) != 1 or arguments.from_ not in (None, Supplier.SOURCE):
@@ -194,16 +197,14 @@ def reload_by_condition(
     source = ports.source.name
     by_condition = [reload for reload in reloads if reload.condition_rows is not None]
     context.say(*(_reload_line(ports, reload) for reload in by_condition))
-    # A run that finds differences when it samples rows has still done all of its work.
-    success_codes = (exits.DONE, exits.QUARANTINED, exits.DIFFERENCES)
     refreshed: dict[str, Any] = {}
     code, values = run_sources(context, adapters, [source])[source]
     for reload in by_condition:
-        if code not in success_codes:
+        if code not in SUCCESS_CODES:
             break
         outcomes = run_sources(context, adapters, [source], reread=reload.condition_rows)
         code, values = outcomes[source]
-        if code in success_codes:
+        if code in SUCCESS_CODES:
             _say_refreshed(context, reload.table, values)
         refreshed |= values.get("refreshed", {})
     return code, {**values, "refreshed": refreshed}

@@ -136,8 +136,7 @@ def status_values(
 ) -> dict[str, Any]:
     """Return the values in `--json`, null if not known. `decisions`: the latest, newest
     first."""
-    facts, room, lease = standing.facts, standing.headroom, standing.lease
-    failures = standing.failures
+    facts, room, failures = standing.facts, standing.headroom, standing.failures
     return {
         **attributes(source_verdict, "state, sentence, hint"),
         "captured": _cursor_values(standing, standing.captured),
@@ -157,7 +156,7 @@ def status_values(
         ],
         "batches": standing.batches[:_MAX_BATCHES],
         "failures": failures and attributes(failures, _FAILURE_KEYS),
-        "lease": lease if lease is not None and lease.live else None,
+        "lease": standing.lease,
         "override": standing.override,
         "gaps": [
             attributes(
@@ -240,7 +239,7 @@ def status_lines(
         waits = f", waits for {tables_left}" if tables_left else ""
         state = batch.batch.state.value
         pairs[f"batch {batch.batch.id}"] = f"{state}, from {batch.batch.start}{waits}"
-    if (lease := standing.lease) is not None and lease.live:
+    if (lease := standing.lease) is not None:
         beat = f", last sign of life {utc_text(lease.beat_at)}" if lease.beat_at else ""
         record = f", last result {utc_text(lease.recorded_at)}" if lease.recorded_at else ""
         pairs["being run by"] = f"{lease.holder}, since {utc_text(lease.taken_at)}{beat}{record}"

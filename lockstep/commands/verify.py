@@ -10,6 +10,7 @@ from typing import Any, Final
 from lockstep import exits
 from lockstep.arguments import parse_table_name
 from lockstep.commands.reload import (
+    SUCCESS_CODES,
     record_reloads,
     reload_by_condition,
     reload_values,
@@ -158,14 +159,22 @@ def _repair_tables(
         return {"repairs": {repair.table: reload_values(repair) for repair in repairs}}
     if repairs:
         context.say("What differs is read from MySQL again; the counts above are from before:")
-    refreshed: dict[str, Any] = {}
+    code, refreshed = exits.DONE, dict[str, Any]()
     if any(repair.condition_rows is not None for repair in repairs):
-        refreshed = reload_by_condition(context, adapters, ports, repairs)[1]["refreshed"]
+        code, values = reload_by_condition(context, adapters, ports, repairs)
+        refreshed = values["refreshed"]
+    unread = [repair for repair in repairs if str(repair.table) not in refreshed]
+    if code not in SUCCESS_CODES:  # That is no reason to read all rows of a table.
+        for repair in unread:
+            if repair.condition_rows is not None:
+                context.say(
+                    f"{repair.table}: the run that reads its rows failed; "
+                    f"`lockstep verify {repair.table} --repair` tries again"
+                )
+        unread = [repair for repair in unread if repair.condition_rows is None]
     facts = ReloadFacts(ports, [repair.table for repair in repairs])
     whole_reloads = [
-        plan_reload(ports, repair.request, Supplier.SOURCE, facts)
-        for repair in repairs
-        if str(repair.table) not in refreshed
+        plan_reload(ports, repair.request, Supplier.SOURCE, facts) for repair in unread
     ]
     with ports.ledger.lock(ports.source.name, holder_name("verify"), None) as lease:
         recorded = record_reloads(context, ports, lease, whole_reloads)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from lockstep.pipeline.check import account, connection, log, mirrors, tables
@@ -132,9 +133,6 @@ def _require_known_names(
     def read_newest() -> ColumnNames:
         return column_names(ledger.schemas_at(source.name, shaped=True))
 
-    def read_history() -> ColumnNames:
-        return past_columns(ledger, source)
-
     def read_server() -> ColumnNames:
         captured = filter(source.patterns.matches, visible_tables)
         tables = [name for name in captured if any(block.match.matches(name) for block in blocks)]
@@ -142,7 +140,7 @@ def _require_known_names(
         return {name: {*map(str.lower, schema.names)} for name, schema in schemas.items()}
 
     blocks, names_by_table = list(source.table_settings), dict[TableName, set[str]]()
-    for read in (read_newest, read_history, read_server):
+    for read in (read_newest, partial(past_columns, ledger, source), read_server):
         blocks = [block for block in blocks if mirrors.unknown_names(block, names_by_table)]
         if not blocks:
             return

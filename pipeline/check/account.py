@@ -20,9 +20,8 @@ from lockstep.pipeline.values.survey import (
     account_name,
     grant_statement,
     has_privilege,
-    read_grants,
 )
-from lockstep.pipeline.values.table import TableName, quoted_table
+from lockstep.pipeline.values.table import TableName, quoted, quoted_table
 
 _MIN_CONNECTIONS: Final = 3
 """Number of connections that a run needs while it reads no chunk of a table."""
@@ -43,9 +42,10 @@ METADATA_LOCKS: Final = TableName("performance_schema", "metadata_locks")
 
 def has_globally(evidence: SourceEvidence, *privileges: str) -> bool:
     """Return whether the account has one of the privileges on *.*."""
-    grants = read_grants(evidence.survey.grants)
-    global_grants = [grant for grant in grants if grant.database == "*" and not grant.is_revoked]
-    return any(grant.gives(name) for grant in global_grants for name in privileges)
+    return any(
+        grant.database == "*" and not grant.is_revoked and any(map(grant.gives, privileges))
+        for grant in evidence.grants or ()
+    )
 
 
 def account_of(evidence: SourceEvidence) -> str:
@@ -58,7 +58,7 @@ def _grant_statement(evidence: SourceEvidence, privileges: str, where: str = "*.
 
 
 def _judge_replication(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
-    if "grants" in evidence.survey.unanswered_fields:
+    if evidence.grants is None:
         return
     client = "BINLOG MONITOR" if evidence.is_mariadb else "REPLICATION CLIENT"
     alternatives = (("REPLICATION SLAVE",), (client, "REPLICATION CLIENT", "SUPER"))
@@ -105,7 +105,7 @@ def _judge_lock(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
             "has no key and cannot be locked: re-reading it waits for a moment in which "
             "nothing is committed",
             subject=str(name),
-            cure=_grant_statement(evidence, "LOCK TABLES", f"`{name.database}`.*"),
+            cure=_grant_statement(evidence, "LOCK TABLES", f"{quoted(name.database)}.*"),
         )
     if evidence.structures and not keyless:
         yield Fine("LOCK TABLES is not needed: every captured table has a key")
@@ -114,7 +114,7 @@ def _judge_lock(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
 
 
 def _judge_xa_recover(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
-    if "grants" in evidence.survey.unanswered_fields:
+    if evidence.grants is None:
         return
     if evidence.is_mariadb or evidence.survey.version.startswith("5.7."):
         return  # XA RECOVER needed no privilege on these servers.
@@ -158,13 +158,11 @@ def _judge_lock_visibility(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     ):
         yield Fine("an ALTER that waits for a table is visible")
         return
-    cure = _grant_statement(evidence, "PROCESS")
-    if not evidence.is_mariadb:
-        cure = _grant_statement(evidence, "SELECT", str(METADATA_LOCKS))
+    wanted = ("PROCESS",) if evidence.is_mariadb else ("SELECT", str(METADATA_LOCKS))
     yield Fault(
         f"{account_of(evidence)} cannot see whether an ALTER waits for a table that is being read: "
         "it waits until the read ends",
-        cure=cure,
+        cure=_grant_statement(evidence, *wanted),
     )
 
 

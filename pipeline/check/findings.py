@@ -39,9 +39,9 @@ from lockstep.pipeline.values.table import (
 class RunEvidence:
     """The facts that every run has before it reads. `variables`: the server's global
     variables. `tables`: its tables. `ledger_tables`: tables in the ledger (Lockstep's
-    database); `stopped_tables`: those of them that the patterns match and
-    that do not follow the source. `account`:
-    the value of CURRENT_USER(), or None if the server was not asked for it."""
+    database); `stopped_tables`: those of them that the patterns match and that do not
+    follow the source. `account`: the value of CURRENT_USER(), or None if the server was
+    not asked for it."""
 
     flavour: str
     version: str
@@ -186,7 +186,8 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Fine:
-    """The verdict that there is nothing to do. `subject`: None for the rule's name."""
+    """The verdict that there is nothing to do. `subject`: the table under which the
+    report lists it; None for the rule's name and topic."""
 
     sentence: str
     subject: str | None = None
@@ -213,9 +214,9 @@ class CheckRule(Generic[Evidence_contra]):
     """A pure function from evidence to verdicts, with its entry in the documentation.
 
     `name`: the subject of its findings. `judged_facts`: in words. `level`: the level of
-    its faults. `consequence`: of a fault. `cure`: what to type or
-    do. `judge`: the function, which yields no verdict if the rule does not apply.
-    `error`: the class that a run raises for a refusal.
+    its faults. `consequence`: of a fault. `cure`: what to type or do. `judge`: the
+    function, which yields no verdict if the rule does not apply. `error`: the class
+    that a run raises for a refusal.
     """
 
     name: str

@@ -35,17 +35,14 @@ _PRODUCT_NAMES: Final = {"mysql": "MySQL", "mariadb": "MariaDB"}
 _VERSION_NUMBER = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
 
 
-def set_global_hint(name: str, value: str) -> str:
+def set_global_hint(name: str, value: str, *, for_sessions: bool = False) -> str:
     """Return a SET GLOBAL statement with a note on making it permanent by the
-    configuration file: only MySQL has SET PERSIST."""
-    return f"set global {name} = {value}; (and put it into the server's configuration)"
-
-
-def _set_for_sessions_hint(name: str, value: str) -> str:
-    return (
-        f"set global {name} = {value}; (and put it into the server's configuration, and let "
-        "applications reconnect: open sessions keep their value)"
+    configuration file: only MySQL has SET PERSIST. `for_sessions`: open sessions keep
+    the former value."""
+    note = (
+        ", and let applications reconnect: open sessions keep their value" if for_sessions else ""
     )
+    return f"set global {name} = {value}; (and put it into the server's configuration{note})"
 
 
 def _variable_rule(
@@ -88,7 +85,7 @@ _REQUIRED_RULES: Final = (
         ("ROW",),
         "refusal",
         "statements instead of rows would be logged",
-        _set_for_sessions_hint("binlog_format", "'ROW'"),
+        set_global_hint("binlog_format", "'ROW'", for_sessions=True),
         ServerSettings,
     ),
     _variable_rule(
@@ -96,7 +93,7 @@ _REQUIRED_RULES: Final = (
         ("",),
         "refusal",
         "JSON documents would be logged in part",
-        _set_for_sessions_hint("binlog_row_value_options", "''"),
+        set_global_hint("binlog_row_value_options", "''", for_sessions=True),
         ServerSettings,
     ),
 )
@@ -112,7 +109,7 @@ _ADVISED_RULES: Final = (
         "more, changelogs have NULL there, and a table is quarantined where the row is not in its "
         "mirror, the log identifies its rows by another key, or MariaDB leaves columns out of an "
         "update",
-        _set_for_sessions_hint("binlog_row_image", "'FULL'"),
+        set_global_hint("binlog_row_image", "'FULL'", for_sessions=True),
     ),
     _variable_rule(
         "binlog_checksum",
@@ -199,10 +196,10 @@ def _judge_version(evidence: RunEvidence) -> Iterator[RuleVerdict]:
     oldest = _OLDEST_VERSIONS.get(evidence.flavour)
     version = tuple(int(part or 0) for part in match.groups()) if match else ()
     if oldest is None or not version:
-        yield Fault(f"the server is {product} {evidence.version}, which this version does not know")
+        yield Fault(f"the server is {product} {evidence.version}, which Lockstep does not know")
     elif version < oldest:
         yield Fault(
-            f"the server is {product} {evidence.version}, whose log this version does not read "
+            f"the server is {product} {evidence.version}, whose log Lockstep does not read "
             f"({'.'.join(map(str, oldest))} is the first that it reads)"
         )
     else:
@@ -215,7 +212,7 @@ def _judge_metadata(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
         return
     sentence = "columns are known from the statements that made them"
     if value.upper() == "FULL":
-        sentence = "the log also describes the columns, which is a second anchor"
+        sentence = "the log also describes the columns, and both descriptions are compared"
     yield Fine(f"binlog_row_metadata = {value}: {sentence}")
 
 
@@ -250,8 +247,8 @@ CHECK_RULES: Final = with_topic(
         "binlog_row_metadata",
         "global variable; any value will do",
         "ok",
-        "nothing: names, keys and members of columns come from the history of statements; FULL "
-        "adds a second anchor, and lets a start in the past know its tables",
+        "nothing: names, keys and members of columns come from the history of statements; with "
+        "FULL they are compared with the log, and a start in the past knows its tables",
         "nothing to do",
         _judge_metadata,
     ),

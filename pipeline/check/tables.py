@@ -176,8 +176,9 @@ def _judge_primary_keys(evidence: RunEvidence) -> Iterator[RuleVerdict]:
     if keyless:
         yield Fault(f"no PRIMARY KEY: {', '.join(map(str, keyless))}", "tables")
     elif captured:
-        count = f"{len(captured)} of {len(evidence.tables)}"
-        yield Fine(f"{count} tables are captured, each with a key")
+        yield Fine(
+            f"{len(captured)} of {len(evidence.tables)} tables are captured, each with a key"
+        )
 
 
 def _judge_stopped_tables(evidence: RunEvidence) -> Iterator[RuleVerdict]:
@@ -189,19 +190,15 @@ def _judge_table_settings(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     """Report blocks of settings with a pattern or a key that applies to no table."""
     names = {*(table.name for table in evidence.tables), *evidence.ledger_tables}
     captured = [name for name in names if evidence.patterns.matches(name)]
-    for number, block in enumerate(evidence.table_settings):
-        label = block.label
-        unmatched = block.match.unmatched_patterns(captured)
-        for pattern in unmatched:
-            yield Fault(f"its pattern {pattern!r} matches no captured table", label)
-        if len(unmatched) == len(block.match.include):
-            continue
-        matched = [name for name in captured if block.match.matches(name)]
-        later = [policies_given_to(name, evidence.table_settings[number + 1 :]) for name in matched]
+    for number, block in enumerate(evidence.table_settings, 1):
+        for pattern in block.match.unmatched_patterns(captured):
+            yield Fault(f"its pattern {pattern!r} matches no captured table", block.label)
+        matched = filter(block.match.matches, captured)
+        later = [policies_given_to(name, evidence.table_settings[number:]) for name in matched]
         for key in block.policies:
-            if matched and all(key in settings for settings in later):
+            if later and all(key in policies for policies in later):
                 fault = f"its {key!r} applies to no table: later blocks override it for all of them"
-                yield Fault(fault, label)
+                yield Fault(fault, block.label)
     for table, words in settings_in_words(captured, evidence.table_settings).items():
         yield Fine(words, str(table))
 
@@ -220,8 +217,8 @@ RUN_RULES: Final = with_topic(
         "patterns",
         "tables of the source in lockstep.toml, against the tables the account sees",
         "refusal",
-        "a pattern that matches no table is a mistake, or a privilege is missing; one of helper "
-        "tables (`shop._*`) is neither",
+        "a pattern that matches no table is a mistake, or a privilege is missing; this does not "
+        "apply to helper tables (`shop._*`), which come and go",
         "correct the pattern, or grant SELECT on the tables it means",
         _judge_patterns,
         NothingMatches,

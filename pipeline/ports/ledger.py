@@ -729,6 +729,12 @@ class Ledger(Leases, Decisions, Batches, Structures, Tables, Writes, Deletions, 
     """
 
 
+def live_lease(ledger: Leases, source: str) -> LeaseView | None:
+    """Return the lease that somebody holds on the source now; None if nobody does."""
+    lease = ledger.newest_lease(source)
+    return lease if lease is not None and lease.live else None
+
+
 def attempts_of(ledger: Decisions, source: str, *, limit: int = 100) -> list[Attempt]:
     """Return the ends of the newest attempts that were idle, refused or failed, newest
     first. Successful attempts are not included: they are batches."""

@@ -26,14 +26,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lockstep.pipeline.schema.collations import UTF8_COMPATIBLE_CHARSETS
 from lockstep.pipeline.schema.types import FAMILIES, MAX_DECIMAL_DIGITS, Family
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import Column
 
 MARIADB: Final = "mariadb"
-
-_UTF8_CHARSETS: Final = frozenset({None, "utf8mb4", "utf8mb3", "ascii"})
-"""Character sets whose stored bytes are UTF-8."""
 
 _MIN_WITHOUT_EXPONENT: Final = 1e-5
 _MAX_WITHOUT_EXPONENT: Final = 1e9
@@ -77,11 +75,10 @@ def double_texts(values: pa.Array) -> pa.Array:
     back as the same double."""
     values = values.cast(pa.float64())
     size = pc.abs(values)
-    is_large = pc.greater_equal(size, _MIN_WITHOUT_EXPONENT)
-    is_plain = pc.and_(is_large, pc.less(size, _MAX_WITHOUT_EXPONENT))
-    is_plain = pc.or_(is_plain, pc.equal(size, 0.0))
-    texts = values.cast(pa.string())
+    is_small = pc.and_(pc.less(size, _MIN_WITHOUT_EXPONENT), pc.not_equal(size, 0.0))
+    is_plain = pc.and_not(pc.less(size, _MAX_WITHOUT_EXPONENT), is_small)
     has_exponent = pc.invert(pc.fill_null(is_plain, True))
+    texts = values.cast(pa.string())
     if pc.any(has_exponent).as_py():
         replacements = [double_text(value) for value in values.filter(has_exponent).to_pylist()]
         texts = pc.replace_with_mask(texts, has_exponent, pa.array(replacements, pa.string()))
@@ -206,8 +203,7 @@ _IN_UTF8: Final = "convert({c} using utf8mb4)"
 _TEXT: Final = _length_prefixed_form("cast({c} as binary)", "{c}")
 _CONVERTED: Final = _length_prefixed_form(f"cast({_IN_UTF8} as binary)", _IN_UTF8)
 _LONG_TEXT: Final = _sha256_form("{c}")
-_CONVERTED_FORMS: Final = _CONVERTED, _sha256_form(_IN_UTF8)
-
+_LONG_CONVERTED: Final = _sha256_form(_IN_UTF8)
 _TIME: Final = _length_prefixed_form("cast({c} as char)")
 # The log has INET6 and UUID of MariaDB as BINARY.
 _PADDED_BYTES: Final = _length_prefixed_form("cast({c} as binary({n}))")
@@ -240,9 +236,10 @@ def canonical_form(column: Column, flavour: str) -> CanonicalForm:
         case Family.TIME:
             return _TIME
         case Family.TEXT:
-            forms = (_TEXT, _LONG_TEXT) if column.charset in _UTF8_CHARSETS else _CONVERTED_FORMS
-            short_form, long_form = forms
-            return long_form if column.type == "text" else short_form
+            is_utf8 = column.charset is None or column.charset in UTF8_COMPATIBLE_CHARSETS
+            if column.type == "text":
+                return _LONG_TEXT if is_utf8 else _LONG_CONVERTED
+            return _TEXT if is_utf8 else _CONVERTED
         case Family.ENUM | Family.SET:
             return _CONVERTED
         case Family.BYTES if column.type == "blob":

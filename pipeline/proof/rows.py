@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -74,12 +74,11 @@ class WrongRows:
     def first(self, count: int) -> WrongRows:
         """Return at most `count` of the wrong rows: those with the smallest hashes."""
         keys = frozenset(heapq.nsmallest(count, self.all_keys))
-        return WrongRows(
-            self.only_source & keys,
-            self.only_lake & keys,
-            self.different & keys,
-            self.incomplete_count,
-            self.kept_count,
+        return replace(
+            self,
+            only_source=self.only_source & keys,
+            only_lake=self.only_lake & keys,
+            different=self.different & keys,
         )
 
 
@@ -113,11 +112,10 @@ class RowsBeforeLog:
     def shares(self, count: int) -> list[RowsBeforeLog]:
         """Divide the rows into so many shares, as `share_indexes` does."""
         shares = [RowsBeforeLog() for _ in range(count)]
-        indexes = share_indexes(np.array(list(self.earlier_rows), np.uint64), count).tolist()
-        for index, (key, row) in zip(indexes, self.earlier_rows.items(), strict=True):
-            shares[index].earlier_rows[key] = row
-            if key in self.incomplete_keys:
-                shares[index].incomplete_keys.add(key)
+        for key, row in self.earlier_rows.items():
+            shares[key % count].earlier_rows[key] = row
+        for key in self.incomplete_keys:
+            shares[key % count].incomplete_keys.add(key)
         return shares
 
     def with_keys(self, keys: Iterable[int]) -> RowsBeforeLog:

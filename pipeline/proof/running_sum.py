@@ -85,32 +85,22 @@ class RunningSum:
             self.sum_since = None
         for index in range(first, len(numbers)):
             number = int(numbers[index])
-            self._compare()
+            self.compare()
             self._add(row_counts[index : index + 1], hash_sums[index : index + 1])
-            if number >= through_high:
-                self.sum_since = TransactionBoundary(transactions.end(number), "")
-                continue
-            self.changes += 1
-            gtids = transactions.gtids(number)
+            is_between_marks = number < through_high
+            self.changes += is_between_marks
+            gtids = transactions.gtids(number) if is_between_marks else ""
             self.sum_since = TransactionBoundary(transactions.end(number), gtids)
-
-    def finish(self) -> None:
-        """Compare the last sum. Call this once the log is read up to the high mark or
-        further."""
-        self._compare()
-
-    @property
-    def is_exact(self) -> bool:
-        """True if no transaction between the marks changed the table."""
-        return not self.changes
 
     def _add(self, row_counts: Counts, hash_sums: Hashes) -> None:
         if len(row_counts):
             hash_sum = int(hash_sums.sum(dtype=np.uint64))
             self.sum = self.sum + RowSum(int(row_counts.sum()), hash_sum % MODULUS)
 
-    def _compare(self) -> None:
-        """Compare the sum with the target, if the table has it between the marks."""
+    def compare(self) -> None:
+        """Compare the sum with the target, if the table has it between the marks. `put`
+        compares each sum except the last: call this once the log is read up to the high
+        mark or further."""
         since = self.sum_since
         if since is not None and since.at > self.high:
             return

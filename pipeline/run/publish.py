@@ -147,9 +147,7 @@ class _Publisher:
             damage_sentences = self.ports.segments.damage_sentences
             commit = publish(files=[file for file in files if not damage_sentences(folder, [file])])
         examined_version = self.examined_now.get(folder)
-        self.examined_now[folder] = max(
-            commit.delta_version, -1 if examined_version is None else examined_version
-        )
+        self.examined_now[folder] = max(commit.delta_version, self.examined_now.get(folder, -1))
         if examined_version is not None and commit.delta_version > examined_version + 1:
             errors += self._correct_foreign_commits(changelog, examined_version)
         return damage

@@ -128,6 +128,9 @@ _UCA_1400_LANGUAGES: Final = {
 _UCA_1400_STRENGTHS: Final = ("ai_ci", "ai_cs", "as_ci", "as_cs")
 
 UTF8_CHARSETS: Final = frozenset({"utf8mb4", "utf8mb3"})
+UTF8_COMPATIBLE_CHARSETS: Final = UTF8_CHARSETS | {"ascii"}
+"""Character sets whose bytes are valid UTF-8."""
+
 WIDE_CHARSETS: Final = frozenset({"ucs2", "utf16", "utf16le", "utf32"})
 """Character sets that do not encode ASCII characters as the same single bytes."""
 

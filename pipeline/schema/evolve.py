@@ -44,7 +44,6 @@ from lockstep.pipeline.schema.evolving.keys import (
     keys_and_references,
     resolve_keys,
     resolve_references,
-    supports_foreign_keys,
     with_not_null_keys,
     with_renamed_constraints,
 )
@@ -220,34 +219,21 @@ def _table_of_create(
     periods = [element for element in change.elements if isinstance(element, WrittenPeriod)]
     written_keys, references = keys_and_references(change.elements, context)
     keys = resolve_keys(written_keys, columns, engine, context.facts, options.row_format)
-    foreign_keys: tuple[ForeignKey, ...] = ()
-    if supports_foreign_keys(engine):
-        foreign_keys = resolve_references(references, name, (), columns, schema, context)
+    hidden = add_hidden_columns((), len(columns), keys)
     table = TableSchema(
         name,
         with_zero_defaults(with_not_null_keys(columns, keys, periods), (), context),
         keys,
-        (),
-        charset.name,
-        charset.collation,
-        engine,
-        options.row_format,
-        bool(options.partitioned),
-        bool(options.system_versioned)
+        charset=charset.name,
+        collation=charset.collation,
+        engine=engine,
+        row_format=options.row_format,
+        partitioned=bool(options.partitioned),
+        system_versioned=bool(options.system_versioned)
         or any(column.system_versioned for column in written_columns),
-        add_hidden_columns((), len(columns), keys) if context.facts.knows_hidden_places else (),
+        hidden=hidden if context.facts.knows_hidden_places else (),
     )
-    # If a foreign key refers to its own table without naming columns, it means the
-    # primary key, which is known only now.
-    return replace(
-        table,
-        foreign_keys=tuple(
-            replace(key, referenced=table.primary_key)
-            if not key.referenced and key.references == name
-            else key
-            for key in foreign_keys
-        ),
-    )
+    return replace(table, foreign_keys=resolve_references(references, table, schema, context))
 
 
 def _table_like(
@@ -337,7 +323,12 @@ def _apply_alter(
                 unlogged_effects.append(UnloggedChange(clause.other_table, clause.name))
     before = schema.table(name)
     if before is None:
-        return _apply_alter_to_unknown(schema, change, target, context)
+        rename_effects: list[Effect] = []
+        if schema.is_unknown(name):
+            schema, rename_effects = _apply_rename_to(schema, name, target, context)
+        elif change.if_exists:
+            return schema, [Unchanged(name, "it does not exist")]
+        return schema, [UnknownTable(name, "ALTER TABLE"), *rename_effects, *unlogged_effects]
     try:
         table, new_column_names, columns_from = alter_table(before, change.clauses, schema, context)
     except CannotFollow as error:
@@ -377,20 +368,6 @@ def _apply_rename_to(
     if target is None or schema.fold_case(target) == schema.fold_case(name):
         return schema, []
     return _apply_rename(schema, name, target, context, if_exists=False)
-
-
-def _apply_alter_to_unknown(
-    schema: ServerSchema,
-    change: AlterTable,
-    target: TableName | None,
-    context: StatementContext,
-) -> EvolvedStep:
-    if not schema.is_unknown(change.table):
-        if change.if_exists:
-            return schema, [Unchanged(change.table, "it does not exist")]
-        return schema, [UnknownTable(change.table, "ALTER TABLE")]
-    schema, rename_effects = _apply_rename_to(schema, change.table, target, context)
-    return schema, [UnknownTable(change.table, "ALTER TABLE"), *rename_effects]
 
 
 def _apply_create_database(

@@ -29,7 +29,7 @@ from lockstep.pipeline.schema.model import (
 )
 
 _NUMBER_TYPES: Final = frozenset({*INTEGER_BITS, "year", "decimal", "float", "double", "bit"})
-_CHARACTER_TYPES: Final = CHARACTER_STRINGS | {"set", "enum", "time"}
+_CHARACTER_TYPES: Final = CHARACTER_STRINGS | {"set", "enum", "time", "json"}
 _BYTE_TYPES: Final = frozenset({"binary", "varbinary", *BLOB_FAMILY})
 
 
@@ -57,44 +57,41 @@ def fill_of(
             return _constant_fill(text, column, arrow_type)
         case WrittenDefault():
             return None
-    return pa.scalar(None, arrow_type) if column.nullable else _implicit_fill(column, arrow_type)
-
-
-def _implicit_fill(column: ColumnSchema, arrow_type: pa.DataType) -> pa.Scalar | None:
-    """Return the implicit default of a NOT NULL column."""
-    column_type = column.type
-    if column_type in ("date", "datetime", "timestamp"):
+    if column.nullable:
         return pa.scalar(None, arrow_type)
-    if column_type == "time":
-        digits = column.length or 0
-        return pa.scalar("00:00:00" + ("." + "0" * digits if digits else ""))
-    if column_type == "enum":
-        return pa.scalar(column.members[0])
-    if column_type == "json":
-        return pa.scalar("null")
-    if column_type in _CHARACTER_TYPES:
-        return pa.scalar("")
-    if column_type in _BYTE_TYPES:
-        return pa.scalar(bytes(column.length or 0) if column_type == "binary" else b"", pa.binary())
-    return _number_scalar("0", column, arrow_type) if column_type in _NUMBER_TYPES else None
+    return _constant_fill(_implicit_default(column), column, arrow_type)
+
+
+def _implicit_default(column: ColumnSchema) -> str:
+    """Return the implicit default of a NOT NULL column, as the text of a
+    `ValueDefault`."""
+    match column.type:
+        case "enum":
+            return column.members[0]
+        case "json":
+            return "null"
+        case "time":
+            return "00:00:00" + ("." + "0" * column.length if column.length else "")
+        case "date" | "datetime" | "timestamp":
+            return "0000-00-00"
+    return "0" if column.type in _NUMBER_TYPES else ""
 
 
 def _constant_fill(text: str, column: ColumnSchema, arrow_type: pa.DataType) -> pa.Scalar | None:
     """Return the value of a `ValueDefault`; None if the column's type does not have
     the value."""
-    column_type = column.type
     try:
-        if column_type in _NUMBER_TYPES:
+        if column.type in _NUMBER_TYPES:
             return _number_scalar(text, column, arrow_type)
-        if column_type in ("date", "datetime", "timestamp"):
+        if column.type in ("date", "datetime", "timestamp"):
             return _moment_scalar(text, arrow_type)
-        if column_type in _BYTE_TYPES:
+        if column.type in _BYTE_TYPES:
             value = bytes.fromhex(text.removeprefix("0x"))
-            padded_length = (column.length or 0) if column_type == "binary" else 0
+            padded_length = (column.length or 0) if column.type == "binary" else 0
             return pa.scalar(value.ljust(padded_length, b"\0"), arrow_type)
     except (ArithmeticError, ValueError):
         return None
-    return pa.scalar(text) if column_type in _CHARACTER_TYPES else None
+    return pa.scalar(text) if column.type in _CHARACTER_TYPES else None
 
 
 def _number_scalar(text: str, column: ColumnSchema, arrow_type: pa.DataType) -> pa.Scalar:

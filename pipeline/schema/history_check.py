@@ -9,7 +9,7 @@ once: whatever follows from a wrong version is wrong too.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import Any, ClassVar, Final
@@ -101,9 +101,7 @@ def _disagreements_of_batch(
             structures.tables[version.table] = version
     if first is None:
         return
-    without_statement = [
-        version for version in without_statement if version.since >= first and version.schema
-    ]
+    without_statement = [version for version in without_statement if version.since >= first]
     tracker = SchemaTracker(structures, lower_case_table_names=lower_case_table_names)
     for statement in batch.statements:
         versions = by_statement.get(statement.id, {})
@@ -133,21 +131,26 @@ def _disagreements_of_statement(
     before = tracker.history
     tracker.follow(logged_statement(statement))
     after = tracker.history
-    yield from _disagreement_of_outcome(statement, after.statements[len(before.statements) :])
+    recorded_again = after.statements[len(before.statements) :]
+    outcome = recorded_again[0].outcome if recorded_again else "of no effect"
+    if outcome != statement.outcome:
+        outcomes = f'"{statement.outcome}" as recorded, "{outcome}" when followed again'
+        yield Disagreement(statement.end, (f"outcome of the statement: {outcomes}",))
     followed = {version.table: version for version in after.versions[len(before.versions) :]}
     for table in sorted({*followed, *recorded}):
         ours, theirs = followed.get(table), recorded.get(table)
-        is_gap = _is_unknown(ours) or (ours is None and table in unknown)
-        if is_gap and theirs is not None and theirs.knowledge is Knowledge.KNOWN:
-            # The run read it from the server at this position, which cannot be
-            # repeated.
-            _take_as_recorded(tracker, theirs)
-            continue
-        if _is_unknown(theirs) and theirs is not None and not _is_unknown(ours):
-            # The settings of that time could not be applied to the structure. If the
-            # statement could not be followed, its outcome differs.
-            tracker.continue_with(theirs)
-            continue
+        if theirs is not None:
+            is_gap = _is_unknown(ours) or (ours is None and table in unknown)
+            if is_gap and theirs.knowledge is Knowledge.KNOWN:
+                # The run read it from the server at this position, which cannot be
+                # repeated.
+                _take_as_recorded(tracker, theirs)
+                continue
+            if _is_unknown(theirs) and not _is_unknown(ours):
+                # The settings of that time could not be applied to the structure. If
+                # the statement could not be followed, its outcome differs.
+                tracker.continue_with(theirs)
+                continue
         sentences = tuple(_version_differences(theirs, ours))
         if sentences:
             number = None if theirs is None else theirs.version
@@ -156,15 +159,6 @@ def _disagreements_of_statement(
 
 def _is_unknown(version: SchemaVersion | None) -> bool:
     return version is not None and version.knowledge is Knowledge.UNKNOWN
-
-
-def _disagreement_of_outcome(
-    statement: SchemaStatement, followed: Sequence[SchemaStatement]
-) -> Iterator[Disagreement]:
-    new_outcome = followed[0].outcome if followed else "of no effect"
-    if new_outcome != statement.outcome:
-        outcomes = f'"{statement.outcome}" as recorded, "{new_outcome}" when followed again'
-        yield Disagreement(statement.end, (f"outcome of the statement: {outcomes}",))
 
 
 def _version_differences(

@@ -217,10 +217,9 @@ RowChange = Literal["INSERT", "UPDATE", "DELETE"]
 
 @dataclass(frozen=True, slots=True)
 class TableAccess:
-    """The tables that a trigger, a view or a statement changes and reads. `writes`: the
-    tables with the kinds of change. `own`: names that WITH
-    clauses define. `reason`: why the tables cannot be read from the text; None if they
-    can."""
+    """The tables that a trigger, a view or a statement changes and reads. `writes`: each
+    changed table with the kinds of change. `own`: names that WITH clauses define.
+    `reason`: why the tables cannot be read from the text; None if they can."""
 
     writes: tuple[tuple[TableName, tuple[RowChange, ...]], ...] = ()
     reads: tuple[TableName, ...] = ()

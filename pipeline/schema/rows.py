@@ -220,13 +220,8 @@ def merge_key(schema: TableSchema) -> tuple[str, ...]:
 def key_candidates(schema: TableSchema) -> Iterator[tuple[str, ...]]:
     """Yield the columns of every key that identifies rows, the columns of `merge_key`
     first. Names are spelled as in the table's columns."""
-    for key in _identifying_keys(schema):
+    for key in identifying_keys(schema):
         yield tuple(_stored_spelling(schema, name) for name in key.columns)
-
-
-def merge_key_schema(schema: TableSchema) -> KeySchema | None:
-    """Return the key whose columns `merge_key` returns."""
-    return next(_identifying_keys(schema), None)
 
 
 def key_columns(schema: TableSchema) -> frozenset[str]:
@@ -235,7 +230,8 @@ def key_columns(schema: TableSchema) -> frozenset[str]:
     return frozenset(name for key in key_candidates(schema) for name in key)
 
 
-def _identifying_keys(schema: TableSchema) -> Iterator[KeySchema]:
+def identifying_keys(schema: TableSchema) -> Iterator[KeySchema]:
+    """Yield every key that identifies rows, the key of `merge_key` first."""
     unique = sorted(
         (key for key in schema.keys if key.kind == "unique"), key=lambda key: key.name.lower()
     )

@@ -20,6 +20,7 @@ from typing import Final, Literal
 from lockstep.pipeline.schema.collations import (
     SINGLE_BYTE_CHARSETS,
     UTF8_CHARSETS,
+    UTF8_COMPATIBLE_CHARSETS,
     WIDE_CHARSETS,
     max_character_bytes,
 )
@@ -100,10 +101,9 @@ class TableEffect:
 
 def table_effects(
     effect: Effect,
-    *,
     sql_mode: int,
-    moment: StatementMoment | None = None,
-    treatment_texts_of: Callable[[TableSchema], Mapping[str, str]] = lambda _: {},
+    moment: StatementMoment,
+    treatment_texts_of: Callable[[TableSchema], Mapping[str, str]],
 ) -> Iterator[TableEffect]:
     """Yield a `TableEffect` for each table that an effect on the schema concerns."""
     match effect:
@@ -270,10 +270,6 @@ _GROWING_TYPES: Final = frozenset({"datetime", "timestamp", "bit", "vector"})
 _SUBSETS_OF_UTF8MB3: Final = SINGLE_BYTE_CHARSETS | {"ascii", "ucs2"}
 """Character sets whose characters are all in the basic plane, and so in utf8mb3."""
 
-_UTF8_COMPATIBLE: Final = frozenset({"utf8mb4", "utf8mb3", "ascii"})
-"""Character sets whose bytes are valid UTF-8. Members of ENUM and SET in the character
-set `binary` are decoded as UTF-8."""
-
 _SUBSETS_OF_UTF8MB4: Final = SINGLE_BYTE_CHARSETS | WIDE_CHARSETS | {"ascii", "utf8mb3"}
 
 _MAX_GROWTH: Final = 3
@@ -289,7 +285,7 @@ def reason_column_values_change(
 ) -> str | None:
     """Return how an ALTER TABLE may have changed a column's stored values, in a few
     words; None if it kept them for certain."""
-    if before.generated is not None or after.generated is not None:
+    if after.generated is not None:
         return _generated_reason(before, after)
     if after.auto_increment and not before.auto_increment:
         return "it became AUTO_INCREMENT, which numbers rows that hold 0"
@@ -300,16 +296,12 @@ def reason_column_values_change(
             return "it became NOT NULL, which turns NULL into the moment of the statement"
     if before.type in INTEGER_BITS and after.type in INTEGER_BITS:
         return _integers_reason(before, after)
-    if before.type in INTEGER_BITS and after.type == "decimal":
-        return _integer_as_decimal_reason(before, after)
     if before.type in CHARACTER_STRINGS and after.type in CHARACTER_STRINGS:
         return _texts_reason(before, after, sql_mode)
     return _other_types_reason(before, after)
 
 
 def _generated_reason(before: ColumnSchema, after: ColumnSchema) -> str | None:
-    if after.generated is None:
-        return _other_types_reason(before, after)
     if before.generated is None:
         return "it became a generated column"
     if before.generated != after.generated:
@@ -327,15 +319,6 @@ def _integers_reason(before: ColumnSchema, after: ColumnSchema) -> str | None:
     return (
         None if fits_all else f"{_type_words(before)} became {_type_words(after)}, which holds less"
     )
-
-
-def _integer_as_decimal_reason(before: ColumnSchema, after: ColumnSchema) -> str | None:
-    integer_digits = (after.precision or 0) - (after.scale or 0)
-    keeps_sign = before.unsigned or not after.unsigned
-    largest = (1 << INTEGER_BITS[before.type] - (not before.unsigned)) - 1
-    if keeps_sign and integer_digits >= len(str(largest)):
-        return None
-    return f"{_type_words(before)} became {_type_words(after)}, which holds less"
 
 
 def _texts_reason(before: ColumnSchema, after: ColumnSchema, sql_mode: int) -> str | None:
@@ -358,7 +341,7 @@ def _max_bytes(before: ColumnSchema, after: ColumnSchema) -> int:
     `after`, which has all its characters."""
     width = max_character_bytes(before.charset or "utf8mb4")
     stored = min(LOB_SIZES.get(before.type, (before.length or 0) * width), _MAX_PACKET_BYTES)
-    keeps_bytes = before.charset in (after.charset, "ascii", *UTF8_CHARSETS)
+    keeps_bytes = before.charset == after.charset or before.charset in UTF8_COMPATIBLE_CHARSETS
     return stored if keeps_bytes else stored * _MAX_GROWTH
 
 
@@ -378,14 +361,15 @@ def _other_types_reason(before: ColumnSchema, after: ColumnSchema) -> str | None
     match before.type, after.type:
         case ("enum", "enum") | ("set", "set"):
             is_appended = after.members[: len(before.members)] == before.members
+            # Members in the character set `binary` are decoded as UTF-8.
             is_readable = _is_superset(before.charset or "", after.charset or "") or (
-                after.charset == "binary" and before.charset in _UTF8_COMPATIBLE
+                after.charset == "binary" and before.charset in UTF8_COMPATIBLE_CHARSETS
             )
             if not is_appended:
                 return "its members are others, or in another order"
             charsets = f"its character set {before.charset} became {after.charset}"
             return None if is_readable else charsets
-        case ("decimal", "decimal"):
+        case (kind, "decimal") if kind == "decimal" or kind in INTEGER_BITS:
             return None if _keeps_digits(before, after) else reason
         case ("float" | "double", "float" | "double"):
             return None if _keeps_floats(before, after) else reason
@@ -401,7 +385,11 @@ def _other_types_reason(before: ColumnSchema, after: ColumnSchema) -> str | None
 
 
 def _keeps_digits(before: ColumnSchema, after: ColumnSchema) -> bool:
+    """Return whether a DECIMAL keeps values of an integer or of another DECIMAL. The
+    lake has those with more digits than Delta as texts, which would keep their scale."""
     precision, scale = before.precision or 0, before.scale or 0
+    if before.type in INTEGER_BITS:
+        precision = len(str((1 << INTEGER_BITS[before.type] - (not before.unsigned)) - 1))
     new_precision, new_scale = after.precision or 0, after.scale or 0
     keeps_sign = before.unsigned or not after.unsigned
     if max(precision, new_precision) > MAX_DECIMAL_DIGITS and scale != new_scale:

@@ -227,13 +227,14 @@ def sql_type(kind: pa.DataType) -> str:
 # digits.
 
 _TIME_PARTS: Final = (
-    r"^(?P<sign>-?)(?P<hours>\d{1,3}):(?P<minutes>\d\d):(?P<seconds>\d\d)"
+    r"^(?P<sign>-?)(?P<hours>\d{1,3}):(?P<minutes>[0-5]\d):(?P<seconds>[0-5]\d)"
     r"(?:\.(?P<fraction>\d{1,6}))?$"
 )
 
 
 def times_to_microseconds(times: pa.Array) -> pa.Int64Array:
-    """Return the microseconds of each text of a TIME; NULL for NULL."""
+    """Return the microseconds of each text; NULL for NULL, and for a text that is no
+    TIME."""
     parts = pc.extract_regex(times, _TIME_PARTS)
     names = ("hours", "minutes", "seconds")
     hours, minutes, seconds = (pc.struct_field(parts, name).cast(pa.int64()) for name in names)
@@ -243,16 +244,6 @@ def times_to_microseconds(times: pa.Array) -> pa.Int64Array:
     return pc.if_else(
         pc.equal(pc.struct_field(parts, "sign"), "-"), pc.negate(magnitude), magnitude
     )
-
-
-def time_to_microseconds(text: str) -> int:
-    """Return the microseconds of one text; raise ValueError if it is not a TIME."""
-    match = re.match(_TIME_PARTS, text, re.ASCII)
-    if match is None or int(match["minutes"]) > 59 or int(match["seconds"]) > 59:
-        raise ValueError(text)
-    total_seconds = (int(match["hours"]) * 60 + int(match["minutes"])) * 60 + int(match["seconds"])
-    magnitude = total_seconds * 1_000_000 + int((match["fraction"] or "").ljust(6, "0"))
-    return -magnitude if match["sign"] else magnitude
 
 
 # -- names -----------------------------------------------------------------------------

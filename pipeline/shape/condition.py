@@ -43,7 +43,6 @@ from lockstep.pipeline.schema.types import (
     TEXT_TYPES,
     Family,
     arrow_type,
-    time_to_microseconds,
     times_to_microseconds,
 )
 from lockstep.pipeline.values.table import Column
@@ -362,7 +361,10 @@ def _scalar(column: Column, literal: Literal) -> pa.Scalar | None:
         case Family.DATETIME | Family.TIMESTAMP:
             return _moment_scalar(column.type, _literal_text(literal))
         case Family.TIME:
-            return pa.scalar(time_to_microseconds(_literal_text(literal)), pa.int64())
+            microseconds = times_to_microseconds(pa.array([_literal_text(literal)]))[0]
+            if not microseconds.is_valid:
+                raise ValueError(literal.text)
+            return microseconds
         case Family.TEXT | Family.ENUM | Family.SET:
             return pa.scalar(_literal_text(literal), pa.string())
         case Family.JSON | Family.GEOMETRY | Family.VECTOR | None:

@@ -17,7 +17,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from lockstep.pipeline.schema.model import ColumnSchema, KeyPart, KeySchema, TableSchema
-from lockstep.pipeline.schema.rows import merge_key_schema
+from lockstep.pipeline.schema.rows import identifying_keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,7 @@ def chunk_index(schema: TableSchema) -> KeySchema | None:
     """
     if schema.engine.lower() not in ENGINES or schema.system_versioned:
         return None
-    index = merge_key_schema(schema)
+    index = next(identifying_keys(schema), None)
     return None if index is None or index.invisible or index.hashed else index
 
 

@@ -104,6 +104,7 @@ class Standing:
       chosen start (`override`) is open.
     - `stopped_tables`: the tables that do not follow the source; `tables_to_resume`: those that an
       order resumes.
+    - `lease`: that of the run that is going on.
     - `extents`: tables whose older rows the lake cannot have.
     - `lake_error`: why the ledger may not be used with this lake.
     - `upcoming_quarantines`: tables that the next run will quarantine because another program

@@ -145,7 +145,7 @@ def _busy_verdict(
     standing: Standing, now: datetime, longest_pause: timedelta | None
 ) -> Verdict | None:
     lease = standing.lease
-    if lease is None or not lease.live:
+    if lease is None:
         return None
     holder = f"{lease.holder}, since {utc_text(lease.taken_at)}"
     silence = now - lease.beat_at if lease.beat_at is not None else timedelta()

@@ -78,7 +78,7 @@ class DeletedChanges:
 
 @dataclass(frozen=True, slots=True)
 class DeletionNotes:
-    """The notes whose steps are not all done, and the newest note; oldest first."""
+    """Notes, oldest first: those whose steps are not all done, and the newest one."""
 
     notes: Sequence[DeletedChanges] = ()
 
@@ -192,15 +192,13 @@ def last_deletable_batch(
     """Return the last batch whose changes are deleted now, or None. Return also a
     sentence if something needs batches that are old enough, or None.
     `deleted_through`: the last batch whose changes are deleted already."""
-    last_old_batch = changes.last_old_batch
+    last_old_batch, last_batch, sentence = changes.last_old_batch, changes.last_old_batch, None
     holder = min(changes.holders, key=lambda holder: holder.last_unneeded_batch, default=None)
-    if holder is None:
-        return (last_old_batch if last_old_batch > deleted_through else None), None
-    last_batch = min(last_old_batch, holder.last_unneeded_batch)
-    sentence = None
-    if holder.last_unneeded_batch < last_old_batch and holder.kind != "recovery":
-        sentence = (
-            f"changes up to batch {last_old_batch} are old enough, and those after batch "
-            f"{max(holder.last_unneeded_batch, deleted_through)} stay: {holder.sentence}"
-        )
+    if holder is not None and holder.last_unneeded_batch < last_old_batch:
+        last_batch = holder.last_unneeded_batch
+        if holder.kind != "recovery":
+            sentence = (
+                f"changes up to batch {last_old_batch} are old enough, and those after batch "
+                f"{max(last_batch, deleted_through)} stay: {holder.sentence}"
+            )
     return (last_batch if last_batch > deleted_through else None), sentence

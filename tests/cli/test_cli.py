@@ -109,7 +109,7 @@ def test_every_code_has_a_place_in_the_order() -> None:
 @pytest.mark.parametrize(
     ("error", "code"),
     [
-        (SourceBusy("Busy.", hint="wait"), 3),
+        (SourceBusy("Busy: \x1b[2J.", hint="wait"), 3),
         (LedgerUnavailable("Away.", hint="start it"), 3),
         (PositionPurged("Gone.", hint="restore it"), 5),
     ],
@@ -121,11 +121,11 @@ def test_a_refusal_is_a_sentence_a_hint_and_a_code(
     error: LockstepError,
     code: int,
 ) -> None:
-    """For people on standard error, and the same as JSON."""
+    """For people on standard error, without control characters, and the same as JSON."""
     status_does(raising(error))
     assert main(["status", "--json"]) == code
     told, text = printed(capfd)
-    assert text == f"{error.message}\nhint: {error.hint}\n"
+    assert text == f"{error.message}\nhint: {error.hint}\n".replace("\x1b", r"\x1b")
     assert told == {
         "error": {"kind": type(error).__name__, "message": error.message, "hint": error.hint},
         "exit_code": code,

@@ -8,10 +8,11 @@ from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 
 from lockstep.pipeline.run.context import capture_progress, table_progress
 from lockstep.pipeline.values.table import TableName
-from lockstep.streams import JsonLog, ProgressLines
+from lockstep.streams import JsonLog, LiveProgress, ProgressLines, progress_bars
 
 
 @given(st.lists(st.text(), min_size=1, max_size=5))
@@ -50,3 +51,17 @@ def test_a_file_is_kept_below_its_size(tmp_path: Path) -> None:
     files = sorted(tmp_path.iterdir())
     assert [file.suffix for file in files] == [".log", ".1", ".2", ".3", ".4", ".5"]
     assert all(file.stat().st_size <= 10 << 20 for file in files)
+
+
+def test_a_terminal_shows_names_as_they_are() -> None:
+    """Square brackets are no markup, and control characters are escaped."""
+    terminal, table = io.StringIO(), TableName("shop", "a[/b]\x1b[2J")
+    bars = progress_bars(Console(file=terminal, force_terminal=True, width=200, highlight=False))
+    with bars:
+        progress = LiveProgress(bars, "shop", ProgressLines(JsonLog(), "shop"))
+        progress.tell(table_progress("merge", 1, 2, table))
+        progress.note(f"{table} was quarantined")
+        bars.refresh()
+    told = terminal.getvalue()
+    assert r"1 of 2 tables, shop.a[/b]\x1b[2J" in told
+    assert r"shop: shop.a[/b]\x1b[2J was quarantined" in told

@@ -4,10 +4,12 @@ differ. What they answer to programs is in tests/cases/answers."""
 from __future__ import annotations
 
 import io
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import cast
+from types import SimpleNamespace
+from typing import Any, cast
 from uuid import UUID
 
 import pyarrow as pa
@@ -16,6 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from lockstep import exits
+from lockstep.commands import verify
 from lockstep.commands.check import finding_lines, level_counts
 from lockstep.commands.read import refusal_reasons, several_generations, table_snippets
 from lockstep.commands.recover import changelog_values
@@ -35,6 +39,7 @@ from lockstep.pipeline.model.table_state import (
     OrderKind,
     StoppedTable,
     StopPlace,
+    Supplier,
     TableCondition,
     TableOrder,
     TableState,
@@ -43,6 +48,8 @@ from lockstep.pipeline.ports.changelog import Restatement
 from lockstep.pipeline.recovery import RecoveryCase
 from lockstep.pipeline.replay.rows import ReplayDifference
 from lockstep.pipeline.replay.spans import Span
+from lockstep.pipeline.run.orders.reloads import Reload
+from lockstep.pipeline.run.orders.table_orders import OrderRequest
 from lockstep.pipeline.run.recovery.kept_ledger import LakeChanges
 from lockstep.pipeline.run.recovery.recover import RecoveryOutcome
 from lockstep.pipeline.run.replay.mirror_correction import MirrorCorrection
@@ -55,6 +62,8 @@ from lockstep.pipeline.run.replay.segment_comparison import (
 )
 from lockstep.pipeline.run.stop_errors import stopped_tables
 from lockstep.pipeline.run.upkeep.upkeep import UpkeepReport
+from lockstep.pipeline.snapshot.condition import read_condition
+from lockstep.pipeline.source_plan import RereadRows
 from lockstep.pipeline.upkeep.changes import ChangesPlan
 from lockstep.pipeline.upkeep.decide import FileTotal
 from lockstep.pipeline.values.consumers import Consumer
@@ -438,3 +447,31 @@ def test_a_recovery_says_what_its_changelogs_list_now() -> None:
             "shop/_changes/shop/orders": {"removed": 2, "added": 1, "lost": ("a.parquet",)}
         }
     }
+
+
+def test_a_repair_whose_run_fails_reads_no_whole_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only tables of which no condition can select the rows are read completely."""
+    by_key = TableName("shop", "by_key")
+    rows = RereadRows(by_key, read_condition("id in (1)"), "ann", "differs")
+    whole = Reload(OrderRequest(TableName("shop", "whole"), "ann", ""), None, Supplier.SOURCE, "")
+    planned, said = list[TableName](), list[str]()
+    replacements: dict[str, Any] = {
+        "plan_repairs": lambda *_: [
+            replace(whole, request=OrderRequest(by_key, "ann", ""), condition_rows=rows),
+            whole,
+        ],
+        "reload_by_condition": lambda *_: (exits.TRY_AGAIN, {"refreshed": {}}),
+        "ReloadFacts": lambda *_: None,
+        "plan_reload": lambda _, request, *__: planned.append(request.table),
+        "record_reloads": lambda *_: [],
+    }
+    for name, replacement in replacements.items():
+        monkeypatch.setattr(f"lockstep.commands.verify.{name}", replacement)
+    ledger = SimpleNamespace(lock=lambda *_: nullcontext())
+    ports: Any = SimpleNamespace(ledger=ledger, source=SimpleNamespace(name="shop"))
+    context: Any = SimpleNamespace(say=lambda *lines: said.extend(lines))
+    adapters: Any = None
+    report: Any = None
+    verify._repair_tables(adapters, ports, report, context, dry_run=False)
+    assert planned == [whole.table]
+    assert any("`lockstep verify shop.by_key --repair` tries again" in line for line in said)

@@ -270,12 +270,6 @@ def test_the_first_sentence_is_what_matters_and_what_to_type(
         assert word in f"{told.sentence} | {told.hint}"
 
 
-def test_a_lock_that_is_free_is_nobodys() -> None:
-    """The newest lease is of the past."""
-    told = verdict(standing(lease=replace(LEASE, live=False)), NOW, None)
-    assert told.state is State.FINE
-
-
 def test_a_start_that_was_refused_and_would_not_be_any_more_is_said_to_be() -> None:
     """The cure worked: run again."""
     told = verdict(standing(failures=REFUSED), NOW, None)

@@ -32,6 +32,7 @@ binary(4)                   -> varbinary(4)
 binary(200)                 -> tinyblob
 varbinary(4)                -> blob
 int                         -> decimal(10,0)
+int                         -> decimal(45,0)
 bigint                      -> decimal(21,2)
 bigint unsigned             -> decimal(20,0)
 bit(1)                      -> bit(8)
@@ -57,6 +58,7 @@ datetime(6)                 -> datetime
 enum('a','b')               -> enum('b','a')
 enum('a','b')               -> enum('a')
 int                         -> decimal(10,1)
+int                         -> decimal(45,3)
 int                         -> decimal(12,0) unsigned
 mediumint unsigned          -> decimal(7,0)
 bigint unsigned             -> decimal(19,0)
@@ -92,8 +94,9 @@ def test_values_may_change(line: str) -> None:
 
 
 def test_not_null_depends_on_the_session() -> None:
-    """A session that is not strict makes a value of NULL."""
+    """A session that is not strict makes a value of NULL, even of a generated one."""
     assert reason_column_values_change(*pair("int -> int not null"), 0)
+    assert reason_column_values_change(*pair("int as (1) stored -> int not null"), 0)
 
 
 def test_the_padding_of_a_char_depends_on_the_session() -> None:

@@ -34,7 +34,7 @@ from lockstep.pipeline.binlog.values.charset_tables import (
     SINGLE_BYTE,
     CodeTable,
 )
-from lockstep.pipeline.schema.collations import unread_charset_error
+from lockstep.pipeline.schema.collations import UTF8_CHARSETS, unread_charset_error
 from lockstep.pipeline.schema.types import TEXT_TYPES
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import Column, quoted
@@ -208,8 +208,6 @@ _MAX_CODE_BYTES: Final[Mapping[str, int]] = {
     "ujis": 3,
 }
 """Sets that have several codes for a character → the bytes of their longest code."""
-
-UTF8_CHARSETS: Final = frozenset({"utf8mb3", "utf8mb4"})
 
 
 def is_ambiguous(charset: str) -> bool:

@@ -34,7 +34,6 @@ from lockstep.pipeline.binlog.values.charset_tables import NO_CHARACTER
 from lockstep.pipeline.binlog.values.charsets import (
     CHARSETS_WITH_REPLACEMENT,
     REPLACEMENT,
-    UTF8_CHARSETS,
     is_ambiguous,
     is_canonical,
     is_canonical_number,
@@ -42,6 +41,7 @@ from lockstep.pipeline.binlog.values.charsets import (
     single_byte_characters,
     text_decoder,
 )
+from lockstep.pipeline.schema.collations import UTF8_CHARSETS
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import Column
 

@@ -331,12 +331,15 @@ def _correct_once(
     return check
 
 
-def correct_changelogs(ports: RunPorts, lease: Lease) -> Iterator[ChangelogCheck]:
+def correct_changelogs(
+    ports: RunPorts, lease: Lease, changelogs: Iterable[ChangelogTable] | None = None
+) -> Iterator[ChangelogCheck]:
     """Correct the changelogs to which another program committed since the last run, or
     that list files without a captured file's name. Yield the results. The examined
-    versions are not recorded, so that the next run reports the commits."""
+    versions are not recorded, so that the next run reports the commits. `changelogs`:
+    those to examine; None for all."""
     examined_versions = ports.ledger.examined_versions(ports.source.name)
-    for changelog in all_changelogs(ports):
+    for changelog in all_changelogs(ports) if changelogs is None else changelogs:
         folder = changelog.folder
         if folder in examined_versions and _is_in_doubt(ports, folder, examined_versions[folder]):
             yield correct_changelog(ports, lease, changelog, examined_versions[folder])

@@ -18,6 +18,7 @@ from typing import Final, TypeVar
 
 from lockstep.pipeline.model.batch import Cursor
 from lockstep.pipeline.model.table_state import TableCondition, TableState
+from lockstep.pipeline.ports.ledger import live_lease
 from lockstep.pipeline.ports.source import ReadMarks, SourceSum
 from lockstep.pipeline.proof.hashes import RowHasher, RowSum
 from lockstep.pipeline.proof.proven import ComparisonResult, EqualityProof, ProofKind
@@ -113,7 +114,6 @@ def quiet_lake(ports: RunPorts) -> QuietLake:
         if not batches and ledger.cursors(source).acknowledged == cursor:
             reshaped = {state.table: error.reason for state, error in reshaped_tables(ports)}
             facts = ports.server.facts()
-            same = facts.server_uuid == cursor.position.server_uuid
             return QuietLake(
                 cursor,
                 states,
@@ -122,10 +122,9 @@ def quiet_lake(ports: RunPorts) -> QuietLake:
                 loading_tables,
                 reshaped,
                 facts.flavour,
-                same,
+                is_same_server=facts.server_uuid == cursor.position.server_uuid,
             )
-        lease = ledger.newest_lease(source)
-        if lease is None or not lease.live:
+        if live_lease(ledger, source) is None:
             break
     last_place = cursor.position if cursor else "nothing"
     raise SourceMoving(
@@ -219,27 +218,22 @@ def make_report(
     ports: RunPorts, cursor: Cursor, comparisons: Mapping[TableName, Comparison], seconds: float
 ) -> VerifyReport:
     """Return the report on all tables, sorted by name."""
-    sorted_comparisons = [comparisons[table] for table in sorted(comparisons)]
+    compared = list[TableComparison]()
+    unreadable, not_proven = list[UncomparedTable](), list[UncomparedTable]()
+    for table in sorted(comparisons):
+        comparison = comparisons[table]
+        if isinstance(comparison, TableComparison):
+            compared.append(comparison)
+        else:
+            (not_proven if comparison.is_readable else unreadable).append(comparison)
     return VerifyReport(
         cursor.batch,
         cursor.position,
-        tuple(
-            comparison
-            for comparison in sorted_comparisons
-            if isinstance(comparison, TableComparison)
-        ),
+        tuple(compared),
         stopped_tables(ports.ledger.table_states(ports.source.name), ports.source.patterns.matches),
         seconds,
-        tuple(
-            item
-            for item in sorted_comparisons
-            if isinstance(item, UncomparedTable) and not item.is_readable
-        ),
-        tuple(
-            item
-            for item in sorted_comparisons
-            if isinstance(item, UncomparedTable) and item.is_readable
-        ),
+        tuple(unreadable),
+        tuple(not_proven),
     )
 
 
@@ -289,11 +283,11 @@ def _compare_carried_sums(
         return comparisons
     comparisons.update(read_log(ports, cursor, readers))
     for table, reader in readers.items():
-        reader.carried_sum.finish()
+        reader.carried_sum.compare()
         place = reader.carried_sum.match
         if table in comparisons or reader.has_partial_images or place is None:
             continue
-        proof = ProofKind.EXACT if reader.carried_sum.is_exact else ProofKind.PREFIX
+        proof = ProofKind.PREFIX if reader.carried_sum.changes else ProofKind.EXACT
         comparisons[table] = sums_by_table[table].equal_comparison(proof, place)
     return comparisons
 

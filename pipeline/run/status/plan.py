@@ -10,6 +10,7 @@ from typing import Final
 from lockstep.pipeline.check import require_ready
 from lockstep.pipeline.model.batch import Cursor
 from lockstep.pipeline.model.table_state import StoppedTable
+from lockstep.pipeline.ports.ledger import live_lease
 from lockstep.pipeline.ports.source import ServerFacts
 from lockstep.pipeline.run.begin import RunStart, StartProposal, foresee_start, tables_in_gap
 from lockstep.pipeline.run.consent import consent_errors
@@ -155,7 +156,6 @@ def make_plan(ports: RunPorts) -> RunPlan:
         if error.recovery is Recovery.RETRY:
             raise
         refusal = error
-    lease = ports.ledger.newest_lease(ports.source.name)
     return RunPlan(
         abandoned_sentences=tuple(
             f"batch {abandonment.batch.id} is abandoned: {abandonment.reason}"
@@ -169,7 +169,7 @@ def make_plan(ports: RunPorts) -> RunPlan:
         stopped_tables=stopped_tables(
             ports.ledger.table_states(ports.source.name), ports.source.patterns.matches
         ),
-        active_run=lease if lease is not None and lease.live else None,
+        active_run=live_lease(ports.ledger, ports.source.name),
         table_plans=tables,
         load_forecasts=load_forecasts,
         settings=_settings(ports),
@@ -211,17 +211,14 @@ def _shapes_and_tables(
     `left_out`, are stopped for it (`stop_reshaped_tables`)."""
     known = KnownTables.of(ports)
     errors = {state.table: error for state, error in reshaped_tables(ports)}
-    left_out = {
-        table: error
-        for table, error in left_out.items()
-        if table not in errors or errors[table].need is not Need.CONSENT
-    }
     cursor = ports.ledger.cursors(ports.source.name).captured
     if cursor is None:
         return {}, known
+    consents = {table: error for table, error in errors.items() if error.need is Need.CONSENT}
+    left_out = {table: error for table, error in left_out.items() if table not in consents}
     tightened_tables = {tightening.table for tightening in new_tightenings(ports)}
     known = replace(
-        known.with_stopped(cursor, {**errors, **left_out}),
+        known.with_stopped(cursor, errors | left_out),
         stale_mirrors=known.stale_mirrors | tightened_tables,
     )
     shapes = {

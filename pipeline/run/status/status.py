@@ -13,7 +13,7 @@ from lockstep.pipeline.check import invisible_tables
 from lockstep.pipeline.model.batch import Batch
 from lockstep.pipeline.model.gaps import Gap
 from lockstep.pipeline.model.table_state import StoppedTable
-from lockstep.pipeline.ports.ledger import Ledger, attempts_of, unproven_structures
+from lockstep.pipeline.ports.ledger import Ledger, attempts_of, live_lease, unproven_structures
 from lockstep.pipeline.ports.source import ServerFacts, SourceServer
 from lockstep.pipeline.proof.proven import ComparisonRecord
 from lockstep.pipeline.run.agreement.claim import claim_error
@@ -61,8 +61,8 @@ def standing_of(
     """Return the state of a source, even if its server does not answer. Nothing is
     written. `patterns`: the tables to capture; those that they do not match any more are
     left out. `ports`: the ports, or the error that prevented its set-up."""
-    acknowledged = ledger.cursors(source).acknowledged
-    captured = ledger.cursors(source).captured
+    cursors = ledger.cursors(source)
+    acknowledged, captured = cursors.acknowledged, cursors.captured
     override = ledger.open_override(source)
     attempts = attempts_of(ledger, source)
     batches = ledger.batches(source, limit=_BATCHES)
@@ -115,7 +115,7 @@ def standing_of(
             for batch in unfinished
         ),
         failures=failures(attempts, batches, has_waiting_batches=bool(unfinished)),
-        lease=ledger.newest_lease(source),
+        lease=live_lease(ledger, source),
         override=override,
         gaps=captured_gaps(ledger, source, patterns, states),
         overlaps=overlaps(batches),

@@ -19,6 +19,7 @@ from time import perf_counter
 from typing import Final
 
 from lockstep.pipeline.model.table_state import TableState
+from lockstep.pipeline.ports.ledger import live_lease
 from lockstep.pipeline.ports.mirrors import MirrorUpkeep
 from lockstep.pipeline.run.agreement.changelog_files import all_changelogs
 from lockstep.pipeline.run.clear import UpkeepTarget, clear, upkeep_target
@@ -273,8 +274,7 @@ def _target_now(ports: RunPorts, table: TableUpkeep) -> UpkeepTarget:
 def _require_free(ports: RunPorts) -> None:
     """Raise TableError if a run holds the source, and still does after a short wait."""
     for _ in UPKEEP_TURN.tries(ports.pause):
-        lease = ports.ledger.newest_lease(ports.source.name)
-        if lease is None or not lease.live:
+        if live_lease(ports.ledger, ports.source.name) is None:
             return
     raise TableError(f"a run has the source; {_NEXT_UPKEEP}", hint=_NEXT_UPKEEP)
 

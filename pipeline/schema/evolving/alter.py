@@ -36,7 +36,6 @@ from lockstep.pipeline.schema.evolving.keys import (
     keys_and_references,
     resolve_keys,
     resolve_references,
-    supports_foreign_keys,
     with_not_null_keys,
 )
 from lockstep.pipeline.schema.model import (
@@ -102,7 +101,7 @@ def alter_table(
     new_columns = [resolve_column(column, charset, context) for column in definitions]
     placed_columns, hidden = _place_columns(table, plan, new_columns, target_charset, context)
     defined = {column.name.lower() for column in new_columns}
-    not_null = {column.name.lower() for column in table.columns if not column.nullable} - defined
+    kept_not_null = {c.name.lower() for c in table.columns if not c.nullable} - defined
     columns = with_implicit_timestamps(
         (placement.column for placement in placed_columns), defined, context
     )
@@ -116,18 +115,12 @@ def alter_table(
     written_keys = [*map(kept_key, keys), *new_keys]
     row_format = options.row_format or table.row_format
     resolved = resolve_keys(written_keys, columns, engine, context.facts, row_format)
-    foreign_keys: tuple[ForeignKey, ...] = ()
-    if supports_foreign_keys(engine):
-        foreign_keys = _remaining_references(table, plan, new_names) + resolve_references(
-            references, table.name, table.foreign_keys, columns, schema, context
-        )
     after = replace(
         table,
         columns=with_zero_defaults(
-            with_not_null_keys(columns, resolved, plan.periods), not_null, context
+            with_not_null_keys(columns, resolved, plan.periods), kept_not_null, context
         ),
         keys=resolved,
-        foreign_keys=foreign_keys,
         charset=None if charset is None else charset.name,
         collation=None if charset is None else charset.collation,
         engine=engine,
@@ -138,16 +131,19 @@ def alter_table(
         ),
         hidden=_with_new_hidden_columns(hidden, keys, resolved, len(placed_columns), context),
     )
-    return after, new_names, tuple(placement.former_name for placement in placed_columns)
+    foreign_keys = (
+        *_remaining_references(table, plan, new_names),
+        *resolve_references(references, after, schema, context),
+    )
+    former_names = tuple(placement.former_name for placement in placed_columns)
+    return replace(after, foreign_keys=foreign_keys), new_names, former_names
 
 
 @dataclass(slots=True)
 class _AlterPlan:
     """A statement's clauses, sorted by what they concern; names are in lower case.
     `column_definitions`: ADD, CHANGE and MODIFY COLUMN. `elements`: new columns, keys
-    and foreign keys, in their order. `column_clauses`: ALTER COLUMN.
-    `has_charset_before_convert`: another clause before CONVERT TO names a character
-    set."""
+    and foreign keys, in their order. `column_clauses`: ALTER COLUMN."""
 
     column_definitions: list[DefineColumn] = field(default_factory=list)
     elements: list[Element] = field(default_factory=list)
@@ -161,7 +157,6 @@ class _AlterPlan:
     key_visibility: dict[str, bool] = field(default_factory=dict)
     options: WrittenOptions = field(default_factory=WrittenOptions)
     convert: ConvertCharset | None = None
-    has_charset_before_convert: bool = False
 
 
 def _make_plan(table: TableSchema, clauses: tuple[Clause, ...], facts: ServerDialect) -> _AlterPlan:
@@ -170,15 +165,23 @@ def _make_plan(table: TableSchema, clauses: tuple[Clause, ...], facts: ServerDia
     plan = _AlterPlan()
     for clause in clauses:
         _add_clause(clause, table, plan, facts)
+    charset_clauses = [
+        clause
+        for clause in clauses
+        if isinstance(clause, ConvertCharset)
+        or (isinstance(clause, SetOptions) and (clause.options.charset or clause.options.collation))
+    ]
+    if facts.is_mariadb and plan.convert is not None and len(charset_clauses) > 1:
+        raise CannotFollow("it names two character sets")
+    # `_with_column_clauses` says which of the defined columns ALTER COLUMN may name.
     defined_names = {
         change.column.name.lower()
         for change in plan.column_definitions
         if change.old is None or change.after is not None
     }
     for name in plan.column_clauses:
-        if name not in defined_names and (
-            table.column(name) is None or name in plan.dropped_columns
-        ):
+        remains = table.column(name) is not None and name not in plan.dropped_columns
+        if not remains and name not in defined_names:
             raise CannotFollow(f"it alters the column {name}, which does not exist")
     return plan
 
@@ -186,23 +189,19 @@ def _make_plan(table: TableSchema, clauses: tuple[Clause, ...], facts: ServerDia
 def _add_clause(clause: Clause, table: TableSchema, plan: _AlterPlan, facts: ServerDialect) -> None:
     """Add a clause to the plan, unless IF [NOT] EXISTS makes it do nothing."""
     match clause:
-        case DefineColumn(None, column, _, if_not_exists):
-            added_names = {change.column.name.lower() for change in plan.column_definitions}
-            exists = table.column(column.name) is not None or column.name.lower() in added_names
-            if if_not_exists and exists:
-                # The key in the definition is added all the same.
-                plan.elements += _new_declared_key(column, table, plan)
+        case DefineColumn(old, column, _, has_if_clause):
+            if old is None:
+                added_names = {change.column.name.lower() for change in plan.column_definitions}
+                exists = table.column(column.name) is not None or column.name.lower() in added_names
+                if has_if_clause and exists:
+                    # The key in the definition is added all the same.
+                    plan.elements += _new_declared_key(column, table, plan)
+                    return
+            elif _is_missing(table, old, has_if_clause):
                 return
             plan.column_definitions.append(clause)
             plan.elements.append(
-                _without_existing_key(column, table, plan) if if_not_exists else column
-            )
-        case DefineColumn(str(old), column, _, if_exists):
-            if _is_missing(table, old, if_exists):
-                return
-            plan.column_definitions.append(clause)
-            plan.elements.append(
-                _without_existing_key(column, table, plan) if if_exists else column
+                _without_existing_key(column, table, plan) if has_if_clause else column
             )
         case DropElement(ElementKind.COLUMN, name, if_exists):
             if not _is_missing(table, name, if_exists):
@@ -216,8 +215,6 @@ def _add_clause(clause: Clause, table: TableSchema, plan: _AlterPlan, facts: Ser
         case SetVisibility(ElementKind.COLUMN, name):
             plan.column_clauses.setdefault(name.lower(), []).append(clause)
         case ConvertCharset():
-            before = plan.options.charset, plan.options.collation, plan.convert
-            plan.has_charset_before_convert = any(part is not None for part in before)
             plan.options = replace(plan.options, charset=None, collation=None)
             plan.convert = clause
         case SetOptions(options):
@@ -357,8 +354,6 @@ def _convert_charset(
     MySQL."""
     if plan.convert is None:
         return None
-    if context.facts.is_mariadb and plan.has_charset_before_convert:
-        raise CannotFollow("it names two character sets")
     inherited = inherited_charset(schema, table.name.database)
     if not context.facts.is_mariadb and plan.convert.charset is None:
         inherited = session_charset(schema, context)
@@ -376,8 +371,6 @@ def _table_charset(
         default = Charset(table.charset, table.collation)
     options = plan.options
     if plan.convert is not None:
-        if context.facts.is_mariadb and (options.charset or options.collation):
-            raise CannotFollow("it names two character sets")
         written = WrittenOptions(charset=plan.convert.charset, collation=plan.convert.collation)
         options = _merge_options(written, options, context.facts)
     if default is None and options.charset is None and options.collation is None:
@@ -417,34 +410,20 @@ def _place_columns(
     if context.facts.knows_hidden_places:
         hidden = remaining_hidden_columns(table, plan.dropped_keys, plan.new_key_names) or ()
     changed_columns = {
-        change.old.lower(): column
+        change.old.lower(): (change.column.type, column)
         for change, column in zip(plan.column_definitions, new_columns, strict=True)
         if change.old is not None
-    }
-    # A TEXT or BLOB without a length, which CONVERT TO in the same statement may make
-    # smaller.
-    unsized_columns = {
-        change.old.lower()
-        for change in plan.column_definitions
-        if change.old is not None
-        and change.column.type.name in LOB_SIZES
-        and change.column.type.length is None
     }
     columns: list[_PlacedColumn | HiddenColumn] = []
     for column in with_hidden_columns(table.columns, table.hidden):
         if isinstance(column, HiddenColumn):
-            columns += (
-                hidden_column for hidden_column in hidden if hidden_column.place == column.place
-            )
+            columns += (remaining for remaining in hidden if remaining.place == column.place)
             continue
         folded = column.name.lower()
         if folded in changed_columns:
-            new_column = changed_columns[folded]
-            if (
-                target_charset is not None
-                and folded in unsized_columns
-                and context.facts.is_mysql_8
-            ):
+            written_type, new_column = changed_columns[folded]
+            is_unsized = written_type.name in LOB_SIZES and written_type.length is None
+            if target_charset is not None and is_unsized and context.facts.is_mysql_8:
                 new_column = text_type_with_convert(new_column, column)
             columns.append(_PlacedColumn(new_column, column.name))
         elif folded not in plan.dropped_columns:
@@ -453,15 +432,13 @@ def _place_columns(
             )
     for clause, column in zip(plan.column_definitions, new_columns, strict=True):
         if clause.old is None:
-            _insert_column(
-                columns,
-                _PlacedColumn(_with_column_clauses(column, plan, context), None),
-                clause.after,
-            )
+            placed = _PlacedColumn(column, None)
         elif clause.after is not None:
-            moved = _take_out(columns, clause.column.name)
-            moved = replace(moved, column=_with_column_clauses(moved.column, plan, context))
-            _insert_column(columns, moved, clause.after)
+            placed = _take_out(columns, column.name)
+        else:
+            continue
+        placed = replace(placed, column=_with_column_clauses(placed.column, plan, context))
+        _insert_column(columns, placed, clause.after)
     visible_columns = [column for column in columns if isinstance(column, _PlacedColumn)]
     names = {placement.column.name.lower() for placement in visible_columns}
     if len(names) != len(visible_columns):

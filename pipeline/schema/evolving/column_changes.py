@@ -28,6 +28,7 @@ from lockstep.pipeline.schema.collations import (
 from lockstep.pipeline.schema.context import StatementContext
 from lockstep.pipeline.schema.effects import CannotFollow
 from lockstep.pipeline.schema.evolving.defaults import (
+    is_in_basic_plane,
     literal_text,
     reinterpret_text,
     resolve_default,
@@ -245,10 +246,7 @@ def with_convert_charset(
     written_type = written.type
     if written_type.name not in _CHARACTER_TYPES:
         return written
-    named_charset = chosen_charset(
-        written_type.charset, written_type.collation, inherited, context, binary=written_type.binary
-    )
-    if named_charset.name == "binary":
+    if _charset_of_type(written_type, inherited, context).name == "binary":
         return written
     chooses_bin = written_type.binary and (
         written_type.charset is None or context.facts.is_mysql_57
@@ -287,32 +285,28 @@ def _column_of_type(
     if written_type.name in _CHARACTER_TYPES:
         if written_type.check_json:
             inherited = _MARIADB_JSON_CHARSET
-        charset = chosen_charset(
-            written_type.charset,
-            written_type.collation,
-            inherited,
-            context,
-            binary=written_type.binary,
-        )
-        column = _with_charset(column, charset)
-        if written_type.members:
-            if (
-                charset_of(context.connection_collation) == "binary"
-                and column.charset in WIDE_CHARSETS
-            ):
-                raise CannotFollow(
-                    f"the members of an ENUM or SET were given as bytes, not in {column.charset}"
-                )
-            members = tuple(
-                literal_text(member, column.charset).rstrip(" ") for member in written_type.members
+        column = _with_charset(column, _charset_of_type(written_type, inherited, context))
+    if written_type.members:
+        is_in_bytes = charset_of(context.connection_collation) == "binary"
+        if is_in_bytes and column.charset in WIDE_CHARSETS:
+            raise CannotFollow(
+                f"the members of an ENUM or SET were given as bytes, not in {column.charset}"
             )
-            column = replace(column, members=members)
+        texts = (literal_text(member, column.charset) for member in written_type.members)
+        column = replace(column, members=tuple(text.rstrip(" ") for text in texts))
     # TEXT(0) is a TINYTEXT in MySQL 8.0, and the same as TEXT in MariaDB and MySQL 5.7.
     return _fitting_column(
         column,
         has_length=written_type.length is not None
         and bool(written_type.length or context.facts.is_mysql_8),
     )
+
+
+def _charset_of_type(
+    written_type: WrittenType, inherited: Charset | None, context: StatementContext
+) -> Charset:
+    charset, collation = written_type.charset, written_type.collation
+    return chosen_charset(charset, collation, inherited, context, binary=written_type.binary)
 
 
 def _with_charset(column: ColumnSchema, charset: Charset) -> ColumnSchema:
@@ -394,8 +388,9 @@ def _has_same_bytes(column: ColumnSchema, charset: Charset) -> bool:
     bytes."""
     before, after = column.charset or "", charset.name
     ascii_only = all(member.isascii() for member in column.members)
-    is_basic_plane = all(max(member, default="") <= "\uffff" for member in column.members)
-    if before == after or ({before, after} <= UTF8_CHARSETS and is_basic_plane):
+    if before == after or (
+        {before, after} <= UTF8_CHARSETS and all(map(is_in_basic_plane, column.members))
+    ):
         return True
     return ascii_only and not {before, after} & WIDE_CHARSETS
 

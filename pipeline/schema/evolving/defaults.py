@@ -44,7 +44,6 @@ _TYPES_WITHOUT_CONSTANT: Final = frozenset(LOB_SIZES)
 DEFAULT ''."""
 
 _MOMENT_KINDS: Final = ("date", "time", "timestamp")
-_LAST_BASIC_CHARACTER: Final = "\uffff"
 _NUMBER_TEXT: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)")
 _INTEGER_TEXT: Final = re.compile(r"\d+")
 _PORTABLE_INTEGER: Final = re.compile(r"0|-?[1-9]\d{0,17}")
@@ -128,9 +127,12 @@ def _utf8_value(written: Constant, column: ColumnSchema, context: StatementConte
         return None
     if column.type == "char" and text != text.rstrip():
         return None
-    return (
-        text if charsets == {"utf8mb4"} or max(text, default="") <= _LAST_BASIC_CHARACTER else None
-    )
+    return text if charsets == {"utf8mb4"} or is_in_basic_plane(text) else None
+
+
+def is_in_basic_plane(text: str) -> bool:
+    """Return whether a text has no character beyond U+FFFF."""
+    return max(text, default="") <= "\uffff"
 
 
 def _float_value(text: str, column: ColumnSchema) -> str | None:
@@ -232,7 +234,7 @@ def _contains_text(charset: str | None, text: str) -> bool:
     """Return whether a character set certainly has all characters of the text. MariaDB
     replaces missing characters by ?."""
     if charset is None or text.isascii() or charset in _CODECS or charset == "binary":
-        return charset not in _BASIC_PLANE_CHARSETS or text.isascii() or max(text) <= "\uffff"
+        return charset not in _BASIC_PLANE_CHARSETS or is_in_basic_plane(text)
     try:
         text.encode(_OTHER_CODECS.get(charset, charset))
     except (LookupError, UnicodeEncodeError):
@@ -294,26 +296,25 @@ _SIMILAR_LETTERS: Final = str.maketrans("jyuw", "iivv")
 def plain_value(column: ColumnSchema, text: str) -> str | None:
     """Return the text that SELECT prints after this text was stored in the column; None
     if some server may store another value, or refuse the text."""
-    column_type = column.type
-    if column_type in INTEGER_BITS:
+    if column.type in INTEGER_BITS:
         return _plain_integer(column, text)
-    if column_type == "decimal":
+    if column.type == "decimal":
         return _plain_decimal(column, text)
-    if column_type == "year":
+    if column.type == "year":
         return text if _YEAR_TEXT.fullmatch(text) and int(text) in _YEAR_RANGE else None
-    if column_type == "date":
+    if column.type == "date":
         return (
             text
             if _DATE_TEXT.fullmatch(text) and (_is_valid_moment(text) or _is_zero(text))
             else None
         )
-    if column_type == "datetime":
+    if column.type == "datetime":
         return plain_moment(column, text)
-    if column_type == "time":
+    if column.type == "time":
         return _plain_time(column, text)
-    if column_type in CHARACTER_STRINGS:
+    if column.type in CHARACTER_STRINGS:
         return _plain_string(column, text)
-    if column_type in ("enum", "set"):
+    if column.type in ("enum", "set"):
         return _plain_members(column, text)
     return None
 
@@ -323,12 +324,11 @@ def with_plain_default(column: ColumnSchema) -> ColumnSchema:
     as known only if its text is plain: servers print FLOAT with six digits, bytes up to
     a NUL, a TIMESTAMP in some time zone, and ? for characters that information_schema
     cannot hold."""
-    match column.default:
-        case ValueDefault(text):
-            value = None if "?" in text else plain_value(column, text)
-            default = WrittenDefault(text) if value is None else ValueDefault(value)
-            return replace(column, default=default)
-    return column
+    if not isinstance(column.default, ValueDefault):
+        return column
+    text = column.default.text
+    value = None if "?" in text else plain_value(column, text)
+    return replace(column, default=WrittenDefault(text) if value is None else ValueDefault(value))
 
 
 def plain_moment(column: ColumnSchema, text: str) -> str | None:

@@ -90,7 +90,7 @@ def resolve_keys(
     columns: Sequence[ColumnSchema],
     engine: str,
     facts: ServerDialect,
-    row_format: str | None = None,
+    row_format: str | None,
 ) -> tuple[KeySchema, ...]:
     """Return the keys as the server makes them. `written_keys`: the keys that the table
     keeps, then new keys. Raise CannotFollow if only the server knows how a key is
@@ -109,15 +109,11 @@ def resolve_keys(
         parts = tuple(_resolved_part(part, written, by_name, facts) for part in written.parts)
         name = written.name or _free_name(parts, {key.name for key in keys}, written_names)
         key = KeySchema(name, written.kind, parts, written.invisible, written.generated)
-        is_spatial = key.kind == "index" and _column_type(parts[0], by_name) in GEOMETRY_TYPES
         if facts.is_mariadb:
             key = _mariadb_key(key, by_name, engine, hashed=written.uses_hash)
-            key = _with_row_end(key, columns)
-        elif facts.is_mysql_8 and is_spatial:
-            key = replace(key, kind="spatial")
+            keys.append(_with_row_end(key, columns))
         else:
-            key = _mysql_key(key, by_name, engine, row_format)
-        keys.append(key)
+            keys.append(_mysql_key(key, by_name, engine, row_format, facts))
     return tuple(keys)
 
 
@@ -162,12 +158,12 @@ def _can_replace(key: WrittenKey, removed: WrittenKey, facts: ServerDialect) -> 
         and len(removed.parts) <= len(key.parts)
         and key.kind not in _KINDS_WITHOUT_PREFIX
         and all(
-            ours.column is not None
-            and theirs.column is not None
-            and ours.column.lower() == theirs.column.lower()
-            and theirs.prefix is None
-            and (facts.is_mariadb or not theirs.descending)
-            for ours, theirs in zip(removed.parts, key.parts, strict=False)
+            removed_part.column is not None
+            and part.column is not None
+            and removed_part.column.lower() == part.column.lower()
+            and part.prefix is None
+            and (facts.is_mariadb or not part.descending)
+            for removed_part, part in zip(removed.parts, key.parts, strict=False)
         )
     )
 
@@ -210,7 +206,7 @@ def _free_name(parts: Sequence[KeyPart], earlier_names: set[str], later_names: s
 
 
 def _mariadb_key(key: KeySchema, columns: Columns, engine: str, *, hashed: bool) -> KeySchema:
-    """Return a key as MariaDB makes it. `columns`: by their names in lower case.
+    """Return a key as MariaDB makes it.
 
     MariaDB does not shorten parts in InnoDB's old row formats: it refuses a part of
     more than 767 bytes (error 1709). A UNIQUE over a TEXT is hashed in these formats,
@@ -245,14 +241,20 @@ def _with_row_end(key: KeySchema, columns: Sequence[ColumnSchema]) -> KeySchema:
     return replace(key, parts=(*key.parts, KeyPart(end)))
 
 
-def _mysql_key(key: KeySchema, columns: Columns, engine: str, row_format: str | None) -> KeySchema:
-    """Return a key as MySQL makes it. `columns`: by their names in lower case. A part
-    of an index that is too long is shortened in a session without strict mode. In
-    strict mode, and for other kinds of keys, the statement fails and is not logged."""
+def _mysql_key(
+    key: KeySchema, columns: Columns, engine: str, row_format: str | None, facts: ServerDialect
+) -> KeySchema:
+    """Return a key as MySQL makes it. A part of an index that is too long is shortened
+    in a session without strict mode. In strict mode, and for other kinds of keys, the
+    statement fails and is not logged."""
     limit = {**_KEY_BYTE_LIMITS, "MEMORY": 3072}.get(engine)
     if engine == "InnoDB" and row_format in _OLD_ROW_FORMATS:
         limit = _OLD_PART_LIMIT
-    if key.kind != "index" or limit is None:
+    if key.kind != "index":
+        return key
+    if facts.is_mysql_8 and _column_type(key.parts[0], columns) in GEOMETRY_TYPES:
+        return replace(key, kind="spatial")
+    if limit is None:
         return key
     return replace(key, parts=tuple(_shortened_part(part, columns, limit) for part in key.parts))
 
@@ -350,12 +352,7 @@ def column_character_bytes(column: ColumnSchema) -> int:
 # -- foreign keys, and the keys of a definition ----------------------------------------
 
 _ENGINES_WITH_FOREIGN_KEYS: Final = frozenset({"innodb", "ndbcluster"})
-
-
-def supports_foreign_keys(engine: str) -> bool:
-    """Return whether an engine has foreign keys. Other engines ignore their
-    definitions."""
-    return engine.lower() in _ENGINES_WITH_FOREIGN_KEYS
+"""Other engines ignore the definitions of foreign keys."""
 
 
 def keys_and_references(
@@ -403,35 +400,36 @@ def _generated_key(reference: WrittenReference) -> WrittenKey:
 
 def resolve_references(
     written: Iterable[WrittenReference],
-    table: TableName,
-    existing_keys: Sequence[ForeignKey],
-    columns: Sequence[ColumnSchema],
+    table: TableSchema,
     schema: ServerSchema,
     context: StatementContext,
 ) -> tuple[ForeignKey, ...]:
-    """Return new foreign keys of a table as the server makes them. `existing_keys`: the
-    foreign keys that the table has; the numbers in the names of new ones continue
+    """Return new foreign keys as the server makes them. `table`: has its new columns
+    and keys, and its former foreign keys; the numbers in the names of new ones continue
     theirs."""
+    if table.engine.lower() not in _ENGINES_WITH_FOREIGN_KEYS:
+        return ()
     last_number = max(
-        (_constraint_number(key.name, table.name) for key in existing_keys), default=0
+        (_constraint_number(key.name, table.name.name) for key in table.foreign_keys), default=0
     )
-    names = {column.name.lower(): column.name for column in columns}
     default_action: ReferentialAction = "NO ACTION" if context.facts.is_mysql_8 else "RESTRICT"
     keys = []
     for reference in written:
         name = reference.name
         if name is None:
             last_number += 1
-            name = f"{table.name}_ibfk_{last_number}"
-        database = reference.references.database or table.database
+            name = f"{table.name.name}_ibfk_{last_number}"
+        database = reference.references.database or table.name.database
         target = stored_name(TableName(database, reference.references.name), context)
-        parent = schema.table(target)
+        parent = table if target == table.name else schema.table(target)
         keys.append(
             ForeignKey(
                 name,
-                tuple(names.get(column.lower(), column) for column in reference.columns),
+                _stored_spellings(reference.columns, table),
                 target,
-                _referenced_columns(reference, parent),
+                _stored_spellings(reference.referenced, parent)
+                if reference.referenced or parent is None
+                else parent.primary_key,
                 reference.on_delete or default_action,
                 reference.on_update or default_action,
             )
@@ -439,13 +437,10 @@ def resolve_references(
     return tuple(keys)
 
 
-def _referenced_columns(reference: WrittenReference, parent: TableSchema | None) -> tuple[str, ...]:
-    if not reference.referenced:
-        return parent.primary_key if parent is not None else ()
-    if parent is None:
-        return reference.referenced
-    names = {column.name.lower(): column.name for column in parent.columns}
-    return tuple(names.get(name.lower(), name) for name in reference.referenced)
+def _stored_spellings(names: tuple[str, ...], table: TableSchema | None) -> tuple[str, ...]:
+    stored = () if table is None else table.names
+    spellings = {name.lower(): name for name in stored}
+    return tuple(spellings.get(name.lower(), name) for name in names)
 
 
 def _constraint_number(name: str, table: str) -> int:

@@ -18,6 +18,7 @@ from lockstep.pipeline.schema.collations import UTF8_CHARSETS
 from lockstep.pipeline.schema.context import REAL_AS_FLOAT
 from lockstep.pipeline.schema.model import (
     BLOB_FAMILY,
+    GEOMETRY_TYPES,
     TEXT_FAMILY,
     KeyKind,
     KeyPart,
@@ -123,9 +124,7 @@ def _read_check(column: WrittenColumn, reader: StatementReader) -> WrittenColumn
     return None
 
 
-def _read_visibility_or_charset(
-    column: WrittenColumn, reader: StatementReader
-) -> WrittenColumn | None:
+def _read_other_attribute(column: WrittenColumn, reader: StatementReader) -> WrittenColumn | None:
     if word := reader.accept_any("VISIBLE", "INVISIBLE"):
         return replace(column, invisible=word == "INVISIBLE")
     if reader.accept("COLLATE"):
@@ -134,13 +133,12 @@ def _read_visibility_or_charset(
         return _with_charset(column, charset=reader.read_word_or_string())
     if reader.accept("SRID"):
         return replace(column, srid=reader.read_integer())
-    if reader.accept("REF_SYSTEM_ID"):
-        # MariaDB stores it with the column, and checks no value against it.
-        reader.accept_symbol("=")
-        reader.read_integer()
-        return column
-    if reader.context.facts.is_mariadb and reader.accept("COMPRESSED"):
-        return replace(column, type=replace(column.type, compressed=True))
+    if reader.context.facts.is_mariadb:
+        if reader.accept("COMPRESSED"):
+            return replace(column, type=replace(column.type, compressed=True))
+        if word := reader.accept_any("WITH", "WITHOUT"):
+            reader.expect("SYSTEM", "VERSIONING")
+            return replace(column, system_versioned=word == "WITH")
     return None
 
 
@@ -157,22 +155,24 @@ def _with_charset(
 
 
 def _read_ignored_attribute(column: WrittenColumn, reader: StatementReader) -> WrittenColumn | None:
-    """Skip an attribute that no `ColumnSchema` contains. MariaDB's SYSTEM VERSIONING is
-    kept."""
+    """Skip an attribute that no `ColumnSchema` contains. MariaDB checks no value against
+    REF_SYSTEM_ID."""
     if reader.accept_any("COMMENT", "COLUMN_FORMAT", "STORAGE"):
         reader.next()
-        return column
-    if reader.accept_any("ENGINE_ATTRIBUTE", "SECONDARY_ENGINE_ATTRIBUTE"):
+    elif reader.accept_any("ENGINE_ATTRIBUTE", "SECONDARY_ENGINE_ATTRIBUTE", "REF_SYSTEM_ID"):
         reader.read_value()
-        return column
-    if reader.context.facts.is_mariadb:
-        if word := reader.accept_any("WITH", "WITHOUT"):
-            reader.expect("SYSTEM", "VERSIONING")
-            return replace(column, system_versioned=word == "WITH")
-        if reader.peek().is_name and reader.sees_symbol("=", 1):
-            reader.at += 3  # `name = value` is an attribute of the storage engine.
-            return column
-    return None
+    elif not _accept_engine_option(reader):
+        return None
+    return column
+
+
+def _accept_engine_option(reader: StatementReader) -> bool:
+    """Take `name = value`, an option of MariaDB's storage engine, if it comes next."""
+    is_option = reader.peek().is_name and reader.sees_symbol("=", 1)
+    if is_option and reader.context.facts.is_mariadb:
+        reader.at += 3
+        return True
+    return False
 
 
 _ReadAttribute = Callable[[WrittenColumn, StatementReader], WrittenColumn | None]
@@ -185,7 +185,7 @@ _ATTRIBUTES: Final[tuple[_ReadAttribute, ...]] = (
     _read_key_attribute,
     _read_generated,
     _read_check,
-    _read_visibility_or_charset,
+    _read_other_attribute,
     _read_ignored_attribute,
 )
 
@@ -199,11 +199,6 @@ _INTEGER_TYPES: Final = {
 _DECIMAL_TYPES: Final = frozenset({"DECIMAL", "DEC", "NUMERIC", "FIXED", "NUMBER"})
 _FLOAT_TYPES: Final = {"FLOAT4": "float", "FLOAT8": "double", "DOUBLE": "double"}
 _TEMPORAL_TYPES: Final = frozenset({"TIME", "DATETIME", "TIMESTAMP"})
-_SPATIAL_TYPES: Final = frozenset(
-    {"GEOMETRY", "POINT", "LINESTRING", "POLYGON"}
-    | {"MULTIPOINT", "MULTILINESTRING", "MULTIPOLYGON"}
-)
-_GEOMETRY_COLLECTIONS: Final = ("GEOMETRYCOLLECTION", "GEOMCOLLECTION")
 _MARIADB_TYPES: Final = frozenset({"INET4", "INET6", "UUID"})
 _FLOAT_DIGITS: Final = 24
 """Largest p for which FLOAT(p) is a FLOAT (MySQL manual, "Floating-Point Types")."""
@@ -263,23 +258,18 @@ def _float_type(
 
 
 def _read_string_type(word: str, reader: StatementReader) -> WrittenType | None:
+    charset = "utf8mb3" if word in ("NATIONAL", "NCHAR", "NVARCHAR") else None
+    if word == "NATIONAL":
+        word = reader.accept_any("CHAR", "CHARACTER", "VARCHAR", "VARCHARACTER")
+        if not word:
+            raise reader.unexpected("CHAR or VARCHAR")
     match word:
-        case "CHAR" | "CHARACTER":
-            is_varying = reader.accept("VARYING")
-            return _read_character_type("varchar" if is_varying else "char", reader)
-        case "VARCHAR" | "VARCHARACTER":
-            return _read_character_type("varchar", reader)
-        case "NCHAR":
-            is_varying = bool(reader.accept_any("VARYING", "VARCHAR"))
-            return _read_national_type("varchar" if is_varying else "char", reader)
-        case "NVARCHAR":
-            return _read_national_type("varchar", reader)
-        case "NATIONAL":
-            kind = reader.accept_any("CHAR", "CHARACTER", "VARCHAR", "VARCHARACTER")
-            if not kind:
-                raise reader.unexpected("CHAR or VARCHAR")
-            is_varying = reader.accept("VARYING") or kind.startswith("VAR")
-            return _read_national_type("varchar" if is_varying else "char", reader)
+        case "CHAR" | "CHARACTER" | "NCHAR" if not reader.accept_any("VARYING", "VARCHAR"):
+            char = WrittenType("char", length=_read_length(reader, default=1), charset=charset)
+            return _read_charset_attributes(char, reader)
+        case "CHAR" | "CHARACTER" | "NCHAR" | "VARCHAR" | "VARCHARACTER" | "NVARCHAR":
+            varchar = WrittenType("varchar", length=_read_length(reader), charset=charset)
+            return _read_charset_attributes(varchar, reader)
         case "BINARY":
             return WrittenType("binary", length=_read_length(reader, default=1))
         case "VARBINARY":
@@ -298,9 +288,7 @@ def _read_string_type(word: str, reader: StatementReader) -> WrittenType | None:
     name = word.lower()
     if name in TEXT_FAMILY:
         length = _read_length(reader) if name == "text" else None
-        return _read_charset_attributes(
-            _read_compressed(WrittenType(name, length=length), reader), reader
-        )
+        return _read_charset_attributes(WrittenType(name, length=length), reader)
     if name in BLOB_FAMILY:
         length = _read_length(reader) if name == "blob" else None
         return _read_compressed(WrittenType(name, length=length), reader)
@@ -316,12 +304,11 @@ def _read_other_type(word: str, reader: StatementReader) -> WrittenType | None:
         _read_length(reader)
         _read_sign(WrittenType("year"), reader)  # has no effect
         return WrittenType("year")
-    if word in _SPATIAL_TYPES:
+    if word.lower() in GEOMETRY_TYPES:
         _read_length(reader)
-        return WrittenType(word.lower())
-    if word in _GEOMETRY_COLLECTIONS:
-        mariadb = reader.context.facts.is_mariadb
-        return WrittenType("geometrycollection" if mariadb else "geomcollection")
+        collection = "geometrycollection" if reader.context.facts.is_mariadb else "geomcollection"
+        is_collection = word in ("GEOMETRYCOLLECTION", "GEOMCOLLECTION")
+        return WrittenType(collection if is_collection else word.lower())
     if word == "JSON":
         if reader.context.facts.is_mariadb:
             return _read_charset_attributes(WrittenType("longtext", check_json=True), reader)
@@ -377,29 +364,14 @@ def _read_member(reader: StatementReader) -> Constant:
         client, charset = reader.context.client_charset, token.charset
         is_decodable = charset in (None, client) or {charset, client} <= UTF8_CHARSETS | {"utf8"}
         if not is_decodable and token.kind == "string" and not token.text.isascii():
-            # The text was decoded by the client's character set, which garbles other
-            # literals.
+            # The text was decoded by the client's character set, and so wrongly.
             raise CannotRead(f"a literal is in {charset}, but the client's set is {client}")
         return Constant(token.kind, token.text, charset)
     raise CannotRead("a member of an ENUM or SET is not a string")
 
 
-def _read_character_type(name: str, reader: StatementReader) -> WrittenType:
-    length = _read_length(reader, default=1 if name == "char" else None)
-    return _read_charset_attributes(
-        _read_compressed(WrittenType(name, length=length), reader), reader
-    )
-
-
-def _read_national_type(name: str, reader: StatementReader) -> WrittenType:
-    length = _read_length(reader, default=1 if name == "char" else None)
-    national = WrittenType(name, length=length, charset="utf8mb3")
-    return replace(national, binary=reader.accept("BINARY"))
-
-
 def _read_compressed(written_type: WrittenType, reader: StatementReader) -> WrittenType:
-    """Read MariaDB's COMPRESSED, which comes after the length, before or after a
-    character set."""
+    """Read MariaDB's COMPRESSED [= method], if it comes next."""
     if not reader.context.facts.is_mariadb or not reader.accept("COMPRESSED"):
         return written_type
     if reader.accept_symbol("="):
@@ -411,7 +383,7 @@ _CHARSET_WORDS: Final = {"ASCII": "latin1", "UNICODE": "ucs2", "BYTE": "binary"}
 
 
 def _read_charset_attributes(written_type: WrittenType, reader: StatementReader) -> WrittenType:
-    """Read CHARACTER SET, ASCII, UNICODE, BYTE and BINARY, in any order."""
+    """Read CHARACTER SET, ASCII, UNICODE, BYTE, BINARY and COMPRESSED, in any order."""
     while True:
         if reader.accept_charset_word():
             written_type = replace(written_type, charset=reader.read_word_or_string())
@@ -419,12 +391,13 @@ def _read_charset_attributes(written_type: WrittenType, reader: StatementReader)
             written_type = replace(written_type, charset=_CHARSET_WORDS[word])
         elif reader.accept("BINARY"):
             written_type = replace(written_type, binary=True)
+        elif (compressed := _read_compressed(written_type, reader)) is not written_type:
+            written_type = compressed
         else:
-            return _read_compressed(written_type, reader)
+            return written_type
 
 
 _NOW_WORDS: Final = ("CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP")
-_LITERAL_KINDS: Final = frozenset({"string", "number", "hex", "bits"})
 _EXPRESSION_ENDS: Final = frozenset(
     {"NOT", "NULL", "ON", "AUTO_INCREMENT", "UNIQUE", "PRIMARY", "KEY", "COMMENT", "COLLATE"}
     | {"CHECK", "REFERENCES", "INVISIBLE", "FIRST", "AFTER", "GENERATED", "AS", "WITH"}
@@ -460,7 +433,7 @@ def _read_plain_default(reader: StatementReader) -> Constant | WrittenExpression
 
 def _read_literal(reader: StatementReader) -> Constant | None:
     token = reader.peek()
-    if token.kind in _LITERAL_KINDS:
+    if token.is_literal:
         reader.next()
         return _join_strings(Constant(token.kind, token.text, token.charset), reader)
     if token.kind == "symbol" and token.text in "+-" and reader.peek(1).kind == "number":
@@ -556,21 +529,17 @@ def read_key(reader: StatementReader) -> WrittenKey | WrittenReference | None:
         index = None if reader.sees_symbol("(") else reader.read_name()
         reference = _read_reference(reader.read_enclosed_names(), reader)
         return replace(reference, name=name, index_name=index, if_not_exists=if_not_exists)
-    if reader.accept("PRIMARY"):
-        reader.expect("KEY")
-        if_not_exists = reader.accept_if_not_exists()
-        _read_name_and_hash(reader)
-        return read_key_parts(
-            WrittenKey("primary", (), "PRIMARY", if_not_exists=if_not_exists), reader
-        )
-    kind = accept_key_kind(reader)
+    kind: KeyKind | None = "primary" if reader.accept("PRIMARY") else accept_key_kind(reader)
     if not reader.accept_any("INDEX", "KEY") and kind is None:
         raise reader.unexpected("INDEX")
     if_not_exists = reader.accept_if_not_exists()
-    index, uses_hash = _read_name_and_hash(reader)
-    key = WrittenKey(
-        kind or "index", (), index or name, if_not_exists=if_not_exists, uses_hash=uses_hash
-    )
+    index = None
+    if reader.peek().is_name and not reader.sees("USING"):
+        is_type = reader.sees("TYPE") and not reader.sees_symbol("(", 1)
+        index = None if is_type else reader.read_name()
+    uses_hash = accept_using_hash(reader)
+    name = "PRIMARY" if kind == "primary" else index or name
+    key = WrittenKey(kind or "index", (), name, if_not_exists=if_not_exists, uses_hash=uses_hash)
     return read_key_parts(key, reader)
 
 
@@ -587,15 +556,6 @@ def _read_constraint_name(reader: StatementReader) -> str | None:
     if reader.peek().keyword in ("PRIMARY", "UNIQUE", "FOREIGN", "CHECK"):
         return None
     return reader.read_name()
-
-
-def _read_name_and_hash(reader: StatementReader) -> tuple[str | None, bool]:
-    """Read `[name] [USING type]`. Return the name, and whether the type is HASH."""
-    name = None
-    if reader.peek().is_name and not reader.sees("USING"):
-        is_type = reader.sees("TYPE") and not reader.sees_symbol("(", 1)
-        name = None if is_type else reader.read_name()
-    return name, accept_using_hash(reader)
 
 
 def accept_using_hash(reader: StatementReader) -> bool:
@@ -628,8 +588,8 @@ def _read_part(reader: StatementReader) -> KeyPart:
 
 def _read_key_options(key: WrittenKey, reader: StatementReader) -> WrittenKey:
     while True:
-        if reader.accept_any("USING", "TYPE"):
-            key = replace(key, uses_hash=reader.read_name().upper() == "HASH")
+        if reader.sees("USING") or reader.sees("TYPE"):
+            key = replace(key, uses_hash=accept_using_hash(reader))
         elif reader.accept_any(*_KEY_OPTIONS):
             reader.read_value()
         elif reader.accept("WITH", "PARSER"):
@@ -638,11 +598,7 @@ def _read_key_options(key: WrittenKey, reader: StatementReader) -> WrittenKey:
             key = replace(key, invisible=False)
         elif reader.accept_any("INVISIBLE", "IGNORED"):
             key = replace(key, invisible=True)
-        elif (
-            reader.context.facts.is_mariadb and reader.peek().is_name and reader.sees_symbol("=", 1)
-        ):
-            reader.at += 3
-        else:
+        elif not _accept_engine_option(reader):
             return key
 
 
@@ -660,8 +616,8 @@ def _read_reference(columns: tuple[str, ...], reader: StatementReader) -> Writte
             ignores_actions = reader.context.facts.is_mysql_57
         elif reader.accept("ON", "DELETE"):
             reference = replace(reference, on_delete=_read_action(reader))
-        # ON UPDATE CURRENT_TIMESTAMP is the column's next attribute.
         elif reader.sees("ON", "UPDATE") and reader.peek(2).keyword in _FIRST_WORDS_OF_ACTIONS:
+            # ON UPDATE CURRENT_TIMESTAMP would be the column's next attribute.
             reader.at += 2
             reference = replace(reference, on_update=_read_action(reader))
         elif ignores_actions:

@@ -316,10 +316,10 @@ def _read_harmless(reader: StatementReader) -> Irrelevant:
     else:
         reader.accept_any("NO_WRITE_TO_BINLOG", "LOCAL")
     # SET STATEMENT … FOR runs any statement; `read_settings` reads it for MariaDB.
-    sets_statement = first_token.keyword == "SET" and reader.sees("STATEMENT")
-    for harmless in () if sets_statement else HARMLESS_STATEMENTS:
+    first_word = "" if reader.sees("STATEMENT") else first_token.keyword
+    for harmless in HARMLESS_STATEMENTS:
         for words in harmless.beginnings:
-            if first_token.keyword == words[0] and reader.accept(*words[1:]):
+            if first_word == words[0] and reader.accept(*words[1:]):
                 if not harmless.may_contain_statements and reader.skip_rest() > 0:
                     raise CannotRead(f"another statement follows {' '.join(words)}")
                 return Irrelevant(" ".join(words))

@@ -50,6 +50,10 @@ class Token:
     def is_name(self) -> bool:
         return self.kind in ("word", "name")
 
+    @property
+    def is_literal(self) -> bool:
+        return self.kind in ("string", "number", "hex", "bits")
+
 
 _WORD: Final = r"[0-9A-Za-z_$\u0080-\U0010ffff]"
 _BLANK: Final = r"[\x00-\x20]"
