@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Final, assert_never
+from typing import Final, TypeVar, assert_never
 
 from lockstep.pipeline.binlog.search.log_scan import log_between
 from lockstep.pipeline.mirror.layout import application_id, changelog_path, snapshot_path
@@ -470,6 +470,9 @@ def _damage_sentence(ports: RunPorts, table: TableName, origin: ChangelogOrigin)
 # -- plans -----------------------------------------------------------------------------
 
 
+SupplyKind = TypeVar("SupplyKind", bound=Supply)
+
+
 @dataclass(frozen=True, slots=True)
 class TablePlans:
     """The plans of the tables that a run does not simply continue by the log.
@@ -539,23 +542,25 @@ class TablePlans:
             f"`lockstep reload {table} --from source --reason …` reads it from MySQL"
         )
 
+    def supplies(self, kind: type[SupplyKind]) -> list[tuple[TableName, SupplyKind, str]]:
+        """Return the tables with a supply of this kind besides the log, each with the
+        supply and its reason, in the order of the plans."""
+        return [
+            (table, step.supply, step.reason)
+            for table, plan in self.plans.items()
+            if (step := plan.step_after_log) is not None and isinstance(step.supply, kind)
+        ]
+
     def tables_supplied(self, kind: type[Supply]) -> dict[TableName, str]:
         """Return the tables with a supply of this kind besides the log, each with the
         reason."""
-        return {
-            table: plan.step_after_log.reason
-            for table, plan in sorted(self.plans.items())
-            if plan.step_after_log is not None and isinstance(plan.step_after_log.supply, kind)
-        }
+        return dict(sorted((table, reason) for table, _, reason in self.supplies(kind)))
 
     @property
     def changelog_origins(self) -> dict[TableName, ChangelogOrigin]:
         """The tables whose mirrors are rewritten from their changelogs, each with the
         part of the changelog that is used."""
-        supplies = {
-            t: plan.step_after_log.supply for t, plan in self.plans.items() if plan.step_after_log
-        }
-        return {t: used.origin for t, used in supplies.items() if isinstance(used, FromChangelog)}
+        return {table: supply.origin for table, supply, _ in self.supplies(FromChangelog)}
 
     @property
     def estimated_rows(self) -> int:

@@ -247,8 +247,8 @@ class PostgresBatches(LedgerTables):
     def special_batches(self, source: str, first: int, last: int) -> SpecialBatches:
         rows = self._all("special_batches", source=source, first=first, last=last)
         return SpecialBatches(
-            {row["batch"]: ExtraRows(row["elsewhere"]) for row in rows if row["elsewhere"]},
-            frozenset(row["batch"] for row in rows if row["learnt"]),
+            {row["batch"]: ExtraRows(row["extra_rows"]) for row in rows if row["extra_rows"]},
+            frozenset(row["batch"] for row in rows if row["with_structures"]),
             {row["batch"]: row["revisions"] for row in rows if row["revisions"]},
         )
 

@@ -159,6 +159,32 @@ def test_reading_waits_for_what_is_more_urgent(shop: Shop, monkeypatch: pytest.M
         shop.require_whole(table, rereads=1)
 
 
+def test_a_log_that_is_purged_ends_the_wait_for_a_busy_server(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log is captured before it is lost, and the next run reads on."""
+    monkeypatch.setattr(loads, "CHECK_SECONDS", 0.0)
+    follower = shop.follower
+    follower.snapshot = replace(FIFTY, limits=LoadLimits(pause_seconds=0.0))
+    shop.do("flush binary logs")
+    file = shop.stand.head()[0]
+    asked: list[str] = []
+
+    def reason_to_wait(*_: object) -> str | None:
+        if len(asked) == 1:
+            shop.do("flush binary logs", f"purge binary logs to '{file}'")
+        asked.append("it is busy")
+        return "it is busy" if 1 < len(asked) < 9 else None
+
+    monkeypatch.setattr(loads, "reason_to_wait", reason_to_wait)
+    shop.run()
+    assert len(asked) == 2
+    assert f"the server purged its log up to {file}" in follower.notes[-1]
+    shop.run()
+    for table in "ab":
+        shop.require_whole(table, rereads=1)
+
+
 def test_a_log_that_was_purged_unread(shop: Shop) -> None:
     """With `on_position_lost = "resnapshot"` all tables are read again, over as many runs as it
     takes: what was changed, deleted, dropped, made and altered in between is right."""
