@@ -136,7 +136,7 @@ class RingTransactions:
 
     def begin(self, event: Event) -> None:
         """Open a transaction with its GTID event."""
-        identity = read_identity(event, self.gtid_sources, self._registers.server_id)
+        identity = read_identity(event, self.gtid_sources)
         row = self._loop.begin()
         for column, value in zip(IDENTITY_COLUMNS, identity, strict=True):
             row[column] = value
