@@ -334,6 +334,13 @@ def begins_with_mirror(contents: Iterable[TableContent]) -> bool:
     return bool(rebuilt) and rebuilt[-1].origin is not None and not settled
 
 
+def is_rewritten(contents: Sequence[TableContent]) -> bool:
+    """Return whether the batches with these contents have rows of the table that were
+    read from MySQL, or rewrite its mirror."""
+    kinds = {event.kind for content in contents for event in content.events}
+    return bool(plan_merge(contents).read_files) or TableEventKind.REBUILT in kinds
+
+
 def contents_since_settled(contents: Sequence[TableContent]) -> Sequence[TableContent]:
     """Return the contents from the last one with an event that settled the table's rows;
     all contents if there is no such event."""

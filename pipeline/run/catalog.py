@@ -52,65 +52,6 @@ _WORD = re.compile(r"[\w$]+")
 
 
 @dataclass(frozen=True, slots=True)
-class EntriesToExamine:
-    """The entries to examine.
-
-    - `recorded_entries`: all that the ledger has.
-    - `wanted_entries`: those that should be there, as they should be.
-    - `gone_tables`: registered tables whose mirrors are gone.
-    - `missing_entries`: those of tables that cannot be registered.
-    - `statement_id`: the newest statement in the ledger.
-    - `seen_statement_id`: the newest one at the last complete registration.
-    """
-
-    recorded_entries: Mapping[TableName, RecordedEntry]
-    wanted_entries: tuple[WantedEntry, ...] = ()
-    gone_tables: tuple[TableName, ...] = ()
-    missing_entries: tuple[MissingEntry, ...] = ()
-    statement_id: int = 0
-    seen_statement_id: int = 0
-
-
-def gather_entries(
-    ports: RunPorts, registry: Registry, *, examine_all: bool = False
-) -> EntriesToExamine:
-    """Gather the entries of tables whose registration may have changed, or of all
-    tables (`examine_all`). MySQL is only asked for the comments of these tables."""
-    ledger, source = ports.ledger, ports.source.name
-    seen_statement_id = ledger.registrations(source, registry.catalog.identity).statement_id
-    statement_id, texts = _new_statements(ports, seen_statement_id)
-    words = frozenset(word for text in texts for word in _WORD.findall(text))
-    states = ledger.table_states(source)
-    registered, names, unregistrable, differing = _compare_registered(
-        ledger, ports.source.mirror_names, registry, states
-    )
-    tables_to_keep = {
-        table
-        for table, state in states.items()
-        if table in names
-        or (state.condition is not TableCondition.DROPPED and not _is_shown(state))
-    }
-    gone_tables = [table for table in registered if table not in tables_to_keep]
-    states_to_examine = [
-        states[table]
-        for table in names
-        if examine_all or table in differing or _may_be_named_in(table.name.lower(), words, texts)
-    ]
-    wanted_entries: tuple[WantedEntry, ...] = ()
-    if states_to_examine:
-        wanted_entries, unregistered = _wanted_entries(ports, registry, states_to_examine, names)
-        unregistrable += unregistered
-    return EntriesToExamine(
-        registered,
-        wanted_entries,
-        tuple(gone_tables),
-        tuple(unregistrable),
-        statement_id,
-        seen_statement_id,
-    )
-
-
-@dataclass(frozen=True, slots=True)
 class CatalogStanding:
     """The state of a source's registrations according to the ledger. `catalog`: the
     catalog's identity. `registered`: the number of entries. `waiting`: tables whose
@@ -126,15 +67,16 @@ class CatalogStanding:
 def registrations_of(ledger: Ledger, mirrors: MirrorNames, registry: Registry) -> CatalogStanding:
     """Return the state of a source's registrations. Only the ledger is read."""
     states = ledger.table_states(mirrors.source)
-    registered, _, unnamable, differing = _compare_registered(ledger, mirrors, registry, states)
-    count = sum(1 for entry in registered.values() if entry.content_hash is not None)
-    unnamed_tables = tuple(entry.table for entry in unnamable)
+    recorded, _, unnamable, differing = _compare_recorded(ledger, mirrors, registry, states)
     return CatalogStanding(
-        registry.catalog.identity, count, tuple(sorted(differing)), unnamed_tables
+        registry.catalog.identity,
+        registered=sum(entry.content_hash is not None for entry in recorded.values()),
+        waiting=tuple(sorted(differing)),
+        left=tuple(entry.table for entry in unnamable),
     )
 
 
-def _compare_registered(
+def _compare_recorded(
     ledger: Writes, mirrors: MirrorNames, registry: Registry, states: Mapping[TableName, TableState]
 ) -> tuple[
     Mapping[TableName, RecordedEntry],
@@ -142,22 +84,22 @@ def _compare_registered(
     list[MissingEntry],
     frozenset[TableName],
 ]:
-    """Return the registered entries, the names for all tables with a mirror, the tables
-    that can have no name, and the tables whose registered entry has to be changed."""
+    """Return the recorded entries, the names for all tables with a mirror, the tables
+    that can have no name, and the tables whose entry has to be made or changed."""
     catalog, source = registry.catalog, mirrors.source
-    registered = ledger.registrations(source, catalog.identity).entries
+    recorded = ledger.registrations(source, catalog.identity).entries
     tables_with_mirror = [table for table, state in states.items() if _is_shown(state)]
 
     def name_of(table: TableName) -> EntryName:
         return entry_name(registry.schema_template, source, mirrors.of(table))
 
-    names, left = entry_names(tables_with_mirror, name_of, catalog.reason_refused, registered)
+    names, unnamable = entry_names(tables_with_mirror, name_of, catalog.reason_refused, recorded)
     differing = frozenset(
         table
         for table, name in names.items()
-        if _differs(registered.get(table), states[table], name, catalog)
+        if _differs(recorded.get(table), states[table], name, catalog)
     )
-    return registered, names, left, differing
+    return recorded, names, unnamable, differing
 
 
 def _new_statements(ports: RunPorts, seen_statement_id: int) -> tuple[int, list[str]]:
@@ -191,15 +133,11 @@ def _is_shown(state: TableState) -> bool:
 
 
 def _differs(
-    registered: RecordedEntry | None, state: TableState, name: EntryName, catalog: Catalog
+    recorded: RecordedEntry | None, state: TableState, name: EntryName, catalog: Catalog
 ) -> bool:
-    if (
-        registered is None
-        or registered.name != name
-        or registered.schema_version != state.mirror_version
-    ):
+    if recorded is None or recorded.name != name or recorded.schema_version != state.mirror_version:
         return True
-    return normal_location(registered.location) != normal_location(catalog.location(state.mirror))
+    return normal_location(recorded.location) != normal_location(catalog.location(state.mirror))
 
 
 def _wanted_entries(
@@ -332,7 +270,7 @@ def register(
     """Bring the catalog up to date. Errors are reported and not raised. `examine_all`:
     a person ordered to examine all entries, and to take over entries of others that
     point at Lockstep's mirrors."""
-    return _Registration(ports, registry, lease, examine_all).carry_out()
+    return _Registration(ports, registry, lease, examine_all).run()
 
 
 def register_after(ports: RunPorts, lease: Lease) -> CatalogReport | None:
@@ -354,16 +292,16 @@ def register_after(ports: RunPorts, lease: Lease) -> CatalogReport | None:
 def differences(ports: RunPorts, registry: Registry) -> CatalogReport:
     """Return the report that `register` would return for all entries, and change
     nothing."""
-    return _Registration(ports, registry, None, examine_all=True).carry_out()
+    return _Registration(ports, registry, None, examine_all=True).run()
 
 
 @dataclass(slots=True)
 class _Registration:
     """One registration, with its results so far. `lease`: None if nothing may be
     changed. `examine_all`: examine all entries, and take over entries of others that
-    point at Lockstep's mirrors. `freed_names`: names of entries that
-    were dropped or got another name, or would. `has_refusal`: the catalog refused an
-    entry, which the next run tries again."""
+    point at Lockstep's mirrors. `freed_names`: names of entries that were
+    dropped or got another name, or would. `has_refusal`: the catalog refused an entry,
+    which the next run tries again."""
 
     ports: RunPorts
     registry: Registry
@@ -376,24 +314,16 @@ class _Registration:
     waiting_count: int = 0
     has_refusal: bool = False
 
-    def carry_out(self) -> CatalogReport:
+    def run(self) -> CatalogReport:
         timer_start = perf_counter()
         trouble: LockstepError | None = None
         try:
-            entries = gather_entries(self.ports, self.registry, examine_all=self.examine_all)
-            self.missing += entries.missing_entries
-            self._carry_all_out(
-                plan_steps(entries.wanted_entries, entries.recorded_entries, entries.gone_tables),
-                timer_start,
-            )
-            complete = not self.waiting_count and not self.has_refusal
-            if (
-                self.lease is not None
-                and complete
-                and entries.statement_id != entries.seen_statement_id
-            ):
+            steps, new_statement = self._plan_steps()
+            self._take_steps(steps, timer_start)
+            is_complete = not self.waiting_count and not self.has_refusal
+            if self.lease is not None and is_complete and new_statement is not None:
                 catalog = self.registry.catalog.identity
-                self.ports.ledger.note_registered_up_to(self.lease, catalog, entries.statement_id)
+                self.ports.ledger.note_registered_up_to(self.lease, catalog, new_statement)
         except LockstepError as error:
             trouble = error
         return CatalogReport(
@@ -406,7 +336,43 @@ class _Registration:
             perf_counter() - timer_start,
         )
 
-    def _carry_all_out(self, steps: list[EntryStep], timer_start: float) -> None:
+    def _plan_steps(self) -> tuple[list[EntryStep], int | None]:
+        """Return the steps for the tables whose registration may have changed, or for
+        all tables (`examine_all`), and the newest statement that no complete
+        registration has seen. MySQL is only asked for the comments of these tables."""
+        ports, ledger, source = self.ports, self.ports.ledger, self.ports.source.name
+        seen = ledger.registrations(source, self.registry.catalog.identity).statement_id
+        statement_id, texts = _new_statements(ports, seen)
+        words = frozenset(word for text in texts for word in _WORD.findall(text))
+        states = ledger.table_states(source)
+        recorded, names, unnamable, differing = _compare_recorded(
+            ledger, ports.source.mirror_names, self.registry, states
+        )
+        self.missing += unnamable
+        tables_to_keep = {
+            table
+            for table, state in states.items()
+            if table in names
+            or (state.condition is not TableCondition.DROPPED and not _is_shown(state))
+        }
+        states_to_examine = [
+            states[table]
+            for table in names
+            if self.examine_all
+            or table in differing
+            or _may_be_named_in(table.name.lower(), words, texts)
+        ]
+        wanted_entries: tuple[WantedEntry, ...] = ()
+        if states_to_examine:
+            wanted_entries, unreadable = _wanted_entries(
+                ports, self.registry, states_to_examine, names
+            )
+            self.missing += unreadable
+        gone_tables = [table for table in recorded if table not in tables_to_keep]
+        steps = plan_steps(wanted_entries, recorded, gone_tables)
+        return steps, None if statement_id == seen else statement_id
+
+    def _take_steps(self, steps: list[EntryStep], timer_start: float) -> None:
         last_report_at = timer_start
         for step_index, step in enumerate(steps):
             if perf_counter() - last_report_at > _REPORT_SECONDS:
@@ -416,7 +382,7 @@ class _Registration:
                 self.waiting_count = len(steps) - step_index
                 return
             try:
-                self._carry_out(step.recorded, step.wanted)
+                self._take(step.recorded, step.wanted)
             except CatalogRefused as error:  # The other entries are still examined.
                 self.has_refusal = True
                 entry = step.wanted or step.recorded
@@ -425,79 +391,76 @@ class _Registration:
                     MissingEntry(entry.table, entry.name, error.message, error.hint)
                 )
 
-    def _carry_out(self, registered: RecordedEntry | None, wanted: WantedEntry | None) -> None:
+    def _take(self, recorded: RecordedEntry | None, wanted: WantedEntry | None) -> None:
         if wanted is None:
-            assert registered is not None, "a step has one or the other"
-            self._drop(registered)
-        elif registered is not None and registered.name != wanted.name:
-            self._rename(registered, wanted)
+            assert recorded is not None, "a step has one or the other"
+            self._drop(recorded)
+        elif recorded is not None and recorded.name != wanted.name:
+            self._rename(recorded, wanted)
         elif (
-            registered is not None
+            recorded is not None
             and not self.examine_all
-            and registered.content_hash == wanted.content_hash
+            and recorded.content_hash == wanted.content_hash
         ):
             self._record(wanted)
         else:
-            self._put(wanted, registered)
+            self._put(wanted, recorded)
 
-    def _drop(self, registered: RecordedEntry) -> None:
-        existing = self._find(registered.name)
-        if existing is not None and self._is_ours(existing, registered):
-            self._announce(registered, registered.location)
+    def _drop(self, recorded: RecordedEntry) -> None:
+        existing = self._find(recorded.name)
+        if existing is not None and self._is_ours(existing, recorded):
+            self._announce(recorded, recorded.location)
             if self.lease is not None:
-                self.registry.catalog.drop(registered.name)
-            self.freed_names.add(registered.name)
-            self.changes.append(
-                EntryChange(EntryChangeKind.DROPPED, registered.table, registered.name)
-            )
-        self._note(registered.table, None)
+                self.registry.catalog.drop(recorded.name)
+            self.freed_names.add(recorded.name)
+            self.changes.append(EntryChange(EntryChangeKind.DROPPED, recorded.table, recorded.name))
+        self._note(recorded.table, None)
 
-    def _rename(self, registered: RecordedEntry, entry: WantedEntry) -> None:
+    def _rename(self, recorded: RecordedEntry, entry: WantedEntry) -> None:
         """Rename an entry. Drop the old entry and make a new one instead if the old one
         is not Lockstep's or the new name is taken.
 
         Do so too for a table's own entry in a catalog without marks (properties that
         say who made an entry). The ledger records one name per table, so after a killed
         run, an entry under the other name could not be recognized."""
-        is_own = registered.table == entry.table
-        existing = self._find(registered.name)
-        is_as_recorded = existing is not None and self._is_ours(existing, registered)
+        is_own = recorded.table == entry.table
+        existing = self._find(recorded.name)
+        is_as_recorded = existing is not None and self._is_ours(existing, recorded)
         has_no_mark = is_own and not self.registry.catalog.has_marks
         if not is_as_recorded or has_no_mark or self._find(entry.name) is not None:
-            self._drop(registered)
+            self._drop(recorded)
             self._put(entry, None)
             return
-        self._announce(registered if is_own else entry, registered.location)
-        self._write(entry, registered.name, EntryChangeKind.RENAMED)
-        self.freed_names.add(registered.name)
+        self._announce(recorded if is_own else entry, recorded.location)
+        self._write(entry, recorded.name, EntryChangeKind.RENAMED)
+        self.freed_names.add(recorded.name)
         if not is_own:
-            self._note(registered.table, None)
+            self._note(recorded.table, None)
         self._record(entry)
 
-    def _put(self, entry: WantedEntry, registered: RecordedEntry | None) -> None:
+    def _put(self, entry: WantedEntry, recorded: RecordedEntry | None) -> None:
         """Make or change an entry, unless it is as it should be or its name is
         taken."""
         existing = self._find(entry.name)
-        is_in_place = existing is not None and is_at_one_of(existing, (entry.location,))
-        may_take_over = is_in_place and self.examine_all
-        if (
-            existing is not None
-            and not may_take_over
-            and not self._is_ours(existing, registered, entry)
-        ):
-            self._report_taken_name(entry, existing, registered)
+        former_location = entry.location if recorded is None else recorded.location
+        if existing is None:
+            self._announce(entry, former_location)
+            self._write(entry, None, EntryChangeKind.REGISTERED)
+            self._record(entry)
             return
-        content_hash = existing.content_hash if existing is not None else None
-        if not content_hash and registered is not None:
-            content_hash = registered.content_hash  # an entry without marks
+        is_in_place = is_at_one_of(existing, (entry.location,))
+        may_take_over = is_in_place and self.examine_all
+        if not may_take_over and not self._is_ours(existing, recorded, entry):
+            self._report_taken_name(entry, existing, recorded)
+            return
+        content_hash = existing.content_hash
+        if not content_hash and recorded is not None:
+            content_hash = recorded.content_hash  # an entry without marks
         if is_in_place and content_hash == entry.content_hash:
             self.correct_count += 1
         else:
-            self._announce(entry, entry.location if registered is None else registered.location)
-            if existing is None:
-                self._write(entry, None, EntryChangeKind.REGISTERED)
-            else:
-                self._write(entry, entry.name, EntryChangeKind.CHANGED)
+            self._announce(entry, former_location)
+            self._write(entry, entry.name, EntryChangeKind.CHANGED)
         self._record(entry)
 
     def _find(self, name: EntryName) -> CatalogEntry | None:
@@ -506,19 +469,19 @@ class _Registration:
     def _is_ours(
         self,
         existing: CatalogEntry,
-        registered: RecordedEntry | None,
+        recorded: RecordedEntry | None,
         entry: WantedEntry | None = None,
     ) -> bool:
         """Return whether Lockstep made an entry. In a catalog without marks, this is
         true if the ledger has registered the table and the entry has its location."""
         catalog, source = self.registry.catalog, self.ports.source.name
         if catalog.has_marks:
-            return is_own_entry(existing, source, catalog.location(""), registered)
-        locations = [item.location for item in (registered, entry) if item is not None]
-        return registered is not None and is_at_one_of(existing, locations)
+            return is_own_entry(existing, source, catalog.location(""), recorded)
+        locations = [item.location for item in (recorded, entry) if item is not None]
+        return recorded is not None and is_at_one_of(existing, locations)
 
     def _report_taken_name(
-        self, entry: WantedEntry, existing: CatalogEntry, registered: RecordedEntry | None
+        self, entry: WantedEntry, existing: CatalogEntry, recorded: RecordedEntry | None
     ) -> None:
         """Report that the name is taken by an entry of somebody else."""
         if is_at_one_of(existing, (entry.location,)):
@@ -527,8 +490,8 @@ class _Registration:
             whose = f"one of {existing.source}" if existing.source else "not Lockstep's"
             reason, hint = f"another table has that name in the catalog, {whose}", _TAKEN_HINT
         self.missing.append(MissingEntry(entry.table, entry.name, reason, hint))
-        if registered is not None:
-            self._note(registered.table, None)
+        if recorded is not None:
+            self._note(recorded.table, None)
 
     def _write(self, entry: WantedEntry, name: EntryName | None, kind: EntryChangeKind) -> None:
         if self.lease is not None:
@@ -543,10 +506,10 @@ class _Registration:
 
     def _record(self, entry: WantedEntry) -> None:
         """Record that the catalog has the entry."""
-        registered = RecordedEntry(
+        recorded = RecordedEntry(
             entry.table, entry.name, entry.location, entry.content_hash, entry.schema_version
         )
-        self._note(entry.table, registered)
+        self._note(entry.table, recorded)
 
     def _note(self, table: TableName, entry: RecordedEntry | None) -> None:
         if self.lease is not None:

@@ -6,7 +6,8 @@ again, but older files and versions in the lake still have the values. Everythin
 the batch of the tightening is cleared, in five steps:
 
 1. The ledger records that clearing begins. From then on, nobody can read the table's old changes.
-2. The old changes are removed from the table's changelogs, and their files are deleted.
+2. The old changes are removed from the table's changelogs, and their files are deleted. So are
+files of other programs, into which changes may have been put.
 3. All earlier versions of the mirror (the Delta table with the current rows) are removed: its log
    begins again with an empty commit after the newest version, whose rows were read again. Folders
    that the mirror had before are deleted.
@@ -38,14 +39,15 @@ from lockstep.pipeline.mirror.system_tables import (
     system_table_path,
 )
 from lockstep.pipeline.model.foreign_commits import AllExpected
+from lockstep.pipeline.model.lake_commit import WriteKind
 from lockstep.pipeline.model.table_state import TableState
-from lockstep.pipeline.run.agreement.changelog_files import changelogs_of
-from lockstep.pipeline.run.agreement.lake_logs import mirror_judgement
-from lockstep.pipeline.run.commit_metadata import (
-    clearing_metadata,
-    deletion_metadata,
-    upkeep_metadata,
+from lockstep.pipeline.run.agreement.changelog_files import (
+    changelogs_of,
+    correct_changelogs,
+    system_table,
 )
+from lockstep.pipeline.run.agreement.lake_logs import mirror_judgement
+from lockstep.pipeline.run.commit_metadata import removal_metadata, upkeep_metadata
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.mirror_places import delete_former_places, former_places, table_of_folder
 from lockstep.pipeline.run.reshaping import reason_kept, record_keep_clear
@@ -113,14 +115,15 @@ def _clear_values(ports: RunPorts, lease: Lease, note: UnclearedValues) -> None:
     if not note.has_begun:
         ports.ledger.begin_clearing(lease, note.id)
     statements = _redacted_statements(ports, note)
+    _unlist_foreign_files(ports, lease, note)
     _clear_changes(ports, lease, note)
     _clear_mirror(ports, lease, note)
     _clear_former_folders(ports, lease, note)
     if ports.ledger.revisions(ports.source.name).open is None:
         # A replay that was killed may have left files with the values there.
         ports.segments.delete_folder(scratch_path(ports.source.name))
-    for system_table in SystemTable:
-        _clear_texts(ports, lease, note, system_table, statements)
+    for table in SystemTable:
+        _clear_texts(ports, lease, note, table, statements)
     _clear_structures(ports, note)
     ports.ledger.require_held(lease)
     ports.ledger.clear_ledger_rows(
@@ -128,9 +131,20 @@ def _clear_values(ports: RunPorts, lease: Lease, note: UnclearedValues) -> None:
     )
 
 
+def _unlist_foreign_files(ports: RunPorts, lease: Lease, note: UnclearedValues) -> None:
+    """Have changelogs list the captured files again if another program put changes into
+    files of its own: these may have the values, and are deleted with the others. Raise
+    `TableError` if captured files are lost."""
+    source = ports.source.name
+    changelogs = changelogs_of(source, [ports.ledger.table_states(source)[note.table]])
+    system_tables = (system_table(source, table) for table in SystemTable)
+    for check in correct_changelogs(ports, lease, [*changelogs, *system_tables]):
+        if check.reason_not_corrected is not None:
+            raise TableError(check.reason_not_corrected, hint=_NEXT_RUN)
+
+
 def _clear_changes(ports: RunPorts, lease: Lease, note: UnclearedValues) -> None:
-    """Carry out step 2. A file without a batch number in its name is not Lockstep's,
-    and stays."""
+    """Carry out step 2."""
     source, through = ports.source.name, note.tightening.last_batch
     require_held = partial(ports.ledger.require_held, lease)
     state = ports.ledger.table_states(source)[note.table]
@@ -145,10 +159,11 @@ def _clear_changes(ports: RunPorts, lease: Lease, note: UnclearedValues) -> None
                 schema=_NO_COLUMNS,
                 removed_paths=old_paths,
                 files=(),
-                user_metadata=deletion_metadata(ports, note.table, 0, through),
+                user_metadata=removal_metadata(ports, WriteKind.FORGET, note.table, (1, through)),
                 require_held=require_held,
             )
-        ports.segments.delete_batches(changelog.folder, through, require_held=require_held)
+        kept_names = listed.keys() - {*old_paths}
+        ports.segments.delete_batches(changelog.folder, through, kept_names, require_held)
 
 
 def _clear_mirror(ports: RunPorts, lease: Lease, note: UnclearedValues) -> None:
@@ -229,28 +244,28 @@ def _clear_texts(
     ports: RunPorts,
     lease: Lease,
     note: UnclearedValues,
-    system_table: SystemTable,
+    table: SystemTable,
     statements: Mapping[int, SchemaStatement],
 ) -> None:
     source, through = ports.source.name, note.tightening.last_batch
-    folder = system_table_path(source, system_table)
+    folder = system_table_path(source, table)
     require_held = partial(ports.ledger.require_held, lease)
     above = ports.ledger.deletion_notes(source).last_batch
     cleared, kept_paths = list[ClearedFile](), set[str]()
-    for batch, file in _system_files(ports, system_table, above, through):
-        new_file = _redacted_file(ports, note, system_table, batch, file, statements)
+    for batch, file in _system_files(ports, table, above, through):
+        new_file = _redacted_file(ports, note, table, batch, file, statements)
         kept_paths.add(file.path if new_file is None else new_file.path)
         if new_file is not None:
-            cleared.append(ClearedFile(batch, system_table, file.path, new_file))
+            cleared.append(ClearedFile(batch, table, file.path, new_file))
     if cleared:
         ports.changelog.revise(
             folder,
-            app_id=f"{system_table_app_id(source, system_table)}/cleared",
+            app_id=f"{system_table_app_id(source, table)}/cleared",
             revision=note.id,
-            schema=SYSTEM_TABLE_SCHEMAS[system_table],
+            schema=SYSTEM_TABLE_SCHEMAS[table],
             removed_paths=[file.old_path for file in cleared],
             files=[file.new_file for file in cleared],
-            user_metadata=clearing_metadata(ports, system_table, through),
+            user_metadata=removal_metadata(ports, WriteKind.REVISE, table, (1, through)),
             require_held=require_held,
         )
         ports.ledger.clear_files(lease, cleared)
@@ -260,19 +275,19 @@ def _clear_texts(
 
 
 def _system_files(
-    ports: RunPorts, system_table: SystemTable, above: int, through: int
+    ports: RunPorts, table: SystemTable, above: int, through: int
 ) -> Iterator[tuple[int, SegmentFile]]:
     """Yield the files of the batches after `above` and up to `through`, each with its
     batch. They include files that only the lake lists, because the ledger that recorded
     them was lost. Files that are missing have no values: a clearing deleted them that
     this ledger does not know, because it was restored from a copy of before."""
-    folder = system_table_path(ports.source.name, system_table)
+    folder = system_table_path(ports.source.name, table)
     listed = {**(ports.changelog.listed_files(folder) or {})}
     for first in range(above + 1, through + 1, _PAGE_SIZE):
         last = min(first + _PAGE_SIZE - 1, through)
         for content in ports.ledger.contents(ports.source.name, first, last):
             for segment in content.system_segments:
-                for file in segment.files if segment.table is system_table else ():
+                for file in segment.files if segment.table is table else ():
                     listed.pop(file.path, None)
                     if not _is_missing(ports, folder, file.path):
                         yield content.batch, file
@@ -290,20 +305,20 @@ def _is_missing(ports: RunPorts, folder: str, path: str) -> bool:
 def _redacted_file(
     ports: RunPorts,
     note: UnclearedValues,
-    system_table: SystemTable,
+    table: SystemTable,
     batch: int,
     file: SegmentFile,
     statements: Mapping[int, SchemaStatement],
 ) -> SegmentFile | None:
     """Write a file without the values that replaces this file, and return it. Return
     None if this file has no values to clear."""
-    folder = system_table_path(ports.source.name, system_table)
-    pieces = ports.segments.pieces(folder, [file], [_TEXT_COLUMNS[system_table]])
+    folder = system_table_path(ports.source.name, table)
+    pieces = ports.segments.pieces(folder, [file], [_TEXT_COLUMNS[table]])
     texts = pa.concat_tables([*pieces]).column(0)
     if texts.null_count == len(texts):
         return None
     rows = pa.concat_tables([*ports.segments.pieces(folder, [file])])
-    if system_table is SystemTable.TRANSACTIONS:
+    if table is SystemTable.TRANSACTIONS:
         redacted_rows = _rows_without_texts(rows)
     else:
         redacted_rows = _rows_without_literals(rows, note.table, statements.values())
@@ -355,8 +370,7 @@ def _columns_to_redact(note: UnclearedValues, schema: TableSchema) -> frozenset[
     """Return the columns of an old structure whose values are cleared: all of them if
     the tightening hides any column, because that column may have had another name then;
     otherwise none."""
-    names = [column.name.lower() for column in schema.columns]
-    return frozenset(names if note.tightening.columns else ())
+    return frozenset(map(str.lower, schema.names if note.tightening.columns else ()))
 
 
 def _clear_structures(ports: RunPorts, note: UnclearedValues) -> None:
@@ -418,9 +432,9 @@ def upkeep_target(
     ports: RunPorts, state: TableState, examined_version: int | None, upkeep_version: int = -1
 ) -> UpkeepTarget:
     """Return the table's mirror. Raise TableError if it may get no commit that changes
-    no row. `examined_version`: the version up to which
-    its Delta log was checked for commits of other programs. `upkeep_version`: the
-    newest version by upkeep that the ledger recorded."""
+    no row. `examined_version`: the version up to which its Delta log was checked for
+    commits of other programs. `upkeep_version`: the newest version by upkeep that the
+    ledger recorded."""
     mirror, app_id = state.mirror, application_id(ports.source.name, state, "mirror")
     newest = ports.ledger.newest_writes(ports.source.name, [app_id])[app_id]
     write = newest.settled_write
@@ -433,17 +447,16 @@ def upkeep_target(
         )
     version, written_version = relation.newest, write.delta_version
     for commit in ports.mirrors.history(mirror):
-        if (
-            written_version in (commit.delta_version, commit.repeated_version)
-            and commit.user_metadata is not None
-        ):
-            metadata = upkeep_metadata(write, commit.user_metadata)
-            is_repeat = (
-                commit.delta_version == version and commit.repeated_version == written_version
-            )
-            is_unrecorded = is_repeat and upkeep_version < version
+        shown_versions = (commit.delta_version, commit.repeated_version)
+        if written_version in shown_versions and commit.user_metadata is not None:
             return UpkeepTarget(
-                state.table, mirror, version, written_version, metadata, is_unrecorded
+                state.table,
+                mirror,
+                version,
+                written_version,
+                upkeep_metadata(write, commit.user_metadata),
+                is_unrecorded=shown_versions == (version, written_version)
+                and upkeep_version < version,
             )
         if commit.delta_version < written_version:
             break

@@ -124,21 +124,17 @@ def revision_metadata(
     return metadata_text({**fields, "revision": revision})
 
 
-def deletion_metadata(
-    ports: RunPorts, table: TableName | SystemTable, above: int, through: int
+def removal_metadata(
+    ports: RunPorts,
+    kind: WriteKind,
+    table: TableName | SystemTable,
+    batches: tuple[int, int],
 ) -> str:
-    """Return the metadata of a commit that removes files of batches from a changelog.
-    `above`: the batch before the first of them. `through`: the last of them."""
-    [last] = ports.ledger.live_batches(ports.source.name, through, through)
-    return metadata_text(_common_fields(ports, WriteKind.FORGET, table, (above + 1, through), last))
-
-
-def clearing_metadata(ports: RunPorts, table: SystemTable, through: int) -> str:
-    """Return the metadata of a commit that replaces files of a system table
-    (`_transactions`, `_ddl`) up to batch `through`. The new files lack values that the
-    settings now hide."""
-    [last] = ports.ledger.live_batches(ports.source.name, through, through)
-    return metadata_text(_common_fields(ports, WriteKind.REVISE, table, (1, through), last))
+    """Return the metadata of a commit that removes files from a changelog, or replaces
+    them by files without values that the settings now hide. `batches`: the first and
+    the last batch of the files."""
+    [last] = ports.ledger.live_batches(ports.source.name, batches[1], batches[1])
+    return metadata_text(_common_fields(ports, kind, table, batches, last))
 
 
 def _common_fields(

@@ -25,10 +25,10 @@ def consent_errors(ports: RunPorts) -> dict[TableName, TableError]:
         if ports.source.patterns.matches(table)
     }
     for table, state in ports.ledger.table_states(ports.source.name).items():
-        starts_by_itself = state.stopped_by is StoppedBy.RUN
-        if starts_by_itself and ports.source.patterns.matches(table):
-            error = unknown_structure_error(ports, table)
-            errors |= {} if error is None else {table: error}
+        if state.stopped_by is not StoppedBy.RUN or not ports.source.patterns.matches(table):
+            continue
+        if (error := unknown_structure_error(ports, table)) is not None:
+            errors[table] = error
     return errors
 
 
@@ -48,9 +48,10 @@ def unshown_tables(ports: RunPorts) -> dict[TableName, TableError]:
             continue
         # A table that is not captured is recorded as strictly as its values were before.
         then = [scope.patterns for scope in scopes if scope.batch <= version.batch]
-        if then and not then[-1].matches(table):
-            error = ports.shaping.consent_error(version)
-            errors |= {} if error is None else {table: error}
+        if not then or then[-1].matches(table):
+            continue
+        if (error := ports.shaping.consent_error(version)) is not None:
+            errors[table] = error
     return errors
 
 

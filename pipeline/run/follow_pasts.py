@@ -24,7 +24,7 @@ from lockstep.pipeline.binlog.stream import ring as columns
 from lockstep.pipeline.binlog.stream.framing import FIRST_OFFSET
 from lockstep.pipeline.binlog.stream.ring import Block, TransactionGroup
 from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
-from lockstep.pipeline.model.batch import Batch, Cursor
+from lockstep.pipeline.model.batch import Batch, CaptureRecord, Cursor
 from lockstep.pipeline.model.load import Load, LoadBasis, SourceReading
 from lockstep.pipeline.model.table_state import OrderKind, StoppedTable, Supplier, TableOrder
 from lockstep.pipeline.ports.source import ServerFacts
@@ -298,29 +298,33 @@ def follow_pasts(ports: RunPorts, lease: Lease) -> CaptureReport | None:
     if not ordered_loads:
         return None
     pasts = find_pasts(ports, [load.table for load in ordered_loads])
-    load_by_table, past_by_table = dict[TableName, Load](), dict[TableName, Past]()
+    loads_and_pasts = dict[TableName, tuple[Load, Past]]()
     for load in ordered_loads:
         past = pasts.by_table[load.table]
         if isinstance(past, str):
             _give_up_past(ports, lease, load, past)
         else:
-            load_by_table[load.table], past_by_table[load.table] = load, past
-    if not load_by_table:
+            loads_and_pasts[load.table] = load, past
+            ports.progress.note(f"{load.table} is followed from {past.begins} on: {past.reason}")
+    if not loads_and_pasts:
         return None
     cursor, facts = pasts.cursor, pasts.facts
     assert cursor is not None and facts is not None, "there are pasts"
-    batch = _begin_batch(ports, lease, past_by_table, cursor, facts)
+    first_place = min(past.read_from for _, past in loads_and_pasts.values())
+    run_start = _start_at(ports, first_place, facts)
+    names = ", ".join(sorted(map(str, loads_and_pasts)))
+    reason = f"{names} is followed with its past, from {run_start.start} to {cursor.position}"
+    batch = begin_catching_up(ports, lease, run_start.start, cursor, reason, {})
     try:
-        return _capture_pasts(
-            ports, lease, batch, past_by_table, load_by_table, cursor, facts, timer_start
-        )
+        capture, record = _capture_pasts(ports, lease, batch, run_start, loads_and_pasts, cursor)
     except LockstepError as error:
         if error.recovery is Recovery.RETRY:
             raise
         abandon(ports, lease, batch, error.message)
-        for load in load_by_table.values():
+        for load, _ in loads_and_pasts.values():
             _give_up_past(ports, lease, load, error.message)
         return None
+    return capture.report(record, timer_start=timer_start)
 
 
 def _give_up_past(ports: RunPorts, lease: Lease, load: Load, reason: str) -> None:
@@ -330,34 +334,17 @@ def _give_up_past(ports: RunPorts, lease: Lease, load: Load, reason: str) -> Non
     ports.ledger.load_without_past(lease, load.id)
 
 
-def _begin_batch(
-    ports: RunPorts,
-    lease: Lease,
-    pasts: Mapping[TableName, Past],
-    cursor: Cursor,
-    facts: ServerFacts,
-) -> Batch:
-    for table, past in pasts.items():
-        ports.progress.note(f"{table} is followed from {past.begins} on: {past.reason}")
-    start = _start_at(ports, min(past.read_from for past in pasts.values()), facts).start
-    names = ", ".join(sorted(map(str, pasts)))
-    reason = f"{names} is followed with its past, from {start} to {cursor.position}"
-    return begin_catching_up(ports, lease, start, cursor, reason, {})
-
-
 def _capture_pasts(
     ports: RunPorts,
     lease: Lease,
     batch: Batch,
-    pasts: Mapping[TableName, Past],
-    loads: Mapping[TableName, Load],
+    run_start: RunStart,
+    loads_and_pasts: Mapping[TableName, tuple[Load, Past]],
     cursor: Cursor,
-    facts: ServerFacts,
-    timer_start: float,
-) -> CaptureReport:
-    run_start = _start_at(ports, batch.start.at, facts)
+) -> tuple[BatchCapture, CaptureRecord]:
+    """Capture the pasts in the batch, from `run_start` to the cursor, and record it."""
     structures = structures_of_server(ports, run_start)
-    for table in pasts:
+    for table in loads_and_pasts:
         version = structures.version(table)
         if version is not None and version.schema is not None:
             # The history may have versions of an earlier table with this name, which do
@@ -368,22 +355,28 @@ def _capture_pasts(
         run_start,
         RunBounds(cursor.position.at, GtidSet()),
         tables=tables_of(
-            ports, batch.start, batch.id, pasts, last_sequence_before=batch.base, catch_up_before=0
+            ports,
+            batch.start,
+            batch.id,
+            loads_and_pasts,
+            last_sequence_before=batch.base,
+            catch_up_before=0,
         ),
         structures=structures,
         prepared_transactions={},
     )
     returning = [
-        ReturningTable(_order_of(loads[table]), past.begins) for table, past in pasts.items()
+        ReturningTable(_order_of(load), past.begins) for load, past in loads_and_pasts.values()
     ]
-    tables_to_load = {table for table, past in pasts.items() if not past.is_whole}
-    basis.tables.add_waiting(returning=returning, completed_later=tables_to_load)
+    loads_to_begin = {
+        table: load for table, (load, past) in loads_and_pasts.items() if not past.is_whole
+    }
+    basis.tables.add_waiting(returning=returning, completed_later={*loads_to_begin})
     capture = BatchCapture(basis, batch)
     # If an XA PREPARE is not in the log, the scan let all pasts begin after the commit
     # of that transaction, so its rows are not needed.
     capture.reading.buffer.prepared.leaves_out_unread = True
     read_proven(lease, capture)
-    loads_to_begin = {table: loads[table] for table in tables_to_load}
     quarantines = tuple(_begin_loads(lease, capture, loads_to_begin, cursor))
     record = capture.finish(
         end=cursor.position, anchor=cursor.anchor, by_gtid=cursor.by_gtid, carried_out_orders=()
@@ -391,14 +384,16 @@ def _capture_pasts(
     stopped_tables = {quarantine.table for quarantine in quarantines}
     record = replace(
         record,
-        history=_carried_versions(record.history, pasts),
+        history=_carried_versions(record.history, loads_and_pasts),
         stopped_tables=quarantines,
         needless_loads=tuple(
-            loads[table].id for table in pasts.keys() - tables_to_load - stopped_tables
+            load.id
+            for table, (load, past) in loads_and_pasts.items()
+            if past.is_whole and table not in stopped_tables
         ),
     )
     ports.ledger.record_capture(lease, batch.id, record)
-    return capture.report(record, timer_start=timer_start)
+    return capture, record
 
 
 def _carried_versions(history: BatchHistory, tables: Collection[TableName]) -> BatchHistory:

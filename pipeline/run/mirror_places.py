@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import Final
 
@@ -189,14 +190,9 @@ def replace_mirror(ports: RunPorts, lease: Lease, table: TableName, reason: str)
         # If the mirror gets another name, its folders are numbered from 1 again.
         generation = mirror_generation = 1
     name, is_configured = plan.mirror_name(table), plan.mirror_names.is_configured(table)
-    mirror = free_place(
-        plan.name, name, generation, used_folders, mirror_generation, ignores_case=is_configured
-    )
-    while ports.mirrors.version(mirror) is not None:
+    find_place = partial(free_place, plan.name, name, generation, ignores_case=is_configured)
+    while ports.mirrors.version(mirror := find_place(used_folders, mirror_generation)) is not None:
         used_folders.add(mirror)
-        mirror = free_place(
-            plan.name, name, generation, used_folders, mirror_generation, ignores_case=is_configured
-        )
     ledger.give_up(lease, table)
     ledger.record_event(lease, table, MirrorReplaced(mirror))
     former_clause = f"; {state.mirror} stays as it is" if state.mirror_version is not None else ""

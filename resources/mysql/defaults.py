@@ -8,7 +8,7 @@ present default: the log decides whether it was the same at another place.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Any, Final
@@ -27,14 +27,27 @@ _SHORT_LOCK_WAIT: Final = "set session lock_wait_timeout = 1"
 _LOCAL_ENGINES: Final = frozenset({"innodb", "myisam", "aria", "rocksdb"})
 """Other engines may fetch their tables from another server."""
 
-_FLOAT_TYPES: Final = frozenset({"float", "double"})
-_BYTE_TYPES: Final = frozenset(
-    {"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"}
-)
-_MOMENT_TYPES: Final = frozenset({"date", "datetime", "timestamp", "time"})
-_TEXT_TYPES: Final = frozenset(
-    {"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set"}
-)
+_Form = tuple[str, Callable[[Any], str] | None]
+_FORMS: Final[Mapping[str, _Form]] = {
+    **dict.fromkeys(  # multiplied, because FLOAT prints six digits
+        ("float", "double"), ("{} * 1e0", lambda answer: repr(float(answer)))
+    ),
+    "bit": ("{} + 0", lambda answer: f"b'{int(answer):b}'"),
+    **dict.fromkeys(
+        ("binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"),
+        ("hex({})", lambda answer: f"0x{answer}"),
+    ),
+    **dict.fromkeys(
+        ("char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set"),
+        ("hex(convert({} using utf8mb4))", lambda answer: bytes.fromhex(answer).decode()),
+    ),
+    **dict.fromkeys(("date", "datetime", "timestamp", "time", "year"), ("cast({} as char)", str)),
+}
+"""By type: the SQL template that reads a default, and the function that turns the
+answer into the form of `ValueDefault`."""
+_OTHER_FORM: Final[_Form] = ("cast({} as char)", None)
+"""Of the values of other types only plain ones are used."""
+
 _TABLES_PER_STATEMENT: Final = 40
 """Largest number of tables in one statement. The statement opens a table once for each
 default."""
@@ -94,47 +107,19 @@ def _read_defaults(
             yield from _read_defaults(cursor, columns[middle:])
         return
     for (table, column), answer in zip(columns, cursor.fetchone() or (), strict=False):
-        text = None if answer is None else _literal(column, answer)
+        if answer is None:
+            continue
+        _, literal = _FORMS.get(column.type, _OTHER_FORM)
+        text = plain_value(column, str(answer)) if literal is None else literal(answer)
         if text is not None:
             yield (table, column.name), text
 
 
 def _subquery(column_of_table: _ColumnOfTable) -> str:
     name, column = column_of_table
-    default, table = (
-        _default_expression(column, f"default(t.{quoted(column.name)})"),
-        quoted_table(name),
-    )
+    template, _ = _FORMS.get(column.type, _OTHER_FORM)
+    default, table = template.format(f"default(t.{quoted(column.name)})"), quoted_table(name)
     if column.nullable:
         return f"(select {default} from (select 1) z left join {table} t on false)"
     # A NULL then means that the table is empty, since the column itself cannot be NULL.
     return f"(select {default} from {table} t limit 1)"
-
-
-def _default_expression(column: ColumnSchema, default: str) -> str:
-    if column.type in _FLOAT_TYPES:
-        return f"{default} * 1e0"  # FLOAT prints six digits
-    if column.type == "bit":
-        return f"{default} + 0"
-    if column.type in _BYTE_TYPES:
-        return f"hex({default})"
-    if column.type in _TEXT_TYPES:
-        return f"hex(convert({default} using utf8mb4))"
-    return f"cast({default} as char)"
-
-
-def _literal(column: ColumnSchema, answer: Any) -> str | None:
-    """Return the value in the form of `ValueDefault`; None if it is no value of the
-    column's type."""
-    kind = column.type
-    if kind in _FLOAT_TYPES:
-        return repr(float(answer))
-    if kind == "bit":
-        return f"b'{int(answer):b}'"
-    if kind in _BYTE_TYPES:
-        return f"0x{answer}"
-    if kind in _TEXT_TYPES:
-        return bytes.fromhex(answer).decode()
-    if kind in _MOMENT_TYPES or kind == "year":
-        return str(answer)
-    return plain_value(column, str(answer))

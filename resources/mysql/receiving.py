@@ -346,39 +346,37 @@ class MySqlDump:
             self._connection = None
 
 
-def random_server_id() -> int:
-    """Return one of `SERVER_IDS` at random."""
-    return SERVER_IDS[secrets.randbelow(len(SERVER_IDS))]
-
-
-def offset_command(start: Coordinates, server_id: int) -> tuple[int, bytes]:
+def offset_command(start: Coordinates) -> tuple[int, bytes]:
     """Return the code and the content of COM_BINLOG_DUMP from a position, whose offset
     is at most `MAX_OFFSET`."""
-    name = str(start.file).encode()
-    return _COM_BINLOG_DUMP, _OFFSET_COMMAND.pack(
-        start.offset, _NON_BLOCK | _ANNOTATE_ROWS, server_id
-    ) + name
+    flags = _NON_BLOCK | _ANNOTATE_ROWS
+    content = _OFFSET_COMMAND.pack(start.offset, flags, _random_server_id())
+    return _COM_BINLOG_DUMP, content + str(start.file).encode()
 
 
-def wide_offset_command(start: Coordinates, server_id: int) -> tuple[int, bytes]:
+def wide_offset_command(start: Coordinates) -> tuple[int, bytes]:
     """Return the code and the content of COM_BINLOG_DUMP_GTID with a file, a 64-bit
-    offset and an empty GTID set, so that the server skips no transaction. Only
-    MySQL accepts it, with gtid_mode=ON."""
-    return _COM_BINLOG_DUMP_GTID, _gtid_command(str(start.file), start.offset, b"", server_id)
+    offset and an empty GTID set, so that the server skips no transaction. Only MySQL
+    accepts it, with gtid_mode=ON."""
+    return _COM_BINLOG_DUMP_GTID, _gtid_command(str(start.file), start.offset, b"")
 
 
-def gtid_set_command(executed: GtidSet, server_id: int) -> tuple[int, bytes]:
+def gtid_set_command(executed: GtidSet) -> tuple[int, bytes]:
     """Return the code and the content of COM_BINLOG_DUMP_GTID for every transaction
     that is not in the set."""
-    return _COM_BINLOG_DUMP_GTID, _gtid_command("", 4, encode_gtid_set(executed), server_id)
+    return _COM_BINLOG_DUMP_GTID, _gtid_command("", 4, encode_gtid_set(executed))
 
 
-def _gtid_command(file: str, offset: int, data: bytes, server_id: int) -> bytes:
+def _gtid_command(file: str, offset: int, data: bytes) -> bytes:
     """Return the content of COM_BINLOG_DUMP_GTID. Its fields, with their bytes: flags
     2, server id 4, length of the file name 4, file name, offset 8, length of the GTID
     set 4, GTID set."""
     name = file.encode()
     flags = _NON_BLOCK | (_THROUGH_GTID if data else 0)
     data = data or bytes(8)
-    header = _GTID_COMMAND.pack(flags, server_id, len(name))
+    header = _GTID_COMMAND.pack(flags, _random_server_id(), len(name))
     return header + name + struct.pack("<QI", offset, len(data)) + data
+
+
+def _random_server_id() -> int:
+    return SERVER_IDS[secrets.randbelow(len(SERVER_IDS))]

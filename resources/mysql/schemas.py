@@ -112,61 +112,47 @@ def _read_tables(
     dialect = read_dialect(cursor)
     wanted = None if names is None else frozenset(names)
     scopes = scopes_of(wanted)
-    rows = dict(_table_rows(cursor, scopes))
+    tables = {table.name: table for table in _tables(cursor, scopes)}
     columns_by_table = _columns(cursor, scopes, dialect)
-    hashing_tables = {name for name, row in rows.items() if row.engine.lower() in _HASHING_ENGINES}
+    hashing_tables = {
+        name for name, table in tables.items() if table.engine.lower() in _HASHING_ENGINES
+    }
     keys_by_table = _keys(cursor, scopes, dialect, hashing_tables if dialect.is_mariadb else set())
     foreign_keys_by_table = _foreign_keys(cursor, scopes, dialect) if foreign_keys else {}
     knows_places = knows_hidden_places(dialect.version, mariadb=dialect.is_mariadb)
     schemas: list[TableSchema] = []
     unread: dict[TableName, str] = {}
-    for name, row in rows.items():
+    for name, table in tables.items():
         if name not in columns_by_table or (wanted is not None and name not in wanted):
             continue
         columns, keys = columns_by_table[name], keys_by_table.get(name, ())
         if columns.refused:
             unread[name] = f"the account may not read {', '.join(columns.refused)} of the table"
             continue
-        schema = TableSchema(
-            name,
-            tuple(columns.schemas),
-            tuple(keys),
-            foreign_keys_by_table.get(name, ()),
-            charset=row.collation.partition("_")[0] if row.collation else None,
-            collation=row.collation,
-            engine=row.engine,
-            row_format=row.row_format,
-            partitioned=row.partitioned,
-            system_versioned=row.versioned,
+        schema = replace(
+            table,
+            columns=tuple(columns.schemas),
+            keys=tuple(keys),
+            foreign_keys=foreign_keys_by_table.get(name, ()),
             hidden=hidden_from_ordinals(columns.ordinals, keys) if knows_places else (),
         )
         schemas.append(schema)
     return tuple(schemas), unread
 
 
-@dataclass(frozen=True, slots=True)
-class _TableRow:
-    """A row of information_schema.tables."""
-
-    engine: str
-    collation: str | None
-    row_format: str | None
-    partitioned: bool
-    versioned: bool
-
-
-def _table_rows(cursor: Cursor, scopes: Sequence[Scope]) -> Iterator[tuple[TableName, _TableRow]]:
+def _tables(cursor: Cursor, scopes: Sequence[Scope]) -> Iterator[TableSchema]:
+    """Yield the tables, without columns and keys."""
     for name, (engine, collation, options, kind) in select_by_table(cursor, _TABLES, scopes):
         row_format = _ROW_FORMAT.search(options or "")
-        yield (
+        yield TableSchema(
             name,
-            _TableRow(
-                engine or "",
-                with_utf8mb3(collation),
-                row_format[1].lower() if row_format else None,
-                "partitioned" in (options or ""),
-                kind == "SYSTEM VERSIONED",
-            ),
+            (),
+            charset=with_utf8mb3(collation.partition("_")[0]) if collation else None,
+            collation=with_utf8mb3(collation),
+            engine=engine or "",
+            row_format=row_format[1].lower() if row_format else None,
+            partitioned="partitioned" in (options or ""),
+            system_versioned=kind == "SYSTEM VERSIONED",
         )
 
 
@@ -297,6 +283,7 @@ def _read_column(row: _ColumnRow, *, mariadb: bool) -> ColumnSchema:
     is_number = _NUMBER_TYPES.fullmatch(data_type) is not None
     digits = _DIGITS_AND_DECIMALS.match(column_type) if is_number else None
     is_decimal = data_type == "decimal"
+    is_old = mariadb and not has_members and _OLD_TEMPORAL.search(column_type) is not None
     expression = _text(row.expression or "")
     if not mariadb:
         expression = _unescape(expression)
@@ -305,9 +292,7 @@ def _read_column(row: _ColumnRow, *, mariadb: bool) -> ColumnSchema:
     members = _read_members(column_type) if has_members else ()
     column = ColumnSchema(
         row.name,
-        f"old {data_type}"
-        if mariadb and not has_members and _OLD_TEMPORAL.search(column_type)
-        else data_type,
+        f"old {data_type}" if is_old else data_type,
         row.nullable == "YES",
         _length(row, data_type, column_type),
         int(digits[1]) if digits else row.precision if is_decimal else None,
@@ -428,7 +413,7 @@ _FOREIGN_KEY: Final = re.compile(
     re.MULTILINE,
 )
 """A foreign key in the answer to SHOW CREATE TABLE: its name and its two actions."""
-_GONE_ERRORS: Final = frozenset({1049, 1051, 1109, 1146})
+GONE_ERRORS: Final = frozenset({1049, 1051, 1109, 1146})
 """ER_BAD_DB_ERROR, ER_BAD_TABLE_ERROR, ER_UNKNOWN_TABLE, ER_NO_SUCH_TABLE."""
 
 _Actions = dict[tuple[TableName, str], tuple[ReferentialAction, ReferentialAction]]
@@ -475,7 +460,7 @@ def _shown_actions(cursor: Cursor, tables: Sequence[TableName]) -> _Actions:
         try:
             cursor.execute(f"show create table {quoted_table(table)}")
         except pymysql.MySQLError as error:
-            if number_of(error) not in _GONE_ERRORS:
+            if number_of(error) not in GONE_ERRORS:
                 raise
             continue
         (_, text, *_) = cursor.fetchone() or ("", "")

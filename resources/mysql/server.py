@@ -88,12 +88,16 @@ from lockstep.resources.mysql.receiving import (
     MySqlDump,
     gtid_set_command,
     offset_command,
-    random_server_id,
     wide_offset_command,
 )
 from lockstep.resources.mysql.replica import Replica, source_load
 from lockstep.resources.mysql.row_hashes import open_hashes, read_rows, read_sample, read_sum
-from lockstep.resources.mysql.schemas import WholeTables, read_schemas, read_whole_tables
+from lockstep.resources.mysql.schemas import (
+    GONE_ERRORS,
+    WholeTables,
+    read_schemas,
+    read_whole_tables,
+)
 from lockstep.resources.mysql.shaped import ShapedTable, ShapedTables
 from lockstep.resources.mysql.survey import take_survey
 from lockstep.resources.mysql.visible_tables import (
@@ -277,10 +281,10 @@ class MySqlServer:
                 command = wide_offset_command
             else:
                 start = Coordinates(start.file, FIRST_OFFSET)
-        return MySqlDump(self._settings, *command(start, random_server_id()), begins=start)
+        return MySqlDump(self._settings, *command(start), begins=start)
 
     def dump_after(self, executed: GtidSet) -> MySqlDump:
-        return MySqlDump(self._settings, *gtid_set_command(executed, random_server_id()))
+        return MySqlDump(self._settings, *gtid_set_command(executed))
 
     def prepared(self) -> frozenset[Xid]:
         with self._query_sessions.cursor() as cursor:
@@ -344,15 +348,11 @@ class MySqlServer:
         return row_structure(schema) if shape is None else shape.structure
 
     def baseline(self, names: Collection[TableName] | None = None) -> Baseline:
-        if names is not None and len(names) == 1:
-            (table,) = names
-            with self._cursor_on(table) as cursor:
-                baseline = read_baseline(cursor, names)
-                if not baseline.tables:
-                    self._require_missing(cursor, table, baseline.unread_tables)
-        else:
-            with self.own_cursor() as cursor:
-                baseline = read_baseline(cursor, names)
+        table = next(iter(names)) if names is not None and len(names) == 1 else None
+        with self.own_cursor() if table is None else self._cursor_on(table) as cursor:
+            baseline = read_baseline(cursor, names)
+            if table is not None and not baseline.tables:
+                self._require_missing(cursor, table, baseline.unread_tables)
         return replace(baseline, tables=tuple(map(self._shaping.redact, baseline.tables)))
 
     def _require_missing(
@@ -671,10 +671,6 @@ def _purged_gtids(cursor: Cursor, binlogs: tuple[BinlogSize, ...]) -> str:
     return lists[0].strip("[]") if lists else ""
 
 
-_GONE_ERRORS: Final = frozenset({1049, 1146})
-"""ER_BAD_DB_ERROR, ER_NO_SUCH_TABLE."""
-
-
 def read_baseline(cursor: Cursor, names: Collection[TableName] | None = None) -> Baseline:
     """See `pipeline.ports.SourceServer.baseline`."""
     dialect = read_dialect(cursor)
@@ -705,7 +701,7 @@ def _exists(cursor: Cursor, table: TableName, columns: str = "1") -> bool:
     try:
         cursor.execute(f"select {columns} from {quoted_table(table)} limit 0")
     except pymysql.MySQLError as error:
-        if number_of(error) not in _GONE_ERRORS:
+        if number_of(error) not in GONE_ERRORS:
             raise
         return False
     return True

@@ -100,12 +100,10 @@ class PostgresBatches(LedgerTables):
     def captured_batch(
         self,
         source: str,
-        *,
-        run: str | None = None,
-        server_uuid: str | None = None,
-        at: Coordinates | None = None,
+        server_uuid: str,
+        at: Coordinates,
     ) -> Batch | None:
-        values = {"dagster_run": run, "server_uuid": server_uuid, **coordinate_columns(at)}
+        values = {"server_uuid": server_uuid, **coordinate_columns(at)}
         row = self._first("captured_batch", source=source, **values)
         return None if row is None else batch_of(row)
 
@@ -247,8 +245,8 @@ class PostgresBatches(LedgerTables):
     def special_batches(self, source: str, first: int, last: int) -> SpecialBatches:
         rows = self._all("special_batches", source=source, first=first, last=last)
         return SpecialBatches(
-            {row["batch"]: ExtraRows(row["elsewhere"]) for row in rows if row["elsewhere"]},
-            frozenset(row["batch"] for row in rows if row["learnt"]),
+            {row["batch"]: ExtraRows(row["extra_rows"]) for row in rows if row["extra_rows"]},
+            frozenset(row["batch"] for row in rows if row["with_structures"]),
             {row["batch"]: row["revisions"] for row in rows if row["revisions"]},
         )
 

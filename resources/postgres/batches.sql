@@ -1,6 +1,6 @@
 -- -- the chain --------------------------------------------------------------------------------
 
--- A set is trusted only while every look at the server since found GTIDs on.
+-- A run resumes by GTIDs only if no run since the capture found them off.
 -- name: cursors
 select w.which, b.*, r.resumable, not r.resumable and exists (
     select from lockstep.batches o
@@ -36,12 +36,10 @@ order by id limit %(limit)s
 -- name: captured_batch
 select * from lockstep.begun_batches
 where source = %(source)s and state not in ('capturing', 'abandoned')
-  and (%(dagster_run)s::text is null or starts_with(dagster_run, %(dagster_run)s))
-  and (%(server_uuid)s::text is null
-       or end_server_uuid = %(server_uuid)s and start_base = %(base)s and end_base = %(base)s
-          and (start_number, start_offset) <= (%(number)s::bigint, %(offset)s::bigint)
-          and (end_number, end_offset) >= (%(number)s::bigint, %(offset)s::bigint)
-          and kind <> 'catching-up')
+  and end_server_uuid = %(server_uuid)s and start_base = %(base)s and end_base = %(base)s
+  and (start_number, start_offset) <= (%(number)s::bigint, %(offset)s::bigint)
+  and (end_number, end_offset) >= (%(number)s::bigint, %(offset)s::bigint)
+  and kind <> 'catching-up'
 order by id desc limit 1
 
 -- name: server_periods
@@ -270,11 +268,11 @@ join lockstep.batches b on b.id = t.batch and b.state not in ('capturing', 'aban
 where t.source = %(source)s and t.batch between %(first)s and %(last)s
 group by t.database, t.name
 
--- What was read from the source is told before an XA transaction.
+-- If a batch has both, rows read from the source are named, not those of an XA transaction.
 -- name: special_batches
-select batch, bool_or(kind = 'learnt') as learnt, count(distinct revision) as revisions,
+select batch, bool_or(kind = 'structure') as with_structures, count(distinct revision) as revisions,
     case when bool_or(kind = 'source') then 'source'
-        when bool_or(kind = 'prepared') then 'prepared' end as elsewhere
+        when bool_or(kind = 'prepared') then 'prepared' end as extra_rows
 from (
     select p.ended_by as batch, 'prepared' as kind, null::bigint as revision
     from lockstep.prepared p
@@ -288,10 +286,10 @@ from (
     where e.source = %(source)s and e.batch between %(first)s and %(last)s
       and e.kind in ('reread', 'refreshed')
     union all
-    select v.batch, 'learnt', null from lockstep.table_versions v
+    select v.batch, 'structure', null from lockstep.table_versions v
     where v.source = %(source)s and v.batch between %(first)s and %(last)s
     union all
-    select d.batch, 'learnt', null from lockstep.database_versions d
+    select d.batch, 'structure', null from lockstep.database_versions d
     where d.source = %(source)s and d.batch between %(first)s and %(last)s
     union all
     select s.batch, 'revised', r.id from lockstep.revisions r

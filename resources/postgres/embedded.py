@@ -161,13 +161,15 @@ class EmbeddedServer:
 
     def _start(self) -> Path:
         """Start the server unless it runs, and return the folder of its socket."""
-        for wait in EMBEDDED_LEDGER.tries():
+        # If it runs without an answer, an earlier start was interrupted, or a stop is
+        # unfinished.
+        for _ in EMBEDDED_LEDGER.tries():
             if (socket := self._answering_socket()) is not None:
                 return socket
             if self._running_pid() is None:
-                break  # otherwise an earlier start was interrupted, or a stop is unfinished
-            if wait is None:
-                raise self._unavailable_error()
+                break
+        else:
+            raise self._unavailable_error()
         data = within_account(self._account, self._data)
         new_socket = _socket_folder(self._data, self._account)
         sockets = data if new_socket == self._data else str(new_socket)

@@ -49,7 +49,7 @@ where source = %(source)s and condition = 'following' and need is not null
 
 -- -- orders -----------------------------------------------------------------------------------
 
--- An order that was given before its table came to need consent is none to show more.
+-- An order that is older than its table's need of consent is not that consent.
 -- name: open_orders
 select o.* from lockstep.placed_orders o
 where o.source = %(source)s and o.kind <> 'pause' and o.done_batch is null

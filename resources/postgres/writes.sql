@@ -1,6 +1,6 @@
 -- -- mirrors ----------------------------------------------------------------------------------
 
--- Besides what waits: what a table that is followed again missed while the others went on.
+-- What waits, and what a table that is followed again missed while the others went on.
 -- name: pending_batches
 select database, name, array_agg(batch order by batch) as batches from (
     select database, name, batch from lockstep.waiting where source = %(source)s
@@ -69,11 +69,11 @@ select * from lockstep.made_versions
 where source = %(source)s and app_id = any(%(applications)s::text[]) and last_batch < %(batch)s
 order by write desc limit 1
 
--- What became different with a batch: tables whose newest write up to it is another one, or that
--- cannot be read as of it, and why. A write that goes on to a later batch shows a later position.
--- A batch that is acknowledged after later ones were captured knows less: what they tell of a
--- table already counts. A batch that catches up ends where the batch before it ended: a table that
--- stopped there lacks nothing, so it stays in the set.
+-- The tables of a batch's version set that differ from the set before it: their newest write up to
+-- the batch is another one, or they cannot be read as of it, and why. A write that also covers a later
+-- batch shows a later position. If later batches were captured before this one is acknowledged, the
+-- states of tables include them already. A batch that catches up ends where the batch before it
+-- ended: a table that stopped there lacks nothing, so it stays in the set.
 -- name: record_version_set
 with later as (
     select id from lockstep.batches
@@ -297,7 +297,7 @@ on conflict (source, folder) do update set delta_version = excluded.delta_versio
 insert into lockstep.looked (source, folder, delta_version) values %s
 on conflict (source, folder) do update set delta_version = excluded.delta_version
 
--- Another table in such a folder begins at version 0 again: what upkeep made there says nothing of it.
+-- Another table in such a folder begins at version 0 again, so what upkeep noted there does not hold.
 -- name: delete_examined_versions
 with gone as (
     delete from lockstep.upkept where source = %(source)s and mirror = any(%(folders)s)

@@ -157,6 +157,8 @@ def test_statements_behind_the_last_batch_are_followed_first(
     found = verify_schema(follower.ports())
     assert found.equal
     assert found.at == head(mysql)
+    mysql.execute("drop table another", database=database)
+    assert verify_schema(follower.ports()).compared_count == found.compared_count - 1
     assert follower.ledger.last_versions(SOURCE) == before
     follower.choose(str(head(mysql)))
     mysql.execute("alter table orders add z int", database=database)

@@ -73,11 +73,12 @@ def test_a_server_that_stops_in_the_handshake_is_tried_again() -> None:
             with client:
                 client.recv(8)
                 client.sendall(b"S")
+                client.recv(4096)  # the handshake's first message
 
         thread = threading.Thread(target=stop)
         thread.start()
         port = listening.getsockname()[1]
-        with pytest.raises(LedgerUnavailable, match="SSL SYSCALL error"):
+        with pytest.raises(LedgerUnavailable):
             open_ledger(f"host=127.0.0.1 port={port} user=x dbname=x sslmode=require", Path())
         thread.join()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -13,15 +14,17 @@ from lockstep.pipeline.ports.ledger import Ledger, batch_content
 from lockstep.pipeline.upkeep.changes import DeletionStep, PrunableRows, PruneResult
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import ConsumerRefused, LedgerRefused
+from lockstep.pipeline.values.position import SetAnchor
 from lockstep.pipeline.values.segment import SegmentFile, SystemTable, SystemTableSegment
 from tests.ledger.consuming import ALL, NAME, given
 from tests.ledger.made import ORDERS, begun, following, merged, record
 
 
-def made(ledger: Ledger, lease: Lease, *, first: bool = False) -> int:
+def made(ledger: Ledger, lease: Lease, *, first: bool = False, **more: Any) -> int:
     """A batch with a file of `_transactions`, acknowledged."""
     batch = (begun if first else following)(ledger, lease)
-    ledger.record_capture(lease, batch.id, with_transactions(batch, first=first))
+    captured = replace(with_transactions(batch, first=first), **more)
+    ledger.record_capture(lease, batch.id, captured)
     merged(ledger, lease, ORDERS, batch.id, batch.id, batch.id)
     ledger.mark_merged(lease)
     ledger.acknowledge(lease, batch.id)
@@ -45,6 +48,23 @@ def test_an_abandoned_batch_is_none_of_the_eight(ledger: Ledger, source: str, le
     assert [(one.kind, one.last_unneeded_batch) for one in holders] == [
         ("recovery", batches[2] - 1)
     ]
+
+
+def test_an_anchor_of_an_abandoned_batch_takes_no_place(
+    ledger: Ledger, source: str, lease: Lease
+) -> None:
+    """The one before it is still the newest of its origin once the ledger is pruned."""
+    anchors = (SetAnchor("b:7", 7), SetAnchor("b:8", 8))
+    made(ledger, lease, first=True, set_anchors=anchors[:1])
+    batch = following(ledger, lease)
+    ledger.record_capture(lease, batch.id, replace(record(batch), set_anchors=anchors[1:]))
+    ledger.abandon(lease, batch.id, "a test")
+    through, *_ = [made(ledger, lease) for _ in range(9)]
+    ledger.begin_deletion(lease, through)
+    for step in (DeletionStep.UNLISTED, DeletionStep.DELETED):
+        ledger.note_deletion_step(lease, step, through)
+    ledger.prune(lease, PrunableRows.CONTENTS, 0, through, 1000)
+    assert ledger.set_anchors(source, through) == [anchors[0]]
 
 
 def test_changes_go_once_nobody_needs_them(

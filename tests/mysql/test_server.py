@@ -212,7 +212,7 @@ def test_a_dump_by_wide_offset_is_the_same_dump(mysql: MySqlStand, database: str
     mysql.execute(f"create table {database}.t (id int primary key)")
     mysql.execute(*(f"insert into {database}.t values ({n})" for n in range(3)))
     found = []
-    for command in (offset_command(start, 99), wide_offset_command(start, 99)):
+    for command in (offset_command(start), wide_offset_command(start)):
         dump = MySqlDump(settings(mysql), *command, begins=start)
         found.append([event for event in dump_events(dump) if event[4] not in (4, 15)])
         dump.close()

@@ -407,6 +407,33 @@ def test_a_ledger_of_before_it_was_cleared(cleared: Cleared, is_read_again: bool
     assert len(follower.mirror(f"{cleared.name}.c")) == 3
 
 
+@pytest.mark.parametrize("folder", ["_changes/{name}/c", "_ddl", "_transactions"])
+def test_files_into_which_somebody_put_changes_are_cleared(cleared: Cleared, folder: str) -> None:
+    """OPTIMIZE by another program, of a changelog to which no run publishes afterwards."""
+    lake, folder = cleared.follower.lake, f"{SOURCE}/{folder.format(name=cleared.name)}"
+    cleared.hide()
+    cleared.follower.run()
+    commits = lake.tables[folder]
+    put_together = pa.concat_tables(
+        lake.files[lake.path(f"{folder}/{p}")] for p in commits[-1].files
+    )
+    lake.files[lake.path(f"{folder}/part-0.parquet")] = put_together
+    commits.append(
+        replace(
+            commits[-1],
+            app_id="",
+            user_metadata="",
+            files=("part-0.parquet",),
+            operation="OPTIMIZE",
+        )
+    )
+    assert len(cleared.clear()) == 1
+    assert (cleared.found(), cleared.notes()) == ([], [])
+    cleared.do("insert into c (code, v) values ('new', 3)")
+    cleared.follower.run()
+    assert "part-0.parquet" not in lake.tables[folder][-1].files
+
+
 def test_files_of_a_killed_replay_are_cleared(cleared: Cleared) -> None:
     folder = f"{scratch_path(SOURCE)}/_changes/{cleared.name}/c"
     lake = cleared.follower.lake

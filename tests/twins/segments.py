@@ -108,8 +108,7 @@ class MemorySegments:
             for path in self._lake.files
             if path.startswith(below)
             and "/" not in (name := path.removeprefix(below))
-            and (batch := batch_of(name)) is not None
-            and batch <= through
+            and (batch_of(name) or 0) <= through
             and name not in kept_names
         ]
         require_held()

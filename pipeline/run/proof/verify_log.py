@@ -228,6 +228,11 @@ def _key_hashes(hasher: RowHasher, images: RowImages) -> Hashes:
     return keys
 
 
+def _signed_hashes(hasher: RowHasher, images: RowImages) -> tuple[Counts, Hashes]:
+    """Return, for each image, 1 if its row exists after it, otherwise -1; and its hash."""
+    return np.where(_exists_after(images), 1, -1), hasher.row_hashes(images.columns)
+
+
 @dataclass(slots=True)
 class SumReader:
     """A `TableReader` that carries the mirror's sum through the log.
@@ -240,10 +245,7 @@ class SumReader:
 
     def take(self, images: RowImages, transaction_numbers: Counts) -> None:
         self.has_partial_images = self.has_partial_images or not _has_all_columns(images).all()
-        signs = np.where(_exists_after(images), 1, -1)
-        self._group_images.append(
-            (transaction_numbers, signs, self.hasher.row_hashes(images.columns))
-        )
+        self._group_images.append((transaction_numbers, *_signed_hashes(self.hasher, images)))
 
     def end_group(self, transactions: Transactions) -> None:
         images, self._group_images = self._group_images, []
@@ -281,10 +283,7 @@ class TallyReader:
     _group_images: list[tuple[Counts, Counts, Hashes]] = field(default_factory=list)
 
     def take(self, images: RowImages, transaction_numbers: Counts) -> None:
-        signs = np.where(_exists_after(images), 1, -1)
-        self._group_images.append(
-            (transaction_numbers, signs, self.hasher.row_hashes(images.columns))
-        )
+        self._group_images.append((transaction_numbers, *_signed_hashes(self.hasher, images)))
 
     def end_group(self, transactions: Transactions) -> None:
         images, self._group_images = self._group_images, []

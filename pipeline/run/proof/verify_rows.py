@@ -114,7 +114,6 @@ def quiet_lake(ports: RunPorts) -> QuietLake:
         if not batches and ledger.cursors(source).acknowledged == cursor:
             reshaped = {state.table: error.reason for state, error in reshaped_tables(ports)}
             facts = ports.server.facts()
-            same = facts.server_uuid == cursor.position.server_uuid
             return QuietLake(
                 cursor,
                 states,
@@ -123,7 +122,7 @@ def quiet_lake(ports: RunPorts) -> QuietLake:
                 loading_tables,
                 reshaped,
                 facts.flavour,
-                same,
+                is_same_server=facts.server_uuid == cursor.position.server_uuid,
             )
         if live_lease(ledger, source) is None:
             break
@@ -219,27 +218,22 @@ def make_report(
     ports: RunPorts, cursor: Cursor, comparisons: Mapping[TableName, Comparison], seconds: float
 ) -> VerifyReport:
     """Return the report on all tables, sorted by name."""
-    sorted_comparisons = [comparisons[table] for table in sorted(comparisons)]
+    compared = list[TableComparison]()
+    unreadable, not_proven = list[UncomparedTable](), list[UncomparedTable]()
+    for table in sorted(comparisons):
+        comparison = comparisons[table]
+        if isinstance(comparison, TableComparison):
+            compared.append(comparison)
+        else:
+            (not_proven if comparison.is_readable else unreadable).append(comparison)
     return VerifyReport(
         cursor.batch,
         cursor.position,
-        tuple(
-            comparison
-            for comparison in sorted_comparisons
-            if isinstance(comparison, TableComparison)
-        ),
+        tuple(compared),
         stopped_tables(ports.ledger.table_states(ports.source.name), ports.source.patterns.matches),
         seconds,
-        tuple(
-            item
-            for item in sorted_comparisons
-            if isinstance(item, UncomparedTable) and not item.is_readable
-        ),
-        tuple(
-            item
-            for item in sorted_comparisons
-            if isinstance(item, UncomparedTable) and item.is_readable
-        ),
+        tuple(unreadable),
+        tuple(not_proven),
     )
 
 

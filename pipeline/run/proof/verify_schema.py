@@ -80,32 +80,30 @@ def verify_schema(ports: RunPorts) -> SchemaVerification:
     folding = dialect_of(run_start.facts).lower_case_table_names
     refold_disagreements = tuple(follow_again(batches, lower_case_table_names=folding))
     baseline, structures = _server_and_history(ports, run_start)
-    table_names = sorted(
-        {*(table.name for table in baseline.tables), *ledger.last_versions(source)}
-    )
-    table_names = sorted(
-        {*table_names, *(version.table for version in structures.history.versions)}
-    )
-    versions = {name: structures.version(name) for name in table_names}
-    server_disagreements = list(_server_disagreements(ports, baseline, versions))
     server_tables = {table.name for table in baseline.tables}
-    unseen_tables = [
-        name
-        for name in _tables_not_shown(server_tables, versions)
-        if not ports.source.patterns.matches(name)
+    history_tables = {version.table for version in structures.history.versions}
+    versions = {
+        name: structures.version(name)
+        for name in sorted(server_tables | history_tables | ledger.last_versions(source).keys())
+    }
+    unknown_versions = [
+        version
+        for version in versions.values()
+        if version is not None and version.knowledge is Knowledge.UNKNOWN
     ]
+    missing_tables = _tables_not_shown(server_tables, versions)
+    unseen_tables = [name for name in missing_tables if not ports.source.patterns.matches(name)]
+    compared_tables = server_tables.union(
+        missing_tables, (version.table for version in unknown_versions)
+    ).difference(unseen_tables)
     return SchemaVerification(
         at=baseline.high,
         statement_count=sum(len(batch.statements) for batch in batches),
         version_count=sum(len(batch.versions) for batch in batches),
         refold_disagreements=refold_disagreements,
-        compared_count=len(versions) - len(unseen_tables),
-        server_disagreements=tuple(server_disagreements),
-        unknown_versions=tuple(
-            version
-            for version in versions.values()
-            if version is not None and version.knowledge is Knowledge.UNKNOWN
-        ),
+        compared_count=len(compared_tables),
+        server_disagreements=tuple(_server_disagreements(ports, baseline, versions)),
+        unknown_versions=tuple(unknown_versions),
         unseen_tables=tuple(unseen_tables),
         seconds=perf_counter() - timer_start,
     )

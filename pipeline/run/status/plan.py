@@ -211,17 +211,14 @@ def _shapes_and_tables(
     `left_out`, are stopped for it (`stop_reshaped_tables`)."""
     known = KnownTables.of(ports)
     errors = {state.table: error for state, error in reshaped_tables(ports)}
-    left_out = {
-        table: error
-        for table, error in left_out.items()
-        if table not in errors or errors[table].need is not Need.CONSENT
-    }
     cursor = ports.ledger.cursors(ports.source.name).captured
     if cursor is None:
         return {}, known
+    consents = {table: error for table, error in errors.items() if error.need is Need.CONSENT}
+    left_out = {table: error for table, error in left_out.items() if table not in consents}
     tightened_tables = {tightening.table for tightening in new_tightenings(ports)}
     known = replace(
-        known.with_stopped(cursor, {**errors, **left_out}),
+        known.with_stopped(cursor, errors | left_out),
         stale_mirrors=known.stale_mirrors | tightened_tables,
     )
     shapes = {

@@ -61,8 +61,8 @@ def standing_of(
     """Return the state of a source, even if its server does not answer. Nothing is
     written. `patterns`: the tables to capture; those that they do not match any more are
     left out. `ports`: the ports, or the error that prevented its set-up."""
-    acknowledged = ledger.cursors(source).acknowledged
-    captured = ledger.cursors(source).captured
+    cursors = ledger.cursors(source)
+    acknowledged, captured = cursors.acknowledged, cursors.captured
     override = ledger.open_override(source)
     attempts = attempts_of(ledger, source)
     batches = ledger.batches(source, limit=_BATCHES)

@@ -26,13 +26,14 @@ from typing import Final, TypeVar
 
 import pyarrow as pa
 
+from lockstep.pipeline.model.lake_commit import WriteKind
 from lockstep.pipeline.run.agreement.changelog_files import (
     ChangelogTable,
     changelog_table,
     correct_changelogs,
     system_table,
 )
-from lockstep.pipeline.run.commit_metadata import deletion_metadata
+from lockstep.pipeline.run.commit_metadata import removal_metadata
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.upkeep.changes import (
     ChangeFile,
@@ -111,10 +112,8 @@ def _listed_notes(notes: Iterable[DeletedChanges]) -> list[DeletedChanges]:
 def _with_old_changes(ports: RunPorts, plan: ChangesPlan, moment: datetime) -> ChangesPlan:
     """Extend the plan by the changes that were acknowledged before a moment."""
     ledger, source = ports.ledger, ports.source.name
-    changes, above = (
-        ledger.deletable_changes(source, moment),
-        ledger.deletion_notes(source).last_batch,
-    )
+    changes = ledger.deletable_changes(source, moment)
+    above = ledger.deletion_notes(source).last_batch
     if changes.last_old_batch <= above:
         return plan
     through, sentence = last_deletable_batch(changes, above)
@@ -164,7 +163,8 @@ def _prune_ledger(ports: RunPorts, holder: str, note: DeletedChanges) -> int:
     count, ledger = 0, ports.ledger
     with suppress(SourceBusy):
         for rows in PrunableRows:
-            above, is_complete = note.after_batch if rows is PrunableRows.CONTENTS else 0, False
+            above = note.after_batch if rows is PrunableRows.CONTENTS else 0
+            is_complete = False
             while not is_complete:
                 with ledger.lock(ports.source.name, holder, None) as lease:
                     result = ledger.prune(lease, rows, above, note.last_batch, _BATCHES_AT_ONCE)
@@ -232,8 +232,11 @@ def _unlist_files(ports: RunPorts, note: DeletedChanges) -> None:
                 schema=_NO_COLUMNS,
                 removed_paths=[file.path for file in files],
                 files=(),
-                user_metadata=deletion_metadata(
-                    ports, changelog.table, note.after_batch, note.last_batch
+                user_metadata=removal_metadata(
+                    ports,
+                    WriteKind.FORGET,
+                    changelog.table,
+                    (note.after_batch + 1, note.last_batch),
                 ),
             )
         except TableError as error:

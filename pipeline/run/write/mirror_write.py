@@ -144,6 +144,7 @@ def write_once(ports: RunPorts, job: Job, require_held: RequireHeld) -> WriteRes
     strategy = choose(_strategy_facts(ports, job, parts))
     with _mirror_write(ports, job, parts, strategy) as write:
         commit = ports.mirrors.write(write, require_held)
+    # A commit that was found in the log has no reason.
     return WriteResult(commit, f"{strategy.reason}; {commit.scale_reason or FOUND_REASON}")
 
 
@@ -262,10 +263,10 @@ def _completion(ports: RunPorts, job: Job) -> StagedFiles | None:
 
 @contextmanager
 def _lost_rows(ports: RunPorts, job: Job) -> Iterator[FoldedChanges]:
-    """Yield the rows that the table lost when it was emptied, in files that exist until
-    the context ends. They are deletions or rows that stay (`Fold.losses`). A row
-    without an image in the job's files stays as the mirror has it; so do all rows if
-    some images lack columns."""
+    """Yield the rows that the table lost when it was emptied, as their last images show
+    them, in files that exist until the context ends (`Fold.losses`). Lost rows without
+    an image in the job's files stay as the mirror has them; so do all if some images
+    lack columns."""
     parts = _parts_of_lost_rows(ports, job) if job.emptying_stamps else []
     if not parts:
         yield FoldedChanges()

@@ -195,9 +195,7 @@ class ParquetSegments:
             deletable = [
                 file
                 for file in path.glob("*.parquet")
-                if (batch := batch_of(file.name)) is not None
-                and batch <= through
-                and file.name not in kept_names
+                if (batch_of(file.name) or 0) <= through and file.name not in kept_names
             ]
             require_held()
             for file in deletable:

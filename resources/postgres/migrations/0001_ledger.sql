@@ -2196,8 +2196,8 @@ $$;
 
 -- Deletes what is about the next `most` numbers of batches after `above`, of those that were forgotten
 -- up to `through`: their files; segments, versions of mirrors, writes, anchors and deliveries that
--- have a newer one among the forgotten; XA transactions that ended there, unless a table that stopped
--- before may read the log from there again. `reached` is the last number.
+-- have a newer one of a live batch among the forgotten; XA transactions that ended there, unless a
+-- table that stopped before may read the log from there again. `reached` is the last number.
 create function lockstep.prune_contents(
     a_source text, above bigint, through bigint, most integer, out gone bigint, out reached bigint, out ended boolean
 ) language plpgsql as $$
@@ -2219,6 +2219,7 @@ begin
     where s.source = a_source and s.batch <= reached
       and exists (
           select from lockstep.segments n
+          join lockstep.batches b on b.id = n.batch and b.state <> 'abandoned'
           where (n.source, n.database, n.name) = (s.source, s.database, s.name)
             and n.batch > s.batch and n.batch <= prune_contents.through);
     get diagnostics deleted = row_count; gone := gone + deleted;
@@ -2248,6 +2249,7 @@ begin
     where w.source = a_source and w.batch <= reached
       and exists (
           select from lockstep.set_anchors n
+          join lockstep.batches b on b.id = n.batch and b.state <> 'abandoned'
           where (n.source, n.origin) = (w.source, w.origin)
             and n.batch > w.batch and n.batch <= prune_contents.through);
     get diagnostics deleted = row_count; gone := gone + deleted;
