@@ -151,9 +151,7 @@ def _batch_with_start(ports: RunPorts, run_start: RunStart) -> Batch | None:
     # After RESET MASTER, a log has the same places again, but events with other
     # checksums.
     start = run_start.start
-    batch = ports.ledger.captured_batch(
-        ports.source.name, server_uuid=start.server_uuid, at=start.at
-    )
+    batch = ports.ledger.captured_batch(ports.source.name, start.server_uuid, start.at)
     if batch is None or batch.end is None or batch.anchor is None:
         return None
     cursor = Cursor(batch.id, batch.end, batch.anchor)
