@@ -90,8 +90,8 @@ class LedgerSide:
 
     `id`: that of the ledger. `newest`: the last batch that it captured. `published`:
     the last batch that is merged or acknowledged. `claimed`: the batch with the number
-    in the claim; None if the ledger does not have it. `is_claimed_pruned`: because
-    upkeep may have deleted it. `highest_number`: the highest number that the ledger gave
+    in the claim; None if the ledger does not have it. `is_claimed_pruned`: upkeep may
+    have deleted this batch. `highest_number`: the highest number that the ledger gave
     to a batch or passed over. `contradicted`: batches that were undone in the folder
     although this ledger still has them.
     """

@@ -203,14 +203,14 @@ def _judge_mirror_commit(commit: LakeCommit, expected: MirrorRecord) -> Ahead | 
         spans = [[intent.first_batch, intent.last_batch] for intent in intents]
         return None if (commit.metadata or {}).get("batches") in spans else Ahead(commit)
     if commit.repeated_version is not None and number <= expected.last_txn_version:
-        return judge_foreign(commit)
+        return judge_foreign(commit)  # upkeep repeats the metadata of any earlier write
     if number in {intent.txn_version for intent in intents}:
         return None
     if number > expected.last_txn_version:
         return Ahead(commit)
     if expected.app_id in commit.transactions:
         return Foreign(commit, "it is a write that had been given up")
-    return None
+    return None  # a step before such a write
 
 
 def _txn_version(commit: LakeCommit, app_id: str) -> int | None:

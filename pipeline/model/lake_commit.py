@@ -199,7 +199,8 @@ def has_published(
     user_metadata: str | None, listed: Collection[str], recorded: Collection[str]
 ) -> bool:
     """Return whether one of our commits, which adds the files `listed`, published the
-    `recorded` files. It may add fewer if its metadata has a digest of all of them."""
+    `recorded` files. A commit whose metadata has a digest of all these files may add
+    only some of them, because the table listed the others already."""
     metadata = read_metadata(user_metadata) or {}
     return set(listed) == set(recorded) or ("files" in metadata and set(listed) < set(recorded))
 

@@ -93,7 +93,7 @@ def row_differences(
     show_values: bool,
 ) -> Iterator[ReplayDifference]:
     """Yield the difference of each of the changes `wrong`, which `wrong_row_flags`
-    found. It explains the other arguments."""
+    found. The other arguments are those of that function."""
     present = is_present(wrong.column("_change_type")).to_numpy()
     names = [*compared_names, *([DELETED_AT.name] if has_soft_deletes else [])]
     wrong_keys = key_hashes(wrong.select(list(key_names)))

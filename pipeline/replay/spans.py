@@ -12,9 +12,9 @@ second:
 | a set of GTIDs | it has a GTID outside the set | it began without a GTID of the set |
 | a run | it is that run's, or a later one | it is that run's, or an earlier one |
 
-A batch that caught tables up read transactions that other batches had read. So it is
-not in the sequence of batches in which a moment is searched, and only its own ends are
-compared with the moment.
+A batch that caught tables up read older transactions again. In the sequence of batches
+in which a moment is searched, its commit times would be out of order. So its own ends
+are compared with the moment instead.
 
 These transactions are before a place of the past:
 
@@ -43,7 +43,7 @@ from lockstep.pipeline.binlog.stream.framing import FIRST_OFFSET
 from lockstep.pipeline.model.batch import Batch, BatchTimes
 from lockstep.pipeline.upkeep.changes import KEEP_CHANGES
 from lockstep.pipeline.values.division import (
-    MomentSearch,
+    Divider,
     find_moment,
     find_moment_end,
     microseconds,
@@ -90,9 +90,9 @@ def batches_in_span(
 ) -> tuple[Batch, ...]:
     """Return the batches in the span, oldest first; none if nothing was captured in it.
 
-    `chain`: all acknowledged batches, oldest first. If `times` has the times of all
-    batches and both places are moments, the batches in the ranges of
-    `needed_id_ranges` are enough. `runs`: the batch id of each run. `begin`: a moment
+    `chain`: all acknowledged batches, oldest first; or, if both places are moments, at
+    least those in the ranges of `needed_id_ranges`. Then `times` has the times of all.
+    `runs`: the batch id of each run. `begin`: a moment
     before which the batches have no transaction, if that is known. Raise SpanRefused for
     a span that begins before or lies after all batches, or that ends before it begins.
     Only `earliest` begins before them.
@@ -122,8 +122,8 @@ def batches_in_span(
         )
     _require_read_once(span.since, chain, after, are_newest=True)
     _require_read_once(span.until, chain, before, are_newest=False)
-    ids_before = {batch.id for batch in before}
-    batches = tuple(batch for batch in after if batch.id in ids_before)
+    earlier_ids = {batch.id for batch in before}
+    batches = tuple(batch for batch in after if batch.id in earlier_ids)
     if not batches and not isinstance(span.since, AtMoment):
         _require_ascending(span, after[0].id <= before[-1].id)
     return batches
@@ -147,7 +147,7 @@ def is_before_history(place: Place, chain: Sequence[Batch], begin: datetime | No
     """Return whether a place is certainly before the first batch of `chain`, before
     which there is no history. `begin`: as for `batches_in_span`."""
     first = chain[0]
-    if first.follows is not None:  # The callers refuse deleted changes: they know up to where.
+    if first.follows is not None:  # Changes before it were deleted, which callers refuse.
         return False
     match place:
         case AtMoment(moment):
@@ -363,10 +363,10 @@ def ids_at_or_after(times: Sequence[BatchTimes], moment: datetime) -> frozenset[
 
 def ids_before(times: Sequence[BatchTimes], moment: datetime) -> frozenset[int]:
     """Return the ids of the batches that may have a transaction committed before the
-    moment, because the last transaction before the batch was. Commit times need not
-    ascend. If several places divide them equally well, `ids_before` takes the last
-    and `ids_at_or_after` the first: a span then has too many batches rather than too
-    few."""
+    moment. The commit times of their first transactions are not known, so the last
+    transaction before the batch counts. Commit times need not ascend. If several places
+    divide them equally well, `ids_before` takes the last and `ids_at_or_after` the
+    first: a span then has too many batches rather than too few."""
     begins = [(batch, batch.begin or _UNKNOWN_BEGINNING) for batch in times if batch.transactions]
     chain = [(batch, begin) for batch, begin in begins if not batch.catches_up]
     place = find_moment([begin for _, begin in chain], moment).last_place
@@ -501,9 +501,8 @@ def _commit_times(transactions: pa.Table, batch: Batch) -> Integers:
 def _count_before_end_of(times: Integers, moment: datetime, batch: Batch) -> int:
     """Return the number of transactions before the end of a moment."""
     end = _committed_at(batch)
-    divider = MomentSearch(microseconds(moment) + 1, None if end is None else microseconds(end))
-    divider.add(times)
-    return divider.place
+    divider = Divider(microseconds(moment) + 1, None if end is None else microseconds(end))
+    return divider.divide(times).place
 
 
 def _file_numbers(transactions: pa.Table) -> Integers:

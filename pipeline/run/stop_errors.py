@@ -89,8 +89,10 @@ def reload_hint(table: TableName) -> str:
     return f"`lockstep reload {table} --reason …` rewrites its mirror"
 
 
+NEXT_RUN_READS_HINT: Final = "the next run reads it from the source"
+
 _HINTS: Final = {
-    Need.ROWS: "the next run reads it from the source",
+    Need.ROWS: NEXT_RUN_READS_HINT,
     Need.COLUMNS: "the next run reads its new columns from the source",
 }
 

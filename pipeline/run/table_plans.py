@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Final, assert_never
+from typing import Final, TypeVar, assert_never
 
 from lockstep.pipeline.binlog.search.log_scan import log_between
 from lockstep.pipeline.mirror.layout import application_id, changelog_path, snapshot_path
@@ -252,9 +252,7 @@ class StoppedReach:
         low, end = order.stopped.at, cursor.position
         batch = None
         if low.file.base == end.at.file.base:
-            batch = ports.ledger.captured_batch(
-                ports.source.name, server_uuid=end.server_uuid, at=low
-            )
+            batch = ports.ledger.captured_batch(ports.source.name, end.server_uuid, low)
         since = order.stopped.batch if batch is None else min(batch.id, order.stopped.batch)
         chain = ports.ledger.live_batches(ports.source.name, since + 1, cursor.batch)
         if batch is None or _is_interrupted(chain):
@@ -470,6 +468,9 @@ def _damage_sentence(ports: RunPorts, table: TableName, origin: ChangelogOrigin)
 # -- plans -----------------------------------------------------------------------------
 
 
+SupplyKind = TypeVar("SupplyKind", bound=Supply)
+
+
 @dataclass(frozen=True, slots=True)
 class TablePlans:
     """The plans of the tables that a run does not simply continue by the log.
@@ -539,23 +540,25 @@ class TablePlans:
             f"`lockstep reload {table} --from source --reason …` reads it from MySQL"
         )
 
+    def supplies(self, kind: type[SupplyKind]) -> list[tuple[TableName, SupplyKind, str]]:
+        """Return the tables with a supply of this kind besides the log, each with the
+        supply and its reason, in the order of the plans."""
+        return [
+            (table, step.supply, step.reason)
+            for table, plan in self.plans.items()
+            if (step := plan.step_after_log) is not None and isinstance(step.supply, kind)
+        ]
+
     def tables_supplied(self, kind: type[Supply]) -> dict[TableName, str]:
         """Return the tables with a supply of this kind besides the log, each with the
         reason."""
-        return {
-            table: plan.step_after_log.reason
-            for table, plan in sorted(self.plans.items())
-            if plan.step_after_log is not None and isinstance(plan.step_after_log.supply, kind)
-        }
+        return dict(sorted((table, reason) for table, _, reason in self.supplies(kind)))
 
     @property
     def changelog_origins(self) -> dict[TableName, ChangelogOrigin]:
         """The tables whose mirrors are rewritten from their changelogs, each with the
         part of the changelog that is used."""
-        supplies = {
-            t: plan.step_after_log.supply for t, plan in self.plans.items() if plan.step_after_log
-        }
-        return {t: used.origin for t, used in supplies.items() if isinstance(used, FromChangelog)}
+        return {table: supply.origin for table, supply, _ in self.supplies(FromChangelog)}
 
     @property
     def estimated_rows(self) -> int:
@@ -776,11 +779,11 @@ def _valid_and_void_loads(
     reason."""
     valid_loads, void = dict[TableName, Load](), list[tuple[Load, str]]()
     for load in ports.ledger.open_loads(ports.source.name):
-        gap = load.followed_from is not None and _has_gap_since(
-            ports, run_start, load.followed_from.batch
-        )
-        uuid = run_start.facts.server_uuid
-        reason = reason_void(load, states.get(load.table), uuid, run_start.start.at, gap=gap)
+        gap = run_start.decision.continuity is Continuity.GAP
+        if load.followed_from is not None:
+            gap = _has_gap_since(ports, run_start, load.followed_from.batch)
+        facts, log = run_start.facts, (run_start.start.at, run_start.facts.head)
+        reason = reason_void(load, states.get(load.table), facts.server_uuid, log, gap=gap)
         reason = reason or _reason_shape_changed(ports, load)
         if reason is None and load.is_complete:
             folder = snapshot_path(ports.source.name, load.table)

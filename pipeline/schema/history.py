@@ -98,10 +98,6 @@ class ShownAs:
         text = json.dumps([words, self.row_condition, self.key_fingerprint])
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
-    def has_same_rules(self, other: ShownAs | None) -> bool:
-        """Return whether both have the same treatments, condition and key."""
-        return other is not None and self.fingerprint == other.fingerprint
-
 
 def shown_as_to_json(shown_as: ShownAs) -> dict[str, Any]:
     """Return the `ShownAs` as JSON values, which the ledger stores."""

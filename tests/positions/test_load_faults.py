@@ -159,6 +159,61 @@ def test_reading_waits_for_what_is_more_urgent(shop: Shop, monkeypatch: pytest.M
         shop.require_whole(table, rereads=1)
 
 
+class Killed(Exception):
+    """The run ends here."""
+
+
+def kill() -> None:
+    raise Killed
+
+
+@pytest.mark.parametrize("regrown", [False, True], ids=["shorter", "longer"])
+def test_a_log_that_was_reset_while_the_first_run_was_dead(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, regrown: bool
+) -> None:
+    """The changes after the first chunks are gone with the log, so these are read again."""
+    with monkeypatch.context() as patch:
+        at_chunk(patch, shop.follower, 3, kill)
+        with pytest.raises(Killed):
+            shop.run()
+    assert read(shop)
+    shop.do("update a set v = 'lost'", "delete from b where id < 60")
+    shop.do("reset binary logs and gtids")
+    if regrown:
+        # A file's time of creation has whole seconds.
+        shop.do("set timestamp = unix_timestamp() + 1", *["flush binary logs"] * 3)
+        shop.do("update a set v = 'later' where id % 7 = 0")
+    shop.run()
+    for table in "ab":
+        shop.require_whole(table, rereads=1)
+
+
+def test_a_log_that_is_purged_ends_the_wait_for_a_busy_server(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log is captured before it is lost, and the next run reads on."""
+    monkeypatch.setattr(loads, "CHECK_SECONDS", 0.0)
+    follower = shop.follower
+    follower.snapshot = replace(FIFTY, limits=LoadLimits(pause_seconds=0.0))
+    shop.do("flush binary logs")
+    file = shop.stand.head()[0]
+    asked: list[str] = []
+
+    def reason_to_wait(*_: object) -> str | None:
+        if len(asked) == 1:
+            shop.do("flush binary logs", f"purge binary logs to '{file}'")
+        asked.append("it is busy")
+        return "it is busy" if 1 < len(asked) < 9 else None
+
+    monkeypatch.setattr(loads, "reason_to_wait", reason_to_wait)
+    shop.run()
+    assert len(asked) == 2
+    assert f"the server purged its log up to {file}" in follower.notes[-1]
+    shop.run()
+    for table in "ab":
+        shop.require_whole(table, rereads=1)
+
+
 def test_a_log_that_was_purged_unread(shop: Shop) -> None:
     """With `on_position_lost = "resnapshot"` all tables are read again, over as many runs as it
     takes: what was changed, deleted, dropped, made and altered in between is right."""

@@ -112,11 +112,12 @@ def tables_of(
         open_loads[table] = False
         if catch_up_before is None:
             ports.progress.note(reason)
-    past_ranges_read = [
+    past_ranges = [
         earlier
         for earlier in ranges_before(ports.ledger.capture_scopes(source), batch_id, str(start))
         if catch_up_before is None or earlier.last_batch < catch_up_before
     ]
+    # Most captures do not ask for it.
     complete_since = cache(partial(ports.ledger.complete_since, source))
     only_tables = None if catch_up_before is None else frozenset(resumed_tables)
     matches = ports.source.patterns.matches
@@ -127,7 +128,7 @@ def tables_of(
         last_sequence_before=last_sequence_before,
         is_captured=lambda table: matches(table) and (only_tables is None or table in only_tables),
         states=states,
-        past_ranges=past_ranges_read,
+        past_ranges=past_ranges,
         complete_since=lambda table: complete_since().get(table),
         policies_of=ports.source.policies_of,
         open_loads=open_loads,

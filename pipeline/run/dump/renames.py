@@ -12,14 +12,14 @@ from functools import cached_property
 from typing import Final
 
 from lockstep.pipeline.mirror.layout import application_id
-from lockstep.pipeline.mirror.merging import contents_since_settled, plan_merge
+from lockstep.pipeline.mirror.merging import contents_since_settled, is_rewritten
 from lockstep.pipeline.model.batch import TableContent
 from lockstep.pipeline.model.table_state import TableCondition, TableEventKind, TableState
 from lockstep.pipeline.ports.ledger import stale_tables, table_contents
 from lockstep.pipeline.run.dump.basis import Basis
 from lockstep.pipeline.schema.consequences import RENAMED_RULE, Action, Consequence
 from lockstep.pipeline.schema.effects import Effect, Renamed
-from lockstep.pipeline.schema.history import Knowledge, SchemaVersion
+from lockstep.pipeline.schema.history import Knowledge
 from lockstep.pipeline.supply.plan import FormerName, FromMirror, supply_after_rename
 from lockstep.pipeline.values.table import TableName
 
@@ -145,12 +145,8 @@ class CopyDecider:
         )
 
     def _is_being_rewritten(self, table: TableName) -> bool:
-        """Return whether a batch that is not merged yet has rows of the table that were
-        read from MySQL, or rewrites its mirror."""
-        contents = tuple(contents_since_settled(self._waiting_contents(table)))
-        merge_plan = plan_merge(contents)
-        kinds = {event.kind for content in contents for event in content.events}
-        return bool(merge_plan.snapshot or merge_plan.completion or TableEventKind.REBUILT in kinds)
+        """Return whether batches that are not merged yet rewrite the table's rows."""
+        return is_rewritten(contents_since_settled(self._waiting_contents(table)))
 
     def _waiting_contents(self, table: TableName) -> Sequence[TableContent]:
         """Return the table's content in the batches that are not merged yet."""
@@ -165,29 +161,20 @@ class CopyDecider:
     ) -> bool:
         """Return whether the settings hide and change the same values under both names.
         `mirror_version`: the version of the structure in the former name's mirror."""
-        current = self._basis.structures.version(table)
+        ports, structures = self._basis.ports, self._basis.structures
+        current = structures.version(table)
         if current is None or current.schema is None:
             return False
-        if current.shown_as is None and not self._basis.ports.shaping.has_rules:
+        if current.shown_as is None and not ports.shaping.has_rules:
             return True
-        ports, new_versions = self._basis.ports, self._basis.structures.history.versions
-        recorded_versions = ports.ledger.schema_versions(ports.source.name, origin)
-        earlier = [
+        recorded = ports.ledger.schema_versions(ports.source.name, origin)
+        new = [version for version in structures.history.versions if version.table == origin]
+        before_rename = [
             version
-            for version in (
-                *recorded_versions,
-                *(version for version in new_versions if version.table == origin),
-            )
+            for version in (*recorded, *new)
             if version.knowledge is Knowledge.KNOWN and version.since != current.since
         ]
-        versions = [
-            *(version for version in recorded_versions if version.version == mirror_version),
-            *earlier[-1:],
-        ]
-        return bool(versions) and all(_shows_alike(version, current) for version in versions)
-
-
-def _shows_alike(version: SchemaVersion, other: SchemaVersion) -> bool:
-    if version.shown_as is None:
-        return other.shown_as is None
-    return version.shown_as.has_same_rules(other.shown_as)
+        versions = [version for version in recorded if version.version == mirror_version]
+        versions += before_rename[-1:]
+        shapes = {version.shape_fingerprint for version in versions}
+        return shapes == {current.shape_fingerprint}

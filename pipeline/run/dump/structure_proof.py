@@ -122,23 +122,23 @@ def prove_structures(
     differing = [
         name
         for name in sorted({*current.tables} | captured_names)
-        if later.differences(name, current.tables.get(name))
+        if later.compare(name, current.tables.get(name))
     ]
     confirmed, unclear = later.compare_again(differing, current)
     errors: dict[TableName, TableError] = {}
     parent_schemas: dict[TableName, TableSchema] = {}
     for table in sorted(dependents):
         for name in sorted(names_of[table] & confirmed.keys()):
-            schema, differences = confirmed[name]
+            schema, in_words = confirmed[name]
             for captured_table in dependents[table] - errors.keys():
-                errors[captured_table] = _structure_error(captured_table, table, name, differences)
+                errors[captured_table] = _structure_error(captured_table, table, name, in_words)
             if table not in dependents[table] and schema is not None:
                 parent_schemas[table] = replace(schema, name=table)
     for table in errors.keys() & segmenter.present_names.keys():
+        # Of a renamed table, the error under the old name suffices: the next run reads
+        # it by its new name.
         new_name = segmenter.present_names[table]
         if new_name not in segmenter.present_names:
-            # The error under the old name suffices: the next run reads the table by its
-            # new name.
             errors.pop(new_name, None)
     for table in sorted(renamed_tables - errors.keys()):
         if table in current.tables and later.is_missing(table) and later.still_exists(table):
@@ -260,9 +260,6 @@ def note_unproven(lease: Lease, capture: BatchCapture, proof: StructureProof) ->
         ports.ledger.decide(lease, decision)
 
 
-_Confirmed = Mapping[TableName, tuple[TableSchema | None, tuple[str, ...]]]
-
-
 class _LaterStructures:
     """The structures at a place after the batch's end. The statements between the two
     are applied, but not recorded: the next batch reads them again."""
@@ -316,7 +313,7 @@ class _LaterStructures:
 
     def compare_again(
         self, names: Iterable[TableName], current: CurrentSchemas
-    ) -> tuple[_Confirmed, dict[TableName, str]]:
+    ) -> tuple[dict[TableName, tuple[TableSchema | None, tuple[str, ...]]], dict[TableName, str]]:
         """Compare tables again under a lock. Return the tables that differ, each with
         the server's structure and the differences, and the tables that could not be
         compared, each with the reason."""
@@ -330,8 +327,8 @@ class _LaterStructures:
                 unclear[name] = reason
             else:
                 schema = locked.tables.get(name)
-                if differences := self.differences(name, schema):
-                    confirmed[name] = schema, differences
+                if in_words := self.compare(name, schema):
+                    confirmed[name] = schema, in_words
         return confirmed, unclear
 
     def _read_locked(self, table: TableName, *, is_shown: bool) -> CurrentSchemas | str:
@@ -360,7 +357,7 @@ class _LaterStructures:
             return False
         return self._structure(table) is None
 
-    def differences(self, table: TableName, server: TableSchema | None) -> tuple[str, ...]:
+    def compare(self, table: TableName, server: TableSchema | None) -> tuple[str, ...]:
         """Return the differences between the server's structure and the history's at
         this place. Return nothing if the history does not have the table there."""
         history = self._structure(table)
@@ -381,7 +378,6 @@ class _LaterStructures:
         return None if version is None else version.schema
 
     def _schema_now(self) -> ServerSchema:
-
         return self._basis.structures.server_schema() if self._schema is None else self._schema
 
     def _apply(self, logged: LoggedStatement) -> bool:
@@ -416,27 +412,18 @@ def decoding_differences(
     `with_defaults`: compare DEFAULT values too, because row images left out columns,
     which were filled with them.
     """
-    return tuple(_decoding_differences(history, server, from_table_map, with_defaults))
-
-
-def _decoding_differences(
-    history: TableSchema, server: TableSchema, from_table_map: bool, with_defaults: bool
-) -> Iterator[str]:
-    history_rows, server_rows = (
+    tables = [
         comparable_table(history),
         with_unlogged_properties(comparable_table(server), history),
-    )
+    ]
     if from_table_map:
-        history_rows, server_rows = (
-            schema_of(row_structure(table)) for table in (history_rows, server_rows)
-        )
-    yield from differences(
-        *(_table_for_decoding(table, with_defaults) for table in (history_rows, server_rows))
-    )
-    hashed_counts = [sum(key.hashed for key in table.keys) for table in (history_rows, server_rows)]
-    if hashed_counts[0] != hashed_counts[1]:
-        yield f"UNIQUE keys that are hashed: {hashed_counts[0]}, {hashed_counts[1]}"
-    yield from _key_difference(history, [*key_candidates(server), *key_candidates(server_rows)])
+        tables = [schema_of(row_structure(table)) for table in tables]
+    in_words = list(differences(*(_table_for_decoding(table, with_defaults) for table in tables)))
+    hashed_before, hashed_now = (sum(key.hashed for key in table.keys) for table in tables)
+    if hashed_before != hashed_now:
+        in_words.append(f"UNIQUE keys that are hashed: {hashed_before}, {hashed_now}")
+    in_words += _key_difference(history, [*key_candidates(server), *key_candidates(tables[1])])
+    return tuple(in_words)
 
 
 def _table_for_decoding(table: TableSchema, with_defaults: bool) -> TableSchema:

@@ -118,14 +118,14 @@ def _comparable_attributes(
 ) -> Iterator[tuple[str, object, object]]:
     """Yield each attribute of a column that the table map has: its name, its value in
     the map, and its value in the history."""
-    has_charsets = OptionalField.CHARSETS in optional_fields
+    same_types = {} if OptionalField.CHARSETS in optional_fields else _TYPE_IN_TABLE_MAP
     described = _fields_of(FAMILIES.get(recorded.type)) & optional_fields
     if OptionalField.NAMES in optional_fields:
         yield "name", logged.name, recorded.name
     yield (
         "type",
-        _type_name(logged, bare=not has_charsets),
-        _type_name(recorded, bare=not has_charsets),
+        same_types.get(logged.type, logged.type),
+        same_types.get(recorded.type, recorded.type),
     )
     yield "width", _length_and_precision(logged), _length_and_precision(recorded)
     yield "nullable", logged.nullable, recorded.nullable
@@ -155,10 +155,6 @@ def _fields_of(family: Family | None) -> frozenset[OptionalField]:
             return frozenset()
         case _:
             assert_never(family)
-
-
-def _type_name(column: Column, *, bare: bool) -> str:
-    return _TYPE_IN_TABLE_MAP.get(column.type, column.type) if bare else column.type
 
 
 def _length_and_precision(column: Column) -> object:
@@ -198,9 +194,8 @@ def _hidden_column_indexes(
     """
     logged = outlines[0]
     hidden_count = len(logged.columns) - len(structure.columns)
-    if not may_log_hidden(table_map.writer) or not 0 < hidden_count == len(
-        expression_parts(schema.keys)
-    ):
+    may_be_hidden = may_log_hidden(table_map.writer) and hidden_count > 0
+    if not may_be_hidden or hidden_count != len(expression_parts(schema.keys)):
         return ()
     is_certain = logs_hidden(table_map.writer)
     choices = {
@@ -220,9 +215,9 @@ def _hidden_column_indexes(
     return recorded_indexes or ()
 
 
-def without_columns(outline: Outline, places: tuple[int, ...]) -> Outline:
-    """Return the outline without the columns at these places."""
-    columns = (column for at, column in enumerate(outline.columns) if at not in places)
+def without_columns(outline: Outline, indexes: tuple[int, ...]) -> Outline:
+    """Return the outline without the columns with these indexes, from 0."""
+    columns = (column for index, column in enumerate(outline.columns) if index not in indexes)
     return replace(outline, columns=tuple(columns))
 
 

@@ -169,17 +169,17 @@ def _read(ports: RunPorts, order: RereadRows, state: TableState) -> ConditionRea
         with ports.server.rows_where(
             schema, order.condition, most_seconds=ports.source.snapshot.max_seconds
         ) as snapshot:
-            _require_not_before(ports, snapshot.rows.low)
+            _require_after_capture(ports, snapshot.rows.low)
             keys_read = _put_matching(ports, order, snapshot, hasher, matching_rows)
             mirror = MirrorReader(ports, state.mirror, ports.mirrors.version(state.mirror))
-            candidates = _keys_not_read(mirror, order.table, limits, hasher, keys_read)
+            unread_keys = _keys_not_read(mirror, order.table, limits, hasher, keys_read)
             if ports.source.policies_of(order.table).ignores_truncates:
-                candidates = []  # deleted rows stay
+                unread_keys = []  # deleted rows stay
             unsearchable_column = column_without_literal(schema, key)
             if unsearchable_column is None:
-                absent_keys = _absent_keys(snapshot, hasher, candidates)
+                absent_keys = _absent_keys(snapshot, hasher, unread_keys)
                 _put_deleted(mirror, limits, hasher, absent_keys, deleted_rows)
-                candidates = []
+                unread_keys = []
             high = max(snapshot.rows.high, ports.server.facts().head)
         on_error.pop_all()
     return ConditionRead(
@@ -189,7 +189,7 @@ def _read(ports: RunPorts, order: RereadRows, state: TableState) -> ConditionRea
         high,
         matching_rows,
         deleted_rows,
-        unchecked_rows=sum(batch.num_rows for batch in candidates),
+        unchecked_rows=sum(keys.num_rows for keys in unread_keys),
         unsearchable_column=unsearchable_column,
     )
 
@@ -218,8 +218,8 @@ def _lookup_key(schema: TableSchema) -> tuple[str, ...]:
     key. With several UNIQUE keys and no PRIMARY KEY, the mirror's merges may use
     another one."""
     keys = list(key_candidates(schema))
-    if not keys or not (len(keys) == 1 or any(key.kind == "primary" for key in schema.keys)):
-        problem = "no key tells its rows apart" if not keys else "several keys tell its rows apart"
+    if len(keys) != 1 and not any(key.kind == "primary" for key in schema.keys):
+        problem = f"{'several keys tell' if keys else 'no key tells'} its rows apart"
         raise ConditionRefused(
             f"{schema.name}: {problem}, and none is its PRIMARY KEY",
             hint=_reload_hint(schema.name),
@@ -227,7 +227,7 @@ def _lookup_key(schema: TableSchema) -> tuple[str, ...]:
     return keys[0]
 
 
-def _require_not_before(ports: RunPorts, low: Coordinates) -> None:
+def _require_after_capture(ports: RunPorts, low: Coordinates) -> None:
     """Raise `RowsNotRead` if the snapshot's low watermark is before the captured
     position. This is possible because MySQL logs a transaction before its changes are
     visible."""
@@ -293,10 +293,11 @@ def _absent_keys(
     snapshot: ConditionSnapshot, hasher: RowHasher, candidates: Sequence[pa.RecordBatch]
 ) -> Hashes:
     """Return the hashes of the candidate keys that have no row at the source."""
-    absent = [np.zeros(0, np.uint64)]
+    none = np.zeros(0, np.uint64)
+    absent = [none]
     for batch in candidates:
-        present = [hasher.key_hashes(keys) for keys in snapshot.by_keys(batch)]
-        absent.append(np.setdiff1d(hasher.key_hashes(batch), np.concatenate([absent[0], *present])))
+        present = np.concatenate([none, *map(hasher.key_hashes, snapshot.by_keys(batch))])
+        absent.append(np.setdiff1d(hasher.key_hashes(batch), present))
     return np.concatenate(absent)
 
 

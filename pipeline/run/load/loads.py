@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 
@@ -26,7 +25,7 @@ from lockstep.pipeline.model.load import Chunk, ChunkRows, Load, LoadBasis, Sour
 from lockstep.pipeline.ports.source import Baseline
 from lockstep.pipeline.run.begin import RunStart
 from lockstep.pipeline.run.context import RunPorts, load_progress
-from lockstep.pipeline.run.stop_errors import reread_error, unsupported_error
+from lockstep.pipeline.run.stop_errors import NEXT_RUN_READS_HINT, unsupported_error
 from lockstep.pipeline.run.table_plans import TablePlans, find_tables_without_log
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.rows import merge_key, row_structure
@@ -79,16 +78,11 @@ def load_tables(
         void_load(ports, lease, load, reason)
         if load.row_count and load.table in plans.plans:
             ports.progress.note(f"{load.table} is read from the beginning again: {reason}")
-    loads = []
-    for table, plan in plans.plans.items():
-        step = plan.step_after_log
-        if step is None or not isinstance(step.supply, RowsFromServer):
-            continue
-        author = plans.wants[table].author
-        loads.append(
-            step.supply.load
-            or ports.ledger.order_load(lease, table, author=author, reason=step.reason)
-        )
+    loads = [
+        rows.load
+        or ports.ledger.order_load(lease, table, author=plans.wants[table].author, reason=reason)
+        for table, rows, reason in plans.supplies(RowsFromServer)
+    ]
     if loads and reading_time.shortening_sentence is not None:
         ports.progress.note(
             f"{reading_time.shortening_sentence}\nhint: `{week_statement(settings)}`"
@@ -101,7 +95,9 @@ def load_tables(
     )
     unread_tables |= {order.table for order in plans.orders}
     unread_tables -= {reading.table for reading in readings}
-    error = TableBusy("its turn to be read from the source has not come yet", hint=_AGAIN)
+    error = TableBusy(
+        "its turn to be read from the source has not come yet", hint=NEXT_RUN_READS_HINT
+    )
     return [
         *readings,
         *_unread_tables(ports, [load for load in loads if load.table in unread_tables], error),
@@ -129,48 +125,42 @@ def _load_rows(
     """Read the rows of loads until `deadline`, a value of `perf_counter`. A load begins
     again if its table was altered meanwhile. `piece_seconds`: as for `ChunkReader`."""
     readings: dict[TableName, SourceReading] = {}
-    later_tables = set[TableName]()
     for _ in TABLE_READ.tries():
-        waiting_loads = [load for load in loads if load.table not in readings.keys() | later_tables]
-        if not waiting_loads:
+        if not loads:
             break
-        ready = _begin_loads(ports, lease, run_start, waiting_loads, readings)
-        restarted_loads = []
         reader = ChunkReader(
             ports,
             lease,
-            ready,
+            _begin_loads(ports, lease, run_start, loads, readings),
             log_start=run_start.start.at,
             deadline=deadline,
             piece_seconds=piece_seconds,
         )
+        loads = []
         for read in reader.read():
+            load = read.load
             if isinstance(read.error, StructureMoved):
-                void_load(ports, lease, read.load, read.error.message)
-                table, author = read.load.table, read.load.author
-                restarted_loads.append(
-                    ports.ledger.order_load(lease, table, author=author, reason=read.load.reason)
+                void_load(ports, lease, load, read.error.message)
+                loads.append(
+                    ports.ledger.order_load(
+                        lease, load.table, author=load.author, reason=load.reason
+                    )
                 )
-            elif (reading := _reading_of(ports, lease, read)) is not None:
-                readings[read.load.table] = reading
-            else:
-                later_tables.add(read.load.table)
-        loads = restarted_loads
-    error = TableBusy("it kept being altered while it was read", hint=_AGAIN)
-    unread_loads = [load for load in loads if load.table not in readings.keys() | later_tables]
-    return [*readings.values(), *_unread_tables(ports, unread_loads, error)]
+            elif (reading := _reading_of(ports, lease, load, read.error)) is not None:
+                readings[load.table] = reading
+    error = TableBusy("it kept being altered while it was read", hint=NEXT_RUN_READS_HINT)
+    return [*readings.values(), *_unread_tables(ports, loads, error)]
 
 
-def _unread_tables(ports: RunPorts, loads: Sequence[Load], error: TableBusy) -> list[SourceReading]:
+def _unread_tables(
+    ports: RunPorts, loads: Sequence[Load], error: TableError
+) -> list[SourceReading]:
     """Return the tables of these loads, which this run does not read, as stopped at
     the log's present end by `error`."""
     if not loads:
         return []
     head = ports.server.facts().head
     return [SourceReading(load.table, load.reason, None, head, head, error=error) for load in loads]
-
-
-_AGAIN = reread_error("").hint
 
 
 def _begin_loads(
@@ -191,37 +181,33 @@ def _begin_loads(
     for load in new_loads:
         baseline = baselines.get(load.table)
         if baseline is None:
-            if load.table in readings:
-                void_load(ports, lease, load, "it cannot be read")
+            void_load(ports, lease, load, "it cannot be read")
             continue
+        low, high = baseline.low, baseline.high
         schema = next((table for table in baseline.tables if table.name == load.table), None)
-        refusal = None if schema is None else unsupported_error(schema) or _hidden(ports, schema)
-        if schema is None or refusal is not None:
+        shape = error = None
+        try:
+            shape = None if schema is None else _shape_to_read(ports, schema)
+        except TableError as refusal:
+            error = refusal
+        if schema is None or error is not None:
             readings[load.table] = SourceReading(
-                load.table, load.reason, schema, baseline.low, baseline.high, error=refusal
+                load.table, load.reason, schema, low, high, error=error
             )
-            reason = "it was dropped" if refusal is None else refusal.reason
-            void_load(ports, lease, load, reason)
+            void_load(ports, lease, load, "it was dropped" if error is None else error.reason)
             continue
-        if baseline.low < run_start.start.at:
+        if low < run_start.start.at:
             # MySQL logs a transaction before its rows are visible: rows would be
             # missing.
-            busy = TableBusy("transactions that are in the log are not committed yet", hint=_AGAIN)
-            head = baseline.high
+            busy = TableBusy(
+                "transactions that are in the log are not committed yet", hint=NEXT_RUN_READS_HINT
+            )
             readings[load.table] = SourceReading(
-                load.table, load.reason, schema, head, head, error=busy
+                load.table, load.reason, schema, high, high, error=busy
             )
             continue
         server_uuid = run_start.facts.server_uuid
-        try:
-            shape = ports.shaping.shape_fingerprint(schema)
-        except TableError as error:
-            readings[load.table] = SourceReading(
-                load.table, load.reason, schema, baseline.low, baseline.high, error=error
-            )
-            void_load(ports, lease, load, error.reason)
-            continue
-        basis = LoadBasis(schema, server_uuid, baseline.low, estimates.get(load.table), shape)
+        basis = LoadBasis(schema, server_uuid, low, estimates.get(load.table), shape)
         ports.ledger.begin_load(lease, load.id, basis)
         begun_tables.setdefault(load.reason, []).append(load.table)
     for reason, tables in begun_tables.items():
@@ -232,72 +218,58 @@ def _begin_loads(
     return [load for load in begun_loads if load.basis]
 
 
-def _hidden(ports: RunPorts, schema: TableSchema) -> TableError | None:
-    """Return an error if reading a table may show a hidden column under a name that only
-    log which is not read yet tells; None if not, or if a person has consented."""
+def _shape_to_read(ports: RunPorts, schema: TableSchema) -> str | None:
+    """Return the fingerprint of a table's shape. Raise `TableError` if the table must
+    not be read: the log does not describe its rows, the settings cannot be applied, or
+    a new column may be a hidden one that was renamed in the log that is not read yet,
+    and no person has consented to show it."""
+    error = unsupported_error(schema)
     state = ports.ledger.table_states(ports.source.name).get(schema.name)
-    if state is not None and state.need is Need.CONSENT:
-        return None
-    newest = ports.ledger.schema_at(ports.source.name, schema.name)
-    return None if newest is None else ports.shaping.renamed_error(newest, schema)
+    if error is None and (state is None or state.need is not Need.CONSENT):
+        newest = ports.ledger.schema_at(ports.source.name, schema.name)
+        error = None if newest is None else ports.shaping.renamed_error(newest, schema)
+    if error is not None:
+        raise error
+    return ports.shaping.shape_fingerprint(schema)
 
 
 def _baselines(
     ports: RunPorts, loads: Sequence[Load], readings: dict[TableName, SourceReading]
 ) -> dict[TableName, Baseline]:
     """Return for each table a baseline: its structure on the server, and the places of
-    the log before and after it was read. All are read together or, if that fails, one
-    by one. A table that cannot be read is added to `readings`. A table that is being
-    altered is left out."""
+    the log before and after it was read. Tables that a common baseline lacks are read
+    one by one, which tells why. A table that cannot be read is added to `readings`."""
     names = [load.table for load in loads]
     baselines: dict[TableName, Baseline] = {}
     if len(names) > 1:
-        with suppress(TableError, StructureMoved):
-            baseline = ports.server.baseline(names)
-            existing = {table.name for table in baseline.tables}
-            baselines |= dict.fromkeys((name for name in names if name in existing), baseline)
+        baseline = ports.server.baseline(names)
+        baselines = dict.fromkeys((table.name for table in baseline.tables), baseline)
     for load in loads:
-        if load.table in baselines:
-            continue
-        try:
-            baselines[load.table] = ports.server.baseline([load.table])
-        except StructureMoved:
-            continue
-        except TableError as error:
-            head = ports.server.facts().head
-            readings[load.table] = SourceReading(
-                load.table, load.reason, None, head, head, error=error
-            )
+        if load.table not in baselines:
+            try:
+                baselines[load.table] = ports.server.baseline([load.table])
+            except TableError as error:
+                [readings[load.table]] = _unread_tables(ports, [load], error)
     return baselines
 
 
-def _reading_of(ports: RunPorts, lease: Lease, read: LoadReading) -> SourceReading | None:
+def _reading_of(
+    ports: RunPorts, lease: Lease, load: Load, error: TableError | None
+) -> SourceReading | None:
     """Return the rows of a load that were read so far, or the error that stops the
-    table. Return None if the table is read in one piece, for lack of a key, and its
-    turn did not come. If other sessions keep the table busy, the next run continues the
-    load. If the table cannot be read, the load is voided."""
-    load = read.load
-    if read.error is None and load.is_undivided and not load.is_complete:
+    table; then the load is voided, unless the table is only busy. Return None if the
+    table is read in one piece, for lack of a key, and its turn did not come."""
+    if error is None and load.is_undivided and not load.is_complete:
         return None
     assert load.basis is not None and load.low is not None, "it was begun"
-    schema = load.basis.schema
-    result = SourceReading(
-        load.table,
-        load.reason,
-        schema,
-        load.low,
-        load.high or load.low,
-        load.files,
-        load=load,
-    )
-    if read.error is None or isinstance(read.error, StructureMoved):
-        return result
-    if isinstance(read.error, TableBusy) and load.high is not None:
-        ports.progress.note(f"{load.table}: the next run continues reading: {read.error.reason}")
-        return result
-    if not isinstance(read.error, TableBusy):
-        void_load(ports, lease, load, read.error.reason)
-    return SourceReading(load.table, load.reason, schema, load.low, load.low, error=read.error)
+    reading = SourceReading(load.table, load.reason, load.basis.schema, load.low, load.low)
+    if error is not None and not (isinstance(error, TableBusy) and load.high is not None):
+        if not isinstance(error, TableBusy):
+            void_load(ports, lease, load, error.reason)
+        return replace(reading, error=error)
+    if error is not None:
+        ports.progress.note(f"{load.table}: the next run continues reading: {error.reason}")
+    return replace(reading, high=load.high or load.low, files=load.files, load=load)
 
 
 REPORT_SECONDS = 0.3
@@ -359,15 +331,10 @@ class ChunkReader:
         deadline: float,
         piece_seconds: float,
     ) -> None:
-        self._ports, self._lease, self._log_start, self._deadline = (
-            ports,
-            lease,
-            log_start,
-            deadline,
-        )
-        self._piece_seconds = piece_seconds
-        plan = ports.source.snapshot
-        self._readings = [LoadReading(load, plan.pace.first_rows) for load in loads]
+        self._ports, self._lease = ports, lease
+        self._log_start, self._deadline, self._piece_seconds = log_start, deadline, piece_seconds
+        first_rows = ports.source.snapshot.pace.first_rows
+        self._readings = [LoadReading(load, first_rows) for load in loads]
         self._waiting_readings = deque(self._readings)
         self._has_begun = False
         self._reported_reason = ""
@@ -449,10 +416,13 @@ class ChunkReader:
         is over before it is less busy, or if the server purges the log too fast."""
         if perf_counter() - self._checked_at < CHECK_SECONDS:
             return True
-        if self._is_log_at_risk():
-            return False
         limits = self._ports.source.snapshot.limits
-        while reason := reason_to_wait(self._ports.server.source_load(), limits):
+        while True:
+            if self._is_log_at_risk():
+                return False
+            reason = reason_to_wait(self._ports.server.source_load(), limits)
+            if not reason:
+                break
             if reason != self._reported_reason:
                 self._ports.progress.note(f"reading tables waits: {reason}")
                 self._reported_reason = reason
@@ -563,16 +533,10 @@ def read_columns(
     """Read the new columns that the plans supply from the server, into files of the
     batch. Return them, and the plans of all other tables."""
     readings, remaining_plans = list[SourceReading](), dict(plans.plans)
-    for table, plan in plans.plans.items():
-        if plan.step_after_log is None or not isinstance(
-            plan.step_after_log.supply, ColumnsFromServer
-        ):
-            continue
-        reading = _columns_of(
-            ports, table, plan.step_after_log.supply.columns, plan.step_after_log.reason, batch_id
-        )
+    for table, columns, reason in plans.supplies(ColumnsFromServer):
+        reading = _columns_of(ports, table, columns.columns, reason, batch_id)
         if reading is None:
-            remaining_plans[table] = plan.with_rows
+            remaining_plans[table] = remaining_plans[table].with_rows
         else:
             readings.append(reading)
             del remaining_plans[table]
@@ -588,14 +552,12 @@ def _columns_of(
     for _ in TABLE_READ.tries():
         try:
             baseline = ports.server.baseline([table])
-        except StructureMoved:
-            continue
         except TableError as error:
             head = ports.server.facts().head
             return SourceReading(table, reason, None, head, head, error=error)
-        schema = baseline.tables[0] if baseline.tables else None
-        if schema is None or version.schema is None:
+        if not baseline.tables or version.schema is None:
             return None
+        [schema] = baseline.tables
         if row_structure(version.schema) != row_structure(schema):
             return None
         reading = SourceReading(
@@ -635,7 +597,7 @@ def _read_by_key(
         try:
             for group in row_groups(rows.batches):
                 writer.write(group)
-        except (TableError, StructureMoved):
+        except BaseException:
             writer.drop(0)
             raise
         return replace(reading, low=rows.low, high=rows.high, files=writer.close())

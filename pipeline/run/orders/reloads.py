@@ -186,7 +186,7 @@ def plan_reload(
     if state is not None:
         _require_consent(ports, state)
     is_being_read = facts.is_being_read(table)
-    origin: ReloadOrigin = "its rows are being read from MySQL"
+    origin: ReloadOrigin = "its rows are being read from MySQL" if is_being_read else ""
     if not is_being_read and supplier is not Supplier.SOURCE:
         origin = facts.origin(request, supplier)
     if supplier is Supplier.CHANGELOG and isinstance(origin, str):
@@ -194,28 +194,27 @@ def plan_reload(
             f"the mirror of {table} cannot be written again from its changelog: {origin}",
             hint=f"`lockstep reload {table} --from source --reason …` reads it from MySQL",
         )
-    is_stopped = state is not None and state.has_stopped
     if is_being_read:
         sentence = f"{table} is being read from the source already; the next run continues"
         load = facts.loads[table].id if table in facts.loads else None
         return Reload(
             request, supplier, Supplier.SOURCE, sentence, is_already_reading=True, load_id=load
         )
+    is_stopped = state is not None and state.has_stopped
     resumes = "; this also resumes the table" if is_stopped else ""
     sentence = f"the next run rewrites the mirror of {table}"
-    if supplier is not Supplier.SOURCE and isinstance(origin, ChangelogOrigin):
+    if isinstance(origin, ChangelogOrigin):
         sentence += f", {origin.clause}: {origin.size}; no row is read from the source"
         sentence += resumes or "; until then the table stops"
         return Reload(
             request, supplier, Supplier.CHANGELOG, sentence, is_stopped=is_stopped, origin=origin
         )
-    reason = "" if supplier is Supplier.SOURCE else str(origin)
-    sentence += f", from the source{reason and f': {reason}'}{resumes}"
+    sentence += ", from the source" + (f": {origin}" if origin else "") + resumes
     if table in facts.foreign_tables:
         mirror = mirror_path(ports.source.name, ports.source.mirror_name(table))
         sentence += f"; it replaces what somebody else made in the lake at {mirror}"
     rows = facts.estimated_rows.get(table)
-    return Reload(request, supplier, Supplier.SOURCE, sentence, reason, rows, is_stopped)
+    return Reload(request, supplier, Supplier.SOURCE, sentence, origin, rows, is_stopped)
 
 
 def plan_condition_reload(
@@ -265,8 +264,9 @@ def plan_repairs(ports: RunPorts, report: VerifyReport, author: str) -> list[Rel
     repairs = []
     for difference in differing_tables:
         count = difference.difference_count
-        rows = "1 row that differs" if count == 1 else f"{count:,} rows that differ"
-        be = "is" if count == 1 else "are"
+        rows, verb = f"{count:,} rows that differ", "are"
+        if count == 1:
+            rows, verb = "1 row that differs", "is"
         request = OrderRequest(
             difference.table, author, f"a comparison found {rows}, and it is to be repaired"
         )
@@ -278,7 +278,7 @@ def plan_repairs(ports: RunPorts, report: VerifyReport, author: str) -> list[Rel
             repair = plan_condition_reload(ports, order, facts)
             if repair.condition_rows is not None:
                 # The comparison has named the keys already.
-                sentence = f"{difference.table}: {rows} {be} read from the source by key, at once"
+                sentence = f"{difference.table}: {rows} {verb} read from the source by key, at once"
                 repair = replace(repair, sentence=sentence)
             repairs.append(repair)
     return repairs
@@ -311,14 +311,13 @@ def _plan_reload_from_log(request: OrderRequest, facts: ReloadFacts) -> Reload:
 
 
 def _require_consent(ports: RunPorts, state: TableState) -> None:
-    """Raise `LedgerRefused` if a reload would show more than the settings of the
-    table's former columns or name did: a person must consent to that explicitly
-    (`resume`)."""
+    """Raise `LedgerRefused` if a reload might show more than the lake showed under the
+    table's former columns or name. Only an explicit `resume` is a consent to that."""
     reason = state.reason if state.need is Need.CONSENT else None
     if ports.shaping.has_rules:
-        newest = ports.ledger.schema_versions(ports.source.name, state.table)[-1:]
-        unknown = [version.reason for version in newest if version.knowledge is Knowledge.UNKNOWN]
-        reason = next(iter(unknown), reason)
+        newest = ports.ledger.schema_at(ports.source.name, state.table)
+        if newest is not None and newest.knowledge is Knowledge.UNKNOWN:
+            reason = newest.reason
     if reason is not None:
         raise LedgerRefused(
             f"{state.table} is not reloaded, because it might show more than before: {reason}.",
@@ -335,13 +334,9 @@ def give_reload(ports: RunPorts, lease: Lease, reload: Reload) -> Reload:
         return reload
     with_past = reload.supplier is Supplier.LOG
     if with_past or (reload.supplier is Supplier.SOURCE and not reload.is_stopped):
-        reason = (
-            f"{request.reason}; {reload.reason_from_source}"
-            if reload.reason_from_source
-            else request.reason
-        )
+        reasons = filter(None, (request.reason, reload.reason_from_source))
         load = ports.ledger.order_load(
-            lease, table, author=request.author, reason=reason, with_past=with_past
+            lease, table, author=request.author, reason="; ".join(reasons), with_past=with_past
         )
         return replace(reload, load_id=load.id)
     order = ports.ledger.order_table(

@@ -68,7 +68,8 @@ from lockstep.pipeline.values.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class RecordedOrder:
-    """A recorded order, and a sentence on what happens next."""
+    """An order, and a sentence on what happens next. The order of a plan is not recorded
+    and has the number 0."""
 
     order: TableOrder
     sentence: str
@@ -110,34 +111,27 @@ def give_order(
     recorded. A pause needs no run, so it is recorded for any captured table.
     """
     ledger, table = ports.ledger, request.table
-    states = ledger.table_states(ports.source.name)
-    require_captured_table(states, ports.source.name, table)
-    resume_order = None
+    require_captured_table(ledger.table_states(ports.source.name), ports.source.name, table)
+    author, reason = request.author, request.reason
     if kind is OrderKind.RESUME:
-        resume_order = planned or plan_resume(ports, request)
-    loads = ledger.open_loads(ports.source.name) if kind is OrderKind.PAUSE else []
-    order = ledger.order_table(
-        lease,
-        table,
-        kind,
-        author=request.author,
-        reason=request.reason,
-        schema=None if resume_order is None else resume_order.order.schema,
-        renames=() if resume_order is None else request.renames,
-    )
-    if resume_order is not None:
-        return replace(resume_order, order=order)
-    for load in loads:
-        if load.table == table:  # the pause made it void
-            ports.segments.delete_load(snapshot_path(ports.source.name, table), load.id)
+        planned = planned or plan_resume(ports, request)
+        schema, renames = planned.order.schema, request.renames
+        order = ledger.order_table(
+            lease, table, kind, author=author, reason=reason, schema=schema, renames=renames
+        )
+        return replace(planned, order=order)
+    loads = [load for load in ledger.open_loads(ports.source.name) if load.table == table]
+    order = ledger.order_table(lease, table, kind, author=author, reason=reason)
+    for load in loads:  # the pause made them void
+        ports.segments.delete_load(snapshot_path(ports.source.name, table), load.id)
     place = f" at {order.stopped.at}" if order.stopped is not None else ""
     back = f"`lockstep resume {table}` brings it back"
     return RecordedOrder(order, f"{table} stops{place}; the other tables go on. {back}")
 
 
 def plan_resume(ports: RunPorts, request: OrderRequest) -> RecordedOrder:
-    """Return the order of a resume, with the number 0, and a sentence on what it would
-    do; nothing is recorded. Raise the errors of `give_order`."""
+    """Return the order of a resume, and a sentence on what it would do; nothing is
+    recorded. Raise the errors of `give_order`."""
     states = ports.ledger.table_states(ports.source.name)
     require_captured_table(states, ports.source.name, request.table)
     state = states[request.table]
@@ -149,6 +143,12 @@ def plan_resume(ports: RunPorts, request: OrderRequest) -> RecordedOrder:
         # removed.
         definition = read_definition(request.statement, request.table, history, facts)
         schema = ports.shaping.redact(definition)
+    if not state.has_stopped:
+        raise LedgerRefused(
+            f"{request.table} is {state.in_words}: only a table that is stopped is resumed.",
+            hint="`lockstep status` shows which tables are stopped, and what to do.",
+        )
+    _require_followed(ports, states, request.table)
     order = TableOrder(
         0,
         request.table,
@@ -160,12 +160,6 @@ def plan_resume(ports: RunPorts, request: OrderRequest) -> RecordedOrder:
         schema,
         request.renames,
     )
-    if not state.has_stopped:
-        raise LedgerRefused(
-            f"{request.table} is {state.in_words}: only a table that is stopped is resumed.",
-            hint="`lockstep status` shows which tables are stopped, and what to do.",
-        )
-    _require_followed(ports, request.table)
     place = _history_at_stop(ports, order)
     if schema is not None and request.renames:
         _require_renames(request, place.schema_before, schema)
@@ -174,7 +168,9 @@ def plan_resume(ports: RunPorts, request: OrderRequest) -> RecordedOrder:
     return RecordedOrder(order, _resume_sentence(ports, order, place))
 
 
-def _require_followed(ports: RunPorts, table: TableName) -> None:
+def _require_followed(
+    ports: RunPorts, states: Mapping[TableName, TableState], table: TableName
+) -> None:
     """Raise `ConfigurationError` if no run with the present settings follows the table:
     an order to resume it would wait for ever."""
     if not ports.source.patterns.matches(table):
@@ -183,7 +179,6 @@ def _require_followed(ports: RunPorts, table: TableName) -> None:
             hint=f"change `tables` or `exclude` of {ports.source.name}, then repeat the command; "
             "`lockstep tables` shows what is captured",
         )
-    states = ports.ledger.table_states(ports.source.name)
     if (other := collisions(ports, states).get(table)) is not None:
         raise ConfigurationError(
             f"no run follows {table}: its mirror would be at the place of the mirror of {other}",
@@ -247,9 +242,9 @@ class HistoryAtStop:
 
     @property
     def reason_to_read(self) -> str | None:
-        """Why the table must be re-read from MySQL, whatever structure is given; None
-        if not. It must if the statement is followed and changes rows in a way that no
-        structure describes."""
+        """Why the table must be re-read from MySQL, whatever structure is given: the
+        statement is followed, and changes rows in a way that no structure describes.
+        None if that is not so."""
         if (
             self.consequence is None
             or not self.is_followed
@@ -360,7 +355,7 @@ def _resume_sentence(ports: RunPorts, order: TableOrder, place: HistoryAtStop) -
     step = plan.step_after_log
     reads_rows = step is not None and isinstance(step.supply, RowsFromServer)
     if step is not None and reads_rows and plan.span is None:
-        # What stopped it may be cured by now.
+        # The cause of the stop may be cured by now, so it is told as the past.
         cause = f"it stopped because {step.reason}" if step.reason == state.reason else step.reason
         return (
             f"the next run reads {table} from the source: {cause}; {_GOES_ON}"
@@ -383,19 +378,16 @@ def _resume_sentence(ports: RunPorts, order: TableOrder, place: HistoryAtStop) -
 def _present_error(ports: RunPorts, table: TableName) -> TableError | None:
     """Return why the table cannot be captured with its present structure; None if it
     can."""
-    try:
-        schemas = ports.server.current_schemas([table]).tables
-    except TableError:
+    schema = ports.server.current_schemas([table]).tables.get(table)
+    if schema is None:
         return None
-    if table not in schemas:
-        return None
-    faults = ports.shaping.faults(schemas[table])
-    return unsupported_error(schemas[table]) or next(faults, None)
+    return unsupported_error(schema) or next(ports.shaping.faults(schema), None)
 
 
 def _consent_clause(ports: RunPorts, state: TableState) -> str:
-    """Return to what a resume consents if it has the table read: how the settings of now
-    show it. The reason for which it stopped says only what they showed less of then."""
+    """Return a clause for a resume that has the table read and is a consent: what the
+    lake then shows of it by the present settings. Those may have changed since it
+    stopped, so the reason for which it stopped does not say it."""
     table = state.table
     if state.need is not Need.CONSENT and unknown_structure_error(ports, table) is None:
         return ""

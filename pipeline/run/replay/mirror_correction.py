@@ -19,8 +19,8 @@ from lockstep.pipeline.mirror.fold import Fold, Hashes, bounds_literals, key_bou
 from lockstep.pipeline.mirror.layout import (
     DELETED_AT,
     application_id,
-    changelog_names,
     changelog_path,
+    changelog_spelling,
     keep_names,
     scratch_path,
 )
@@ -31,7 +31,7 @@ from lockstep.pipeline.model.batch import Batch, TableContent
 from lockstep.pipeline.model.lake_commit import WriteKind
 from lockstep.pipeline.model.table_state import TableState
 from lockstep.pipeline.ports.ledger import table_contents
-from lockstep.pipeline.ports.mirror_writes import ColumnOrigin, FoldedChanges, Merge
+from lockstep.pipeline.ports.mirror_writes import ColumnOrigin, FoldedChanges, Merge, MirrorTarget
 from lockstep.pipeline.replay.rows import (
     ReplayDifference,
     membership,
@@ -46,7 +46,6 @@ from lockstep.pipeline.run.replay.segment_comparison import Details, SegmentResu
 from lockstep.pipeline.run.replay.settle import settle_replay_writes
 from lockstep.pipeline.run.stop_errors import arrow_errors_as_table_error, reload_hint
 from lockstep.pipeline.run.write.job import lineage_over, versions_between
-from lockstep.pipeline.run.write.mirror_write import mirror_target
 from lockstep.pipeline.run.write.staged_fold import SegmentPart, image_count, unpacked_bytes
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import MirrorRefused, TableError
@@ -122,29 +121,22 @@ def _write_changes(mirror: _MirrorComparison, lease: Lease, changes: pa.Table) -
     process dies, the next run finds the commit by the recorded intent
     (`settle_replay_writes`)."""
     ports, fold = mirror.ports, mirror.fold
-    names_by_changelog_name = dict(
-        zip(changelog_names(fold.schema.names), fold.schema.names, strict=True)
-    )
-    names = {
-        changelog_name: name
-        for changelog_name, name in names_by_changelog_name.items()
-        if name in fold.key
-    }
-    bounds = bounds_literals(key_bounds(changes, names), fold.schema)
-    # The mirror shows the end of the newest acknowledged batch, before this write and
-    # after it.
+    spelled = changelog_spelling(fold.schema.names)
+    key_names = {spelled[name]: name for name in fold.key}
+    bounds = bounds_literals(key_bounds(changes, key_names), fold.schema)
     source, state, last = ports.source.name, mirror.state, mirror.last_batch
     app_id = application_id(source, state, "mirror")
+    # The mirror shows the end of this batch, before this write and after it.
     planned_intent = Intent(0, state.table, app_id, 0, last.id, last.id, REPLAY)
     intent = ports.ledger.intend(lease, [planned_intent])[state.table]
     files = [file for segment in mirror.plan.segments for file in segment.files]
-    target = mirror_target(
+    target = MirrorTarget(
+        state.mirror,
+        fold.schema,
+        intent.app_id,
+        intent.txn_version,
+        commit_metadata(ports, WriteKind.MERGE, state.table, [last], files),
         ports.source.policies_of(state.table),
-        mirror=state.mirror,
-        schema=fold.schema,
-        app_id=intent.app_id,
-        txn_version=intent.txn_version,
-        user_metadata=commit_metadata(ports, WriteKind.MERGE, state.table, [last], files),
     )
     path = ports.mirrors.stage(f"{source}-replay", changes)
     try:
@@ -194,7 +186,7 @@ class _MirrorComparison:
         """Return the comparison; None if no change of the span counts for the mirror
         any more. Raise `TableError` if the mirror cannot be compared."""
         state = ports.ledger.table_states(ports.source.name)[table]
-        version, mirror_schema, has_soft_deletes = _examine_mirror(ports, state)
+        delta_version, mirror_schema, has_soft_deletes = _examine_mirror(ports, state)
         newest = ports.ledger.cursors(ports.source.name).acknowledged
         assert newest is not None, "the span is acknowledged"
         contents = table_contents(ports.ledger, ports.source.name, table, span[0].id, newest.batch)
@@ -228,16 +220,16 @@ class _MirrorComparison:
         )
         [last] = ports.ledger.live_batches(ports.source.name, newest.batch, newest.batch)
         return cls(
-            ports,
-            state,
-            version,
-            last,
-            plan,
-            parts,
-            fold,
-            lineage.stamps,
-            has_soft_deletes,
-            sequence_ranges,
+            ports=ports,
+            state=state,
+            delta_version=delta_version,
+            last_batch=last,
+            plan=plan,
+            parts=parts,
+            fold=fold,
+            stamp_columns=lineage.policies.stamps,
+            has_soft_deletes=has_soft_deletes,
+            sequence_ranges=sequence_ranges,
         )
 
     def compare(self) -> tuple[int, pa.Table | None]:
@@ -253,10 +245,8 @@ class _MirrorComparison:
             keys += changes.num_rows
             if changes.num_rows:
                 wrong_changes.append(changes.filter(pa.array(self._wrong_flags(changes))))
-        all_wrong_changes = pa.concat_tables(wrong_changes) if wrong_changes else None
-        if all_wrong_changes is None or not all_wrong_changes.num_rows:
-            return keys, None
-        return keys, all_wrong_changes
+        wrong = pa.concat_tables(wrong_changes) if wrong_changes else None
+        return keys, wrong if wrong is not None and wrong.num_rows else None
 
     def _require_undamaged(self) -> None:
         for part in self.parts:
@@ -340,20 +330,12 @@ class _MirrorComparison:
         return [name for name in self.fold.schema.names if name not in left_out]
 
     def _with_mirror_names(self, changes: pa.Table) -> pa.Table:
-        mirror_names = self.fold.schema.names
-        names_by_changelog_name = dict(
-            zip(changelog_names(mirror_names), mirror_names, strict=True)
-        )
+        spelled = changelog_spelling(self.fold.schema.names)
+        mirror_names = {spelled[name]: name for name in self.fold.schema.names}
         # A stamp column has the name of a mark of the fold, so it must not appear
         # twice.
-        names = [
-            n
-            for n in changes.column_names
-            if names_by_changelog_name.get(n) not in self.stamp_columns
-        ]
-        return changes.select(names).rename_columns(
-            [names_by_changelog_name.get(n, n) for n in names]
-        )
+        names = [n for n in changes.column_names if mirror_names.get(n) not in self.stamp_columns]
+        return changes.select(names).rename_columns([mirror_names.get(n, n) for n in names])
 
     def _mirror_rows(self, compared: Sequence[str]) -> Iterator[pa.Table]:
         marks = [DELETED_AT] if self.has_soft_deletes else []
@@ -383,7 +365,7 @@ def _examine_mirror(ports: RunPorts, state: TableState) -> tuple[int, pa.Schema,
     if version is None:
         raise TableError("its mirror is missing", hint=reload_hint(state.table))
     mirror_schema = ports.mirrors.schema(state.mirror, version)
-    has_soft_deletes = ports.source.policies_of(state.table).deletes == Deletes.SOFT
+    has_soft_deletes = ports.source.policies_of(state.table).marks_deleted
     if has_soft_deletes is not (DELETED_AT.name in mirror_schema.names):
         raise TableError(
             "its mirror was written under another `deletes` policy than is configured now",

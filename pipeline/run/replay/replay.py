@@ -10,7 +10,7 @@ nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
@@ -143,7 +143,7 @@ def replay(
     span that is outside of what was captured. If the process dies, the next run or
     replay finishes its writes.
     """
-    clock = perf_counter()
+    timer_start = perf_counter()
     require_agreement(ports)
     require_claim(ports)
     for note in settle_replays(ports, lease):
@@ -165,17 +165,14 @@ def replay(
         details = None if commit else Details(show_values=show_values)
         comparison = SegmentComparison(ports, selection, details)
         facts = SpanFacts(ports, selection.batches)
-        replayed = [
+        compared = [
             _compare_batch(ports, batch, selection, facts, comparison)
             for batch in selection.batches
         ]
-        results = [segment for _, _, segments in replayed for segment in segments]
-        if commit and (reasons := revise.reasons_to_wait(ports, results)):
-            replayed = [
-                (batch, reason, _with_waiting_reasons(segments, reasons))
-                for batch, reason, segments in replayed
-            ]
-            results = [segment for _, _, segments in replayed for segment in segments]
+        segments = [segment for batch in compared for segment in batch.segments]
+        reasons = revise.reasons_to_wait(ports, segments) if commit else {}
+        batches = [_waiting(batch, reasons) for batch in compared]
+        results = [segment for batch in batches for segment in batch.segments]
         revision = revise.begin_revision(ports, lease, results) if commit else None
         if revision is not None:
             revise.carry_out_revision(ports, lease, revision)
@@ -205,15 +202,12 @@ def replay(
     counts = ports.ledger.special_batches(ports.source.name, first.id, last.id).revision_counts
     report = ReplayReport(
         span,
-        tuple(
-            ReplayedBatch(batch, reason, segments, counts.get(batch.id, 0))
-            for batch, reason, segments in replayed
-        ),
+        tuple(replace(b, revision_count=counts.get(b.batch.id, 0)) for b in batches),
         selection.tables,
         tuple(mirrors),
         selection.lake_end,
         commit,
-        perf_counter() - clock,
+        perf_counter() - timer_start,
         changelogs,
     )
     if commit:
@@ -236,18 +230,18 @@ def _require_merged(ports: RunPorts) -> None:
         )
 
 
-def _with_waiting_reasons(
-    segments: Iterable[SegmentResult], reasons: Mapping[tuple[int, TableName, int], str]
-) -> tuple[SegmentResult, ...]:
-    """Return the segments; remove the new files of those that must wait, and add the
-    reason. `reasons`: these reasons by batch, table and version."""
-    keys = (
-        (segment, (segment.batch, segment.table, segment.schema_version)) for segment in segments
-    )
-    return tuple(
-        replace(segment, new_files=(), reason_waiting=reasons[key]) if key in reasons else segment
-        for segment, key in keys
-    )
+def _waiting(
+    batch: ReplayedBatch, reasons: Mapping[tuple[int, TableName, int], str]
+) -> ReplayedBatch:
+    """Return the batch without the new files of segments that must wait. `reasons`:
+    why, by batch, table and version."""
+    segments = []
+    for segment in batch.segments:
+        reason = reasons.get((segment.batch, segment.table, segment.schema_version))
+        segments.append(
+            segment if reason is None else replace(segment, new_files=(), reason_waiting=reason)
+        )
+    return replace(batch, segments=tuple(segments))
 
 
 def _correct_changelogs(
@@ -293,10 +287,9 @@ def _has_new_commits(
 def _latest_checks(
     earlier_checks: Sequence[ChangelogCheck], later_checks: Sequence[ChangelogCheck]
 ) -> tuple[ChangelogCheck, ...]:
-    """Return the newest result for each changelog. `earlier_checks` and `later_checks`:
-    the results before and after the revision. A changelog without a result in
-    `later_checks` is correct now; if it was not yet correct according to
-    `earlier_checks`, the revision corrected it."""
+    """Return the newest result for each changelog. `earlier_checks`: before the
+    revision; `later_checks`: after it, of the changelogs that are not correct yet. The
+    revision corrected the others, unless they were corrected before it."""
     corrected = {
         check.changelog: replace(
             check, reason_not_corrected=None, is_revised=check.reason_not_corrected is not None
@@ -319,12 +312,10 @@ def _compare_batch(
     selection: Selection,
     facts: SpanFacts,
     comparison: SegmentComparison,
-) -> tuple[Batch, str | None, tuple[SegmentResult, ...]]:
-    """Read a batch again and compare its files. Return the batch, the reason why it
-    cannot be read from the log again (None if it was read), and the results of the
-    comparison."""
+) -> ReplayedBatch:
+    """Read a batch again and compare its files."""
     if not _has_changes(ports, batch, selection):
-        return batch, None, ()
+        return ReplayedBatch(batch, None)
     reason = None
     segments: tuple[Segment, ...] = ()
     try:
@@ -337,7 +328,7 @@ def _compare_batch(
         if segment.standing in (SegmentStanding.DIFFERENT, SegmentStanding.DAMAGED):
             problem = segment.why or segment.standing.value
             ports.progress.note(f"batch {batch.id}, {segment.table}: {problem}")
-    return batch, reason, tuple(results)
+    return ReplayedBatch(batch, reason, tuple(results))
 
 
 def _decision(report: ReplayReport) -> Decision:

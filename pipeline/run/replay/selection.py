@@ -84,15 +84,20 @@ def select_batches(
     first_batches = ledger.first_changes(source, batches[0].id, batches[-1].id)
     hidden = dict(_hidden_tables(ports, first_batches))
     tables = []
-    for table in sorted(first_batches.keys() & (first_batches if requested is None else requested)):
-        if table in hidden and requested is not None:
-            raise SpanRefused(
-                f"{table} cannot be read again from {batches[0].start.at} on: "
-                f"{hidden[table].reason}",
-                hint="begin after the run that re-read it, or name other tables",
-            )
-        if table not in hidden or _is_shown_later(ports, table, hidden[table], batches[-1]):
-            tables.append(table)
+    for table in sorted(first_batches if requested is None else first_batches.keys() & requested):
+        if table in hidden:
+            last_batch, reason = hidden[table].last_batch, hidden[table].reason
+            if requested is not None:
+                raise SpanRefused(
+                    f"{table} cannot be read again from {batches[0].start.at} on: {reason}",
+                    hint="begin after the run that re-read it, or name other tables",
+                )
+            is_shown_later = table in ledger.first_changes(source, last_batch + 1, batches[-1].id)
+            part = f" up to batch {last_batch}" if is_shown_later else ""
+            ports.progress.note(f"{table} is left out{part}: {reason}")
+            if not is_shown_later:
+                continue
+        tables.append(table)
     return Selection(batches, lake_end, tuple(tables), hidden)
 
 
@@ -119,15 +124,6 @@ def _hidden_tables(
         )
         if hidden is not None and first_batch <= hidden.last_batch:
             yield table, hidden
-
-
-def _is_shown_later(ports: RunPorts, table: TableName, hidden: HiddenChanges, last: Batch) -> bool:
-    """Return whether a table has changes up to the batch `last` that are still shown,
-    and say that the others are left out."""
-    later_tables = ports.ledger.first_changes(ports.source.name, hidden.last_batch + 1, last.id)
-    part = f" up to batch {hidden.last_batch}" if table in later_tables else ""
-    ports.progress.note(f"{table} is left out{part}: {hidden.reason}")
-    return table in later_tables
 
 
 def _without_deleted(ports: RunPorts, span: Span, batches: tuple[Batch, ...]) -> tuple[Batch, ...]:

@@ -32,10 +32,11 @@ from lockstep.pipeline.mirror.merging import (
     MergePlan,
     before_copy,
     contents_since_settled,
+    is_rewritten,
     plan_merge,
 )
 from lockstep.pipeline.model.batch import TableContent
-from lockstep.pipeline.model.table_state import TableEvent, TableEventKind
+from lockstep.pipeline.model.table_state import TableEvent
 from lockstep.pipeline.ports.ledger import table_contents
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.stop_errors import reread_error
@@ -140,15 +141,14 @@ def _former_name(ports: RunPorts, intent: Intent, event: TableEvent, batch: int)
     base = _copied_version(ports, intent, table, batch)
     begins = 1 if base is None else base.last_batch + 1
     all_contents = table_contents(ports.ledger, ports.source.name, table, begins, batch)
-    # Without a mirror version, `contents` begins with an event that settles all rows, so a
-    # second try finds the same contents.
+    # Without a recorded version, a second try reads all contents: those since the event
+    # that settles all rows are the same as at the first try.
     contents = tuple(contents_since_settled(before_copy(all_contents, event)))
     deletion = ports.ledger.deletion_notes(ports.source.name, table).newest
     if deletion is not None and any(content.batch <= deletion.last_batch for content in contents):
         raise reread_error(f"{deletion.sentence}, which it had as {table}")
     plan = plan_merge(contents)
-    kinds = {event.kind for content in contents for event in content.events}
-    if plan.snapshot or plan.completion or TableEventKind.REBUILT in kinds:
+    if is_rewritten(contents):
         raise reread_error(f"rows that were read of it as {table} had not been merged")
     if not plan.replaces_rows and base is None:
         raise reread_error(f"no version of the mirror that it had as {table} is known")
@@ -162,19 +162,16 @@ def _copied_version(
     write was begun before, return the version that its intent records."""
     ledger, source = ports.ledger, ports.source.name
     if intent.is_recorded:
-        pinned_version = (
-            None
-            if intent.copied_write_id is None
-            else ledger.mirror_version(source, intent.copied_write_id)
-        )
-        return (
-            pinned_version if pinned_version is not None and pinned_version.table == table else None
-        )
+        if intent.copied_write_id is None:
+            return None
+        recorded = ledger.mirror_version(source, intent.copied_write_id)
+        return recorded if recorded is not None and recorded.table == table else None
     state = ledger.table_states(source).get(table)
     if state is None:
         return None
-    mirrors = (replace(state, mirror_generation=n + 1) for n in range(state.mirror_generation))
-    applications = [application_id(source, mirror, "mirror") for mirror in mirrors]
+    generations = range(1, state.mirror_generation + 1)
+    states = (replace(state, mirror_generation=generation) for generation in generations)
+    applications = [application_id(source, state, "mirror") for state in states]
     return ledger.newest_version_before(source, applications, batch)
 
 
@@ -215,16 +212,12 @@ def spliced_history(
         for new_number, version in enumerate(former_versions)
     }
     history: list[SchemaVersion] = []
-    for versions in (*former_names, own_versions):
+    for versions in former_names:
         for index, version in enumerate(versions):
-            new_number = (
-                version.version
-                if versions is own_versions
-                else new_numbers[version.table, version.version]
-            )
             renamed = version if index else _as_renamed(history, version)
-            history.append(replace(renamed, version=new_number))
-    return tuple(history), new_numbers
+            number = new_numbers[version.table, version.version]
+            history.append(replace(renamed, version=number))
+    return (*history, _as_renamed(history, own_versions[0]), *own_versions[1:]), new_numbers
 
 
 def _as_renamed(history: Sequence[SchemaVersion], version: SchemaVersion) -> SchemaVersion:
@@ -237,10 +230,7 @@ def _as_renamed(history: Sequence[SchemaVersion], version: SchemaVersion) -> Sch
     names = tuple(column.name for column in version.schema.columns)
     if {*names} != {column.name for column in last_version.schema.columns}:
         raise reread_error(f"its columns are not those that it had as {last_version.table}")
-    is_unshaped = last_version.shown_as is None and version.shown_as is None
-    if not is_unshaped and not (
-        version.shown_as and version.shown_as.has_same_rules(last_version.shown_as)
-    ):
+    if version.shape_fingerprint != last_version.shape_fingerprint:
         raise reread_error(f"it is shown otherwise than it was as {last_version.table}")
     return replace(version, columns_from=names)
 

@@ -51,6 +51,7 @@ def origin_from_earlier_version(
         return f"no version of its mirror can be read that shows batch {since} or a later one"
     later = tuple(content for content in contents if content.batch > base.last_batch)
     if not later and ports.mirrors.version(base.mirror) == base.delta_version:
+        # It would be written again as it is.
         return f"{base}, its newest, is the earliest that can be read"
     try:
         return ChangelogOrigin(later, schema_version_shown_by(base, contents), base)
@@ -73,10 +74,10 @@ def origin_of_write(
         if isinstance(origin, str):
             raise read_after_resume_error(intent.table, origin)
         return origin
-    copied_version = intent.copied_write_id and ports.ledger.mirror_version(
-        ports.source.name, intent.copied_write_id
-    )
-    if not copied_version:
+    copied_version = None
+    if intent.copied_write_id is not None:
+        copied_version = ports.ledger.mirror_version(ports.source.name, intent.copied_write_id)
+    if copied_version is None:
         reason = "the version of its mirror that its write was begun with is not known"
         raise read_after_resume_error(intent.table, reason)
     later = tuple(content for content in contents if content.batch > copied_version.last_batch)
@@ -84,8 +85,9 @@ def origin_of_write(
 
 
 def _last_incomplete_batch(ports: RunPorts, table: TableName) -> int:
-    """Return the last batch after which the lake has all changes of a table: none was
-    deleted or must be cleared, no part of the log was skipped or read twice."""
+    """Return the last batch with a change of the table that was deleted or must be
+    cleared, or before which a part of the log was skipped or read twice. From then on
+    the lake has all changes of the table."""
     ledger, source = ports.ledger, ports.source.name
     overlaps = ledger.live_batches(source, continuity=Continuity.OVERLAP)
     return max(

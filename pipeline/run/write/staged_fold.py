@@ -127,18 +127,18 @@ def _fold_buckets(
     # A first pass finds the chains: keys that must be folded together belong in one
     # bucket.
     chains = _chains(stores.segments, fold, parts)
-    steps = fold.in_steps
+    step_fold = fold.in_steps
     with closing(stores.spool.create_scratch_file()) as file:
         buckets_on_disk = _Buckets(file, buckets)
         for part_index, part in enumerate(parts):
             for piece in part.pieces(stores.segments, fold.marks):
                 step_index, images = fold.step(part_index, piece)
-                keys = chains.roots(steps.hashes(step_index, images))
+                keys = chains.roots(step_fold.hashes(step_index, images))
                 numbers = (keys % np.uint64(buckets)).astype(np.int64)
                 buckets_on_disk.put(step_index, images, numbers)
         buckets_on_disk.require_foldable()
         for images in buckets_on_disk.read_buckets():
-            files.add(*steps.table([images[index] for index in range(len(steps.parts))]))
+            files.add(*step_fold.table([images[at] for at in range(len(step_fold.parts))]))
 
 
 def _chains(store: SegmentStore, fold: Fold, parts: Sequence[SegmentPart]) -> KeyChains:

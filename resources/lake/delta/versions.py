@@ -43,6 +43,7 @@ from lockstep.resources.lake.store.storage import (
     first_line,
     lake_errors,
     parquet_content,
+    raise_storage_failure,
 )
 
 if TYPE_CHECKING:
@@ -225,7 +226,7 @@ def reason_unreadable(
 ) -> str | None:
     """Return the reason why a version of the table at a path cannot be read; None if it
     can. `table_id`: the id that the table must have. `batch`: the last batch that the
-    version may show."""
+    version may show. Raise `LakeUnavailable` if the storage fails."""
     try:
         table = delta_table(path, version)
         if table_id is not None and str(table.metadata().id) != table_id:
@@ -233,7 +234,8 @@ def reason_unreadable(
         if batch is not None and _last_batch_shown(path, version) > batch:
             return "the lake was set back, and the version was written again"
         missing_count = count_missing_files(path, file_paths(table))
-    except (DeltaError, OSError) as error:
+    except (BaseError, DeltaError, OSError) as error:
+        raise_storage_failure(path, error)
         return first_line(str(error)) or "its log is gone"
     return f"{missing_count} of its files were deleted, as VACUUM does" if missing_count else None
 

@@ -20,7 +20,7 @@ import re
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
@@ -363,7 +363,7 @@ def settings_in(
         scratch=scratch,
         cores=os.cpu_count() or 1,
         heap_bytes=driver_memory(
-            os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), _memory_limits()
+            os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), memory_limits()
         ),
         hadoop_settings=store_settings(lake),
         last_jars=last_jars,
@@ -371,23 +371,16 @@ def settings_in(
     )
 
 
-def _memory_limits() -> list[int]:
-    """Return the limits of this process's memory that its control groups set, such as
-    systemd's MemoryMax or that of a container (cgroups(7), version 2)."""
+def memory_limits(root: Path = Path("/")) -> Iterator[int]:
+    """Yield the limits in bytes that control groups set to this process's memory, such
+    as systemd's MemoryMax or that of a container (cgroups(7), version 2)."""
     with suppress(OSError):
-        return memory_limits(Path("/proc/self/cgroup").read_text(), Path("/sys/fs/cgroup"))
-    return []
-
-
-def memory_limits(groups: str, root: Path) -> list[int]:
-    """Return the memory limits in bytes of a process's control groups. `groups`: the
-    content of /proc/PID/cgroup. `root`: where the control groups are mounted."""
-    limits = []
-    for group in re.findall("^0::/(.*)", groups, re.MULTILINE):
-        for folder in (root / group, *(root / group).parents):
-            with suppress(OSError, ValueError):  # the file is missing, or says "max"
-                limits.append(int((folder / "memory.max").read_text()))
-    return limits
+        groups = (root / "proc/self/cgroup").read_text()
+        for group in re.findall("^0::/(.*)", groups, re.MULTILINE):
+            folder = root / "sys/fs/cgroup" / group
+            for file in (parent / "memory.max" for parent in (folder, *folder.parents)):
+                with suppress(OSError, ValueError):  # it is missing, or says "max"
+                    yield int(file.read_text())
 
 
 def _open_session(
