@@ -271,11 +271,11 @@ def compare_gtids(
     cursor, and if not, a GTID that it used for another one. They are only compared if
     the GTID set alone says where to continue."""
     if cursor is None or not cursor.by_gtid or facts.gtid_mode != "ON":
-        return SetReading.NOT_KEPT, ""
+        return SetReading.NOT_COMPARED, ""
     place, read_gtids = cursor.position.at, cursor.position.gtid_set
     same_server = facts.server_uuid == cursor.position.server_uuid
     if same_server and facts.lists(place.file):
-        return SetReading.NOT_KEPT, ""
+        return SetReading.NOT_COMPARED, ""
     if same_server and facts.server_process is not None:
         # A process without a RESET still has all that was read from it.
         [batch] = ports.ledger.live_batches(ports.source.name, cursor.batch, cursor.batch)

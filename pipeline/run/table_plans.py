@@ -252,9 +252,7 @@ class StoppedReach:
         low, end = order.stopped.at, cursor.position
         batch = None
         if low.file.base == end.at.file.base:
-            batch = ports.ledger.captured_batch(
-                ports.source.name, server_uuid=end.server_uuid, at=low
-            )
+            batch = ports.ledger.captured_batch(ports.source.name, end.server_uuid, low)
         since = order.stopped.batch if batch is None else min(batch.id, order.stopped.batch)
         chain = ports.ledger.live_batches(ports.source.name, since + 1, cursor.batch)
         if batch is None or _is_interrupted(chain):

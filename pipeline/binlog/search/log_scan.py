@@ -8,7 +8,6 @@ step over events that a capture would refuse.
 
 from __future__ import annotations
 
-import zlib
 from bisect import bisect_left
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, suppress
@@ -29,11 +28,14 @@ from lockstep.pipeline.binlog.stream.control import (
 )
 from lockstep.pipeline.binlog.stream.framing import (
     BETWEEN_TRANSACTIONS,
+    CHECKSUM_BYTES,
     FIRST_OFFSET,
     GTID_EVENTS,
     HEADER,
+    HEADER_BYTES,
     Event,
     EventType,
+    crc_matches,
     damaged,
     read_event,
 )
@@ -101,8 +103,8 @@ def _rotate_target(packet: bytes, at: Coordinates) -> LogFile:
     """Return the file that a ROTATE names. The ROTATE at a dump's beginning comes
     before the format description, so only its own bytes can show if it has a
     checksum."""
-    has_checksum = zlib.crc32(packet[:-4]) == int.from_bytes(packet[-4:], "little")
-    return read_rotate(packet[HEADER.size : -4 if has_checksum else None], at).file
+    end = -CHECKSUM_BYTES if crc_matches(packet) else None
+    return read_rotate(packet[HEADER_BYTES:end], at).file
 
 
 def read_transactions(
@@ -252,7 +254,7 @@ def _buffer(start: Coordinates, end: Coordinates) -> TransactionBuffer:
         events=1,
         transactions=_TRANSACTIONS,
     )
-    buffer.prepared.is_before_start = True
+    buffer.prepared.wants_no_rows = True
     return buffer
 
 

@@ -38,7 +38,7 @@ from lockstep.pipeline.binlog.stream.framing import (
     COMPRESSED_ROWS,
     FIRST_OFFSET,
     GTID_EVENTS,
-    HEADER,
+    HEADER_BYTES,
     ROW_EVENTS,
     Event,
     EventType,
@@ -319,7 +319,7 @@ def _hashed_bytes(event: Event) -> bytes:
     not have."""
     if event.type in COMPRESSED_ROWS:
         rows_event = decompress_rows(event).tobytes()
-        return _hashed_rows(event, COMPRESSED_ROWS[event.type], rows_event[HEADER.size :])
+        return _hashed_rows(event, COMPRESSED_ROWS[event.type], rows_event[HEADER_BYTES:])
     if event.type in ROW_EVENTS:
         return _hashed_rows(event, event.type, event.body)
     if event.type in (EventType.QUERY, EventType.MARIADB_QUERY_COMPRESSED):

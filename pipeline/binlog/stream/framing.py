@@ -153,7 +153,7 @@ class Event:
 
     @property
     def body(self) -> bytes:
-        return self.raw[HEADER.size :]
+        return self.raw[HEADER_BYTES:]
 
     @property
     def end(self) -> int:
@@ -227,8 +227,8 @@ def read_first_event(packet: bytes, at: Coordinates, *, checksum: bool | None) -
         # The artificial ROTATE comes before the first format description. Whether it
         # has a CRC32 depends on the server's own settings, so only its bytes can show
         # that.
-        has_crc = _crc_matches(packet) if checksum is None else checksum
-        if has_crc and not _crc_matches(packet):
+        has_crc = crc_matches(packet) if checksum is None else checksum
+        if has_crc and not crc_matches(packet):
             raise damaged("an event's checksum does not match its bytes", at)
         event = read_event(packet, at, checksum=has_crc)
     log_pos = HEADER.unpack_from(packet)[4]
@@ -247,13 +247,13 @@ def _read_description_event(packet: bytes, at: Coordinates) -> Event:
         raise damaged(f"the log's checksum algorithm {algorithm} is unknown", at)
     without_flag = bytearray(packet)
     without_flag[17] &= 0xFE
-    if algorithm == 1 and not (_crc_matches(packet) or _crc_matches(bytes(without_flag))):
+    if algorithm == 1 and not (crc_matches(packet) or crc_matches(bytes(without_flag))):
         raise damaged("an event's checksum does not match its bytes", at)
     event = read_event(packet, at, checksum=True)
     return event if algorithm else replace(event, crc32=zlib.crc32(packet))
 
 
-def _crc_matches(packet: bytes) -> bool:
+def crc_matches(packet: bytes) -> bool:
     body = memoryview(packet)[:-CHECKSUM_BYTES]
     return zlib.crc32(body) == int.from_bytes(packet[-CHECKSUM_BYTES:], "little")
 
@@ -274,8 +274,7 @@ def damaged(sentence: str, at: Coordinates | None = None) -> DamagedEvent:
 
 class Reader:
     """Reads forward through `data`, an event's body, which errors call `subject`. Each
-    method raises `DamagedEvent` if the body ends too early, and returns nothing
-    shorter."""
+    method raises `DamagedEvent` if the body ends too early."""
 
     __slots__ = ("_data", "_subject", "at")
 
