@@ -177,17 +177,16 @@ def _conversion_table(charset: str) -> Integers | None:
 
 
 def _translate_text(column: Column, cells: Cells, table: Integers) -> pa.Array:
-    places, offsets, _ = value_spans(column, cells)
-    ends = np.frombuffer(offsets, np.int32)
+    places, offsets, total = value_spans(column, cells)
+    buffer, out = allocate(total, int(table[:, 0].max()))
+    ends, size = np.frombuffer(offsets, np.int32), -cells.layout.size
     has_ascii = bool((table[:128, 1] == np.arange(128)).all() and (table[:128, 0] == 1).all())
-    total_bytes = _measure(cells.data, places, -cells.layout.size, table, has_ascii, ends)
-    if total_bytes < 0:
+    text_bytes = _translate(cells.data, places, size, table, has_ascii, ends, out)
+    if text_bytes < 0:
         raise _undecodable_error(column)
-    if total_bytes > _MAX_BYTES:
+    if text_bytes > _MAX_BYTES:
         raise _too_large_error(column)
-    buffer, out = allocate(total_bytes, 1)
-    _translate(cells.data, places, -cells.layout.size, table, ends, out)
-    return cells.array(pa.string(), offsets, buffer)
+    return cells.array(pa.string(), offsets, buffer.slice(0, text_bytes))
 
 
 @kernel_part
@@ -206,46 +205,35 @@ def _is_ascii(data: Bytes, at: int, length: int) -> bool:
 
 
 @kernel
-def _measure(
-    data: Bytes, places: Integers, size: int, table: Integers, has_ascii: bool, ends: Places
+def _translate(
+    data: Bytes,
+    places: Integers,
+    size: int,
+    table: Integers,
+    has_ascii: bool,
+    ends: Places,
+    out: Bytes,
 ) -> int:
-    """Set the ends of the values after conversion to UTF-8. Return their total bytes,
-    or -1 if a value is invalid. `has_ascii`: bytes below 0x80 are ASCII in this set."""
-    total = 0
+    """Write the values in UTF-8, and where each ends. Return their total bytes, or -1 if
+    a value is invalid. `has_ascii`: bytes below 0x80 are ASCII in this set."""
+    end = 0
     for i in range(len(places)):
         place = places[i]
         if place >= 0:
             length = cell_length(data, place - size, size)
             if has_ascii and _is_ascii(data, place, length):
-                total += length
+                copy(out, end, data, place, length)
+                end += length
             else:
-                for byte in range(length):
-                    character_bytes = table[u8(data, place + byte), 0]
-                    if character_bytes == 0:
+                for byte in range(place, place + length):
+                    code = u8(data, byte)
+                    if table[code, 0] == 0:
                         return -1
-                    total += character_bytes
-        ends[i + 1] = total
-    return total
-
-
-@kernel
-def _translate(
-    data: Bytes, places: Integers, size: int, table: Integers, ends: Places, out: Bytes
-) -> None:
-    for i in range(len(places)):
-        place = places[i]
-        if place < 0:
-            continue
-        begin, length = int(ends[i]), cell_length(data, place - size, size)
-        if int(ends[i + 1]) - begin == length and _is_ascii(data, place, length):
-            for byte in range(length):
-                put8(out, begin + byte, table[u8(data, place + byte), 1])
-            continue
-        for byte in range(length):
-            code = u8(data, place + byte)
-            for index in range(table[code, 0]):
-                put8(out, begin, table[code, 1] >> 8 * index)
-                begin += 1
+                    for index in range(table[code, 0]):
+                        put8(out, end, table[code, 1] >> 8 * index)
+                        end += 1
+        ends[i + 1] = end
+    return end
 
 
 def _decode_each(column: Column, cells: Cells, charset: str) -> pa.Array:
