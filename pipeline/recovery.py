@@ -268,16 +268,20 @@ def needed_commits(
     the newest one on that shows a batch which counts. `after_batch`: the batch to which a person
     wants to go back; then that commit must not show a later batch. If there is no such commit, the
     whole log is returned."""
-    commits, is_shown = [], False
-    for commit in newest_first:
-        commits.append(commit)
+
+    def shows_batch(commit: LakeCommit) -> bool:
         record = record_of(commit)
-        is_shown |= (
+        return (
             record is not None
             and (commit.metadata or {}).get("kind") in _BATCH_KINDS
             and (after_batch is None or record.batch <= after_batch)
             and not any(record.batch in span for span in void_spans)
         )
+
+    commits, is_shown = [], False
+    for commit in newest_first:
+        commits.append(commit)
+        is_shown = is_shown or shows_batch(commit)
         if is_shown and len(commits) >= least:
             break
     return commits
@@ -534,7 +538,12 @@ def nameable_batches(facts: LakeFacts) -> range:
 
 def highest_batch_of(facts: LakeFacts) -> int:
     """Return the highest number of any batch in the lake, including void ones."""
-    return max(_batch_numbers(facts), default=0)
+    batches = {facts.highest_batch, *(span.through for span in facts.void_spans)}
+    batches.update(record.batch for record in facts.records)
+    for mirror in facts.mirrors:
+        batches.update(mirror.published_batches, mirror.first_batches)
+        batches.update(shown.batch for shown in mirror.shown_batches)
+    return max(batches)
 
 
 def _trusted_facts(facts: LakeFacts) -> tuple[LakeFacts, list[str]]:
@@ -652,26 +661,17 @@ def _batches_of_table(whole_records: Iterable[BatchRecord], mirror: MirrorFacts)
     return mirror.published_batches.union(mirror.first_batches, touching)
 
 
-def _batch_numbers(facts: LakeFacts) -> Iterator[int]:
-    yield facts.highest_batch
-    yield from (span.through for span in facts.void_spans)
-    yield from (record.batch for record in facts.records)
-    for mirror in facts.mirrors:
-        yield from (shown.batch for shown in mirror.shown_batches)
-        yield from mirror.published_batches
-        yield from mirror.first_batches
-
-
 def _doubts_about(facts: LakeFacts, lake_end: BatchRecord) -> Iterator[str]:
     if not lake_end.is_whole:
         yield (
             "no commit to _transactions describes this batch, so it is unknown which tables were "
             "quarantined or partial"
         )
-    if not facts.is_claim_complete and not lake_end.is_whole:
-        yield (
-            "the folder's claim may lack batches that were undone, and this one may be among them"
-        )
+        if not facts.is_claim_complete:
+            yield (
+                "the folder's claim may lack batches that were undone, and this one may be among "
+                "them"
+            )
     if lake_end.prepared_count:
         yield (
             f"{lake_end.prepared_count} XA transactions were prepared by then: a run that finds "

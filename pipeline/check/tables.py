@@ -170,14 +170,14 @@ def _grant_cure(pattern: str, account: str | None) -> str:
 
 
 def _judge_primary_keys(evidence: RunEvidence) -> Iterator[RuleVerdict]:
-    captured = [table for table in evidence.tables if evidence.patterns.matches(table.name)]
+    captured = (table for table in evidence.tables if evidence.patterns.matches(table.name))
     following = [table for table in captured if table.name not in evidence.stopped_tables]
     keyless = [table.name for table in following if not table.primary_key]
     if keyless:
         yield Fault(f"no PRIMARY KEY: {', '.join(map(str, keyless))}", "tables")
-    elif captured:
+    elif following:
         yield Fine(
-            f"{len(captured)} of {len(evidence.tables)} tables are captured, each with a key"
+            f"{len(following)} of {len(evidence.tables)} tables are captured, each with a key"
         )
 
 

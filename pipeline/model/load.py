@@ -186,20 +186,27 @@ class Load:
 
 
 def reason_void(
-    load: Load, state: TableState | None, server_uuid: str, start: Coordinates, *, gap: bool
+    load: Load,
+    state: TableState | None,
+    server_uuid: str,
+    log: tuple[Coordinates, Coordinates],
+    *,
+    gap: bool,
 ) -> str | None:
-    """Return why the chunks of a load are void, or None if the load continues. `start`:
-    where this run begins to read the log, on the server `server_uuid`. `gap`: part of
-    the log after the load's `low` was never read."""
+    """Return why the chunks of a load are void, or None if the load continues. `log`:
+    where this run begins to read the log of the server `server_uuid`, and the log's end.
+    `gap`: part of the log after the load's `low` was never read."""
     if load.basis is None:
         return None
     if load.basis.server_uuid != server_uuid:
         return "its rows were read from another server than the one that answers now"
-    if load.followed_from is None:
-        missed = load.basis.low < start
-        return "the log after its rows was not captured for it" if missed else None
     if gap:
         return "part of the log after its rows was not read"
+    if load.followed_from is None:
+        start, end = log
+        # After the end: the server's log was reset.
+        missed = not start <= load.basis.low <= end
+        return "the log after its rows was not captured for it" if missed else None
     if state is None or not state.is_loading:
         return "it was stopped or dropped while it was read"
     return None

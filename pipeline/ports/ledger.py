@@ -220,15 +220,12 @@ class Batches(Protocol):
     def captured_batch(
         self,
         source: str,
-        *,
-        run: str | None = None,
-        server_uuid: str | None = None,
-        at: Coordinates | None = None,
+        server_uuid: str,
+        at: Coordinates,
     ) -> Batch | None:
-        """Return the newest live captured batch that matches. `run`: the id of its
-        Dagster run, or the beginning of that id. `server_uuid` and `at`: the server
-        from which it was read, and a place between its start and its end, both
-        included; batches that only caught tables up do not match a place."""
+        """Return the newest live captured batch that was read from this server and has
+        the place `at` between its start and its end, both included. Batches that only
+        caught tables up do not count."""
 
     def server_periods(self, source: str) -> tuple[ServerPeriod, ...]:
         """Return the servers from which the source was read, in order; one may occur

@@ -115,7 +115,8 @@ class Mirrors(Protocol):
     ) -> str | None:
         """Return why that version cannot be read any more, or None if its log and files
         exist. A version of another Delta table than `table_id` is unreadable, too, and
-        so is one that has changes of a batch after `batch`."""
+        so is one that has changes of a batch after `batch`. Raise `LakeUnavailable` if
+        the storage fails."""
 
     def restore(
         self, mirror: str, version: int, user_metadata: str, require_held: RequireHeld = no_check

@@ -275,7 +275,7 @@ class SourceServer(Protocol):
     def engines(self) -> dict[TableName, str]:
         """Return the engine of each table in `tables`, by one short query; '' for none."""
 
-    def invisible(self, tables: Collection[TableName]) -> dict[TableName, str]:
+    def missing_grants(self, tables: Collection[TableName]) -> dict[TableName, str]:
         """Return those of these tables on which the account has no privilege, each with
         the GRANT to type. Tables that the server does not have are left out. Each table
         costs a short query."""

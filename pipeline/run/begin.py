@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from lockstep.pipeline.binlog.search.log_scan import read_file_head
 from lockstep.pipeline.binlog.search.places import find_anchors, read_anchor
 from lockstep.pipeline.model.batch import Batch, Cursor, Xid
 from lockstep.pipeline.model.table_state import TableCondition
@@ -180,10 +181,19 @@ def _batches_before_divergence(
 
 
 def _lowest_load_watermark(ports: RunPorts, facts: ServerFacts) -> Coordinates | None:
-    """Return the lowest watermark of the open loads that read rows from this server."""
-    readings = [load.basis for load in ports.ledger.open_loads(ports.source.name) if load.basis]
-    lows = (reading.low for reading in readings if reading.server_uuid == facts.server_uuid)
-    return min(lows, default=None)
+    """Return the lowest watermark of the open loads that read rows from this server; None
+    if its file is younger than the load, because the server's log was reset."""
+    loads = [
+        (load.basis.low, load.ordered_at)
+        for load in ports.ledger.open_loads(ports.source.name)
+        if load.basis is not None and load.basis.server_uuid == facts.server_uuid
+    ]
+    if not loads:
+        return None
+    low, ordered_at = min(loads)
+    if facts.lists(low.file) and read_file_head(ports.server, low.file).created > ordered_at:
+        return None
+    return low
 
 
 def _settled_facts(ports: RunPorts, cursor: Cursor | None) -> ServerFacts:
@@ -261,11 +271,11 @@ def compare_gtids(
     cursor, and if not, a GTID that it used for another one. They are only compared if
     the GTID set alone says where to continue."""
     if cursor is None or not cursor.by_gtid or facts.gtid_mode != "ON":
-        return SetReading.NOT_KEPT, ""
+        return SetReading.NOT_COMPARED, ""
     place, read_gtids = cursor.position.at, cursor.position.gtid_set
     same_server = facts.server_uuid == cursor.position.server_uuid
     if same_server and facts.lists(place.file):
-        return SetReading.NOT_KEPT, ""
+        return SetReading.NOT_COMPARED, ""
     if same_server and facts.server_process is not None:
         # A process without a RESET still has all that was read from it.
         [batch] = ports.ledger.live_batches(ports.source.name, cursor.batch, cursor.batch)

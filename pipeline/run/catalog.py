@@ -52,65 +52,6 @@ _WORD = re.compile(r"[\w$]+")
 
 
 @dataclass(frozen=True, slots=True)
-class EntriesToExamine:
-    """The entries to examine.
-
-    - `recorded_entries`: all that the ledger has.
-    - `wanted_entries`: those that should be there, as they should be.
-    - `gone_tables`: registered tables whose mirrors are gone.
-    - `missing_entries`: those of tables that cannot be registered.
-    - `statement_id`: the newest statement in the ledger.
-    - `seen_statement_id`: the newest one at the last complete registration.
-    """
-
-    recorded_entries: Mapping[TableName, RecordedEntry]
-    wanted_entries: tuple[WantedEntry, ...] = ()
-    gone_tables: tuple[TableName, ...] = ()
-    missing_entries: tuple[MissingEntry, ...] = ()
-    statement_id: int = 0
-    seen_statement_id: int = 0
-
-
-def gather_entries(
-    ports: RunPorts, registry: Registry, *, examine_all: bool = False
-) -> EntriesToExamine:
-    """Gather the entries of tables whose registration may have changed, or of all
-    tables (`examine_all`). MySQL is only asked for the comments of these tables."""
-    ledger, source = ports.ledger, ports.source.name
-    seen_statement_id = ledger.registrations(source, registry.catalog.identity).statement_id
-    statement_id, texts = _new_statements(ports, seen_statement_id)
-    words = frozenset(word for text in texts for word in _WORD.findall(text))
-    states = ledger.table_states(source)
-    recorded, names, missing_entries, differing = _compare_recorded(
-        ledger, ports.source.mirror_names, registry, states
-    )
-    tables_to_keep = {
-        table
-        for table, state in states.items()
-        if table in names
-        or (state.condition is not TableCondition.DROPPED and not _is_shown(state))
-    }
-    gone_tables = [table for table in recorded if table not in tables_to_keep]
-    states_to_examine = [
-        states[table]
-        for table in names
-        if examine_all or table in differing or _may_be_named_in(table.name.lower(), words, texts)
-    ]
-    wanted_entries: tuple[WantedEntry, ...] = ()
-    if states_to_examine:
-        wanted_entries, unreadable = _wanted_entries(ports, registry, states_to_examine, names)
-        missing_entries += unreadable
-    return EntriesToExamine(
-        recorded,
-        wanted_entries,
-        tuple(gone_tables),
-        tuple(missing_entries),
-        statement_id,
-        seen_statement_id,
-    )
-
-
-@dataclass(frozen=True, slots=True)
 class CatalogStanding:
     """The state of a source's registrations according to the ledger. `catalog`: the
     catalog's identity. `registered`: the number of entries. `waiting`: tables whose
@@ -358,9 +299,9 @@ def differences(ports: RunPorts, registry: Registry) -> CatalogReport:
 class _Registration:
     """One registration, with its results so far. `lease`: None if nothing may be
     changed. `examine_all`: examine all entries, and take over entries of others that
-    point at Lockstep's mirrors. `freed_names`: names of entries that
-    were dropped or got another name, or would. `has_refusal`: the catalog refused an
-    entry, which the next run tries again."""
+    point at Lockstep's mirrors. `freed_names`: names of entries that were
+    dropped or got another name, or would. `has_refusal`: the catalog refused an entry,
+    which the next run tries again."""
 
     ports: RunPorts
     registry: Registry
@@ -377,17 +318,12 @@ class _Registration:
         timer_start = perf_counter()
         trouble: LockstepError | None = None
         try:
-            entries = gather_entries(self.ports, self.registry, examine_all=self.examine_all)
-            self.missing += entries.missing_entries
-            self._take_steps(
-                plan_steps(entries.wanted_entries, entries.recorded_entries, entries.gone_tables),
-                timer_start,
-            )
+            steps, new_statement = self._plan_steps()
+            self._take_steps(steps, timer_start)
             is_complete = not self.waiting_count and not self.has_refusal
-            has_new_statements = entries.statement_id != entries.seen_statement_id
-            if self.lease is not None and is_complete and has_new_statements:
+            if self.lease is not None and is_complete and new_statement is not None:
                 catalog = self.registry.catalog.identity
-                self.ports.ledger.note_registered_up_to(self.lease, catalog, entries.statement_id)
+                self.ports.ledger.note_registered_up_to(self.lease, catalog, new_statement)
         except LockstepError as error:
             trouble = error
         return CatalogReport(
@@ -399,6 +335,42 @@ class _Registration:
             trouble,
             perf_counter() - timer_start,
         )
+
+    def _plan_steps(self) -> tuple[list[EntryStep], int | None]:
+        """Return the steps for the tables whose registration may have changed, or for
+        all tables (`examine_all`), and the newest statement that no complete
+        registration has seen. MySQL is only asked for the comments of these tables."""
+        ports, ledger, source = self.ports, self.ports.ledger, self.ports.source.name
+        seen = ledger.registrations(source, self.registry.catalog.identity).statement_id
+        statement_id, texts = _new_statements(ports, seen)
+        words = frozenset(word for text in texts for word in _WORD.findall(text))
+        states = ledger.table_states(source)
+        recorded, names, unnamable, differing = _compare_recorded(
+            ledger, ports.source.mirror_names, self.registry, states
+        )
+        self.missing += unnamable
+        tables_to_keep = {
+            table
+            for table, state in states.items()
+            if table in names
+            or (state.condition is not TableCondition.DROPPED and not _is_shown(state))
+        }
+        states_to_examine = [
+            states[table]
+            for table in names
+            if self.examine_all
+            or table in differing
+            or _may_be_named_in(table.name.lower(), words, texts)
+        ]
+        wanted_entries: tuple[WantedEntry, ...] = ()
+        if states_to_examine:
+            wanted_entries, unreadable = _wanted_entries(
+                ports, self.registry, states_to_examine, names
+            )
+            self.missing += unreadable
+        gone_tables = [table for table in recorded if table not in tables_to_keep]
+        steps = plan_steps(wanted_entries, recorded, gone_tables)
+        return steps, None if statement_id == seen else statement_id
 
     def _take_steps(self, steps: list[EntryStep], timer_start: float) -> None:
         last_report_at = timer_start

@@ -25,13 +25,14 @@ from lockstep.pipeline.binlog.search.places import find_boundary, find_end_of
 from lockstep.pipeline.binlog.stream.framing import FIRST_OFFSET
 from lockstep.pipeline.ports.source import ServerFacts
 from lockstep.pipeline.run.context import RunPorts, search_progress
-from lockstep.pipeline.run.unpruned_batches import RUNS_HINT, no_such_run
+from lockstep.pipeline.run.unpruned_batches import batch_of_run
 from lockstep.pipeline.start.question import ChosenPlace, LogPlace, Since
 from lockstep.pipeline.values.errors import (
     EndNotReached,
     MomentOutOfRange,
     NotYet,
     PositionPurged,
+    SpanRefused,
     StartUnreachable,
     TransactionsWithoutGtid,
 )
@@ -208,16 +209,18 @@ def snapshot_not_chosen() -> NotYet:
 
 
 def _end_of_run(ports: RunPorts, run: str, facts: ServerFacts) -> LogPlace:
-    batch = ports.ledger.captured_batch(ports.source.name, run=run)
-    if batch is None or batch.end is None:
-        raise StartUnreachable(no_such_run(ports.ledger, ports.source.name, run), hint=RUNS_HINT)
-    if batch.end.server_uuid == facts.server_uuid:
-        require_listed(batch.end.at, facts)
-        return batch.end.at
+    try:
+        batch = batch_of_run(ports.ledger, ports.source.name, run)
+    except SpanRefused as error:
+        raise StartUnreachable(error.message, hint=error.hint) from error
+    end = batch.captured_end
+    if end.server_uuid == facts.server_uuid:
+        require_listed(end.at, facts)
+        return end.at
     if batch.by_gtid:
-        return batch.end.gtid_set
+        return end.gtid_set
     raise StartUnreachable(
-        f"run {run} ended at {batch.end} of server {batch.end.server_uuid}, which does not answer",
+        f"run {run} ended at {end} of server {end.server_uuid}, which does not answer",
         hint="choose a moment or a place of this server",
     )
 

@@ -93,7 +93,8 @@ class _Publisher:
                 published_schema(version.shown_structure, segment.files)
                 for segment, version in segments
             )
-            damage = self._publish(changelog, batch, schema, files, errors)
+            damage, later_errors = self._publish(changelog, batch, schema, files)
+            errors += later_errors
             if damage is not None and not state.has_stopped:
                 errors.append(lost_files_error(batch, table, damage))
         except TableError as error:
@@ -109,11 +110,10 @@ class _Publisher:
         warning follows, because no mirror is made from these tables."""
         changelog = system_table(batch.source, segment.table)
         errors = self._foreign_commits(changelog)
-        damage = self._publish(
-            changelog, batch, SYSTEM_TABLE_SCHEMAS[segment.table], segment.files, errors
-        )
-        for foreign in errors:
-            self.ports.progress.note(foreign.reason)
+        schema = SYSTEM_TABLE_SCHEMAS[segment.table]
+        damage, later_errors = self._publish(changelog, batch, schema, segment.files)
+        for error in (*errors, *later_errors):
+            self.ports.progress.note(error.reason)
         if damage is not None:
             self.ports.progress.note(f"{segment.table} lacks rows of batch {batch.id}: {damage}")
 
@@ -123,11 +123,10 @@ class _Publisher:
         batch: Batch,
         schema: pa.Schema,
         files: Sequence[SegmentFile],
-        errors: list[TableError],
-    ) -> str | None:
+    ) -> tuple[str | None, list[TableError]]:
         """Publish files. If some are damaged, publish the others, and return a sentence
-        about the damage. Other programs' commits between the check and this commit are
-        added to `errors`."""
+        about the damage. Return also the errors of other programs' commits between the
+        check and this commit."""
         damage, folder = None, changelog.folder
         publish = partial(
             self.ports.changelog.publish,
@@ -148,9 +147,9 @@ class _Publisher:
             commit = publish(files=[file for file in files if not damage_sentences(folder, [file])])
         examined_version = self.examined_now.get(folder)
         self.examined_now[folder] = max(commit.delta_version, self.examined_now.get(folder, -1))
-        if examined_version is not None and commit.delta_version > examined_version + 1:
-            errors += self._correct_foreign_commits(changelog, examined_version)
-        return damage
+        if examined_version is None or commit.delta_version <= examined_version + 1:
+            return damage, []
+        return damage, self._correct_foreign_commits(changelog, examined_version)
 
     def record_versions(self) -> None:
         """Record the versions up to which the Delta logs are checked now."""

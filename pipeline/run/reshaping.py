@@ -128,6 +128,7 @@ def reshaped_tables(ports: RunPorts) -> Iterator[tuple[TableState, TableError]]:
     for table, state in sorted(ports.ledger.table_states(source).items()):
         if table in errors:
             yield state, errors[table]
+            continue
         if state.condition is not TableCondition.FOLLOWING or not patterns.matches(table):
             continue
         if table in tables_to_reread:

@@ -252,9 +252,7 @@ class StoppedReach:
         low, end = order.stopped.at, cursor.position
         batch = None
         if low.file.base == end.at.file.base:
-            batch = ports.ledger.captured_batch(
-                ports.source.name, server_uuid=end.server_uuid, at=low
-            )
+            batch = ports.ledger.captured_batch(ports.source.name, end.server_uuid, low)
         since = order.stopped.batch if batch is None else min(batch.id, order.stopped.batch)
         chain = ports.ledger.live_batches(ports.source.name, since + 1, cursor.batch)
         if batch is None or _is_interrupted(chain):
@@ -781,11 +779,11 @@ def _valid_and_void_loads(
     reason."""
     valid_loads, void = dict[TableName, Load](), list[tuple[Load, str]]()
     for load in ports.ledger.open_loads(ports.source.name):
-        gap = load.followed_from is not None and _has_gap_since(
-            ports, run_start, load.followed_from.batch
-        )
-        uuid = run_start.facts.server_uuid
-        reason = reason_void(load, states.get(load.table), uuid, run_start.start.at, gap=gap)
+        gap = run_start.decision.continuity is Continuity.GAP
+        if load.followed_from is not None:
+            gap = _has_gap_since(ports, run_start, load.followed_from.batch)
+        facts, log = run_start.facts, (run_start.start.at, run_start.facts.head)
+        reason = reason_void(load, states.get(load.table), facts.server_uuid, log, gap=gap)
         reason = reason or _reason_shape_changed(ports, load)
         if reason is None and load.is_complete:
             folder = snapshot_path(ports.source.name, load.table)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from lockstep.pipeline.model.batch import Batch
+from lockstep.pipeline.model.batch import Batch, BatchState
 from lockstep.pipeline.ports.ledger import Decisions, Deletions, Ledger, log_ends
 from lockstep.pipeline.replay.spans import end_text, is_unread
 from lockstep.pipeline.upkeep.changes import KEEP_CHANGES
@@ -90,20 +90,27 @@ def history_begin(ledger: Decisions, batches: Sequence[Batch]) -> datetime | Non
 
 
 def batch_of_run(ledger: Ledger, source: str, run: str) -> Batch:
-    """Return the newest batch of a run. `run`: its id, which may be shortened. Raise
-    `SpanRefused` if the ledger has no batch of this run, or of several such runs."""
-    batch, pruned_through = ledger.captured_batch(source, run=run), ledger.pruned_through(source)
-    if batch is None or batch.id < pruned_through:
+    """Return the newest captured batch of a run. `run`: its id, which may be shortened.
+    Raise `SpanRefused` if the ledger has no batch of this run, or of several such runs."""
+    batches = ledger.live_batches(source, ledger.pruned_through(source))
+    captured_batches = [batch for batch in batches if batch.state is not BatchState.CAPTURING]
+    batch = newest_of_run(captured_batches, run)
+    if batch is None:
         raise SpanRefused(no_such_run(ledger, source, run), hint=RUNS_HINT)
-    if batch.dagster_run != run:
-        others = ledger.live_batches(source, pruned_through + 1)
-        ids = {name for other in others if (name := other.dagster_run or "").startswith(run)}
-        if len(ids) > 1:
-            raise SpanRefused(
-                f"the ids of {len(ids)} runs begin with {run!r}",
-                hint=f"give more of it: {RUNS_HINT}",
-            )
     return batch
+
+
+def newest_of_run(batches: Sequence[Batch], run: str) -> Batch | None:
+    """Return the newest of these batches, which are given oldest first, that a run
+    captured. `run`: its id, which may be shortened. Raise `SpanRefused` if the ids of
+    several runs begin so."""
+    of_run = {batch.dagster_run: batch for batch in batches if batch.dagster_run is not None}
+    ids = [run] if run in of_run else [name for name in of_run if name.startswith(run)]
+    if len(ids) > 1:
+        raise SpanRefused(
+            f"the ids of {len(ids)} runs begin with {run!r}", hint=f"give more of it: {RUNS_HINT}"
+        )
+    return of_run[ids[0]] if ids else None
 
 
 def no_such_run(ledger: Ledger, source: str, run: str) -> str:

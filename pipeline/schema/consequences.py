@@ -322,12 +322,7 @@ def consequences(
             effect = TableEffect(table, "not followed", followed.not_understood.reason)
             by_table[table] = _consequence(effect, policies_of(table))
     for change in followed.effects:
-        for effect in table_effects(
-            change,
-            sql_mode=logged.context.sql_mode,
-            moment=moment,
-            treatment_texts_of=treatment_texts_of,
-        ):
+        for effect in table_effects(change, logged.context.sql_mode, moment, treatment_texts_of):
             new = _consequence(effect, policies_of(effect.table))
             old = by_table.get(effect.table)
             replaces_table = effect.kind in ("created", "dropped", "renamed")

@@ -328,14 +328,14 @@ def _apply_alter(
             schema, rename_effects = _apply_rename_to(schema, name, target, context)
         elif change.if_exists:
             return schema, [Unchanged(name, "it does not exist")]
-        return schema, [UnknownTable(name, "ALTER TABLE"), *rename_effects, *unlogged_effects]
+        return schema, [UnknownTable(name, "ALTER TABLE"), *unlogged_effects, *rename_effects]
     try:
         table, new_column_names, columns_from = alter_table(before, change.clauses, schema, context)
     except CannotFollow as error:
         schema, rename_effects = _apply_rename_to(
             schema.with_unknown_table(name), name, target, context
         )
-        return schema, [NotFollowed(before.name, str(error)), *rename_effects, *unlogged_effects]
+        return schema, [NotFollowed(before.name, str(error)), *unlogged_effects, *rename_effects]
     schema = schema.with_table(table)
     if new_column_names:
         schema = change_references(
@@ -345,12 +345,13 @@ def _apply_alter(
     effects: list[Effect] = []
     if after != before or columns_from != before.names:
         effects.append(Changed(before.name, before, after, columns_from))
+    effects += unlogged_effects
+    # The old name is without a table after the statement, whatever else it did.
     schema, rename_effects = _apply_rename_to(schema, name, target, context)
     effects += [
         replace(effect, columns_from=columns_from) if isinstance(effect, Renamed) else effect
         for effect in rename_effects
     ]
-    effects += unlogged_effects
     return schema, effects or [Unchanged(before.name, "it did not change")]
 
 

@@ -101,10 +101,9 @@ class TableEffect:
 
 def table_effects(
     effect: Effect,
-    *,
     sql_mode: int,
-    moment: StatementMoment | None = None,
-    treatment_texts_of: Callable[[TableSchema], Mapping[str, str]] = lambda _: {},
+    moment: StatementMoment,
+    treatment_texts_of: Callable[[TableSchema], Mapping[str, str]],
 ) -> Iterator[TableEffect]:
     """Yield a `TableEffect` for each table that an effect on the schema concerns."""
     match effect:

@@ -35,7 +35,7 @@ class SetReading(StrEnum):
     """The result of comparing the server's transactions with those that were read under
     the same GTIDs. Commit times or hashes of the last ones are recorded."""
 
-    NOT_KEPT = "not kept"
+    NOT_COMPARED = "not kept"
     """Nothing was recorded, or nothing is compared because the cursor's anchor is
     enough."""
     SAME = "the same"
@@ -95,7 +95,7 @@ class Question:
     acknowledged one. `configured_start`: the start in lockstep.toml, which is used only
     without a cursor. `override`: the start that an operator chose. `chosen_place`: that
     place on this server, or the error that says why the server does not have it.
-    `set_reading`: NOT_KEPT unless only the cursor's GTID set says where to continue.
+    `set_reading`: NOT_COMPARED unless only the cursor's GTID set says where to continue.
     `reused_gtid`: the GTID of a transaction that differs. `load_low`: the log's head
     when an unfinished run began to read tables. `unpruned_batches`: only if the server
     lacks transactions that another one sent, all batches that the ledger still has up
@@ -110,7 +110,7 @@ class Question:
     policies: StartPolicies = field(default_factory=StartPolicies)
     override: Override | None = None
     chosen_place: ChosenPlace | LockstepError | None = None
-    set_reading: SetReading = SetReading.NOT_KEPT
+    set_reading: SetReading = SetReading.NOT_COMPARED
     reused_gtid: str = ""
     load_low: Coordinates | None = None
     unpruned_batches: Sequence[Batch] = ()

@@ -311,7 +311,7 @@ def compare_set(
     differ.
     """
     if not recorded:
-        return SetReading.NOT_KEPT, ""
+        return SetReading.NOT_COMPARED, ""
     other = next(
         (anchor.gtid for anchor in recorded if anchors.get(anchor.gtid, anchor) != anchor), None
     )

@@ -100,12 +100,10 @@ class PostgresBatches(LedgerTables):
     def captured_batch(
         self,
         source: str,
-        *,
-        run: str | None = None,
-        server_uuid: str | None = None,
-        at: Coordinates | None = None,
+        server_uuid: str,
+        at: Coordinates,
     ) -> Batch | None:
-        values = {"dagster_run": run, "server_uuid": server_uuid, **coordinate_columns(at)}
+        values = {"server_uuid": server_uuid, **coordinate_columns(at)}
         row = self._first("captured_batch", source=source, **values)
         return None if row is None else batch_of(row)
 

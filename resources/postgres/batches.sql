@@ -36,12 +36,10 @@ order by id limit %(limit)s
 -- name: captured_batch
 select * from lockstep.begun_batches
 where source = %(source)s and state not in ('capturing', 'abandoned')
-  and (%(dagster_run)s::text is null or starts_with(dagster_run, %(dagster_run)s))
-  and (%(server_uuid)s::text is null
-       or end_server_uuid = %(server_uuid)s and start_base = %(base)s and end_base = %(base)s
-          and (start_number, start_offset) <= (%(number)s::bigint, %(offset)s::bigint)
-          and (end_number, end_offset) >= (%(number)s::bigint, %(offset)s::bigint)
-          and kind <> 'catching-up')
+  and end_server_uuid = %(server_uuid)s and start_base = %(base)s and end_base = %(base)s
+  and (start_number, start_offset) <= (%(number)s::bigint, %(offset)s::bigint)
+  and (end_number, end_offset) >= (%(number)s::bigint, %(offset)s::bigint)
+  and kind <> 'catching-up'
 order by id desc limit 1
 
 -- name: server_periods

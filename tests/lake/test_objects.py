@@ -3,6 +3,7 @@ lost on the way."""
 
 from __future__ import annotations
 
+import json
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,10 +14,12 @@ import pyarrow as pa
 import pytest
 from py4j.protocol import Py4JJavaError
 
+from lockstep.pipeline.model.lake_commit import MetadataChange
 from lockstep.pipeline.ports.mirror_writes import AddColumns
 from lockstep.pipeline.values.errors import CommitConflict, ConfigurationError, LakeUnavailable
 from lockstep.resources.lake.changelog.claims import FileClaims
 from lockstep.resources.lake.changelog.segments import ParquetSegments
+from lockstep.resources.lake.delta.delta_log import actions, commit_file
 from lockstep.resources.lake.delta.pin import head_of
 from lockstep.resources.lake.spark.session import SparkProcess
 from lockstep.resources.lake.store.paths import ObjectPath, object_path
@@ -221,6 +224,24 @@ def test_a_store_that_refuses_is_everybodys_matter(faulty: Lake, faults: Faults)
         faulty.changelog.restore(
             CHANGELOG, 0, app_id="app/restated", txn_version=1, user_metadata="{}"
         )
+    for path in ("", ".parquet"):
+        with faults.planned("", path, Fault.EXPIRED, -1), pytest.raises(LakeUnavailable):
+            faulty.mirrors.reason_unreadable(MIRROR, 0)
+    assert faulty.mirrors.reason_unreadable(MIRROR, 0) is None
+    assert faulty.mirrors.reason_unreadable(MIRROR, 1) is not None
+
+
+def test_a_commit_is_not_judged_without_its_facts(faulty: Lake, faults: Faults) -> None:
+    """A store that fails meanwhile is no reason to take a commit for one that changed columns."""
+    faulty.mirrors.write(a_write(faulty.mirrors, 1, "append", [{"id": 1, "name": "a"}]))
+    path = faulty.mirrors._lake / MIRROR  # type: ignore[attr-defined]
+    (metadata,) = dict(actions(commit_file(path, 0).read_bytes().decode(), "metaData")).values()
+    metadata["configuration"]["delta.checkpointInterval"] = "20"
+    commit_file(path, 1).write_bytes(json.dumps({"metaData": metadata}).encode())
+    with faults.planned("GET", "list-type", Fault.EXPIRED, -1), pytest.raises(LakeUnavailable):
+        faulty.mirrors.log_since(MIRROR, 0)
+    (commit,) = faulty.mirrors.log_since(MIRROR, 0).commits
+    assert commit.metadata_change == MetadataChange(False, ("delta.checkpointInterval",))
 
 
 def test_parts_that_nobody_finished_are_given_up(

@@ -97,13 +97,17 @@ def test_a_quarter_of_the_memory_is_spark_s(machine: int, heap: int) -> None:
 
 def test_spark_has_half_of_what_its_process_may_have(tmp_path: Path) -> None:
     """The least limit of the control groups counts, those around its own among them."""
+    groups = tmp_path / "sys/fs/cgroup"
     for group, limit in (("", "max"), ("lockstep.slice", 4 * GIB), ("lockstep.slice/run", 5 * GIB)):
-        (tmp_path / group).mkdir(exist_ok=True)
-        (tmp_path / group / "memory.max").write_text(f"{limit}\n")
-    limits = memory_limits("1:cpu:/other\n0::/lockstep.slice/run\n", tmp_path)
+        (groups / group).mkdir(parents=True, exist_ok=True)
+        (groups / group / "memory.max").write_text(f"{limit}\n")
+    own_groups = tmp_path / "proc/self/cgroup"
+    own_groups.parent.mkdir(parents=True)
+    own_groups.write_text("1:cpu:/other\n0::/lockstep.slice/run\n")
+    limits = [*memory_limits(tmp_path)]
     assert driver_memory(64 * GIB, limits) == 2 * GIB
     assert driver_memory(4 * GIB, limits) == GIB
-    assert memory_limits("4:memory:/\n", tmp_path) == []
+    assert [*memory_limits(tmp_path / "nowhere")] == []
 
 
 def test_identifiers_are_quoted_everywhere() -> None:

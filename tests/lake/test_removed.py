@@ -21,7 +21,12 @@ from lockstep.resources.lake.delta.pin import Head
 from lockstep.resources.lake.mirror import deletion
 from lockstep.resources.lake.spark.session import SparkProcess
 from lockstep.resources.lake.store.paths import LakePath
-from lockstep.resources.lake.store.storage import delta_table, files_below, remove_table
+from lockstep.resources.lake.store.storage import (
+    delta_table,
+    files_below,
+    make_durable_folder,
+    remove_table,
+)
 from tests.fix_objects import ObjectStore
 from tests.lake.conftest import Lake, lake_at
 from tests.lake.made import PEOPLE, a_target, a_write, content, folded, own_part
@@ -143,11 +148,16 @@ def files(lake: LakePath) -> dict[str, bytes]:
 
 
 def require_cut(lake: Lake, place: LakePath) -> int:
-    """Deletion vectors, checkpoints and checksum files among it, no file has what the mirror showed
-    once its log is cut, twice; rows that are written after it are read as before. Soft deletes of
-    before go with the write that forgets them. The version, which shows `CUT`."""
+    """Deletion vectors, checkpoints, checksum files and Delta's own record of changes among it, no
+    file has what the mirror showed once its log is cut, twice; rows that are written after it are
+    read as before. Soft deletes of before go with the write that forgets them. The version, which
+    shows `CUT`."""
     mirrors = lake.mirrors
-    version, there = read_again(lake, 12), files(place)
+    version = read_again(lake, 12)
+    changes = place / MIRROR / "_change_data"
+    make_durable_folder(changes)
+    (changes / "cdc-0.parquet").write_bytes(WORD)
+    there = files(place)
     assert sum(WORD in content for content in there.values()) > 10
 
     def lost() -> None:

@@ -56,7 +56,7 @@ def test_the_chain_goes_on_behind_it(ledger: Ledger, lease: Lease) -> None:
     assert batch.base == second.base + second.changes
     after = ledger.cursors(lease.source).captured
     assert after == replace(before, batch=batch.id)
-    assert ledger.captured_batch(lease.source, server_uuid=SERVER, at=place(150)) == second
+    assert ledger.captured_batch(lease.source, SERVER, place(150)) == second
     assert ledger.table_states(lease.source)[ORDERS].is_complete
     assert ledger.pending_batches(lease.source)[ORDERS] == [batch.id]
     third = following(ledger, lease)

@@ -57,7 +57,6 @@ def test_an_empty_ledger_answers_with_nothing(ledger: Ledger, source: str) -> No
     assert ledger.open_override(source) is None
     assert ledger.gaps(source) == []
     assert ledger.server_periods(source) == ()
-    assert ledger.captured_batch(source, run="run-1") is None
     assert ledger.batch_times(source) == []
     assert ledger.table_states(source) == {}
     assert ledger.last_versions(source) == {}
@@ -70,7 +69,7 @@ def test_an_empty_ledger_answers_with_nothing(ledger: Ledger, source: str) -> No
     assert ledger.databases_at(source, batch=1, place=place(4)) == []
     assert ledger.schema_statements(source) == []
     assert ledger.has_history(source) is False
-    assert ledger.captured_batch(source, server_uuid=SERVER, at=place(4)) is None
+    assert ledger.captured_batch(source, SERVER, place(4)) is None
     assert batch_content(ledger, source, 0).events == ()
     assert batch_content(ledger, source, 0).snapshots == ()
     assert ledger.open_orders(source) == []

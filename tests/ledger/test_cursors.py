@@ -41,19 +41,25 @@ def test_a_run_is_found_by_its_id_or_its_beginning(ledger: Ledger, source: str) 
         with ledger.lock(source, "a test", run) as lease:
             batch = next_captured(ledger, lease) if ids else first_captured(ledger, lease)
             ids.append(batch.id)
-    found = [ledger.captured_batch(source, run=run) for run in [*runs, "0f3c", "0f4", "f3c"]]
-    assert [one.id if one else None for one in found] == [*ids, ids[-1], None, None]
+    assert [batch_of_run(ledger, source, run).id for run in runs] == ids
     assert batch_of_run(ledger, source, "0f3cx").id == ids[-1]
     for several in ("0f3c", ""):
         with pytest.raises(SpanRefused, match=f"the ids of 3 runs begin with '{several}'"):
             batch_of_run(ledger, source, several)
     with ledger.lock(source, "a test", "0f3c-9") as lease:
         capturing = following(ledger, lease)
-        assert ledger.captured_batch(source, run="0f3c-9") is None
+        unknown = ["0f3c-9", "0f4", "f3c"]
+        for run in unknown:
+            with pytest.raises(SpanRefused, match="no batch of"):
+                batch_of_run(ledger, source, run)
         ledger.record_capture(lease, capturing.id, record(capturing))
-        assert ledger.captured_batch(source, run="0f3c-9") == newest(ledger, lease)
+        assert batch_of_run(ledger, source, "0f3c-9") == newest(ledger, lease)
         ledger.abandon(lease, capturing.id, "damaged")
-    assert ledger.captured_batch(source, run="0f3c-9") is None
+    with pytest.raises(SpanRefused, match="no batch of"):
+        batch_of_run(ledger, source, "0f3c-9")
+    with ledger.lock(source, "a test", "0f3c-10") as lease:
+        next_captured(ledger, lease)
+    assert batch_of_run(ledger, source, "0f3c-1").id == ids[0], "its whole id"
 
 
 @pytest.mark.parametrize(("count", "shown_count"), [(39, 1), (40, 0), (41, 0)])

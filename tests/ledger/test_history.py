@@ -279,17 +279,17 @@ def test_a_place_belongs_to_the_newest_batch_that_read_it(ledger: Ledger, lease:
     ledger.record_capture(lease, again.id, record(again))
     following(ledger, lease)
     found = {
-        offset: ledger.captured_batch(lease.source, server_uuid=SERVER, at=place(offset))
+        offset: ledger.captured_batch(lease.source, SERVER, place(offset))
         for offset in (3, 4, 53, 54, 104, 154, 155)
     }
     ids = {offset: batch.id if batch else None for offset, batch in found.items()}
     early, late = dict.fromkeys((4, 53), first.id), dict.fromkeys((54, 104, 154), again.id)
     assert ids == {3: None, **early, **late, 155: None}
-    assert ledger.captured_batch(lease.source, server_uuid=OTHER, at=place(60)) is None
-    assert ledger.captured_batch(lease.source, server_uuid=SERVER, at=place(60, number=2)) is None
+    assert ledger.captured_batch(lease.source, OTHER, place(60)) is None
+    assert ledger.captured_batch(lease.source, SERVER, place(60, number=2)) is None
     ledger.abandon(lease, newest(ledger, lease).id, "found unfinished")
     ledger.abandon(lease, again.id, "damaged")
-    assert ledger.captured_batch(lease.source, server_uuid=SERVER, at=place(60)) == first
+    assert ledger.captured_batch(lease.source, SERVER, place(60)) == first
 
 
 def test_sources_have_histories_of_their_own(ledger: Ledger, lease: Lease) -> None:
@@ -301,7 +301,7 @@ def test_sources_have_histories_of_their_own(ledger: Ledger, lease: Lease) -> No
         (told,) = ledger.schema_statements(beside.source)
     assert ledger.schema_at(lease.source, ORDERS) is None
     assert ledger.last_versions(lease.source) == {}
-    assert ledger.captured_batch(lease.source, server_uuid=SERVER, at=place(4)) is None
+    assert ledger.captured_batch(lease.source, SERVER, place(4)) is None
     with pytest.raises(LedgerRefused):
         ledger.statements(lease.source, [told.id])
     with pytest.raises(LedgerRefused):

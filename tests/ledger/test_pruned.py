@@ -24,6 +24,7 @@ from lockstep.pipeline.model.batch import (
 )
 from lockstep.pipeline.model.table_state import StoppedTable
 from lockstep.pipeline.ports.ledger import Ledger, batch_content
+from lockstep.pipeline.run.unpruned_batches import newest_of_run
 from lockstep.pipeline.schema.history import BatchHistory
 from lockstep.pipeline.upkeep.changes import DeletionStep, PrunableRows, PruneResult
 from lockstep.pipeline.values.consumers import DeliveryBounds
@@ -248,11 +249,9 @@ class Past:
             ],
             "segments": [batch_content(ledger, source, one.id).segments for one in live[1:]],
             "parts": [batch_content(ledger, source, one.id).system_segments for one in live[1:]],
-            "runs": [
-                ledger.captured_batch(source, run=f"run-{self.runs - back}") for back in range(3)
-            ],
+            "runs": [newest_of_run(live, f"run-{self.runs - back}") for back in range(3)],
             "read": [
-                ledger.captured_batch(source, server_uuid=one.start.server_uuid, at=one.start.at)
+                ledger.captured_batch(source, one.start.server_uuid, one.start.at)
                 for one in some[2:]
             ],
             "times": [one for one in ledger.batch_times(source) if one.id > through],

@@ -68,6 +68,12 @@ def test_a_place_that_is_not_there_is_refused_at_once(shop: Shop) -> None:
     reads tables again; exit code 2."""
     for place in ("binlog.999999:4", "run:nobody"):
         assert isinstance(shop.refused(place), StartUnreachable)
+    for run in ("0f3c-1", "0f3c-2"):
+        shop.follower.run_id = run
+        shop.write(ord(run[-1]))
+        shop.follower.run()
+    assert "the ids of 2 runs begin with '0f3c'" in shop.refused("run:0f3c").message
+    shop.choose("run:0f3c-2")
     error = shop.refused("snapshot")
     assert isinstance(error, NotYet)
     assert "only a source's first run starts that way" in error.message

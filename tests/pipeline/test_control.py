@@ -37,7 +37,7 @@ TAGS = st.from_regex(r"[a-z_][a-z0-9_]{0,31}", fullmatch=True)
 
 
 def event(kind: EventType, body: bytes) -> Event:
-    return read_event(packet(kind, body, 4), START, checksum=True)
+    return read_event(packet(kind, body, 4), START, checksum=True, log_server_id=7)
 
 
 def seven(value: int) -> bytes:
@@ -62,9 +62,9 @@ def test_a_gtid_event_of_each_version(version: str) -> None:
     more, committed_at, here = GTIDS[version]
     found = event(EventType.GTID, gtid(7) + more)
     halves = struct.unpack(">qq", UUID(SERVER).bytes)
-    assert read_identity(found, [], found.server_id) == (MYSQL, *halves, 7, committed_at, here)
+    assert read_identity(found, []) == (MYSQL, *halves, 7, committed_at, here)
     unnamed = event(EventType.ANONYMOUS_GTID, gtid(0) + more)
-    kind, *_, first, time = read_identity(unnamed, [], unnamed.server_id)
+    kind, *_, first, time = read_identity(unnamed, [])
     assert (kind, first, time) == (ANONYMOUS, committed_at, here)
 
 

@@ -71,6 +71,7 @@ def test_a_load_that_is_read_on_counts_from_a_place_before_every_chunk() -> None
         (ORDERED, None, "server", 500, False, None),
         (READING, None, "server", 100, False, None),
         (READING, None, "server", 101, False, "was not captured"),
+        (READING, None, "server", 100, True, "was not read"),
         (READING, None, "other", 100, False, "another server"),
         (FOLLOWED, TableCondition.FOLLOWING, "server", 900, False, None),
         (FOLLOWED, TableCondition.FOLLOWING, "server", 900, True, "was not read"),
@@ -92,5 +93,10 @@ def test_what_voids_a_load(
     if condition is not None:
         known = replace(LOADING, condition=condition)
     at: Coordinates = place(start)
-    found = reason_void(load, known, server, at, gap=gap)
+    found = reason_void(load, known, server, (at, place(900)), gap=gap)
     assert found is None if why is None else found is not None and why in found
+
+
+def test_a_log_that_ends_before_the_load_began_was_reset() -> None:
+    found = reason_void(READING, None, "server", (place(20), place(99)), gap=False)
+    assert found is not None and "was not captured" in found

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep.pipeline.model.table_state import Supplier
-from lockstep.pipeline.ports.mirror_writes import MirrorTarget
-from lockstep.pipeline.run.write.mirror_write import mirror_target
 from lockstep.pipeline.supply.plan import (
     OLDER_REASON,
     RULES,
@@ -331,21 +328,3 @@ def test_rows_are_copied_only_under_the_same_policies_for_rows() -> None:
         in str(supply_after_rename(replace(FORMER, new_policies=LakePolicies(**{name: value}))))  # type: ignore[arg-type]
     }
     assert mattering == {"deletes", "truncates", "dropped_columns"}
-
-
-def test_a_mirror_is_written_by_the_policies_of_its_table() -> None:
-    """Whatever a mirror's writer knows of policies, it gets from them."""
-    target = mirror_target(
-        LakePolicies(**OTHER),  # type: ignore[arg-type]
-        mirror="m",
-        schema=pa.schema([("id", pa.int32())]),
-        app_id="a",
-        txn_version=1,
-        user_metadata="",
-        stamps=("_sequence",),
-    )
-    shared = OTHER.keys() & {field.name for field in fields(MirrorTarget)}
-    assert {name: getattr(target, name) for name in shared} == {
-        name: OTHER[name] for name in shared
-    }
-    assert len(shared) == 5

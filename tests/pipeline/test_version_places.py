@@ -117,6 +117,7 @@ def test_a_batch_that_caught_tables_up_stands_for_the_place_it_ends_at() -> None
         "other.000001:100",
         f"gtid:{ONE}:1-99",
         "run:another",
+        "run:run-",
     ],
 )
 def test_a_place_that_nothing_shows_is_refused(place: str) -> None:

@@ -45,7 +45,7 @@ Supplied = tuple[str, str]
 
 _CATCHES_UP: Final = re.compile(r"(\S+) catches up through the log, from (\S+) to \S+")
 _WITH_PAST: Final = re.compile(r"(\S+) is followed from (\S+) on: ")
-_QUARANTINED: Final = re.compile(r"(\S+) was quarantined")
+_STOPPED: Final = re.compile(r"(\S+) (?:was quarantined|stops until a run reads it)")
 _EVENTS: Final = {
     TableEventKind.REREAD: "rows",
     TableEventKind.REBUILT: "changelog",
@@ -155,7 +155,7 @@ def carried_out(follower: Follower) -> Done:
         for kind, pattern in (("log", _CATCHES_UP), ("past", _WITH_PAST)):
             if (found := pattern.match(note)) is not None:
                 supplied.add((_table(found[1]), (kind, found[2])))
-    stopped = {_table(found[1]) for note in notes if (found := _QUARANTINED.search(note))}
+    stopped = {_table(found[1]) for note in notes if (found := _STOPPED.search(note))}
     return Done(supplied, count.rows, count.asked, batches, stopped)
 
 

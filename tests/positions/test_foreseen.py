@@ -243,7 +243,7 @@ class Foresight(Chance):
                 follower.steps(
                     replace(ports, source=replace(ports.source, reread_rows=repair.condition_rows))
                 )
-            assert count.estimated_rows == {repair.table: repair.estimated_rows} or self.prepared
+            assert count.rows == {repair.table: repair.estimated_rows} or self.prepared
             reasons = [event.reason or "" for event in self.events(repair.table)]
             assert reasons[-1].endswith(repair.request.reason)
         done = self.planned()

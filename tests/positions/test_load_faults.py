@@ -159,6 +159,35 @@ def test_reading_waits_for_what_is_more_urgent(shop: Shop, monkeypatch: pytest.M
         shop.require_whole(table, rereads=1)
 
 
+class Killed(Exception):
+    """The run ends here."""
+
+
+def kill() -> None:
+    raise Killed
+
+
+@pytest.mark.parametrize("regrown", [False, True], ids=["shorter", "longer"])
+def test_a_log_that_was_reset_while_the_first_run_was_dead(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, regrown: bool
+) -> None:
+    """The changes after the first chunks are gone with the log, so these are read again."""
+    with monkeypatch.context() as patch:
+        at_chunk(patch, shop.follower, 3, kill)
+        with pytest.raises(Killed):
+            shop.run()
+    assert read(shop)
+    shop.do("update a set v = 'lost'", "delete from b where id < 60")
+    shop.do("reset binary logs and gtids")
+    if regrown:
+        # A file's time of creation has whole seconds.
+        shop.do("set timestamp = unix_timestamp() + 1", *["flush binary logs"] * 3)
+        shop.do("update a set v = 'later' where id % 7 = 0")
+    shop.run()
+    for table in "ab":
+        shop.require_whole(table, rereads=1)
+
+
 def test_a_log_that_is_purged_ends_the_wait_for_a_busy_server(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -57,12 +57,12 @@ def logged(
     dump = server(stand).dump(start)
     try:
         for seen in walk(dump, start):
-            if seen.code == EventType.QUERY:
-                query = read_query(seen.as_event)
+            if seen.type is EventType.QUERY:
+                query = read_query(seen)
                 if query.text not in _FRAMES:
                     yield _statement(query, facts, seen.after)
-            elif seen.code == EventType.TABLE_MAP:
-                yield Mapped(seen.after, seen.packet[: -4 if seen.has_checksum else None])
+            elif seen.type is EventType.TABLE_MAP:
+                yield Mapped(seen.after, seen.raw)
     finally:
         dump.close()
 

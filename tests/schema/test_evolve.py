@@ -166,6 +166,12 @@ def test_rows_that_change_without_events() -> None:
         }
 
 
+def test_a_table_that_is_renamed_last() -> None:
+    """What else the statement does to the old name no longer matters: it has no table now."""
+    done = after([_A, "alter ignore table a add unique (b), rename to z"], MARIADB)
+    assert [type(effect) for effect in done.effects] == [Changed, UnloggedChange, Renamed]
+
+
 @pytest.mark.parametrize("statement", ["drop database shop", "create or replace database shop"])
 def test_dropped_databases(statement: str) -> None:
     """A database takes its tables along, the unknown ones too. MariaDB logs nothing else if it

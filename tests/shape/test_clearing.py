@@ -218,14 +218,14 @@ def test_a_consumer_and_a_person_hold_it(cleared: Cleared) -> None:
     cleared.follower.run()
     cleared.clear()
     (note,) = cleared.notes()
-    assert "the consumer reader has not acknowledged" in note.full_sentence
+    assert "the consumer reader has not acknowledged" in note.hint
     with cleared.follower.leased() as lease, pytest.raises(LedgerRefused):
         cleared.follower.ledger.begin_clearing(lease, note.id)
     cleared.hide(replace(HIDING, keep_clear="the lawyers look at it"))
     consumers.drop_consumer(SOURCE, "reader", author="ada", reason="gone")
     assert cleared.clear() == ()
     (note,) = cleared.notes()
-    assert "the lawyers look at it" in note.full_sentence
+    assert "the lawyers look at it" in note.hint
     assert cleared.found()
     cleared.hide()
     assert len(cleared.clear()) == 1
@@ -579,7 +579,7 @@ def test_a_table_that_was_paused_is_read_again(cleared: Cleared) -> None:
     cleared.hide()
     cleared.follower.run()
     (note,) = cleared.notes()
-    assert "was not read from the source since" in note.full_sentence
+    assert "was not read from the source since" in note.hint
     cleared.follower.order(OrderKind.RESUME, cleared.table)
     cleared.follower.run()
     assert len(cleared.clear()) == 1
@@ -640,7 +640,7 @@ def test_a_ledger_that_is_lost_before_it_is_cleared(cleared: Cleared) -> None:
     with cleared.follower.leased() as lease:
         recover(cleared.follower.ports(), lease, author="somebody")
     (note,) = cleared.notes()
-    assert "was not read from the source since" in note.full_sentence
+    assert "was not read from the source since" in note.hint
     cleared.follower.run()
     assert len(cleared.clear()) == 1
     assert (cleared.found(), cleared.notes()) == ([], [])

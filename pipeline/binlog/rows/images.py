@@ -82,7 +82,7 @@ def walk(
         event_type = events[event, ring.TYPE]
         present_at = _skip_head(data, begin + HEADER_BYTES, end, event_type, count)
         if present_at < 0:
-            return DAMAGED if present_at == -1 else OTHER_COLUMNS
+            return -present_at
         is_partial = event_type == EventType.PARTIAL_UPDATE_ROWS
         is_update = (
             event_type == EventType.UPDATE_ROWS
@@ -156,24 +156,23 @@ def walk(
 
 @kernel_part
 def _skip_head(data: Bytes, at: int, end: int, event_type: int, expected_count: int) -> int:
-    """Return the place of the bitmap of present columns; -1 if the event is damaged, -2
-    if its number of columns is not `expected_count`."""
+    """Return the place of the bitmap of present columns; -DAMAGED, or -OTHER_COLUMNS if
+    the event's number of columns is not `expected_count`."""
     at += 8
     if event_type >= EventType.WRITE_ROWS:
         if at + 2 > end or u16(data, at) < 2:
-            return -1
+            return -DAMAGED
         at += u16(data, at)
     if at >= end:
-        return -1
-    first = u8(data, at)
-    column_count = first
+        return -DAMAGED
+    column_count = u8(data, at)
     at += 1
-    if first >= 0xFB:
-        if first != 0xFC or at + 2 > end:
-            return -1
+    if column_count >= 0xFB:
+        if column_count != 0xFC or at + 2 > end:
+            return -DAMAGED
         column_count = u16(data, at)
         at += 2
-    return at if column_count == expected_count else -2
+    return at if column_count == expected_count else -OTHER_COLUMNS
 
 
 @kernel_part

@@ -23,11 +23,11 @@ import numpy.typing as npt
 from lockstep.pipeline.binlog.rows.table_map import TableMap
 from lockstep.pipeline.binlog.stream import ring
 from lockstep.pipeline.binlog.stream.control import LogWriter
-from lockstep.pipeline.binlog.stream.framing import HEADER
+from lockstep.pipeline.binlog.stream.framing import HEADER_BYTES
 from lockstep.pipeline.binlog.stream.ring import INSPECTED, MAP, TAKEN, Block, Integers
 from lockstep.pipeline.values.table import TableName
 
-_NAMES_AT = HEADER.size + 6 + 2
+_NAMES_AT = HEADER_BYTES + 6 + 2
 """Offset of a map's names: after the header, the table id and the flags."""
 
 _UNUSED = -1

@@ -12,7 +12,7 @@ from typing import Final
 
 from lockstep.pipeline.binlog.arrays.cells import Layout, layout
 from lockstep.pipeline.binlog.stream.control import LogWriter
-from lockstep.pipeline.binlog.stream.framing import HEADER, Reader
+from lockstep.pipeline.binlog.stream.framing import HEADER_BYTES, Reader
 from lockstep.pipeline.binlog.values.charsets import text_decoder
 from lockstep.pipeline.schema.collations import BINARY_COLLATION_NUMBER, charset_by_number
 from lockstep.pipeline.values.errors import TableError
@@ -210,7 +210,7 @@ def read_structure(table_map: TableMap) -> TableStructure:
 
 
 def _read_head(raw: bytes) -> tuple[int, TableName, Reader]:
-    reader = Reader(raw[HEADER.size :], "a TABLE_MAP event")
+    reader = Reader(raw[HEADER_BYTES:], "a TABLE_MAP event")
     table_id = reader.integer(6)
     reader.take(2)
     database = reader.take(reader.integer(1)).decode("utf-8", "surrogateescape")

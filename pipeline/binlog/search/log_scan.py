@@ -8,7 +8,6 @@ step over events that a capture would refuse.
 
 from __future__ import annotations
 
-import zlib
 from bisect import bisect_left
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, suppress
@@ -29,13 +28,15 @@ from lockstep.pipeline.binlog.stream.control import (
 )
 from lockstep.pipeline.binlog.stream.framing import (
     BETWEEN_TRANSACTIONS,
+    CHECKSUM_BYTES,
     FIRST_OFFSET,
     GTID_EVENTS,
     HEADER,
+    HEADER_BYTES,
     Event,
     EventType,
+    crc_matches,
     damaged,
-    is_artificial,
     read_event,
 )
 from lockstep.pipeline.binlog.stream.intake import dump_events
@@ -64,62 +65,24 @@ _LAST_EVENTS: Final = frozenset(
 """The last events of transactions, besides QUERY COMMIT and QUERY ROLLBACK."""
 
 
-@dataclass(frozen=True, slots=True)
-class LoggedEvent:
-    """An event of the log. `code`: its type. `timestamp`: seconds since the epoch.
-    `packet`: its bytes as the server sent them. `has_checksum`: True if they end with a
-    CRC32. `log_server_id`: the id of the server that wrote the log, from the last
-    format description."""
-
-    at: Coordinates
-    code: int
-    timestamp: int
-    server_id: int
-    packet: bytes
-    has_checksum: bool
-    log_server_id: int = -1
-
-    @property
-    def size(self) -> int:
-        return len(self.packet)
-
-    @property
-    def after(self) -> Coordinates:
-        return Coordinates(self.at.file, self.at.offset + self.size)
-
-    @property
-    def crc32(self) -> int:
-        """The event's own checksum, or a computed one if the log has none."""
-        if self.has_checksum:
-            return int.from_bytes(self.packet[-4:], "little")
-        return zlib.crc32(self.packet)
-
-    @property
-    def as_event(self) -> Event:
-        """The event as an `Event`, for functions that read its body; UnsupportedEvent
-        if its type is not on the allow-list."""
-        return read_event(self.packet, self.at, checksum=self.has_checksum)
-
-
-def walk(dump: BinlogDump, start: Coordinates) -> Iterator[LoggedEvent]:
+def walk(dump: BinlogDump, start: Coordinates) -> Iterator[Event]:
     """Yield every event of a dump that is in the log itself, up to the log's end. The
     dump was requested from `start` on, but may begin before it (`dump.begins`)."""
     at = dump.begins or start
     checksum, log_server_id = True, -1
     for packet in dump_events(dump):
-        timestamp, code, server_id, size, log_pos, flags = HEADER.unpack_from(packet)
+        _, code, server_id, size, *_ = HEADER.unpack_from(packet)
         if size != len(packet):
             raise damaged(f"an event says that it has {size} bytes, not {len(packet)}", at)
         if code == EventType.FORMAT_DESCRIPTION:
             checksum, log_server_id = packet[-5] == 1, server_id
-        artificial = is_artificial(code, log_pos, flags)
-        if not artificial:
-            event = LoggedEvent(at, code, timestamp, server_id, packet, checksum, log_server_id)
+        event = read_event(packet, at, checksum=checksum, log_server_id=log_server_id)
+        if not event.is_artificial:
             yield event
             at = event.after
         if code == EventType.ROTATE:
             file = _rotate_target(packet, at)
-            if not artificial or file != at.file:
+            if not event.is_artificial or file != at.file:
                 at = Coordinates(file, FIRST_OFFSET)
 
 
@@ -129,7 +92,7 @@ def end_of_transaction(dump: BinlogDump, begin: Coordinates, log_end: Coordinate
     for event in walk(dump, begin):
         if event.at < begin:
             continue
-        if event.code in _BETWEEN_EVENTS and begin < event.at:
+        if event.type in _BETWEEN_EVENTS and begin < event.at:
             return event.at
         if _ends_transaction(event) or event.after >= log_end:
             return event.after
@@ -140,8 +103,8 @@ def _rotate_target(packet: bytes, at: Coordinates) -> LogFile:
     """Return the file that a ROTATE names. The ROTATE at a dump's beginning comes
     before the format description, so only its own bytes can show if it has a
     checksum."""
-    has_checksum = zlib.crc32(packet[:-4]) == int.from_bytes(packet[-4:], "little")
-    return read_rotate(packet[HEADER.size : -4 if has_checksum else None], at).file
+    end = -CHECKSUM_BYTES if crc_matches(packet) else None
+    return read_rotate(packet[HEADER_BYTES:end], at).file
 
 
 def read_transactions(
@@ -156,11 +119,11 @@ def read_transactions(
     for event in walk(dump, start):
         if event.at < start:
             continue
-        if event.code in _BETWEEN_EVENTS:
+        if event.type in _BETWEEN_EVENTS:
             row = None
         if row is None and (len(rows) >= count or event.at >= end):
             break
-        if event.code in GTID_EVENTS:
+        if event.type in GTID_EVENTS:
             if files[-1:] != [event.at.file]:
                 files.append(event.at.file)
             row = _index_row(event, len(files) - 1, gtid_sources)
@@ -176,21 +139,21 @@ def read_transactions(
     return at, Stretch(np.array(rows, np.int64), files, gtid_sources) if rows else None
 
 
-def _index_row(event: LoggedEvent, file: int, gtid_sources: list[str]) -> list[int]:
+def _index_row(event: Event, file: int, gtid_sources: list[str]) -> list[int]:
     """Return the index row of the transaction that a GTID event begins."""
     row = [0] * columns.TRANSACTION_COLUMNS
     row[columns.FILE], row[columns.BEGIN_OFFSET] = file, event.at.offset
     row[columns.ORIGIN_SERVER] = event.server_id
-    identity = read_identity(event.as_event, gtid_sources, event.log_server_id)
+    identity = read_identity(event, gtid_sources)
     for column, value in zip(IDENTITY_COLUMNS, identity, strict=True):
         row[column] = value
     return row
 
 
-def _ends_transaction(event: LoggedEvent) -> bool:
-    if event.code == EventType.QUERY:
-        return read_query(event.as_event).text.upper() in ("COMMIT", "ROLLBACK")
-    return event.code in _LAST_EVENTS
+def _ends_transaction(event: Event) -> bool:
+    if event.type == EventType.QUERY:
+        return read_query(event).text.upper() in ("COMMIT", "ROLLBACK")
+    return event.type in _LAST_EVENTS
 
 
 ReportProgress = Callable[[int, int], None]
@@ -291,7 +254,7 @@ def _buffer(start: Coordinates, end: Coordinates) -> TransactionBuffer:
         events=1,
         transactions=_TRANSACTIONS,
     )
-    buffer.prepared.is_before_start = True
+    buffer.prepared.wants_no_rows = True
     return buffer
 
 
@@ -354,7 +317,7 @@ def read_file_head(dumps: Dumps, file: LogFile) -> FileHead:
     """Read a file's head, a few hundred bytes; DamagedEvent if it has no format
     description."""
     start = Coordinates(file, FIRST_OFFSET)
-    description: LoggedEvent | None = None
+    description: Event | None = None
     gtids = GtidSet()
     committed_elsewhere = None
     # By its `gtid_mode` the server may refuse the first transaction.
@@ -362,15 +325,15 @@ def read_file_head(dumps: Dumps, file: LogFile) -> FileHead:
         for event in walk(dump, start):
             if event.at.file != file:
                 break
-            if event.code == EventType.FORMAT_DESCRIPTION:
+            if event.type == EventType.FORMAT_DESCRIPTION:
                 description = event
-            elif event.code == EventType.PREVIOUS_GTIDS:
-                gtids = decode_gtid_set(event.as_event.body)
-            elif event.code == EventType.MARIADB_GTID_LIST:
-                gtids = read_gtid_list(event.as_event)
-            elif event.code in GTID_EVENTS:
+            elif event.type == EventType.PREVIOUS_GTIDS:
+                gtids = decode_gtid_set(event.body)
+            elif event.type == EventType.MARIADB_GTID_LIST:
+                gtids = read_gtid_list(event)
+            elif event.type in GTID_EVENTS:
                 if description is not None and event.server_id != description.server_id:
-                    *_, exact = read_identity(event.as_event, [], event.log_server_id)
+                    *_, exact = read_identity(event, [])
                     committed_elsewhere = to_datetime(exact or end_of_second(event.timestamp))
                 break
     if description is None:

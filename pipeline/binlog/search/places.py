@@ -24,7 +24,6 @@ import numpy as np
 from lockstep.pipeline.binlog.search.log_scan import (
     Dumps,
     FileHeads,
-    LoggedEvent,
     ReportProgress,
     Stretch,
     log_between,
@@ -39,8 +38,9 @@ from lockstep.pipeline.binlog.stream.framing import (
     COMPRESSED_ROWS,
     FIRST_OFFSET,
     GTID_EVENTS,
-    HEADER,
+    HEADER_BYTES,
     ROW_EVENTS,
+    Event,
     EventType,
 )
 from lockstep.pipeline.binlog.stream.ring import ANONYMOUS, Integers, place_of
@@ -117,12 +117,12 @@ def _executed_before(
 
 def _boundary_around(
     dumps: Dumps, at: Coordinates, start: Coordinates
-) -> tuple[Coordinates, LoggedEvent | None]:
+) -> tuple[Coordinates, Event | None]:
     """Return a place and the event before it: `at`, or the beginning of a transaction
     if `at` is inside that. `start`: the beginning of the event that ends the last
     transaction before `at`."""
-    last: LoggedEvent | None = None
-    transaction_begin: tuple[Coordinates, LoggedEvent | None] | None = None
+    last: Event | None = None
+    transaction_begin: tuple[Coordinates, Event | None] | None = None
     end = start
     with closing(dumps.dump(start)) as dump:
         for event in walk(dump, start):
@@ -130,7 +130,7 @@ def _boundary_around(
                 break
             if event.at < start:
                 continue
-            if event.code in GTID_EVENTS:
+            if event.type in GTID_EVENTS:
                 transaction_begin = event.at, last
             last, end = event, event.after
     if end != at:
@@ -304,33 +304,29 @@ def _digest(dumps: Dumps, at: Coordinates) -> str:
         for event in walk(dump, at):
             if event.at < at:
                 continue
-            if (has_begun and event.code in GTID_EVENTS) or count >= _DIGESTED_EVENTS:
+            if (has_begun and event.type in GTID_EVENTS) or count >= _DIGESTED_EVENTS:
                 break
             has_begun = True
             if content := _hashed_bytes(event):
                 digest, count = zlib.crc32(content, digest), count + 1
-            if event.code in (EventType.XID, EventType.XA_PREPARE):
+            if event.type in (EventType.XID, EventType.XA_PREPARE):
                 break
     return f"{digest:08x}"
 
 
-def _hashed_bytes(event: LoggedEvent) -> bytes:
+def _hashed_bytes(event: Event) -> bytes:
     """Return the bytes of an event that are hashed; b"" for events that a replica may
     not have."""
-    if event.code in COMPRESSED_ROWS:
-        rows_event = decompress_rows(event.as_event).tobytes()
-        return _hashed_rows(
-            event, COMPRESSED_ROWS[EventType(event.code)], rows_event[HEADER.size :]
-        )
-    if event.code in ROW_EVENTS:
-        return _hashed_rows(event, event.code, event.as_event.body)
-    if event.code in (EventType.QUERY, EventType.MARIADB_QUERY_COMPRESSED):
-        query = (
-            event.as_event if event.code == EventType.QUERY else decompress_query(event.as_event)
-        )
+    if event.type in COMPRESSED_ROWS:
+        rows_event = decompress_rows(event).tobytes()
+        return _hashed_rows(event, COMPRESSED_ROWS[event.type], rows_event[HEADER_BYTES:])
+    if event.type in ROW_EVENTS:
+        return _hashed_rows(event, event.type, event.body)
+    if event.type in (EventType.QUERY, EventType.MARIADB_QUERY_COMPRESSED):
+        query = event if event.type == EventType.QUERY else decompress_query(event)
         return b"%d " % event.timestamp + read_query(query).text.encode("utf-8", "replace")
     return b""
 
 
-def _hashed_rows(event: LoggedEvent, code: int, body: bytes) -> bytes:
+def _hashed_rows(event: Event, code: int, body: bytes) -> bytes:
     return b"%d %d " % (code, event.timestamp) + bytes(body[_TABLE_ID_AND_FLAGS:])

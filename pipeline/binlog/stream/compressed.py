@@ -27,6 +27,7 @@ from lockstep.pipeline.binlog.arrays.array_access import Bytes
 from lockstep.pipeline.binlog.stream.framing import (
     COMPRESSED_ROWS,
     HEADER,
+    HEADER_BYTES,
     Event,
     EventType,
     Reader,
@@ -150,5 +151,5 @@ def _decompress(event: Event, data: bytes) -> bytes:
 
 def _with_header(event: Event, event_type: EventType, body: bytes) -> bytes:
     timestamp, _, server_id, _, log_pos, flags = HEADER.unpack_from(event.raw)
-    size = HEADER.size + len(body)
+    size = HEADER_BYTES + len(body)
     return HEADER.pack(timestamp, event_type, server_id, size, log_pos, flags) + body

@@ -17,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, Literal
 from uuid import UUID
 
-from lockstep.pipeline.binlog.stream.framing import HEADER, Event, EventType, Reader, damaged
+from lockstep.pipeline.binlog.stream.framing import HEADER_BYTES, Event, EventType, Reader, damaged
 from lockstep.pipeline.model.batch import Xid
 from lockstep.pipeline.values.errors import UnsupportedEvent
 from lockstep.pipeline.values.gtid import GtidSet
@@ -342,7 +342,7 @@ def read_description(event: Event) -> FormatDescription:
     """Read a format description: format version 2 (always 4), server version 50, time
     4, header length 1 (always 19), one byte per event type, then the checksum
     algorithm."""
-    reader = Reader(event.raw[HEADER.size :], "the format description")
+    reader = Reader(event.raw[HEADER_BYTES:], "the format description")
     format_version = reader.integer(2)
     version = reader.take(50).rstrip(b"\0").decode("latin-1")
     reader.take(4)
@@ -353,7 +353,7 @@ def read_description(event: Event) -> FormatDescription:
         for kind, length in _POST_HEADERS.items()
         if kind <= len(lengths) and lengths[kind - 1] not in (length, 0)
     ]
-    if format_version != 4 or header_bytes != HEADER.size or unexpected:
+    if format_version != 4 or header_bytes != HEADER_BYTES or unexpected:
         difference = f"format {format_version}, headers of {header_bytes} bytes"
         difference += f", another form of {unexpected[0]}" if unexpected else ""
         raise UnsupportedEvent(

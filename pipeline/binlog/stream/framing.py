@@ -86,7 +86,7 @@ class EventType(IntEnum):
     MARIADB_DELETE_ROWS_COMPRESSED = 171
 
 
-COMPRESSED_ROWS: Final = {
+COMPRESSED_ROWS: Final[dict[int, EventType]] = {
     EventType.MARIADB_WRITE_ROWS_COMPRESSED_V1: EventType.WRITE_ROWS_V1,
     EventType.MARIADB_UPDATE_ROWS_COMPRESSED_V1: EventType.UPDATE_ROWS_V1,
     EventType.MARIADB_DELETE_ROWS_COMPRESSED_V1: EventType.DELETE_ROWS_V1,
@@ -131,13 +131,15 @@ _REFUSED_TYPES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One event. `timestamp`: seconds since the epoch. `offset`: the place in `file`
-    where it begins. `size`: its bytes, checksum included. `is_artificial`: the server
-    made it for this dump, so that it takes no bytes of the file. `raw`: header and
-    body, without the checksum. `crc32`: the event's own checksum, or computed by us if
-    the log has none."""
+    """One event. `type`: an EventType, or the number of a type that this version does not
+    read. `timestamp`: seconds since the epoch. `offset`: the place in `file` where it
+    begins. `size`: its bytes, checksum included. `is_artificial`: the server made it for
+    this dump, so that it takes no bytes of the file. `raw`: header and body, without the
+    checksum. `crc32`: the event's own checksum, or a computed one if the log has none.
+    `log_server_id`: the id of the server that wrote the log, from the last format
+    description; -1 before it."""
 
-    type: EventType
+    type: int
     timestamp: int
     server_id: int
     flags: int
@@ -147,10 +149,11 @@ class Event:
     is_artificial: bool
     raw: bytes
     crc32: int
+    log_server_id: int
 
     @property
     def body(self) -> bytes:
-        return self.raw[HEADER.size :]
+        return self.raw[HEADER_BYTES:]
 
     @property
     def end(self) -> int:
@@ -175,26 +178,39 @@ def is_artificial(code: int, log_pos: int, flags: int) -> bool:
     return log_pos == 0 and (is_file_event or code == EventType.MARIADB_START_ENCRYPTION)
 
 
-def read_event(packet: bytes, at: Coordinates, *, checksum: bool | None) -> Event:
-    """Read an event as the server sent it, at `at`; UnsupportedEvent if its type is not
-    on the allow-list. `checksum`: whether `packet` ends with a CRC32; None counts as
-    no."""
+def read_event(packet: bytes, at: Coordinates, *, checksum: bool, log_server_id: int = -1) -> Event:
+    """Read an event of any type as the server sent it, at `at`. `checksum`: whether
+    `packet` ends with a CRC32."""
     timestamp, code, server_id, size, log_pos, flags = HEADER.unpack_from(packet)
-    try:
-        event_type = EventType(code)
-    except ValueError:
-        name = _REFUSED_TYPES.get(code, "unknown to this version")
-        raise UnsupportedEvent(
-            f"the log holds an event of type {code}, {name}, at {at}",
-            hint="it was not recorded; switch off the feature that writes such events, or wait for "
-            "a version that reads them",
-            event_place=str(at),
-        ) from None
-    artificial = is_artificial(code, log_pos, flags)
-    crc32 = int.from_bytes(packet[-4:], "little") if checksum else zlib.crc32(packet)
-    raw = packet[:-CHECKSUM_BYTES] if checksum else packet
+    body_end = len(packet) - CHECKSUM_BYTES if checksum else len(packet)
     return Event(
-        event_type, timestamp, server_id, flags, at.file, at.offset, size, artificial, raw, crc32
+        _KNOWN_TYPES.get(code, code),
+        timestamp,
+        server_id,
+        flags,
+        at.file,
+        at.offset,
+        size,
+        is_artificial(code, log_pos, flags),
+        packet[:body_end],
+        int.from_bytes(packet[body_end:], "little") if checksum else zlib.crc32(packet),
+        log_server_id,
+    )
+
+
+_KNOWN_TYPES: Final = {event_type.value: event_type for event_type in EventType}
+
+
+def require_supported(event: Event) -> Event:
+    """Return the event; raise UnsupportedEvent if its type is not on the allow-list."""
+    if isinstance(event.type, EventType):
+        return event
+    name = _REFUSED_TYPES.get(event.type, "unknown to this version")
+    raise UnsupportedEvent(
+        f"the log holds an event of type {event.type}, {name}, at {event.at}",
+        hint="it was not recorded; switch off the feature that writes such events, or wait for "
+        "a version that reads them",
+        event_place=str(event.at),
     )
 
 
@@ -211,8 +227,8 @@ def read_first_event(packet: bytes, at: Coordinates, *, checksum: bool | None) -
         # The artificial ROTATE comes before the first format description. Whether it
         # has a CRC32 depends on the server's own settings, so only its bytes can show
         # that.
-        has_crc = _crc_matches(packet) if checksum is None else checksum
-        if has_crc and not _crc_matches(packet):
+        has_crc = crc_matches(packet) if checksum is None else checksum
+        if has_crc and not crc_matches(packet):
             raise damaged("an event's checksum does not match its bytes", at)
         event = read_event(packet, at, checksum=has_crc)
     log_pos = HEADER.unpack_from(packet)[4]
@@ -231,13 +247,13 @@ def _read_description_event(packet: bytes, at: Coordinates) -> Event:
         raise damaged(f"the log's checksum algorithm {algorithm} is unknown", at)
     without_flag = bytearray(packet)
     without_flag[17] &= 0xFE
-    if algorithm == 1 and not (_crc_matches(packet) or _crc_matches(bytes(without_flag))):
+    if algorithm == 1 and not (crc_matches(packet) or crc_matches(bytes(without_flag))):
         raise damaged("an event's checksum does not match its bytes", at)
     event = read_event(packet, at, checksum=True)
     return event if algorithm else replace(event, crc32=zlib.crc32(packet))
 
 
-def _crc_matches(packet: bytes) -> bool:
+def crc_matches(packet: bytes) -> bool:
     body = memoryview(packet)[:-CHECKSUM_BYTES]
     return zlib.crc32(body) == int.from_bytes(packet[-CHECKSUM_BYTES:], "little")
 
@@ -258,8 +274,7 @@ def damaged(sentence: str, at: Coordinates | None = None) -> DamagedEvent:
 
 class Reader:
     """Reads forward through `data`, an event's body, which errors call `subject`. Each
-    method raises `DamagedEvent` if the body ends too early, and returns nothing
-    shorter."""
+    method raises `DamagedEvent` if the body ends too early."""
 
     __slots__ = ("_data", "_subject", "at")
 

@@ -40,18 +40,17 @@ _55_BITS: Final = (1 << 55) - 1
 _64_BITS = (1 << 64) - 1
 
 
-def read_identity(event: Event, gtid_sources: list[str], server_id: int) -> Identity:
+def read_identity(event: Event, gtid_sources: list[str]) -> Identity:
     """Return the values of the IDENTITY_COLUMNS for a GTID event of any kind.
     `gtid_sources`: the list to which the `uuid:tag` of a tagged GTID is added.
-    `server_id`: the server that wrote the log. DamagedEvent if a value has more than 63
-    bits."""
-    identity = _read_values(event, gtid_sources, is_own=event.server_id == server_id)
+    DamagedEvent if a value has more than 63 bits."""
+    identity = _read_values(event, gtid_sources)
     if max(identity) >> 63:
         raise damaged("a GTID event has an impossible number or time", event.at)
     return identity
 
 
-def _read_values(event: Event, gtid_sources: list[str], *, is_own: bool) -> Identity:
+def _read_values(event: Event, gtid_sources: list[str]) -> Identity:
     if event.type is EventType.MARIADB_GTID:
         gtid = read_mariadb_gtid(event)
         return MARIADB, gtid.domain, event.server_id, gtid.number, 0, 0
@@ -64,6 +63,7 @@ def _read_values(event: Event, gtid_sources: list[str], *, is_own: bool) -> Iden
         kind = MYSQL if event.type is EventType.GTID else ANONYMOUS
         high, low, number, immediate, original = _read_untagged(event)
     # The compiled loop has the same rule (`stream`), which `commit_times` explains.
+    is_own = event.server_id == event.log_server_id
     time = immediate if is_own or original > immediate else original
     return kind, high, low, number, original, time
 

@@ -28,6 +28,7 @@ from lockstep.pipeline.binlog.stream.framing import (
     EventType,
     read_event,
     read_first_event,
+    require_supported,
 )
 from lockstep.pipeline.binlog.stream.intake import InputBytes
 from lockstep.pipeline.binlog.stream.registers import Registers
@@ -86,7 +87,10 @@ class Loop:
         nested = self._input.mode == NESTED
         if not nested and (checksum is None or packet[_TYPE_AT] in _VERIFIED_HERE):
             return read_first_event(packet, at, checksum=checksum)
-        return read_event(packet, at, checksum=checksum and not nested)
+        has_checksum, writer = bool(checksum) and not nested, self.registers.server_id
+        return require_supported(
+            read_event(packet, at, checksum=has_checksum, log_server_id=writer)
+        )
 
     def bind_map(self) -> None:
         """Register the current table map, so that the loop itself handles the same map

@@ -208,7 +208,7 @@ def _needs_own_group(action: BufferAction, role: EventRole) -> bool:
 def unexpected_event_error(event: Event, phase: Phase, role: EventRole) -> DamagedEvent:
     """Return the error for an event that no rule allows in that phase."""
     return DamagedEvent(
-        f"a {event.type.name} event comes {phase.words}, at {event.at}",
+        f"a {EventType(event.type).name} event comes {phase.words}, at {event.at}",
         hint=f"it was not recorded ({role.words} is not expected there); start at the "
         "beginning of a transaction, or look at that place with mysqlbinlog",
     )
@@ -224,7 +224,7 @@ _VALUES: Final = frozenset(
         EventType.DELETE_FILE,
     }
 )
-_ROLES: Final = {
+_ROLES: Final[dict[int, EventRole]] = {
     EventType.GTID: EventRole.GTID,
     EventType.ANONYMOUS_GTID: EventRole.GTID,
     EventType.GTID_TAGGED: EventRole.GTID,

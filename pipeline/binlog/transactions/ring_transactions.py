@@ -38,10 +38,10 @@ class RingTransactions:
         self._log = log
         self._spool = spool
         self._statements: list[tuple[int, Query]] = []
+        """Statements that may change a structure or were logged instead of rows, each
+        after its transaction's row in the index."""
         self._merge_table_rows: list[tuple[int, MergeTableRows]] = []
-        """`_statements` may change a structure, or were logged instead of rows.
-        `_merge_table_rows` are changes through MERGE tables. Each comes after its
-        transaction's row in the index."""
+        """Changes through MERGE tables, each after its transaction's row."""
         self._prepared_rows: Iterator[Block] | None = None
         self._spill: Spill | None = None
         self._savepoints: dict[str, Savepoint] = {}
@@ -136,7 +136,7 @@ class RingTransactions:
 
     def begin(self, event: Event) -> None:
         """Open a transaction with its GTID event."""
-        identity = read_identity(event, self.gtid_sources, self._registers.server_id)
+        identity = read_identity(event, self.gtid_sources)
         row = self._loop.begin()
         for column, value in zip(IDENTITY_COLUMNS, identity, strict=True):
             row[column] = value

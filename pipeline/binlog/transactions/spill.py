@@ -119,9 +119,9 @@ def tables_in(file: EventFile, size: int) -> set[TableName]:
     """Return the tables of all row events in a file of `size` bytes."""
     at, tables = 0, set[TableName]()
     while at < size:
-        table_maps, events, count, at = _read_block_header(file, at)
+        table_maps, events, data_bytes, at = _read_block_header(file, at)
         tables.update(table_map.table for _, table_map in table_maps)
-        at += events * EVENT_COLUMNS * 8 + count
+        at += events * EVENT_COLUMNS * 8 + data_bytes
     return tables
 
 
@@ -130,7 +130,7 @@ def _read_block_header(
 ) -> tuple[list[tuple[int, TableMap]], int, int, int]:
     """Return a block's table maps, its counts of events and bytes, and its index's
     offset."""
-    maps, events, count = _BLOCK_HEADER.unpack(file.read(at, _BLOCK_HEADER.size))
+    maps, events, data_bytes = _BLOCK_HEADER.unpack(file.read(at, _BLOCK_HEADER.size))
     at += _BLOCK_HEADER.size
     table_maps = []
     for _ in range(maps):
@@ -138,18 +138,20 @@ def _read_block_header(
         at += _MAP_HEADER.size
         table_maps.append((number, read_table_map(bytes(file.read(at, length)))))
         at += length
-    return table_maps, events, count, at
+    return table_maps, events, data_bytes, at
 
 
 def read_block(file: EventFile, at: int) -> tuple[list[tuple[int, TableMap]], Block]:
     """Return the block at an offset, and its table maps with their numbers in it."""
-    table_maps, events, count, at = _read_block_header(file, at)
+    table_maps, events, data_bytes, at = _read_block_header(file, at)
     index = np.frombuffer(file.read(at, events * EVENT_COLUMNS * 8), np.int64)
     at += index.nbytes
-    data = np.frombuffer(file.read(at, count), np.uint8)
+    data = np.frombuffer(file.read(at, data_bytes), np.uint8)
     table = index.reshape(events, EVENT_COLUMNS).copy()
     places, sizes = table[:, AT], table[:, SIZE]
-    is_inside = (places >= 0) & (sizes >= 0) & (sizes <= count) & (places <= count - sizes)
+    is_inside = (
+        (places >= 0) & (sizes >= 0) & (sizes <= data_bytes) & (places <= data_bytes - sizes)
+    )
     if (
         not is_inside.all()
         or not np.isin(table[:, MAP], [number for number, _ in table_maps]).all()
@@ -280,8 +282,8 @@ class PreparedTransactions:
         recorded."""
         self.is_recorded_before = False
         """An earlier batch recorded the current transaction."""
-        self.is_for_statements_only = False
-        """The reading wants statements only, so prepared rows do not matter."""
+        self.wants_no_rows = False
+        """The reading wants no rows, so those of prepared transactions do not matter."""
         self.leaves_out_unread = False
         """If a prepare was not read, its XA COMMIT is left out instead of refused."""
         self.unread_commits: list[tuple[Xid, Coordinates]] = []
@@ -299,7 +301,7 @@ class PreparedTransactions:
     @property
     def _ignores_rows(self) -> bool:
         """True if rows of prepared transactions do not matter now."""
-        return self.is_before_start or self.is_recorded_before or self.is_for_statements_only
+        return self.is_before_start or self.is_recorded_before or self.wants_no_rows
 
     def keep(
         self, xid: Xid, at: Coordinates, events: Block | Spill | None, maps: TableMaps

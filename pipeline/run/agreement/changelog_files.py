@@ -32,7 +32,7 @@ from lockstep.pipeline.model.changelog_listing import (
     foreign_files,
 )
 from lockstep.pipeline.model.foreign_commits import AllExpected, Behind, changes_more_than_files
-from lockstep.pipeline.model.lake_commit import RESTORE_OPERATION, LogSince
+from lockstep.pipeline.model.lake_commit import RESTORE_OPERATION, LakeCommit, LogSince
 from lockstep.pipeline.model.table_state import TableState
 from lockstep.pipeline.ports.ledger import LAST_BATCH, batch_content
 from lockstep.pipeline.run.agreement.lake_logs import (
@@ -283,26 +283,20 @@ def _correct_once(
     """Examine the changelog once, and correct it by at most one commit. `earlier`: the
     result of earlier rounds."""
     folder, commits = changelog.folder, earlier.commits
-    log = (
-        LogSince(None)
-        if examined_version is None
-        else ports.changelog.log_since(folder, examined_version)
-    )
-    error = earlier.error
+    log, error = LogSince(None), earlier.error
+    if examined_version is not None:
+        log = ports.changelog.log_since(folder, examined_version)
     if examined_version is not None and error is None:
         judgement = changelog_judgement(ports, log, examined_version)
         error = changelog_error(ports, folder, judgement, changelog.table)
         if isinstance(judgement, Behind):
             return replace(earlier, error=error)
     check = replace(earlier, error=error, version=log.newest)
-    # Commits before a restore of ours no longer count.
-    restores = (
-        commit.delta_version
-        for commit in log.commits
-        if commit.is_ours and commit.operation == RESTORE_OPERATION
-    )
-    restored_at = max(restores, default=-1)
-    commits_that_count = [commit for commit in log.commits if commit.delta_version > restored_at]
+    commits_that_count = list[LakeCommit]()
+    for commit in log.commits:
+        commits_that_count.append(commit)
+        if commit.is_ours and commit.operation == RESTORE_OPERATION:
+            commits_that_count.clear()
     try:
         if (
             lease is not None
@@ -429,12 +423,13 @@ def _list_again(
 
 def _restore(ports: RunPorts, lease: Lease, changelog: ChangelogTable, version: int) -> int:
     ports.progress.note(f"{changelog.folder} is set back to version {version}")
+    newest = _newest_batch(ports)
     return ports.changelog.restore(
         changelog.folder,
         version,
         app_id=f"{changelog.app_id}/restated",
-        txn_version=_newest_batch(ports),
-        user_metadata=restatement_metadata(ports, changelog.table, _newest_batch(ports)),
+        txn_version=newest,
+        user_metadata=restatement_metadata(ports, changelog.table, newest),
         require_held=lambda: ports.ledger.require_held(lease),
     )
 

@@ -151,9 +151,7 @@ def _batch_with_start(ports: RunPorts, run_start: RunStart) -> Batch | None:
     # After RESET MASTER, a log has the same places again, but events with other
     # checksums.
     start = run_start.start
-    batch = ports.ledger.captured_batch(
-        ports.source.name, server_uuid=start.server_uuid, at=start.at
-    )
+    batch = ports.ledger.captured_batch(ports.source.name, start.server_uuid, start.at)
     if batch is None or batch.end is None or batch.anchor is None:
         return None
     cursor = Cursor(batch.id, batch.end, batch.anchor)
@@ -394,7 +392,7 @@ def statements_between(
         limits=Limits(end),
         leave_out=run_start.leave_out,
     )
-    buffer.prepared.is_for_statements_only = True
+    buffer.prepared.wants_no_rows = True
     try:
         for received in dump:
             buffer.put(received)

@@ -18,7 +18,7 @@ from lockstep.pipeline.model.batch import BatchTimes
 from lockstep.pipeline.ports.ledger import Batches, Ledger, Structures
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.find_place import resolve_end
-from lockstep.pipeline.run.unpruned_batches import no_such_run, pruned_clause
+from lockstep.pipeline.run.unpruned_batches import batch_of_run, pruned_clause
 from lockstep.pipeline.schema.compare import differences
 from lockstep.pipeline.schema.history import SchemaStatement, SchemaVersion, VersionOrigin
 from lockstep.pipeline.values.division import find_moment
@@ -27,6 +27,7 @@ from lockstep.pipeline.values.errors import (
     NothingMatches,
     PastRefused,
     SchemaUnknownAt,
+    SpanRefused,
 )
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.places import (
@@ -125,10 +126,11 @@ def _version_at(
         case AfterGtids(gtids):
             return _version_after_gtids(ledger, source, versions, gtids)
         case OfRun(run):
-            batch = ledger.captured_batch(source, run=run)
-            if batch is None or batch.end is None:
-                raise _not_captured_error(source, no_such_run(ledger, source, run))
-            return ledger.schema_at(source, table, batch=batch.id, place=batch.end.at)
+            try:
+                batch = batch_of_run(ledger, source, run)
+            except SpanRefused as error:
+                raise _not_captured_error(source, error.message) from error
+            return ledger.schema_at(source, table, batch=batch.id, place=batch.captured_end.at)
         case Earliest() | InFile():
             ports = open_ports()
             facts = ports.server.facts()
@@ -154,7 +156,7 @@ def _version_at_coordinates(
     ledger: Ledger, source: str, table: TableName, at: Coordinates, servers: Sequence[str]
 ) -> SchemaVersion | None:
     for server in servers:
-        batch = ledger.captured_batch(source, server_uuid=server, at=at)
+        batch = ledger.captured_batch(source, server, at)
         if batch is not None:
             return ledger.schema_at(source, table, batch=batch.id, place=at)
     raise _not_captured_error(source, f"no batch captured {at}{pruned_clause(ledger, source)}")

@@ -17,7 +17,12 @@ from typing import ClassVar, Final
 from lockstep.pipeline.model.batch import Batch
 from lockstep.pipeline.ports.ledger import Batches, Ledger
 from lockstep.pipeline.replay.spans import batch_at, beginning_sentence
-from lockstep.pipeline.run.unpruned_batches import RUNS_HINT, read_until_for, unpruned_batches
+from lockstep.pipeline.run.unpruned_batches import (
+    RUNS_HINT,
+    newest_of_run,
+    read_until_for,
+    unpruned_batches,
+)
 from lockstep.pipeline.values.errors import PastRefused, SpanRefused, VersionSetUnknown
 from lockstep.pipeline.values.intent import MissingReason, MissingTable, VersionSetEntry
 from lockstep.pipeline.values.places import (
@@ -108,12 +113,15 @@ def batch_for_place(
             f"{source}: nothing was acknowledged yet", hint=f"`lockstep run --source {source}`"
         )
     if isinstance(place, OfRun):
-        of_run = [batch for batch in batches if (batch.dagster_run or "").startswith(place.run)]
-        if not of_run:
+        try:
+            of_run = newest_of_run(batches, place.run)
+        except SpanRefused as error:
+            raise VersionSetUnknown(f"{source}: {error.message}", hint=error.hint) from error
+        if of_run is None:
             raise VersionSetUnknown(
                 f"{source}: no batch was captured by a run {place.run}", hint=RUNS_HINT
             )
-        return of_run[-1]
+        return of_run
     try:
         at_place = batch_at(place or Latest(), batches, {}, read_until)
     except (PastRefused, SpanRefused) as error:

@@ -189,23 +189,19 @@ def _make_plan(table: TableSchema, clauses: tuple[Clause, ...], facts: ServerDia
 def _add_clause(clause: Clause, table: TableSchema, plan: _AlterPlan, facts: ServerDialect) -> None:
     """Add a clause to the plan, unless IF [NOT] EXISTS makes it do nothing."""
     match clause:
-        case DefineColumn(None, column, _, if_not_exists):
-            added_names = {change.column.name.lower() for change in plan.column_definitions}
-            exists = table.column(column.name) is not None or column.name.lower() in added_names
-            if if_not_exists and exists:
-                # The key in the definition is added all the same.
-                plan.elements += _new_declared_key(column, table, plan)
+        case DefineColumn(old, column, _, has_if_clause):
+            if old is None:
+                added_names = {change.column.name.lower() for change in plan.column_definitions}
+                exists = table.column(column.name) is not None or column.name.lower() in added_names
+                if has_if_clause and exists:
+                    # The key in the definition is added all the same.
+                    plan.elements += _new_declared_key(column, table, plan)
+                    return
+            elif _is_missing(table, old, has_if_clause):
                 return
             plan.column_definitions.append(clause)
             plan.elements.append(
-                _without_existing_key(column, table, plan) if if_not_exists else column
-            )
-        case DefineColumn(str(old), column, _, if_exists):
-            if _is_missing(table, old, if_exists):
-                return
-            plan.column_definitions.append(clause)
-            plan.elements.append(
-                _without_existing_key(column, table, plan) if if_exists else column
+                _without_existing_key(column, table, plan) if has_if_clause else column
             )
         case DropElement(ElementKind.COLUMN, name, if_exists):
             if not _is_missing(table, name, if_exists):

@@ -90,7 +90,7 @@ def resolve_keys(
     columns: Sequence[ColumnSchema],
     engine: str,
     facts: ServerDialect,
-    row_format: str | None = None,
+    row_format: str | None,
 ) -> tuple[KeySchema, ...]:
     """Return the keys as the server makes them. `written_keys`: the keys that the table
     keeps, then new keys. Raise CannotFollow if only the server knows how a key is

@@ -25,6 +25,7 @@ from typing import Any
 
 import pyarrow as pa
 from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 
 from lockstep.pipeline.model.lake_commit import (
     STATISTICS_OPERATION,
@@ -33,10 +34,10 @@ from lockstep.pipeline.model.lake_commit import (
     LogSince,
     MetadataChange,
 )
-from lockstep.pipeline.values.errors import ForeignCommit, LakeUnavailable
+from lockstep.pipeline.values.errors import ForeignCommit
 from lockstep.resources.lake.delta.columns import schema_of
 from lockstep.resources.lake.store.paths import LakePath, ObjectPath
-from lockstep.resources.lake.store.storage import delta_table, lake_errors
+from lockstep.resources.lake.store.storage import delta_table, lake_errors, raise_storage_failure
 
 _COMMIT_NAME = re.compile(r"(\d{20})\.json")
 _ACTION_KIND = re.compile(r'\s*\{\s*"(\w+)"')
@@ -280,10 +281,10 @@ def _rows_before(path: LakePath, version: int) -> Mapping[str, int]:
     if version == 0:
         return {}
     try:
-        with lake_errors(path):
-            files = delta_table(path, version - 1).get_add_actions(flatten=True)
+        files = delta_table(path, version - 1).get_add_actions(flatten=True)
         counts = pa.table(files).select(["path", "num_records"]).to_pylist()
-    except (LakeUnavailable, pa.ArrowException, KeyError):
+    except (DeltaError, OSError, pa.ArrowException, KeyError) as error:
+        raise_storage_failure(path, error)
         return {}
     return {row["path"]: row["num_records"] for row in counts if row["num_records"] is not None}
 
@@ -294,10 +295,10 @@ def _metadata_change(path: LakePath, version: int) -> MetadataChange:
     if version == 0:
         return MetadataChange(None)
     try:
-        with lake_errors(path):
-            earlier, later = delta_table(path, version - 1), delta_table(path, version)
-            has_changed_columns = schema_of(earlier) != schema_of(later)
-    except LakeUnavailable:
+        earlier, later = delta_table(path, version - 1), delta_table(path, version)
+        has_changed_columns = schema_of(earlier) != schema_of(later)
+    except (DeltaError, OSError) as error:
+        raise_storage_failure(path, error)
         return MetadataChange(None)
     before, after = earlier.metadata().configuration, later.metadata().configuration
     changed_names = {name for name in {*before, *after} if before.get(name) != after.get(name)}

@@ -56,20 +56,6 @@ def keep_marks(schema: pa.Schema, changes: FoldedChanges) -> dict[str, str]:
     return {name: marks[name] for name in changes.kept_columns}
 
 
-def _lack_marks(schema: pa.Schema, changes: FoldedChanges) -> dict[str, str]:
-    """Return for each column whose value may be looked up in the mirror the name of the
-    boolean column that is true in changes for which it must be looked up."""
-    marks = lack_names(schema.names)
-    return {name: marks[name] for name in changes.lacking_columns}
-
-
-def _origin_columns(write: Merge | Replace, changes: FoldedChanges) -> dict[str, str]:
-    """Return for each key column the name of the column with the key of the row from
-    which a change takes the values that it lacks; empty if no change lacks values."""
-    origins = origin_names(write.target.schema.names)
-    return {name: origins[name] for name in write.key} if changes.lacking_columns else {}
-
-
 def read_changes(
     session: SparkSession, write: Merge | Replace, changes: FoldedChanges | None = None
 ) -> DataFrame:
@@ -79,15 +65,16 @@ def read_changes(
     `lack_names`, `origin_names`)."""
     schema, changes = write.target.schema, changes or write.changes
     marks = ["_change_type"]
-    marks += ["_committed_at"] if write.target.marks_deleted else []
+    marks += ["_committed_at"] if write.target.policies.marks_deleted else []
     marks += ["_sequence"] if isinstance(write, Merge) and write.completion is not None else []
-    fold_columns = [
-        pa.field(mark, pa.bool_())
-        for mark in (*keep_marks(schema, changes).values(), *_lack_marks(schema, changes).values())
+    lack_marks, origins = lack_names(schema.names), origin_names(schema.names)
+    fold_marks = [
+        *keep_marks(schema, changes).values(),
+        *(lack_marks[name] for name in changes.lacking_columns),
     ]
-    fold_columns += [
-        schema.field(name).with_name(mark) for name, mark in _origin_columns(write, changes).items()
-    ]
+    fold_columns = [pa.field(mark, pa.bool_()) for mark in fold_marks]
+    if changes.lacking_columns:
+        fold_columns += [schema.field(name).with_name(origins[name]) for name in write.key]
     return read_files(
         session,
         changes.files,
@@ -183,7 +170,7 @@ def column(name: str) -> Column:
     return f.col(quoted(name))
 
 
-_PACKED = "_derived"
+_PACKED = _IS_COMPLETE = "_derived"
 """The name of a temporary column. It is the name of one of a changelog's own columns,
 so no column of a table is spelled like this in a changelog."""
 
@@ -270,43 +257,46 @@ def look_up_values(
         joined = _join_rows(changes, write, rows)
         joined.write.mode("overwrite").option("compression", "snappy").parquet(folder)
         complete = session.read.schema(joined.schema).parquet(folder)
-        changes_without_row = complete.where(f"not {_PACKED}")
+        changes_without_row = complete.where(f"not {_IS_COMPLETE}")
         if isinstance(write, Replace):
             changes_without_row = changes_without_row.where(
                 f"_change_type not in ('delete', '{KEPT_CHANGE_TYPE}')"
             )
-            complete = complete.where(_PACKED)
+            complete = complete.where(_IS_COMPLETE)
         if changes_without_row.limit(1).count():
             raise TableError(LOST_ROW_REASON, hint=RESUME_HINT)
-        yield complete.drop(_PACKED)
+        yield complete.drop(_IS_COMPLETE)
 
 
 def _join_rows(changes: DataFrame, write: Merge | Replace, rows: DataFrame) -> DataFrame:
     """Return the changes with the values that they lack, without the columns
-    `lack_names` and `origin_names`. The column `_PACKED` is true for a change that now
-    has all its values, because it lacked none or because the row with them was found."""
+    `lack_names` and `origin_names`. The column `_IS_COMPLETE` is true for a change that
+    now has all its values, because it lacked none or because the row with them was
+    found."""
     from pyspark.sql import functions as f
 
-    schema = write.target.schema
-    lack_marks = _lack_marks(schema, write.changes)
-    origin_columns = _origin_columns(write, write.changes)
-    spelled = changelog_spelling(schema.names)
-    packed, _, packed_fields = pack(rows, (*origin_columns, *lack_marks))
-    is_lacking = f.lit(False)
-    for mark in lack_marks.values():
-        is_lacking |= f.col(mark)
-    condition = is_lacking
-    for name, origin in origin_columns.items():
-        condition &= f.col(origin) == packed_fields[name]
-    lookups = {
-        spelled[name]: (f.col(mark), packed_fields[name]) for name, mark in lack_marks.items()
+    names, lacking_columns = write.target.schema.names, write.changes.lacking_columns
+    lack_marks, origins = lack_names(names), origin_names(names)
+    spelled = changelog_spelling(names)
+    packed, packed_row, packed_fields = pack(rows, (*write.key, *lacking_columns))
+    is_lacking, has_same_key = f.lit(False), f.lit(True)
+    for name in write.key:
+        has_same_key &= f.col(origins[name]) == packed_fields[name]
+    values = {}
+    for name in lacking_columns:
+        lack_mark, own_column = f.col(lack_marks[name]), column(spelled[name])
+        is_lacking |= lack_mark
+        values[spelled[name]] = f.when(lack_mark, packed_fields[name]).otherwise(own_column)
+    helpers = {
+        *(lack_marks[name] for name in lacking_columns),
+        *(origins[name] for name in write.key),
     }
-    columns = []
-    for name in changes.columns:
-        if name in lookups:
-            lack_mark, value = lookups[name]
-            columns.append(f.when(lack_mark, value).otherwise(column(name)).alias(name))
-        elif name not in (*lack_marks.values(), *origin_columns.values()):
-            columns.append(column(name))
-    is_complete = ~is_lacking | packed_fields[write.key[0]].isNotNull()
-    return changes.join(packed, condition, "left").select(*columns, is_complete.alias(_PACKED))
+    columns = [
+        values.get(name, column(name)).alias(name)
+        for name in changes.columns
+        if name not in helpers
+    ]
+    is_complete = ~is_lacking | packed_row.isNotNull()
+    return changes.join(packed, is_lacking & has_same_key, "left").select(
+        *columns, is_complete.alias(_IS_COMPLETE)
+    )

@@ -97,14 +97,7 @@ def _mirror_error(
 ) -> LakeUnavailable | MirrorRefused:
     """Return our error for an error at the mirror's folder `path`: of this mirror only,
     or of the whole lake."""
-    match = _OS_ERROR.search(str(error))
-    error_number = int(match[1]) if match else None
-    if isinstance(error, OSError):
-        error_number = error.errno
-    if error_number in _MACHINE_ERRORS:
-        return unavailable_error(path, error_number, os.strerror(error_number or 0))
-    if isinstance(lake, ObjectPath) and explanation_of(str(error)) is not None:
-        return _storage_error(path, error)
+    raise_storage_failure(path, error)
     _require_lake(lake, error)
     if isinstance(error, JSONDecodeError | UnicodeDecodeError):
         reason = "its log is damaged"
@@ -113,6 +106,19 @@ def _mirror_error(
     else:
         reason = type(error).__name__  # a message of Arrow's can have a value of a row
     return MirrorRefused(f"its mirror {path} cannot be used: {reason}", hint="rewrite the mirror")
+
+
+def raise_storage_failure(path: LakePath, error: Exception) -> None:
+    """Raise `LakeUnavailable` if the machine or the store failed; do nothing if `error`
+    is only about the file or table at `path`."""
+    match = _OS_ERROR.search(str(error))
+    error_number = int(match[1]) if match else None
+    if isinstance(error, OSError):
+        error_number = error.errno
+    if error_number in _MACHINE_ERRORS:
+        raise unavailable_error(path, error_number, os.strerror(error_number or 0)) from error
+    if isinstance(path, ObjectPath) and explanation_of(str(error)) is not None:
+        raise _storage_error(path, error) from error
 
 
 def _require_lake(lake: LakePath, error: Exception) -> None:
@@ -282,24 +288,24 @@ def delta_tables(folder: LakePath) -> Iterator[LakePath]:
 def files_below(folder: LakePath) -> dict[str, os.stat_result | ObjectFacts]:
     """Return the files below a folder, at any depth: their relative names, with their
     size and time of modification. Hidden files, as Delta defines them, are left out:
-    names of files or folders that begin with `_` or `.`, such as `_delta_log`."""
+    names of files or folders that begin with `_` or `.`, such as `_delta_log`, except
+    those of the change data feed and of indexes."""
     if isinstance(folder, ObjectPath):
         return {
             name: facts
             for name, facts in folder.facts_below()
-            if not any(part.startswith(_HIDDEN_PREFIXES) for part in name.split("/"))
+            if not any(map(_is_hidden, name.split("/")))
         }
     files: dict[str, os.stat_result | ObjectFacts] = {}
     for folder_path, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if not name.startswith(_HIDDEN_PREFIXES)]
-        for path in (
-            Path(folder_path) / name for name in names if not name.startswith(_HIDDEN_PREFIXES)
-        ):
+        folders[:] = [name for name in folders if not _is_hidden(name)]
+        for path in (Path(folder_path) / name for name in names if not _is_hidden(name)):
             files[path.relative_to(folder).as_posix()] = path.stat()
     return files
 
 
-_HIDDEN_PREFIXES = ("_", ".")
+def _is_hidden(name: str) -> bool:
+    return name.startswith(("_", ".")) and not name.startswith(("_change_data", "_delta_index"))
 
 
 def remove_folder(folder: LakePath) -> None:
