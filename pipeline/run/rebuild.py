@@ -60,7 +60,7 @@ from lockstep.pipeline.run.write.job import (
     may_repeat_changes,
     versions_between,
 )
-from lockstep.pipeline.run.write.mirror_write import mirror_target, write_once
+from lockstep.pipeline.run.write.mirror_write import write_once
 from lockstep.pipeline.run.write.origin import (
     earliest_readable_version,
     newest_readable_version,
@@ -468,7 +468,7 @@ def _copy_base(
     """Write the rows of the version with which the table begins. Rows that are marked
     as deleted there are staged as deletions, which mark them again."""
     mirror_schema = ports.mirrors.schema(base.mirror, base.delta_version)
-    has_soft_deletes = ports.source.policies_of(origin.table).deletes == Deletes.SOFT
+    has_soft_deletes = ports.source.policies_of(origin.table).marks_deleted
     has_marks = has_soft_deletes and DELETED_AT.name in mirror_schema.names
     schema = pa.schema(
         field for field in mirror_schema if not has_marks or field.name != DELETED_AT.name
@@ -515,13 +515,13 @@ def _target(
 ) -> MirrorTarget:
     """Return the target of the copy. `deletes`: whether its rows can be marked, as those
     of the version that is copied; the changes after it may bring the column."""
-    return mirror_target(
+    return MirrorTarget(
+        _NAME,
+        schema,
+        _app_id(aside, origin),
+        _COPY_TXN,
+        _user_metadata(aside, origin, _COPY_TXN),
         replace(aside.source.policies_of(origin.table), deletes=deletes),
-        mirror=_NAME,
-        schema=schema,
-        app_id=_app_id(aside, origin),
-        txn_version=_COPY_TXN,
-        user_metadata=_user_metadata(aside, origin, _COPY_TXN),
     )
 
 
@@ -570,7 +570,7 @@ def _job(aside: RunPorts, origin: RebuildOrigin) -> Job:
         last_written_version=0 if has_base else -1,
         emptying_stamps=find_emptying_stamps(aside, origin.table, origin.plan, batches),
         read_stamp=find_read_stamp(
-            aside, origin.table, origin.plan, batches, has_stamps=bool(lineage.stamps)
+            aside, origin.table, origin.plan, batches, has_stamps=bool(lineage.policies.stamps)
         ),
         may_repeat=may_repeat,
         all_new=not may_repeat and not aside.ledger.gaps(source),
