@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import time
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
 from threading import Barrier
 from typing import Any
@@ -23,6 +24,7 @@ from lockstep.resources.lake.changelog.segments import ParquetSegments
 from lockstep.resources.lake.delta.delta_log import actions, commit_file
 from lockstep.resources.lake.delta.pin import head_of
 from lockstep.resources.lake.delta.versions import DeltaVersion, version_rows
+from lockstep.resources.lake.mirror.upkeep import SparkUpkeep
 from lockstep.resources.lake.spark.session import SparkProcess
 from lockstep.resources.lake.spark.visible import require_visible
 from lockstep.resources.lake.store.paths import ObjectPath, object_path
@@ -247,15 +249,21 @@ def test_a_commit_is_not_judged_without_its_facts(faulty: Lake, faults: Faults) 
     assert commit.metadata_change == MetadataChange(False, ("delta.checkpointInterval",))
 
 
-def test_a_store_that_fails_a_reader_is_named(faulty: Lake, faults: Faults) -> None:
-    """Also while it is asked whether a table with widened columns has deletion vectors."""
+def test_a_store_that_fails_a_reader_is_named(
+    faulty: Lake, faults: Faults, spark: SparkProcess
+) -> None:
+    """Also while it is asked whether a table with widened columns has deletion vectors, or which
+    files upkeep may delete."""
     faulty.mirrors.write(a_write(faulty.mirrors, 1, "append", [{"id": 1, "name": "a"}]))
     wider: list[MirrorStep] = [SetProperties((WIDENING,)), WidenColumn("id", pa.decimal128(20, 0))]
     (*_, commit) = faulty.mirrors.evolve(MIRROR, wider, app_id="e", txn_version=2, after_version=0)
-    path = faulty.mirrors._lake / MIRROR  # type: ignore[attr-defined]
-    version = DeltaVersion(path, commit.delta_version, None, 1)
+    lake = faulty.mirrors._lake  # type: ignore[attr-defined]
+    version = DeltaVersion(lake / MIRROR, commit.delta_version, None, 1)
     with faults.planned("GET", ".crc", Fault.EXPIRED, -1), pytest.raises(LakeUnavailable):
         version_rows(version)
+    upkeep = SparkUpkeep(lake, spark=spark, keep=timedelta(days=7))
+    with faults.planned("", "", Fault.EXPIRED, -1), pytest.raises(LakeUnavailable):
+        upkeep.vacuum(MIRROR)
     assert version_rows(version)["id"].to_pylist() == [1]
 
 
