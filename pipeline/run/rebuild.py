@@ -47,9 +47,10 @@ from lockstep.pipeline.ports.mirrors import Copies, Mirrors
 from lockstep.pipeline.replay.spans import end_text
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.cut import Cut, cut_at
+from lockstep.pipeline.run.reshaping import new_tightenings
 from lockstep.pipeline.run.status.version_sets import explain_missing
 from lockstep.pipeline.run.stop_errors import arrow_errors_as_table_error
-from lockstep.pipeline.run.unpruned_batches import hidden_changes
+from lockstep.pipeline.run.unpruned_batches import HiddenChanges, hidden_changes
 from lockstep.pipeline.run.write.job import (
     Job,
     Task,
@@ -333,7 +334,7 @@ def _require_captured(
             f"{table} had been dropped, or had got another name, at {version.since}, before {cut}",
             hint=f"name an earlier place: `lockstep schema {table}` shows when it existed",
         )
-    hidden = hidden_changes(ledger, source, table)
+    hidden = _hidden_changes(ports, table)
     if hidden is not None and cut.batch.id <= hidden.last_batch:
         raise PastRefused(
             f"{table} cannot be made as of {cut}: {hidden.reason}",
@@ -358,13 +359,19 @@ def _nearest_hint(ports: RunPorts, table: TableName, cut: Cut) -> str:
 def _shown_versions(ports: RunPorts, table: TableName, through: int) -> list[MirrorVersion]:
     """Return the versions of a table's mirror up to the batch `through` that show no more
     than its settings do now."""
-    ledger, source = ports.ledger, ports.source.name
-    hidden = hidden_changes(ledger, source, table)
+    hidden = _hidden_changes(ports, table)
     return [
         version
-        for version in ledger.mirror_versions(source, table, through)
+        for version in ports.ledger.mirror_versions(ports.source.name, table, through)
         if hidden is None or version.last_batch > hidden.last_batch
     ]
+
+
+def _hidden_changes(ports: RunPorts, table: TableName) -> HiddenChanges | None:
+    """Return the changes that the table's settings no longer show, whether a run has
+    recorded that yet or not."""
+    unrecorded = new_tightenings(ports)
+    return hidden_changes(ports.ledger, ports.source.name, table, unrecorded=unrecorded)
 
 
 def _earliest_hint(ports: RunPorts, table: TableName) -> str:
