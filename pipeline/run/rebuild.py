@@ -39,7 +39,6 @@ from lockstep.pipeline.ports.mirror_writes import (
     ColumnOrigin,
     CountedReplace,
     FoldedChanges,
-    MirrorTarget,
     Replace,
     StagedFiles,
 )
@@ -475,8 +474,8 @@ def _copy_base(
     """Write the rows of the version with which the table begins. Rows that are marked
     as deleted there are staged as deletions, which mark them again."""
     mirror_schema = ports.mirrors.schema(base.mirror, base.delta_version)
-    has_soft_deletes = ports.source.policies_of(origin.table).deletes == Deletes.SOFT
-    has_marks = has_soft_deletes and DELETED_AT.name in mirror_schema.names
+    policies = aside.source.policies_of(origin.table)
+    has_marks = policies.deletes == Deletes.SOFT and DELETED_AT.name in mirror_schema.names
     schema = pa.schema(
         field for field in mirror_schema if not has_marks or field.name != DELETED_AT.name
     )
@@ -499,7 +498,16 @@ def _copy_base(
                 deleted_paths.append(aside.mirrors.stage(_NAME, changes))
         columns = tuple(ColumnOrigin(field.name, field.type) for field in schema)
         snapshot = (StagedFiles(tuple(present_paths), columns),) if present_paths else ()
-        target = _target(aside, origin, schema, Deletes.SOFT if has_marks else Deletes.REMOVE)
+        # The changes after the version may bring the column that marks deleted rows.
+        deletes = Deletes.SOFT if has_marks else Deletes.REMOVE
+        target = mirror_target(
+            replace(policies, deletes=deletes),
+            mirror=_NAME,
+            schema=schema,
+            app_id=_app_id(aside, origin),
+            txn_version=_COPY_TXN,
+            user_metadata=_user_metadata(aside, origin, _COPY_TXN),
+        )
         aside.mirrors.write(
             Replace(target, key, snapshot, FoldedChanges(tuple(deleted_paths)))
             if key
@@ -515,21 +523,6 @@ def _deletions(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     columns = [pa.array(["delete"] * rows.num_rows, pa.string()), rows.column(DELETED_AT.name)]
     names = ["_change_type", "_committed_at", *changelog_names(schema.names)]
     return pa.table([*columns, *(rows.column(name) for name in schema.names)], names=names)
-
-
-def _target(
-    aside: RunPorts, origin: RebuildOrigin, schema: pa.Schema, deletes: Deletes
-) -> MirrorTarget:
-    """Return the target of the copy. `deletes`: whether its rows can be marked, as those
-    of the version that is copied; the changes after it may bring the column."""
-    return mirror_target(
-        replace(aside.source.policies_of(origin.table), deletes=deletes),
-        mirror=_NAME,
-        schema=schema,
-        app_id=_app_id(aside, origin),
-        txn_version=_COPY_TXN,
-        user_metadata=_user_metadata(aside, origin, _COPY_TXN),
-    )
 
 
 def _app_id(ports: RunPorts, origin: RebuildOrigin) -> str:
@@ -555,18 +548,18 @@ def _user_metadata(ports: RunPorts, origin: RebuildOrigin, txn_version: int) -> 
 def _job(aside: RunPorts, origin: RebuildOrigin) -> Job:
     """Return the job that merges the changes up to the cut as a run would."""
     source = aside.source.name
-    batch_ids = [content.batch for content in origin.changelog_origin.contents]
-    first, last = batch_ids[0], batch_ids[-1]
+    batch_ids = {content.batch for content in origin.changelog_origin.contents}
+    first, last = min(batch_ids), max(batch_ids)
     live_batches = aside.ledger.live_batches(source, first, last)
-    batches = tuple(batch for batch in live_batches if batch.id in {*batch_ids})
+    batches = tuple(batch for batch in live_batches if batch.id in batch_ids)
     may_repeat = may_repeat_changes(aside, batches)
     intent = Intent(0, origin.table, _app_id(aside, origin), _MERGE_TXN, first, last, "copy")
     state = replace(aside.ledger.table_states(source)[origin.table], mirror=_NAME)
     has_base = origin.changelog_origin.base is not None
     policies = replace(origin.lineage.policies, readers=Readers.ANY)
     lineage = replace(origin.lineage, policies=policies)
-    metadata = _user_metadata(aside, origin, _MERGE_TXN)
-    task = Task(intent, state, batches, origin.plan, metadata, None)
+    user_metadata = _user_metadata(aside, origin, _MERGE_TXN)
+    task = Task(intent, state, batches, origin.plan, user_metadata, None)
     return Job(
         task=task,
         lineage=lineage,
