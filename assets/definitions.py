@@ -113,14 +113,13 @@ def definitions_of(
         raise dg.DagsterInvalidDefinitionError(f"{error.message}\nhint: {error.hint}") from None
     names = [source.name for source in settings.sources]
     table_lists = {name: read_table_list(settings.state_folder, name) for name in names}
-    coverages = {name: read_coverage(settings.state_folder, name) for name in names}
     for name, entries in table_lists.items():
-        declaration = Declaration.of(settings, name, translator)
-        keys = {entry.table: declaration.names.table_key(entry.table) for entry in entries}
+        asset_names = Declaration.of(settings, name, translator).names
         translated_keys = {
-            table: tuple(key.path)
-            for table, key in keys.items()
-            if key != declaration.names.default_table_key(table)
+            entry.table: tuple(key.path)
+            for entry in entries
+            if (key := asset_names.table_key(entry.table))
+            != asset_names.default_table_key(entry.table)
         }
         try:
             record_keys(settings.state_folder, name, translated_keys)
@@ -131,7 +130,7 @@ def definitions_of(
         settings,
         table_lists,
         lambda: Adapters(settings, on_warning=_log.warning),
-        coverages={name: coverage for name, coverage in coverages.items() if coverage is not None},
+        coverages={name: read_coverage(settings.state_folder, name) for name in names},
         notify=notify,
         translator=translator,
     )
@@ -142,15 +141,15 @@ def build_definitions(
     table_lists: TableLists,
     open_site: OpenAdapters,
     *,
-    coverages: Mapping[str, Coverage] = MappingProxyType({}),
+    coverages: Mapping[str, Coverage | None] = MappingProxyType({}),
     make_record: Callable[[str], RunRecord] = RunRecord,
     notify: Notify | None = None,
     translator: LockstepTranslator | None = None,
 ) -> dg.Definitions:
     """Return everything that Dagster shows of these settings.
 
-    `table_lists`: the mirrors to declare, by source. `coverages`: the partitions of
-    sources that have a past. `open_site` opens the adapters of a run, an upkeep, a
+    `table_lists`: the mirrors to declare, by source. `coverages`: the pasts of the
+    sources that have one. `open_site` opens the adapters of a run, an upkeep, a
     schedule or a sensor. `make_record` creates the record that a run fills.
     """
     declarations = {
@@ -171,16 +170,17 @@ def build_definitions(
             *run_assets(settings, declaration),
             *mirror_assets(settings, declaration, entries[name]),
         ]
-        steps = declaration.names.step_keys
-        jobs.append(_asset_job(name, "", f"One bounded run of {name}: {_STEP_WORDS}.", *steps))
+        names = declaration.names
+        description = f"One bounded run of {name}: capture, publish, merge, acknowledge."
+        jobs.append(_asset_job(name, "", description, *names.step_keys))
         if source.schedule is not None:
             schedules.append(source_schedule(name, source.schedule, open_site))
-        if name in coverages:
-            assets.append(replay_asset(settings, declaration, coverages[name]))
+        if (coverage := coverages.get(name)) is not None:
+            assets.append(replay_asset(settings, declaration, coverage))
             description = f"Reads a span of the past of {name} again."
-            jobs.append(_asset_job(name, "replay", description, declaration.names.replayed_key))
+            jobs.append(_asset_job(name, "replay", description, names.replayed_key))
             if source.section.replay is not None:
-                schedules.append(replay_schedule(settings, name, coverages[name]))
+                schedules.append(replay_schedule(settings, name, coverage))
         jobs.append(upkeep_job(settings, name, open_site))
         if settings.file.upkeep.schedule is not None:
             schedules.append(_upkeep_schedule(name, settings.file.upkeep.schedule))
@@ -248,8 +248,6 @@ def _refuse_shared_keys(declarations: Mapping[str, Declaration], table_lists: Ta
 
 
 # -- the jobs and checks of a source ---------------------------------------------------
-
-_STEP_WORDS = "capture, publish, merge, acknowledge"
 
 
 def _asset_job(
@@ -530,9 +528,6 @@ def replay_metadata(report: ReplayReport) -> Metadata:
 # date. It also deletes records of old runs, which Dagster itself keeps for ever: a
 # source that runs every minute has forty thousand a month.
 
-_RUNS_PER_FETCH = 100
-"""Number of runs that are fetched from Dagster at once."""
-
 _ENDED_STATUSES = [
     dg.DagsterRunStatus.SUCCESS,
     dg.DagsterRunStatus.FAILURE,
@@ -596,22 +591,16 @@ def delete_runs(instance: dg.DagsterInstance, source: str, before: datetime) -> 
     """Delete Dagster's records and events of ended runs of the source's jobs that were
     created before that moment, and return their number. The newest run of each job is
     kept, because Dagster's pages show the last materializations of assets from it."""
-    return sum(_delete_runs(instance, job_name(source, job), before) for job in JOB_SUFFIXES)
-
-
-def _delete_runs(instance: dg.DagsterInstance, job: str, before: datetime) -> int:
-    newest = instance.get_run_records(dg.RunsFilter(job_name=job), limit=1)
-    newest_id = {record.dagster_run.run_id for record in newest}
-    ended_filter = dg.RunsFilter(job_name=job, statuses=_ENDED_STATUSES, created_before=before)
     count = 0
-    while True:
-        records = instance.get_run_records(ended_filter, limit=_RUNS_PER_FETCH, ascending=True)
-        old_ids = {record.dagster_run.run_id for record in records} - newest_id
-        if not old_ids:
-            return count
+    for suffix in JOB_SUFFIXES:
+        job = job_name(source, suffix)
+        newest_ids = instance.get_run_ids(dg.RunsFilter(job_name=job), limit=1)
+        ended = dg.RunsFilter(job_name=job, statuses=_ENDED_STATUSES, created_before=before)
+        old_ids = set(instance.get_run_ids(ended)).difference(newest_ids)
         for run_id in old_ids:
             instance.delete_run(run_id)
         count += len(old_ids)
+    return count
 
 
 def _upkeep_lines(report: UpkeepReport) -> Iterator[str]:

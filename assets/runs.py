@@ -46,7 +46,6 @@ from lockstep.assets.table_news import (
 )
 from lockstep.pipeline.check import longest_pause_from_now
 from lockstep.pipeline.ports.ledger import batch_content, table_contents
-from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.reports import MergeReport, TableMerge
 from lockstep.pipeline.run.run import (
     RunSession,
@@ -57,7 +56,6 @@ from lockstep.pipeline.run.run import (
 )
 from lockstep.pipeline.run.status.run_news import comments_of
 from lockstep.pipeline.run.status.status import log_state
-from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import LockstepError
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.config import Settings
@@ -208,16 +206,13 @@ def merge_and_log(
     soon after its commit, even if a later one fails."""
     merge_log = _MergeLog(context, settings, names, session)
 
-    def log_rest(_: RunPorts, __: Lease) -> None:
-        merge_log.flush()
-
     try:
         report = merge_step(session, merge_log.add, only_tables)
     except BaseException:
         with suppress(LockstepError):  # the error of the merge is the one to show
             merge_log.flush()
         raise
-    session.run(log_rest)
+    session.run(lambda *_: merge_log.flush())
     return report
 
 

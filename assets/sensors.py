@@ -134,40 +134,6 @@ def dead_run_sensor(settings: Settings, open_site: OpenAdapters) -> dg.SensorDef
     return _sensor("lockstep_dead_runs", 60, description, evaluate)
 
 
-def new_table_sensor(
-    settings: Settings, loaded_fingerprint: str, reload: Reload | None = None
-) -> dg.SensorDefinition:
-    """Return the sensor that reloads the definitions when tables were created or
-    dropped, or asks a person to do so if the page's address is not configured.
-    `loaded_fingerprint`: that of the lists of tables from which these definitions were
-    made."""
-    reload_page = reload or reload_location
-
-    def evaluate(_: dg.SensorEvaluationContext) -> dg.SkipReason:
-        names = [source.name for source in settings.sources]
-        table_lists = {name: read_table_list(settings.state_folder, name) for name in names}
-        if fingerprint(table_lists) == loaded_fingerprint:
-            return dg.SkipReason("Every table is shown.")
-        address, location = settings.webserver(), settings.file.dagster.location
-        if address is None:
-            return dg.SkipReason(
-                "Assets of tables are new or changed: reload definitions on the page; with "
-                "`webserver` under [dagster] in lockstep.toml, that happens by itself."
-            )
-        error = reload_page(address, location)
-        if error:
-            return dg.SkipReason(
-                f"{address} did not reload the location {location}: {error} hint: correct "
-                "`webserver` and `location` under [dagster] in lockstep.toml"
-            )
-        return dg.SkipReason(
-            f"Assets of tables are new or changed; {address} reloads the location {location}."
-        )
-
-    description = "Shows tables that came since the definitions were loaded."
-    return _sensor("lockstep_new_tables", 60, description, evaluate)
-
-
 def reload_location(address: str, location: str) -> str:
     """Have the page at that address reload the location; return the error, or ""."""
     from dagster_graphql import DagsterGraphQLClient, ReloadRepositoryLocationStatus
@@ -189,6 +155,39 @@ def reload_location(address: str, location: str) -> str:
     return answer.message or str(answer.failure_type)
 
 
+def new_table_sensor(
+    settings: Settings, loaded_fingerprint: str, reload: Reload = reload_location
+) -> dg.SensorDefinition:
+    """Return the sensor that reloads the definitions when tables were created or
+    dropped, or asks a person to do so if the page's address is not configured.
+    `loaded_fingerprint`: that of the lists of tables from which these definitions were
+    made."""
+
+    def evaluate(_: dg.SensorEvaluationContext) -> dg.SkipReason:
+        names = [source.name for source in settings.sources]
+        table_lists = {name: read_table_list(settings.state_folder, name) for name in names}
+        if fingerprint(table_lists) == loaded_fingerprint:
+            return dg.SkipReason("Every table is shown.")
+        address, location = settings.webserver(), settings.file.dagster.location
+        if address is None:
+            return dg.SkipReason(
+                "Assets of tables are new or changed: reload definitions on the page; with "
+                "`webserver` under [dagster] in lockstep.toml, that happens by itself."
+            )
+        error = reload(address, location)
+        if error:
+            return dg.SkipReason(
+                f"{address} did not reload the location {location}: {error} hint: correct "
+                "`webserver` and `location` under [dagster] in lockstep.toml"
+            )
+        return dg.SkipReason(
+            f"Assets of tables are new or changed; {address} reloads the location {location}."
+        )
+
+    description = "Shows tables that came since the definitions were loaded."
+    return _sensor("lockstep_new_tables", 60, description, evaluate)
+
+
 def other_runs_sensor(
     settings: Settings, declarations: Mapping[str, Declaration], open_site: OpenAdapters
 ) -> dg.SensorDefinition:
@@ -203,17 +202,13 @@ def other_runs_sensor(
                 if (remaining := MAX_TABLES - len(events)) <= 0:
                     break
                 try:
-                    ports, consumers = (
-                        adapters.ports(name, SilentProgress()),
-                        adapters.consumers(),
-                    )
                     runs = OtherRunsReporter(
                         log=context.log,
                         instance=context.instance,
                         settings=settings,
                         names=declaration.names,
-                        ports=ports,
-                        consumers=consumers,
+                        ports=adapters.ports(name, SilentProgress()),
+                        consumers=adapters.consumers(),
                     )
                     new_cursor = runs.report(ReportCursor.of(cursor.get(name, {})), remaining)
                 except LockstepError as error:

@@ -112,7 +112,10 @@ class RunSessions:
 
     def _make_session(self, source: str) -> RunSession:
         record = self.make_record(source)
-        sender = self._open_sender(record)
+        sender: RunEventSender | None = None
+        if self.settings.file.lineage is not None and self.run.job_name == job_name(source):
+            sender = RunEventSender(self.settings, record, self.run.run_id, self.progress.note)
+            self._senders[source] = sender
         return RunSession(
             adapters=self.adapters,
             source=source,
@@ -129,16 +132,6 @@ class RunSessions:
             on_release=self._on_release,
             on_captured=lambda: None if sender is None else sender.send_start(),
         )
-
-    def _open_sender(self, record: RunRecord) -> RunEventSender | None:
-        """Return the sender of this run's OpenLineage events. Return None if they are
-        not configured, or if this is not a run of the source's own job."""
-        source = record.source
-        if self.settings.file.lineage is None or self.run.job_name != job_name(source):
-            return None
-        sender = RunEventSender(self.settings, record, self.run.run_id, self.progress.note)
-        self._senders[source] = sender
-        return sender
 
     def _on_lease(self, lease: Lease, previous: LeaseView | None) -> None:
         """Report the runs that died, which this run knows because it got their lock."""

@@ -29,6 +29,7 @@ from lockstep.pipeline.ports.mirror_writes import (
     StagedFiles,
 )
 from lockstep.pipeline.run.write.staged_fold import SegmentPart, staged_fold
+from lockstep.pipeline.values.policies import LakePolicies
 from lockstep.pipeline.values.segment import SegmentFile
 from lockstep.resources.lake.lake import Lake
 
@@ -152,7 +153,10 @@ def fold_and_merge(folder: Path) -> dict[str, Any]:
     )
     paths = tuple(lake.mirrors.path(f"{FOLDER}/{file.path}") for file in inserts)
     lake.mirrors.write(
-        Append(MirrorTarget(MIRROR, SCHEMA, "bench", 1, ""), (StagedFiles(paths, STAGED_COLUMNS),))
+        Append(
+            MirrorTarget(MIRROR, SCHEMA, "bench", 1, "", LakePolicies()),
+            (StagedFiles(paths, STAGED_COLUMNS),),
+        )
     )
     part = StagedFiles((), STAGED_COLUMNS)
     buckets = buckets_for(
@@ -163,7 +167,7 @@ def fold_and_merge(folder: Path) -> dict[str, Any]:
     begin = _clocks()
     with staged_fold(lake, "bench", fold, parts, buckets) as staged:
         middle = _clocks()
-        target = MirrorTarget(MIRROR, SCHEMA, "bench", 2, "")
+        target = MirrorTarget(MIRROR, SCHEMA, "bench", 2, "", LakePolicies())
         lake.mirrors.write(Merge(target, ("id",), staged.changes, staged.bounds))
         end = _clocks()
     lake.close()

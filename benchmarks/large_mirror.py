@@ -24,6 +24,7 @@ from benchmarks.mirrors import append, merge, spark_process
 from benchmarks.resident import processor_seconds, read_bytes, resident_sizes
 from benchmarks.store import object_store
 from lockstep.pipeline.ports.mirror_writes import MirrorTarget
+from lockstep.pipeline.values.policies import LakePolicies
 from lockstep.resources.lake.mirror.mirror import SparkMirrors
 from lockstep.resources.lake.store.paths import LakePath
 from lockstep.resources.lake.store.storage import delta_options
@@ -143,4 +144,4 @@ def _rows(keys: np.ndarray, kind: str, number: int) -> pa.Table:
 
 
 def _target(number: int) -> MirrorTarget:
-    return MirrorTarget("bench", SCHEMA, "bench", number, f"write {number}")
+    return MirrorTarget("bench", SCHEMA, "bench", number, f"write {number}", LakePolicies())

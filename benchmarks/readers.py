@@ -16,7 +16,7 @@ from benchmarks.common import Lines, env_number, scratch_folder
 from benchmarks.mirrors import append, spark_process
 from benchmarks.resident import processor_seconds
 from lockstep.pipeline.ports.mirror_writes import FoldedChanges, Merge, MirrorTarget, MirrorWrite
-from lockstep.pipeline.values.policies import Readers
+from lockstep.pipeline.values.policies import LakePolicies, Readers
 from lockstep.resources.lake.mirror.mirror import SparkMirrors
 from lockstep.resources.lake.spark.session import SparkProcess
 
@@ -103,4 +103,6 @@ def _changes(keys: np.ndarray, kind: str, number: int) -> pa.Table:
 
 
 def _target(number: int, readers: Readers) -> MirrorTarget:
-    return MirrorTarget("bench", SCHEMA, "bench", number, f"write {number}", readers=readers)
+    return MirrorTarget(
+        "bench", SCHEMA, "bench", number, f"write {number}", LakePolicies(readers=readers)
+    )

@@ -18,6 +18,7 @@ from benchmarks.common import Lines, scratch_folder
 from benchmarks.mirrors import append, merge, spark_process
 from lockstep.pipeline.mirror.strategy import NO_FEW_ROWS, Size
 from lockstep.pipeline.ports.mirror_writes import MirrorTarget
+from lockstep.pipeline.values.policies import LakePolicies
 from lockstep.resources.lake.mirror.mirror import SparkMirrors
 from lockstep.resources.lake.spark.session import SparkProcess
 
@@ -90,7 +91,7 @@ def _write_seconds(
         [pa.array([kind] * len(ids)), *arrays], names=["_change_type", *schema.names]
     )
     file = mirrors.stage("small", changes)
-    target = MirrorTarget(mirror, schema, "bench", 1 if mode == "append" else 2, "")
+    target = MirrorTarget(mirror, schema, "bench", 1 if mode == "append" else 2, "", LakePolicies())
     write = append(target, file) if mode == "append" else merge(target, file, ids)
     timer_start = perf_counter()
     mirrors.write(write)

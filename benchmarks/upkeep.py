@@ -22,6 +22,7 @@ from benchmarks.mirrors import append, merge, spark_process
 from lockstep.pipeline.mirror.strategy import FEW
 from lockstep.pipeline.ports.mirror_writes import MirrorTarget, MirrorWrite
 from lockstep.pipeline.upkeep.decide import UpkeepPolicy, decide
+from lockstep.pipeline.values.policies import LakePolicies
 from lockstep.resources.lake.mirror.mirror import SparkMirrors
 from lockstep.resources.lake.mirror.upkeep import SparkUpkeep
 from lockstep.resources.lake.spark.session import SparkProcess
@@ -93,7 +94,7 @@ def _write(mirrors: SparkMirrors, name: str, number: int, *, inserts: bool) -> M
         }
     )
     file = mirrors.stage("upkeep", rows)
-    target = MirrorTarget(name, _SCHEMA, "bench", number, "")
+    target = MirrorTarget(name, _SCHEMA, "bench", number, "", LakePolicies())
     if inserts or number == 1:
         return append(target, file)
     return merge(target, file, ids)

@@ -206,7 +206,8 @@ class WholeChangelog:
 
     def spark(self, spark: Any) -> Any:
         """Return all changes as a DataFrame, in no particular order. `spark`: a
-        SparkSession with Delta."""
+        SparkSession with Delta; Delta's check that refuses old commits is switched off
+        in it."""
         return generations_frame(spark, self.generations, self.columns)
 
 

@@ -259,7 +259,7 @@ def status_lines(
         since = utc_text(standing.unproven.since)
         yield f"  not compared with the server: the structures of {names}, since {since}"
     for note in standing.uncleared_values:
-        yield f"  {note.table}: {note.full_sentence}"
+        yield f"  {note.table}: {note.sentence}: {note.hint}"
     for folder in standing.former_folders:
         yield f"  {folder}: the former place of a mirror; `lockstep upkeep` deletes it later"
     yield from table_lines

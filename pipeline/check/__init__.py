@@ -114,7 +114,7 @@ def invisible_tables(
         and table not in visible_tables
         and patterns.matches(table)
     ]
-    grants = server.invisible(doubtful_tables) if doubtful_tables else {}
+    grants = server.missing_grants(doubtful_tables) if doubtful_tables else {}
     return tuple(
         StoppedTable(table, _INVISIBLE_REASON, f"{grant};", "") for table, grant in grants.items()
     )

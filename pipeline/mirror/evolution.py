@@ -31,7 +31,7 @@ from lockstep.pipeline.ports.mirror_writes import (
     WidenColumn,
 )
 from lockstep.pipeline.schema.types import comparable_name, is_refused
-from lockstep.pipeline.values.policies import Deletes, Readers
+from lockstep.pipeline.values.policies import Readers
 
 MAPPING: Final = ("delta.columnMapping.mode", "name")
 WIDENING: Final = ("delta.enableTypeWidening", "true")
@@ -93,7 +93,7 @@ def _in_place(
     yield from widened
     added = _added(lineage)
     fields = [pa.field(name, kind) for name, kind, _ in added]
-    if lineage.policies.deletes == Deletes.SOFT and not lineage.has_deleted_at:
+    if lineage.policies.marks_deleted and not lineage.has_deleted_at:
         fields.append(DELETED_AT)
     if fields:
         yield AddColumns(pa.schema(fields))
@@ -147,7 +147,7 @@ def _added(lineage: ColumnLineage) -> list[tuple[str, pa.DataType, pa.Scalar]]:
 
 def _rewrite(lineage: ColumnLineage) -> Rewrite:
     fields, columns = list(lineage.schema), list(lineage.mirror)
-    if lineage.has_deleted_at or lineage.policies.deletes == Deletes.SOFT:
+    if lineage.has_deleted_at or lineage.policies.marks_deleted:
         fields.append(DELETED_AT)
         null = pa.scalar(None, DELETED_AT.type)
         own = ColumnOrigin(DELETED_AT.name, DELETED_AT.type)

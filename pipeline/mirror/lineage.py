@@ -43,7 +43,7 @@ from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.rows import key_candidates, merge_key, row_structure
 from lockstep.pipeline.schema.types import comparable_name
 from lockstep.pipeline.values.errors import TableError
-from lockstep.pipeline.values.policies import Deletes, DroppedColumns, LakePolicies
+from lockstep.pipeline.values.policies import DroppedColumns, LakePolicies
 from lockstep.pipeline.values.stamps import STAMPS, Stamp
 
 
@@ -52,10 +52,8 @@ class ColumnLineage:
     """The columns of a mirror, and where each comes from.
 
     `schema`: the mirror's columns after its evolution, without `_deleted_at`.
-    `kept_columns`: those columns of `schema` that the last version does not have.
     `dropped_columns`: columns that the mirror has now and loses. `has_deleted_at`:
-    whether the mirror has `_deleted_at` now. `stamps`: the columns of `schema` that
-    describe the row's last change.
+    whether the mirror has `_deleted_at` now. `policies`: those of the table.
 
     `mirror`: for each column of `schema` its origin in the present mirror; empty if
     there is no mirror yet. `versions`: for each version of the table, the origin of
@@ -77,12 +75,10 @@ class ColumnLineage:
     own_names: Mapping[int, tuple[str, ...]]
     keys: Mapping[int, tuple[tuple[str, ...], ...]]
     unproven_keys: frozenset[frozenset[str]] = frozenset()
-    kept_columns: tuple[str, ...] = ()
     dropped_columns: tuple[str, ...] = ()
     reasons_to_reread: tuple[str, ...] = ()
     columns_by_key: tuple[str, ...] = ()
     has_deleted_at: bool = False
-    stamps: tuple[str, ...] = ()
     policies: LakePolicies = field(default_factory=LakePolicies)
 
     def key_of(self, versions: Collection[int]) -> tuple[str, ...] | None:
@@ -124,7 +120,7 @@ class ColumnLineage:
         names = dict(zip(own, spelled, strict=True))
 
         def column_of(name: str, column: ColumnOrigin) -> ColumnOrigin:
-            if column.source is None or name in self.stamps:
+            if column.source is None or name in self.policies.stamps:
                 return column
             bit = own.index(column.source) if partial else None
             return ColumnOrigin(names[column.source], column.type, present_bit=bit)
@@ -139,7 +135,7 @@ class ColumnLineage:
         """Return the columns of `schema` for rows whose last change has that stamp."""
         pairs = zip(self.schema.names, columns, strict=True)
         return tuple(
-            ColumnOrigin(value=stamp.value(name)) if name in self.stamps else column
+            ColumnOrigin(value=stamp.value(name)) if name in self.policies.stamps else column
             for name, column in pairs
         )
 
@@ -216,7 +212,7 @@ def lineage(
         track for track in tracks if read is not None and _needs_source(track) and read.has(track)
     ]
     reasons_to_reread = [*history.reasons_broken]
-    if has_deleted_at and policies.deletes != Deletes.SOFT:
+    if has_deleted_at and not policies.marks_deleted:
         reasons_to_reread.append(
             "the mirror has rows that were deleted at the source and are marked as deleted"
         )
@@ -237,7 +233,6 @@ def lineage(
         own_names={number: structure.names for number, structure in history.schemas.items()},
         keys=keys,
         unproven_keys=frozenset() if mirror is None else frozenset(_unproven(history, keys)),
-        kept_columns=tuple(track.name for track in kept),
         dropped_columns=(
             *_dropped(tracks, history.first, old_columns),
             *(stamp.name for stamp in old_stamps if stamp not in stamps),
@@ -245,7 +240,6 @@ def lineage(
         reasons_to_reread=tuple(reasons_to_reread),
         columns_by_key=tuple(track.name for track in by_key),
         has_deleted_at=has_deleted_at,
-        stamps=policies.stamps,
         policies=policies,
     )
 
@@ -407,7 +401,7 @@ _OWN_COMMENTS: Final = {
 def own_comments(policies: LakePolicies) -> dict[str, str]:
     """Return the comment of each column that the mirror has besides its table's
     columns."""
-    marks = [DELETED_AT.name] if policies.deletes == Deletes.SOFT else []
+    marks = [DELETED_AT.name] if policies.marks_deleted else []
     return {name: _OWN_COMMENTS[name] for name in (*marks, *policies.stamps)}
 
 
@@ -418,7 +412,7 @@ def taken_names(columns: Collection[str], policies: LakePolicies) -> Iterator[tu
         name: ("the column of the last change", f"leave {name!r} out of `stamps`")
         for name in policies.stamps
     }
-    if policies.deletes == Deletes.SOFT:
+    if policies.marks_deleted:
         own[DELETED_AT.name] = ("the column that marks deleted rows", 'set deletes = "remove"')
     for name in columns:
         if comparable_name(name) in own:

@@ -276,18 +276,23 @@ def reload_origin(
     settling = _last_settling_event(contents)
     if settling is None:
         return "when its changelog began, the table already had rows"
-    at, event = settling
-    since = tuple(contents[at:])
-    first = since[0]
+    content, event = settling
+    batch, read = content.batch, _rows_read(content, event)
     if event.kind is TableEventKind.COPIED:
-        return f"its rows were those of {event.origin} until batch {first.batch}"
-    if event.kind is TableEventKind.REREAD and has_rows(first.snapshot):
-        return f"its rows were read from the source in batch {first.batch}, and are in no changelog"
-    for content in since:
-        read = content.snapshot
-        if read is not None and read.columns is not None and read.low_sequence >= event.sequence:
-            columns = ", ".join(read.columns)
-            return f"{columns} was read from the source in batch {content.batch}"
+        return f"its rows were those of {event.origin} until batch {batch}"
+    if has_rows(read):
+        return f"its rows were read from the source in batch {batch}, and are in no changelog"
+    since = tuple(contents_since_settled(contents))
+    for later in since:
+        completion = later.snapshot
+        if (
+            completion is not None
+            and completion.columns is not None
+            and completion.low_sequence >= event.sequence
+        ):
+            columns = ", ".join(completion.columns)
+            return f"{columns} was read from the source in batch {later.batch}"
+    first = since[0]
     if first.batch <= deleted_through:
         return f"changes up to batch {deleted_through} were deleted, {reason_deleted}"
     if is_adopted:
@@ -306,7 +311,7 @@ def reload_origin(
     kinds = {unshown_event.kind for content in unshown for unshown_event in content.events}
     if TableEventKind.REBUILT in kinds:
         return "a mirror could not be written from its changelog"
-    return ChangelogOrigin(since, event.version)
+    return ChangelogOrigin(since, (read or event).version)
 
 
 def last_batch_to_show(contents: Sequence[TableContent], before: int) -> int:
@@ -342,19 +347,30 @@ def is_rewritten(contents: Sequence[TableContent]) -> bool:
 
 
 def contents_since_settled(contents: Sequence[TableContent]) -> Sequence[TableContent]:
-    """Return the contents from the last one with an event that settled the table's rows;
-    all contents if there is no such event."""
+    """Return the contents since the last event that settled the table's rows; all
+    contents if there is no such event. Before a REREAD over several batches, there are
+    also contents with changes after its beginning."""
     settling = _last_settling_event(contents)
-    return contents if settling is None else contents[settling[0] :]
+    if settling is None:
+        return contents
+    last, begin = settling[0], _sequence_before(*settling)
+    first = next(
+        index
+        for index, content in enumerate(contents)
+        if content is last or any(s.last_sequence > begin for s in content.segments)
+    )
+    return contents[first:]
 
 
-def _last_settling_event(contents: Sequence[TableContent]) -> tuple[int, TableEvent] | None:
-    """Return the last event that settled the table's rows, after the index of its content;
-    None if there is no such event."""
-    for at, content in reversed([*enumerate(contents)]):
+def _last_settling_event(
+    contents: Sequence[TableContent],
+) -> tuple[TableContent, TableEvent] | None:
+    """Return the last event that settled the table's rows, after its content; None if
+    there is no such event."""
+    for content in reversed(contents):
         for event in reversed(content.events):
             if event.kind in SETTLING_EVENTS:
-                return at, event
+                return content, event
     return None
 
 

@@ -12,10 +12,8 @@ from itertools import chain
 
 import pyarrow as pa
 
-from lockstep.pipeline.values.policies import Deletes, LakePolicies, Readers, Truncates, keeps_rows
+from lockstep.pipeline.values.policies import LakePolicies
 from lockstep.pipeline.values.stamps import Stamp
-
-_DEFAULTS = LakePolicies()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +70,9 @@ Inputs = tuple[StagedFiles | MirrorRows, ...]
 class MirrorTarget:
     """The mirror that is written, and its commit's metadata.
 
-    - `schema`: the mirror's columns, without `_deleted_at`. `stamps`: the names of its columns
-      that describe a row's last change.
+    - `schema`: the mirror's columns, without `_deleted_at`.
     - `app_id`, `txn_version`: the values of Delta's `txn` action.
-    - `deletes`: "soft" keeps deleted rows, with the moment of the delete in `_deleted_at`;
-      "ignore" keeps them unchanged. `truncates`: "ignore" keeps the rows of a truncated table.
-    - `readers`: if this write creates the mirror, "any" creates it without deletion vectors.
-    - `cluster_by`: the columns by which the mirror's files are clustered from this write on; None
-      changes nothing.
+    - `policies`: those of the table.
     """
 
     mirror: str
@@ -87,21 +80,7 @@ class MirrorTarget:
     app_id: str
     txn_version: int
     user_metadata: str
-    deletes: Deletes = _DEFAULTS.deletes
-    readers: Readers = _DEFAULTS.readers
-    truncates: Truncates = _DEFAULTS.truncates
-    stamps: tuple[str, ...] = ()
-    cluster_by: tuple[str, ...] | None = None
-
-    @property
-    def marks_deleted(self) -> bool:
-        """True if deleted rows stay, with the moment of the delete."""
-        return self.deletes == Deletes.SOFT
-
-    @property
-    def keeps_deleted(self) -> bool:
-        """True if rows that were deleted at the source stay in the mirror."""
-        return keeps_rows(self.deletes, self.truncates)
+    policies: LakePolicies
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,6 +133,14 @@ class ServerFacts:
         """Return whether the server still lists the file."""
         return self.size_of(file) is not None
 
+    def extent_of(self, file: LogFile) -> str:
+        """Return in words where a file ends, or which files there are if it is not
+        listed."""
+        if (size := self.size_of(file)) is not None:
+            return f"{file} ends at {size}"
+        logs = self.binlogs
+        return f"files listed: {f'{logs[0].file} to {logs[-1].file}' if logs else 'none'}"
+
 
 @dataclass(frozen=True, slots=True)
 class Received:
@@ -275,7 +283,7 @@ class SourceServer(Protocol):
     def engines(self) -> dict[TableName, str]:
         """Return the engine of each table in `tables`, by one short query; '' for none."""
 
-    def invisible(self, tables: Collection[TableName]) -> dict[TableName, str]:
+    def missing_grants(self, tables: Collection[TableName]) -> dict[TableName, str]:
         """Return those of these tables on which the account has no privilege, each with
         the GRANT to type. Tables that the server does not have are left out. Each table
         costs a short query."""

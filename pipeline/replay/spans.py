@@ -43,7 +43,7 @@ from lockstep.pipeline.binlog.stream.framing import FIRST_OFFSET
 from lockstep.pipeline.model.batch import Batch, BatchTimes
 from lockstep.pipeline.upkeep.changes import KEEP_CHANGES
 from lockstep.pipeline.values.division import (
-    MomentSearch,
+    Divider,
     find_moment,
     find_moment_end,
     microseconds,
@@ -501,9 +501,8 @@ def _commit_times(transactions: pa.Table, batch: Batch) -> Integers:
 def _count_before_end_of(times: Integers, moment: datetime, batch: Batch) -> int:
     """Return the number of transactions before the end of a moment."""
     end = _committed_at(batch)
-    divider = MomentSearch(microseconds(moment) + 1, None if end is None else microseconds(end))
-    divider.add(times)
-    return divider.place
+    divider = Divider(microseconds(moment) + 1, None if end is None else microseconds(end))
+    return divider.divide(times).place
 
 
 def _file_numbers(transactions: pa.Table) -> Integers:

@@ -60,7 +60,7 @@ from lockstep.pipeline.run.write.job import (
     may_repeat_changes,
     versions_between,
 )
-from lockstep.pipeline.run.write.mirror_write import mirror_target, write_once
+from lockstep.pipeline.run.write.mirror_write import write_once
 from lockstep.pipeline.run.write.origin import (
     earliest_readable_version,
     newest_readable_version,
@@ -475,7 +475,7 @@ def _copy_base(
     as deleted there are staged as deletions, which mark them again."""
     mirror_schema = ports.mirrors.schema(base.mirror, base.delta_version)
     policies = aside.source.policies_of(origin.table)
-    has_marks = policies.deletes == Deletes.SOFT and DELETED_AT.name in mirror_schema.names
+    has_marks = policies.marks_deleted and DELETED_AT.name in mirror_schema.names
     schema = pa.schema(
         field for field in mirror_schema if not has_marks or field.name != DELETED_AT.name
     )
@@ -500,13 +500,13 @@ def _copy_base(
         snapshot = (StagedFiles(tuple(present_paths), columns),) if present_paths else ()
         # The changes after the version may bring the column that marks deleted rows.
         deletes = Deletes.SOFT if has_marks else Deletes.REMOVE
-        target = mirror_target(
+        target = MirrorTarget(
+            _NAME,
+            schema,
+            _app_id(aside, origin),
+            _COPY_TXN,
+            _user_metadata(aside, origin, _COPY_TXN),
             replace(policies, deletes=deletes),
-            mirror=_NAME,
-            schema=schema,
-            app_id=_app_id(aside, origin),
-            txn_version=_COPY_TXN,
-            user_metadata=_user_metadata(aside, origin, _COPY_TXN),
         )
         aside.mirrors.write(
             Replace(target, key, snapshot, FoldedChanges(tuple(deleted_paths)))
@@ -570,7 +570,7 @@ def _job(aside: RunPorts, origin: RebuildOrigin) -> Job:
         last_written_version=0 if has_base else -1,
         emptying_stamps=find_emptying_stamps(aside, origin.table, origin.plan, batches),
         read_stamp=find_read_stamp(
-            aside, origin.table, origin.plan, batches, has_stamps=bool(lineage.stamps)
+            aside, origin.table, origin.plan, batches, has_stamps=bool(lineage.policies.stamps)
         ),
         may_repeat=may_repeat,
         all_new=not may_repeat and not aside.ledger.gaps(source),

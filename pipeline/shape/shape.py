@@ -176,8 +176,10 @@ def shape_faults(
                 memberless_columns.add(column.name.lower())
     if left_out_count == len(structure.columns):
         yield TableError("its settings leave every column out", hint="exclude the table instead")
+    if rules.rows is None:
+        return
     try:
-        _require_condition(Shape(structure, (), rules.rows), virtual_columns, memberless_columns)
+        _require_condition(rules.rows, structure, virtual_columns, memberless_columns)
     except TableError as error:
         yield error
 
@@ -290,19 +292,20 @@ def _has_part(family: Family | None, kind: str) -> bool:
 
 
 def _require_condition(
-    shape: Shape, virtual_columns: Set[str], memberless_columns: Set[str]
+    condition: str,
+    structure: TableStructure,
+    virtual_columns: Set[str],
+    memberless_columns: Set[str],
 ) -> None:
     """Raise TableError if the condition cannot be evaluated. `memberless_columns`:
     names, in lower case, of ENUM and SET columns whose members are hidden, so that the
     values are not known as texts."""
-    if shape.row_condition is None:
-        return
     # `condition` is imported in functions: sqlglot, which it needs, takes 0.2 seconds
     # to import.
     from lockstep.pipeline.shape.condition import ConditionUnusable
 
     hint = "change rows in the settings of this table"
-    for name in condition_columns(shape.row_condition):
+    for name in condition_columns(condition):
         if name.lower() in {column.lower() for column in virtual_columns}:
             raise TableError(
                 f"its condition uses column {name!r}, which is computed when it is read", hint=hint
@@ -313,7 +316,7 @@ def _require_condition(
                 hint=f"{hint}, or show {name!r}",
             )
     try:
-        evaluator_of(shape, shape.row_condition)
+        evaluator_of(structure, condition)
     except ConditionUnusable as error:
         raise TableError(f"its condition cannot be evaluated: {error}", hint=hint) from error
 
@@ -327,12 +330,12 @@ def condition_columns(condition: str | None) -> tuple[str, ...]:
     return read_condition(condition).columns
 
 
-def evaluator_of(shape: Shape, condition: str) -> Callable[[pa.RecordBatch], pa.Array]:
+def evaluator_of(source: TableStructure, condition: str) -> Callable[[pa.RecordBatch], pa.Array]:
     """Return the function that evaluates a condition on rows of the source. It returns
     a boolean for each row, NULL if the condition is neither true nor false."""
     from lockstep.pipeline.shape.condition import read_condition
 
-    columns = {column.name.lower(): column for column in shape.source.columns}
+    columns = {column.name.lower(): column for column in source.columns}
     return read_condition(condition).term(columns)
 
 

@@ -59,7 +59,7 @@ class Shaper:
         self.schema = arrow_schema(shape.structure)
         """The schema of shaped rows."""
         self._evaluator = (
-            None if shape.row_condition is None else evaluator_of(shape, shape.row_condition)
+            None if shape.row_condition is None else evaluator_of(shape.source, shape.row_condition)
         )
         names = [column.name.lower() for column in shape.source.columns]
         self._condition_indexes = [

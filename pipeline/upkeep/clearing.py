@@ -125,10 +125,6 @@ class UnclearedValues:
         batch = self.tightening.last_batch
         return f"{self.tightening.plaintext_clause} in what was captured up to batch {batch}"
 
-    @property
-    def full_sentence(self) -> str:
-        return f"{self.sentence}: {self.hint}"
-
 
 _DROPPED_MIRROR: Final = "gone"
 _HOLDER_SENTENCES: Final = {

@@ -25,91 +25,69 @@ import numpy as np
 import numpy.typing as npt
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_NEVER: Final = int(np.iinfo(np.int64).max)
 
 
 @dataclass(frozen=True, slots=True)
-class MomentPlace:
+class Division:
     """The place of a moment in a sequence. `place`: number of items before the moment.
     `late_count`: number of items before the place whose time is the moment or later.
     `early_count`: number of items after the place whose time is earlier than the
-    moment. `last_place`: number of items before the last of the equally good places."""
+    moment. `last_place`: number of items before the last of the equally good places.
+    `balance`: number of items that count as earlier than the moment, minus the number of
+    all others."""
 
     place: int
     late_count: int
     early_count: int
     last_place: int
+    balance: int
 
 
-class MomentSearch:
-    """The search for a moment in a sequence that arrives piece by piece. Times are
-    microseconds since the epoch."""
+@dataclass(frozen=True, slots=True)
+class Divider:
+    """A moment that divides sequences of items by their times. All are microseconds since
+    the epoch."""
 
-    def __init__(self, moment: int, latest: int | None = None) -> None:
-        self.moment = moment
-        self.latest = _NEVER if latest is None else latest
-        self._best = 0
-        self._earlier = 0
-        self._earlier_before_place = 0
-        self._last_is_earlier = True
-        self.count = 0
-        self.place = 0
-        self._last_place = 0
-        self.balance = 0
-        """Number of items so far that count as earlier than the moment, minus the
-        number of all other items so far. A place has the fewest misplaced items if the
-        balance of the items before it is the highest."""
+    moment: int
+    latest: int | None = None
 
-    def restart(self) -> MomentSearch:
-        """Return a new search for the same moment."""
-        return MomentSearch(self.moment, self.latest)
-
-    def add(self, times: npt.NDArray[np.int64]) -> None:
-        """Add the times of the next items of the sequence."""
-        if not len(times):
-            return
-        earlier = times < self.moment
-        steps = np.where(self._with_trusted_times(times, earlier), 1, -1)
-        heights = self.balance + np.cumsum(steps)
-        highest = int(heights.argmax())
-        if heights[highest] >= self._best:
-            self._last_place = self.count + len(heights) - int(heights[::-1].argmax())
-        if heights[highest] > self._best:
-            self._best = int(heights[highest])
-            self.place = self.count + highest + 1
-            self._earlier_before_place = self._earlier + int(earlier[: highest + 1].sum())
-        self._earlier += int(earlier.sum())
-        self.balance = int(heights[-1])
-        self.count += len(times)
+    def divide(self, times: npt.NDArray[np.int64]) -> Division:
+        """Return the moment's place among items with these times."""
+        is_earlier = times < self.moment
+        steps = np.where(self._with_trusted_times(times, is_earlier), 1, -1)
+        # A place has the fewest misplaced items if the balance before it is the highest.
+        balances = np.concatenate([[0], np.cumsum(steps)])
+        place = int(balances.argmax())
+        earlier_before = int(is_earlier[:place].sum())
+        return Division(
+            place,
+            place - earlier_before,
+            int(is_earlier.sum()) - earlier_before,
+            len(times) - int(balances[::-1].argmax()),
+            int(balances[-1]),
+        )
 
     def _with_trusted_times(
-        self, times: npt.NDArray[np.int64], earlier: npt.NDArray[np.bool_]
+        self, times: npt.NDArray[np.int64], is_earlier: npt.NDArray[np.bool_]
     ) -> npt.NDArray[np.bool_]:
-        """Return `earlier`, but wherever a time is not believed, the value of the
-        nearest believed item before it."""
+        """Return `is_earlier`, but wherever a time is not believed, the value of the
+        nearest believed item before it; True if there is none."""
+        if self.latest is None or not len(times):
+            return is_earlier
         credible = np.where(times <= self.latest, np.arange(len(times)), -1)
         source = np.maximum.accumulate(credible)
-        believed = np.where(source >= 0, earlier[source], self._last_is_earlier)
-        self._last_is_earlier = bool(believed[-1])
-        return believed
-
-    @property
-    def result(self) -> MomentPlace:
-        late_count = self.place - self._earlier_before_place
-        early_count = self._earlier - self._earlier_before_place
-        return MomentPlace(self.place, late_count, early_count, self._last_place)
+        return np.where(source >= 0, is_earlier[source], True)
 
 
 def find_moment(
     times: Sequence[datetime], moment: datetime, latest: datetime | None = None
-) -> MomentPlace:
+) -> Division:
     """Return the place of a moment: items at the moment itself come after it."""
-    search = MomentSearch(microseconds(moment), None if latest is None else microseconds(latest))
-    search.add(np.array([microseconds(at) for at in times], np.int64))
-    return search.result
+    divider = Divider(microseconds(moment), None if latest is None else microseconds(latest))
+    return divider.divide(np.array([microseconds(at) for at in times], np.int64))
 
 
-def find_moment_end(times: Sequence[datetime], moment: datetime) -> MomentPlace:
+def find_moment_end(times: Sequence[datetime], moment: datetime) -> Division:
     """Return the place of the moment's end: items at the moment itself come before it."""
     return find_moment(times, moment + timedelta(microseconds=1))
 

@@ -402,6 +402,13 @@ class PrivilegeMissing(OperatorNeeded):
     """
 
 
+class SourceRefused(OperatorNeeded):
+    """MySQL answered a query with an error that does not concern a single table.
+
+    Correct at the server what its error names, then run again.
+    """
+
+
 class LogStops(OperatorNeeded):
     """Base of errors about an event or statement that no run can pass; never raised
     itself.
@@ -417,13 +424,6 @@ class LogStops(OperatorNeeded):
         super().__init__(message, hint=hint)
         self.event_place = event_place
         self.transaction_end = transaction_end
-
-
-class SourceRefused(OperatorNeeded):
-    """MySQL answered a query with an error that does not concern a single table.
-
-    Correct at the server what its error names, then run again.
-    """
 
 
 class UnsupportedStatement(LogStops):

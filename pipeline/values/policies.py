@@ -155,7 +155,12 @@ class LakePolicies:
     @property
     def keeps_rows(self) -> bool:
         """True if rows that were deleted at the source stay in the mirror."""
-        return keeps_rows(self.deletes, self.truncates)
+        return self.deletes is not Deletes.REMOVE or self.truncates is Truncates.IGNORE
+
+    @property
+    def marks_deleted(self) -> bool:
+        """True if deleted rows stay, with the moment of the delete in `_deleted_at`."""
+        return self.deletes is Deletes.SOFT
 
     @property
     def ignores_truncates(self) -> bool:
@@ -167,8 +172,3 @@ class LakePolicies:
 def to_toml(policies: Mapping[str, object]) -> str:
     """Return the policies as lockstep.toml has them."""
     return ", ".join(f"{name} = {json.dumps(value)}" for name, value in policies.items())
-
-
-def keeps_rows(deletes: Deletes, truncates: Truncates) -> bool:
-    """Return whether rows that were deleted at the source stay in a mirror."""
-    return deletes is not Deletes.REMOVE or truncates is Truncates.IGNORE

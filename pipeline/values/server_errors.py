@@ -183,10 +183,6 @@ class SourceWarning:
     text: str
 
 
-def is_harmless(warning: SourceWarning) -> bool:
-    return warning.level.lower() == "note" or warning.number in HARMLESS_WARNINGS
-
-
 def require_harmless(
     table: TableName,
     count: int,
@@ -197,7 +193,7 @@ def require_harmless(
     changed. `warnings`: the warnings that the server kept. `names`: the names that a
     message may quote."""
     for warning in warnings:
-        if not is_harmless(warning):
+        if warning.level.lower() != "note" and warning.number not in HARMLESS_WARNINGS:
             raise TableError(
                 "the source warned while it was read: "
                 f"{explain(warning.number, warning.text, names)}",

@@ -234,12 +234,12 @@ def readable_tables(grants: Iterable[Grant], tables: Iterable[TableName]) -> fro
     """Return the tables that the account can certainly read with all columns. Tables
     with a grant on single columns are left out. The account may be able to read other
     tables too, for example through an inactive role."""
-    wide, own = list[Grant](), defaultdict[str, list[Grant]](list)
+    grants_on = defaultdict[str, list[Grant]](list)
     for grant in grants:
-        (wide if grant.table == "*" else own[grant.table]).append(grant)
+        grants_on[grant.table].append(grant)
     readable = set[TableName]()
     for table in tables:
-        candidates = (*wide, *own[table.name])
+        candidates = (*grants_on["*"], *grants_on[table.name])
         on_columns = any(
             grant.has_column_grants and grant.database == table.database for grant in candidates
         )

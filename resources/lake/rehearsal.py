@@ -22,6 +22,7 @@ from lockstep.pipeline.ports.mirror_writes import (
     MirrorTarget,
     StagedFiles,
 )
+from lockstep.pipeline.values.policies import LakePolicies
 from lockstep.resources.lake.mirror.mirror import SparkMirrors
 from lockstep.resources.lake.spark.session import JAVA, SparkProcess
 
@@ -61,7 +62,7 @@ def _write_mirror(mirrors: SparkMirrors) -> None:
     for number, change_type in enumerate(("insert", "insert", "update_postimage"), start=1):
         changes = rows.add_column(0, "_change_type", pa.array([change_type] * len(ids)))
         files = (mirrors.stage("rehearsal", changes),)
-        target = MirrorTarget("rehearsal", _COLUMNS, "rehearsal", number, "")
+        target = MirrorTarget("rehearsal", _COLUMNS, "rehearsal", number, "", LakePolicies())
         if change_type == "insert":
             mirrors.write(Append(target, (StagedFiles(files, origins),)))
         else:

@@ -27,6 +27,7 @@ from lockstep.pipeline.ports.mirror_writes import (
     StagedFiles,
 )
 from lockstep.pipeline.values.errors import ConfigurationError, LockstepError, TableError
+from lockstep.pipeline.values.policies import LakePolicies
 from lockstep.resources.lake.delta.delta_log import newest_version
 from lockstep.resources.lake.delta.pin import Head, head_of
 from lockstep.resources.lake.mirror.mirror import SparkMirrors
@@ -118,7 +119,7 @@ def _require_commits_once(
 
 def _trial_write(staging: Staging, number: int) -> MirrorWrite:
     files = (staging.stage("trial", pa.table({"_change_type": ["insert"], "id": [number]})),)
-    target = MirrorTarget("t", _SCHEMA, "lockstep-trial", number, "")
+    target = MirrorTarget("t", _SCHEMA, "lockstep-trial", number, "", LakePolicies())
     if number == 1:
         return Append(target, (StagedFiles(files, (ColumnOrigin("id", pa.int64()),)),))
     return Merge(target, ("id",), FoldedChanges(files))

@@ -274,6 +274,8 @@ class MySqlServer:
         )
 
     def dump(self, start: Coordinates) -> MySqlDump:
+        # COM_BINLOG_DUMP has 32 bits for the offset. Beyond 4 GiB only MySQL's dump by
+        # GTIDs begins there; without it the file is read from its beginning.
         command = offset_command
         if start.offset > MAX_OFFSET:
             facts = self.facts()
@@ -308,7 +310,7 @@ class MySqlServer:
                 for name, (engine,) in select_by_table(cursor, _ENGINES, scopes_of(None))
             }
 
-    def invisible(self, tables: Collection[TableName]) -> dict[TableName, str]:
+    def missing_grants(self, tables: Collection[TableName]) -> dict[TableName, str]:
         with self._query_sessions.cursor() as cursor:
             refused_tables = [table for table in tables if _is_refused(cursor, table)]
             account = read_value(cursor, "select current_user()") if refused_tables else ""
@@ -624,7 +626,6 @@ def read_facts(cursor: Cursor, address: str) -> ServerFacts:
     head = read_log_end(cursor)
     purged = _purged_gtids(cursor, binlogs) if mariadb else read_value(cursor, _PURGED_GTIDS)
     clock = datetime.fromisoformat(read_value(cursor, _SERVER_CLOCK)).replace(tzinfo=UTC)
-    life = _server_process(cursor, clock)
     server_id = settings["server_id"]
     return ServerFacts(
         server_uuid=settings.get("server_uuid") or f"server-id:{server_id}",
@@ -638,7 +639,7 @@ def read_facts(cursor: Cursor, address: str) -> ServerFacts:
         head=head,
         settings=settings,
         read_at=clock,
-        server_process=life,
+        server_process=_server_process(cursor, clock),
     )
 
 

@@ -86,31 +86,65 @@ def watch(
 ) -> Iterator[WatchedRead]:
     """Watch the session of `cursor` while the body runs. The watcher connects only when
     `patience` may end the read. If it cannot connect, the read goes on."""
-    session = _ReadingSession(f"lockstep-{uuid4().hex}", cursor.connection)
+    watcher = _Watcher(settings, cursor.connection, table, WatchedRead(patience))
     with suppress(pymysql.MySQLError):  # some clusters have no user-level locks
-        cursor.execute("select get_lock(%s, 0)", (session.lock,))
+        cursor.execute("select get_lock(%s, 0)", (watcher.lock,))
         cursor.fetchall()
-    read, stop = WatchedRead(patience), Event()
-    thread = Thread(
-        target=_watch, args=(settings, session, table, read, stop), name="watcher", daemon=True
-    )
+    thread = Thread(target=watcher.run, name="watcher", daemon=True)
     thread.start()
     try:
-        yield read
+        yield watcher.read
     finally:
-        stop.set()
+        watcher.stop.set()
         thread.join()
 
 
-@dataclass(frozen=True, slots=True)
-class _ReadingSession:
-    """The reading session: the name of a user-level lock that only it holds, and its
-    connection."""
+@dataclass(slots=True)
+class _Watcher:
+    """The watcher of a `read` of a table, over the `reader`'s connection. `lock`: the
+    name of a user-level lock that only the reading session holds; `stop`: set when the
+    read has ended."""
 
-    lock: str
-    connection: pymysql.Connection[Cursor]
+    settings: ConnectionSettings
+    reader: pymysql.Connection[Cursor]
+    table: TableName
+    read: WatchedRead
+    lock: str = field(default_factory=lambda: f"lockstep-{uuid4().hex}")
+    stop: Event = field(default_factory=Event)
 
-    def end(self, cursor: Cursor) -> None:
+    def run(self) -> None:
+        patience = self.read.patience
+        wait_seconds = min(
+            patience.gives_way_seconds, patience.most_seconds or patience.gives_way_seconds
+        )
+        if self.stop.wait(max(wait_seconds, _CHECK_SECONDS)):
+            return
+        while not self.stop.is_set():
+            try:
+                with connect(self.settings) as connection, connection.cursor() as cursor:
+                    if self._end_if_given_up(cursor):
+                        return
+            except LockstepError as error:
+                if _is_answer(error):
+                    self.read.answered_at = monotonic()
+            if monotonic() - self.read.answered_at > self.settings.read_timeout:
+                shut_down_socket(self.reader)
+                return
+            self.stop.wait(_CHECK_SECONDS)
+
+    def _end_if_given_up(self, cursor: Cursor) -> bool:
+        """Check repeatedly. Return True when the read is given up, False when it has
+        ended."""
+        while not self.stop.is_set():
+            waited_for = is_waited_for(cursor, self.table)
+            self.read.answered_at = monotonic()
+            if self.read.decide_to_give_up(waited_for=waited_for):
+                self._end_session(cursor)
+                return True
+            self.stop.wait(_CHECK_SECONDS)
+        return False
+
+    def _end_session(self, cursor: Cursor) -> None:
         """Kill the session if it is on the server that `cursor` is connected to. It is
         identified by its lock, not by its number: a host name may lead to several
         servers, and a restarted one assigns the same numbers again. Otherwise shut down
@@ -120,37 +154,10 @@ class _ReadingSession:
             cursor.execute("select is_used_lock(%s)", (self.lock,))
             ((session_id,),) = cursor.fetchall()
         if session_id is None:
-            shut_down_socket(self.connection)
+            shut_down_socket(self.reader)
             return
         with suppress(pymysql.err.OperationalError):  # it ended meanwhile
             cursor.execute(f"kill {int(session_id)}")
-
-
-def _watch(
-    settings: ConnectionSettings,
-    session: _ReadingSession,
-    table: TableName,
-    read: WatchedRead,
-    stop: Event,
-) -> None:
-    wait_seconds = min(
-        read.patience.gives_way_seconds,
-        read.patience.most_seconds or read.patience.gives_way_seconds,
-    )
-    if stop.wait(max(wait_seconds, _CHECK_SECONDS)):
-        return
-    while not stop.is_set():
-        try:
-            with connect(settings) as connection, connection.cursor() as cursor:
-                if _end_if_given_up(cursor, session, table, read, stop):
-                    return
-        except LockstepError as error:
-            if _is_answer(error):
-                read.answered_at = monotonic()
-        if monotonic() - read.answered_at > settings.read_timeout:
-            shut_down_socket(session.connection)
-            return
-        stop.wait(_CHECK_SECONDS)
 
 
 def _is_answer(error: LockstepError) -> bool:
@@ -159,20 +166,6 @@ def _is_answer(error: LockstepError) -> bool:
     return (
         isinstance(cause, pymysql.MySQLError) and meaning_of(number_of(cause)) is not Meaning.LOST
     )
-
-
-def _end_if_given_up(
-    cursor: Cursor, session: _ReadingSession, table: TableName, read: WatchedRead, stop: Event
-) -> bool:
-    """Check repeatedly. Return True when the read is given up, False when it has ended."""
-    while not stop.is_set():
-        waited_for = is_waited_for(cursor, table)
-        read.answered_at = monotonic()
-        if read.decide_to_give_up(waited_for=waited_for):
-            session.end(cursor)
-            return True
-        stop.wait(_CHECK_SECONDS)
-    return False
 
 
 _LOCKS: Final = """

@@ -179,9 +179,8 @@ def _state_columns(value: TableState) -> dict[str, Any]:
 
 
 def _stop_place_columns(value: StopPlace | None) -> dict[str, Any]:
-    if value is None:
-        return {"stopped_batch": None, **coordinate_columns(None, "stopped_")}
-    return {"stopped_batch": value.batch, **coordinate_columns(value.at, "stopped_")}
+    batch, at = (None, None) if value is None else (value.batch, value.at)
+    return {"stopped_batch": batch, **coordinate_columns(at, "stopped_")}
 
 
 def _event_fields(event: life.Event) -> dict[str, Any]:

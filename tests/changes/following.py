@@ -9,15 +9,21 @@ import pyarrow as pa
 from lockstep.pipeline.mirror.evolution import evolution_steps
 from lockstep.pipeline.mirror.fold import Fold
 from lockstep.pipeline.mirror.lineage import ColumnLineage, lineage
-from lockstep.pipeline.ports.mirror_writes import Merge, MirrorStep
+from lockstep.pipeline.ports.mirror_writes import Merge, MirrorStep, MirrorTarget
 from lockstep.pipeline.ports.mirrors import Mirrors
-from lockstep.pipeline.run.write.mirror_write import mirror_target
 from lockstep.pipeline.values.policies import LakePolicies
+from lockstep.pipeline.values.stamps import STAMPS
 from tests.changes.folding_made import staged_images
 from tests.changes.server import Row, Server
 
 MIRROR = "shop/shop/people"
 APP = "app/mirror"
+
+
+def kept_columns(line: ColumnLineage) -> tuple[str, ...]:
+    """The columns that the last version does not have, without stamps."""
+    others = {*line.own_names[max(line.own_names)], *STAMPS.names}
+    return tuple(name for name in line.schema.names if name not in others)
 
 
 @dataclass
@@ -47,18 +53,15 @@ class Follower:
 
     def _write(self, server: Server, line: ColumnLineage) -> None:
         changes = server.changes()
-        target = mirror_target(
-            self.policies,
-            mirror=MIRROR,
-            schema=line.schema,
-            app_id=APP,
-            txn_version=self.number,
-            user_metadata=f"run {self.number}",
-            stamps=line.stamps,
+        target = MirrorTarget(
+            MIRROR, line.schema, APP, self.number, f"run {self.number}", self.policies
         )
         parts = tuple(line.part(number) for number, _ in changes)
         fold = Fold(
-            line.schema, line.key, parts, ("_committed_at",) if target.marks_deleted else ()
+            line.schema,
+            line.key,
+            parts,
+            ("_committed_at",) if target.policies.marks_deleted else (),
         )
         images = [[table.slice(0, 5), table.slice(5)] for _, table in changes]
         buckets = self.buckets if changes else 0

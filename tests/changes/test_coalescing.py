@@ -18,6 +18,7 @@ from lockstep.pipeline.mirror.coalescing import (
 from lockstep.pipeline.mirror.fold import Fold
 from lockstep.pipeline.ports.mirror_writes import ColumnOrigin, Merge, MirrorTarget, StagedFiles
 from lockstep.pipeline.values.errors import Need, StoppedBy, TableError
+from lockstep.pipeline.values.policies import LakePolicies
 from tests.changes.folding_made import staged_images
 from tests.changes.partial_images import (
     NAMES,
@@ -43,7 +44,7 @@ def merged(
     """The mirror after the images of each part were folded and merged."""
     lake = MemoryLake()
     fold = Fold(SCHEMA, ("id",), parts)
-    target = MirrorTarget("mirror", SCHEMA, "app", 1, "")
+    target = MirrorTarget("mirror", SCHEMA, "app", 1, "", LakePolicies())
     pieces = [[image.slice(at, 7) for at in range(0, len(image), 7)] for image in images]
     with staged_images(
         MemoryMirrors(lake), fold, pieces, buckets if len(images[0]) else 0

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from lockstep.pipeline.mirror.merging import end_of_first_write, plan_merge
+from lockstep.pipeline.mirror.merging import (
+    ChangelogOrigin,
+    contents_since_settled,
+    end_of_first_write,
+    plan_merge,
+    reload_origin,
+)
 from lockstep.pipeline.model.batch import TableContent
 from lockstep.pipeline.model.table_state import SnapshotFiles, TableEvent, TableEventKind
 from lockstep.pipeline.values.position import Coordinates
@@ -91,6 +97,22 @@ def test_rows_read_over_several_batches_belong_behind_the_first() -> None:
     emptied = TableContent(2, (since,), (event(TableEventKind.TRUNCATED, 15, 2),))
     plan = plan_merge([emptied, joined])
     assert (plan.above, plan.snapshot, plan.segments) == (15, None, (since, later))
+
+
+def test_a_changelog_is_complete_from_the_beginning_of_a_reading_without_rows() -> None:
+    """A reading over several batches may return no row, as of a table whose rows its settings leave
+    out; changes of its first batches are the table's first ones."""
+    read = SnapshotFiles(TABLE, 2, 10, ())
+    before = TableContent(1, (segment(2, 1, 9),))
+    since = TableContent(2, (segment(2, 11, 20),))
+    joined = TableContent(3, (segment(3, 31, 32),), (event(TableEventKind.REREAD, 30, 3),), read)
+    contents = [before, since, joined]
+    assert contents_since_settled(contents) == [since, joined]
+    origin = reload_origin(
+        contents, is_adopted=False, batches_after_gaps=(), overlapping_batches=()
+    )
+    assert origin == ChangelogOrigin((since, joined), 2)
+    assert plan_merge(origin.contents).segments == (*since.segments, *joined.segments)
 
 
 def test_rows_that_were_read_have_a_write_of_their_own_before_they_go() -> None:

@@ -10,7 +10,6 @@ process any more. Does not: a Java with settings of its own (`[spark]`), which i
 
 from __future__ import annotations
 
-import atexit
 import fcntl
 import hashlib
 import json
@@ -22,7 +21,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +31,7 @@ from pyspark.java_gateway import launch_gateway
 
 from lockstep.resources.lake.spark import session
 from lockstep.resources.lake.spark.jars import S3_LOCK, class_path, jars_folder
-from lockstep.resources.lake.spark.session import define_environment, make_scratch
+from lockstep.resources.lake.spark.session import define_environment
 from lockstep.resources.lake.spark.settings import SparkSettings
 from tests.uncompiled import UNCOMPILED
 
@@ -88,18 +86,17 @@ def lend(folder: Path) -> None:
     """Have this process use the Java of `folder`."""
     start, end = session.JAVA.start, session._stop_spark
 
-    def start_lent(settings_in: Callable[[Path], SparkSettings]) -> tuple[Any, SparkSettings]:
-        settings = settings_in(_scratch())
+    def start_lent(settings: SparkSettings) -> Any:
         lasting = _lasting(settings, folder)
         if not _is_begun(lasting, settings.log4j, folder):
-            return start(settings_in)
+            return start(settings)
         (folder / _BORROWED).touch()
         gateway = connected(folder / _TOLD)
         gateway.jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
         # A Java that was just started has asked no store for anything.
         gateway.jvm.org.apache.hadoop.fs.FileSystem.closeAll()
         _share_spark(lasting)
-        return gateway, settings
+        return gateway
 
     def end_lent(started: session.RunningSpark) -> None:
         lent = (folder / _BORROWED).exists()
@@ -111,13 +108,6 @@ def lend(folder: Path) -> None:
 
     vars(session)["_stop_spark"] = end_lent
     vars(session.JAVA)["start"] = start_lent
-
-
-@cache
-def _scratch() -> Path:
-    scratch = make_scratch()
-    atexit.register(scratch.end)
-    return scratch.folder
 
 
 def connected(told: Path) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -21,7 +20,7 @@ from lockstep.pipeline.ports.mirror_writes import (
     StagedFiles,
 )
 from lockstep.pipeline.ports.mirrors import Mirrors
-from lockstep.pipeline.values.policies import Deletes
+from lockstep.pipeline.values.policies import Deletes, LakePolicies
 
 PEOPLE = pa.schema([("id", pa.int64()), ("name", pa.string())])
 
@@ -67,10 +66,22 @@ def a_write(
 
 
 def a_target(
-    number: int, schema: pa.Schema = PEOPLE, mirror: str = "shop/shop/people", **more: Any
+    number: int,
+    schema: pa.Schema = PEOPLE,
+    mirror: str = "shop/shop/people",
+    *,
+    app_id: str = "",
+    user_metadata: str = "",
+    **policies: Any,
 ) -> MirrorTarget:
-    made = MirrorTarget(mirror, schema, f"app/{mirror}", number, f"write {number} of {mirror}")
-    return replace(made, **more)
+    return MirrorTarget(
+        mirror,
+        schema,
+        app_id or f"app/{mirror}",
+        number,
+        user_metadata or f"write {number} of {mirror}",
+        LakePolicies(**policies),
+    )
 
 
 def own_part(files: tuple[str, ...], schema: pa.Schema, above: int = 0) -> StagedFiles:
@@ -101,8 +112,8 @@ def folded_changes(
     numbered: bool = False,
 ) -> FoldedChanges:
     parts = tuple(part for _, part in images)
-    marks = ("_committed_at",) if target.marks_deleted else ()
-    ignored = target.deletes is Deletes.IGNORE
+    marks = ("_committed_at",) if target.policies.marks_deleted else ()
+    ignored = target.policies.deletes is Deletes.IGNORE
     fold = Fold(target.schema, key, parts, marks, numbered, ignores_deletes=ignored)
     table, lacking = fold.table([images_within(one, part) for one, part in images])
     return FoldedChanges((mirrors.stage("folded", table),), fold.kept_columns, lacking)

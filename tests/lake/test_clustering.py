@@ -61,7 +61,7 @@ def a_replacement(lake: Lake, number: int, schema: pa.Schema, rows: Sequence[Row
     columns = tuple(
         replace(one, source=name) for one, name in zip(part.columns, schema.names, strict=True)
     )
-    target = a_target(number, schema, cluster_by=clustered_by(("country",), schema))
+    target = a_target(number, schema, cluster_by=("country",))
     return Replace(target, ("id",), (replace(part, columns=columns),))
 
 
@@ -70,12 +70,11 @@ def test_a_mirror_stays_clustered_through_its_life(disk: Lake) -> None:
     out, and one that is called otherwise stays in."""
     mirrors, number = disk.mirrors, 0
 
-    def write(rows: Sequence[Row], cluster: Sequence[str] | None, schema: pa.Schema) -> None:
+    def write(rows: Sequence[Row], cluster: tuple[str, ...], schema: pa.Schema) -> None:
         nonlocal number
         number += 1
         mode = "append" if number == 1 else "merge"
-        told = None if cluster is None else clustered_by(cluster, schema)
-        mirrors.write(a_write(mirrors, number, mode, rows, schema=schema, cluster_by=told))
+        mirrors.write(a_write(mirrors, number, mode, rows, schema=schema, cluster_by=cluster))
 
     def evolve(*steps: MirrorStep) -> None:
         nonlocal number

@@ -25,7 +25,7 @@ from lockstep.pipeline.ports.mirror_writes import (
     StagedFiles,
 )
 from lockstep.pipeline.ports.mirrors import Mirrors
-from lockstep.pipeline.values.policies import Deletes, Truncates
+from lockstep.pipeline.values.policies import Deletes, LakePolicies, Truncates
 from lockstep.pipeline.values.stamps import Stamp
 from tests.lake.conftest import ALIKE, Lake
 from tests.lake.made import (
@@ -365,7 +365,7 @@ def test_deletes_are_ignored(lake: Lake) -> None:
     assert {row["id"]: row["name"] for row in content(mirrors, MIRROR, PEOPLE, 2)} == left
     again = images(("delete", 1, "its last"), ("insert", 8, "newer"))
     write = a_replacement(mirrors, 4, None, again)
-    target = replace(write.target, truncates=Truncates.IGNORE)
+    target = replace(write.target, policies=LakePolicies(truncates=Truncates.IGNORE))
     mirrors.write(replace(write, target=target))
     left = {**left, 8: "newer"}
     del left[1]

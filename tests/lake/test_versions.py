@@ -13,8 +13,11 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from lockstep.commands.read import table_snippets
+from lockstep.pipeline.mirror.generations import shared_columns
 from lockstep.pipeline.proof.sampling import ValueRange
 from lockstep.pipeline.values.errors import VersionGone
+from lockstep.resources.lake.changelog.frame import PublishedGeneration, generations_frame
+from lockstep.resources.lake.delta.columns import mirror_schema
 from lockstep.resources.lake.delta.delta_log import commit_file
 from lockstep.resources.lake.delta.versions import (
     DeltaVersion,
@@ -88,12 +91,16 @@ def test_spark_reads_a_version_that_was_the_newest_until_now(
     table: Path, spark: SparkProcess
 ) -> None:
     """Delta refuses it by the age of its commit, although all of it is there: neither what we
-    give nor what we print does."""
+    give, of a mirror or a changelog, nor what we print does."""
     time.sleep(1.1)
     session = spark.session()
     with pytest.raises(Exception, match="BEYOND_DELETED_FILE_RETENTION"):
         session.read.format("delta").option("versionAsOf", 0).load(str(table)).collect()
     assert version_frame(session, at(table, 0, identity(table))).collect()[0].id == 1
+    schema = mirror_schema(table, 0)
+    generation = PublishedGeneration(1, table, schema, delta_version=0)
+    changes = generations_frame(spark.session(), [generation], shared_columns([schema], [1]))
+    assert changes.collect()[0].id == 1
     names = {"spark": spark.session()}
     *_, switched, read = table_snippets(str(table), version=0)["Spark"].split("\n")
     exec(switched, names)

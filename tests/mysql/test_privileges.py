@@ -172,7 +172,7 @@ def test_a_table_is_read_whole_or_refused_with_its_grant(place: Place, name: str
     table, beside = (TableName(place.database, one) for one in (case.table, "beside"))
     source = place.source
     hint = f"GRANT SELECT ON `{place.database}`.`{case.table}` TO {place.account}"
-    assert source.invisible([beside, table]) == ({table: hint} if name == "nothing" else {})
+    assert source.missing_grants([beside, table]) == ({table: hint} if name == "nothing" else {})
     seen = {one.name for one in source.baseline().tables}
     assert seen >= {beside}
     assert (table in seen) is (case.lacks is None)

@@ -14,8 +14,8 @@ from lockstep.pipeline.binlog.stream.commit_times import NewestCommit
 from lockstep.pipeline.model.batch import BatchTimes
 from lockstep.pipeline.replay.spans import ids_at_or_after, ids_before
 from lockstep.pipeline.values.division import (
-    MomentPlace,
-    MomentSearch,
+    Divider,
+    Division,
     find_moment,
     find_moment_end,
 )
@@ -28,7 +28,7 @@ def at(second: float) -> datetime:
     return EPOCH + timedelta(seconds=second)
 
 
-def by_counting(times: list[int], moment: int) -> MomentPlace:
+def by_counting(times: list[int], moment: int) -> Division:
     """For each place, what is on its wrong side; the first of the best."""
     sides = [
         (
@@ -40,21 +40,12 @@ def by_counting(times: list[int], moment: int) -> MomentPlace:
     wrong = [late + early for late, early in sides]
     place = wrong.index(min(wrong))
     last = len(wrong) - 1 - wrong[::-1].index(min(wrong))
-    return MomentPlace(place, *sides[place], last)
+    return Division(place, *sides[place], last, wrong[0] - wrong[-1])
 
 
-@given(times=TIMES, moment=st.integers(0, 31), cuts=st.lists(st.integers(0, 40), max_size=4))
-def test_the_place_has_the_fewest_on_its_wrong_side(
-    times: list[int], moment: int, cuts: list[int]
-) -> None:
-    """Given at once, and piece by piece."""
-    whole = find_moment([at(time) for time in times], at(moment))
-    assert whole == by_counting(times, moment)
-    divider = MomentSearch(moment)
-    ends = [*sorted(min(cut, len(times)) for cut in cuts), len(times)]
-    for begin, end in zip([0, *ends], ends, strict=False):
-        divider.add(np.array(times[begin:end], np.int64))
-    assert divider.result == whole
+@given(times=TIMES, moment=st.integers(0, 31))
+def test_the_place_has_the_fewest_on_its_wrong_side(times: list[int], moment: int) -> None:
+    assert find_moment([at(time) for time in times], at(moment)) == by_counting(times, moment)
 
 
 @given(times=TIMES.map(sorted), moment=st.integers(0, 31))
@@ -64,7 +55,8 @@ def test_where_times_ascend_it_is_before_the_first_at_or_after(
     """And the end of a moment is before the first that comes later."""
     told = [at(time) for time in times]
     place = sum(time < moment for time in times)
-    assert find_moment(told, at(moment)) == MomentPlace(place, 0, 0, place)
+    balance = place - (len(times) - place)
+    assert find_moment(told, at(moment)) == Division(place, 0, 0, place, balance)
     assert find_moment_end(told, at(moment)).place == sum(time <= moment for time in times)
 
 
@@ -85,9 +77,8 @@ def test_an_impossible_time_is_that_of_the_one_before(
     lied = [*times]
     for lie in lies:
         lied.insert(min(lie, len(lied)), 10**6)
-    divider = MomentSearch(m, 100)
-    divider.add(np.array(lied, np.int64))
-    honest = [time for time in lied[: divider.place] if time < 100]
+    place = Divider(m, 100).divide(np.array(lied, np.int64)).place
+    honest = [time for time in lied[:place] if time < 100]
     assert honest == [time for time in times if time < m]
 
 

@@ -245,7 +245,7 @@ class FakeServer:
     def engines(self) -> dict[TableName, str]:
         return {TABLE: "InnoDB"}
 
-    def invisible(self, tables: Collection[TableName]) -> dict[TableName, str]:
+    def missing_grants(self, tables: Collection[TableName]) -> dict[TableName, str]:
         return {}
 
     def structures(self) -> list[TableStructure]:

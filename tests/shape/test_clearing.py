@@ -47,7 +47,7 @@ from lockstep.pipeline.values.segment import Segment
 from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.positions.follower import SOURCE
-from tests.positions.interrupted import Crash
+from tests.positions.interrupted import Crash, mortal
 from tests.positions.servers import head
 from tests.positions.test_replays import changelogs
 from tests.shape.follower import KEY, ShapedFollower, followed_by_nobody
@@ -180,9 +180,9 @@ def test_nothing_is_left_wherever_the_process_dies(cleared: Cleared) -> None:
     while cleared.notes():
         ports, left = cleared.follower.ports(), [deaths]
         names = ("ledger", "segments", "changelog", "mirrors", "claims")
-        mortal: dict[str, Any] = {name: Mortal(getattr(ports, name), left) for name in names}
+        dying: dict[str, Any] = {name: Mortal(getattr(ports, name), left) for name in names}
         try:
-            cleared.clear(replace(ports, **mortal))
+            cleared.clear(replace(ports, **dying))
         except Crash:
             deaths += 1
     assert deaths > 12
@@ -194,6 +194,22 @@ def test_nothing_is_left_wherever_the_process_dies(cleared: Cleared) -> None:
     assert cleared.follower.mirror(f"{cleared.name}.beside") == [{"id": 1, "v": 3}]
 
 
+def test_rows_of_a_load_that_were_left_are_cleared(cleared: Cleared) -> None:
+    """The process died when the ledger had voided the load, and its files were still there."""
+    follower = cleared.follower
+    with follower.leased() as lease:
+        follower.ledger.order_load(lease, cleared.table, author="ann", reason="because")
+    with mortal(follower, "record_capture", after=False), pytest.raises(Crash):
+        follower.run()
+    cleared.hide()
+    with mortal(follower, "void_load", after=True), pytest.raises(Crash):
+        follower.run()
+    assert [path for path in cleared.found() if "/load-" in path]
+    follower.run()
+    cleared.clear()
+    assert (cleared.found(), cleared.notes()) == ([], [])
+
+
 def test_a_consumer_and_a_person_hold_it(cleared: Cleared) -> None:
     """The person comes when the consumer holds it already, and is heard by whoever clears."""
     consumers = cleared.follower.ledger.consumers
@@ -202,14 +218,14 @@ def test_a_consumer_and_a_person_hold_it(cleared: Cleared) -> None:
     cleared.follower.run()
     cleared.clear()
     (note,) = cleared.notes()
-    assert "the consumer reader has not acknowledged" in note.full_sentence
+    assert "the consumer reader has not acknowledged" in note.hint
     with cleared.follower.leased() as lease, pytest.raises(LedgerRefused):
         cleared.follower.ledger.begin_clearing(lease, note.id)
     cleared.hide(replace(HIDING, keep_clear="the lawyers look at it"))
     consumers.drop_consumer(SOURCE, "reader", author="ada", reason="gone")
     assert cleared.clear() == ()
     (note,) = cleared.notes()
-    assert "the lawyers look at it" in note.full_sentence
+    assert "the lawyers look at it" in note.hint
     assert cleared.found()
     cleared.hide()
     assert len(cleared.clear()) == 1
@@ -565,7 +581,7 @@ def test_a_table_that_was_paused_is_read_again(cleared: Cleared) -> None:
     cleared.hide()
     cleared.follower.run()
     (note,) = cleared.notes()
-    assert "was not read from the source since" in note.full_sentence
+    assert "was not read from the source since" in note.hint
     cleared.follower.order(OrderKind.RESUME, cleared.table)
     cleared.follower.run()
     assert len(cleared.clear()) == 1
@@ -626,7 +642,7 @@ def test_a_ledger_that_is_lost_before_it_is_cleared(cleared: Cleared) -> None:
     with cleared.follower.leased() as lease:
         recover(cleared.follower.ports(), lease, author="somebody")
     (note,) = cleared.notes()
-    assert "was not read from the source since" in note.full_sentence
+    assert "was not read from the source since" in note.hint
     cleared.follower.run()
     assert len(cleared.clear()) == 1
     assert (cleared.found(), cleared.notes()) == ([], [])

@@ -69,7 +69,7 @@ def written(files: Files, before: pa.Table | None, write: MirrorWrite) -> pa.Tab
             rows = _replaced(files, before, write)
         case _:
             assert_never(write)
-    shown = [DELETED_AT] if write.target.marks_deleted else []
+    shown = [DELETED_AT] if write.target.policies.marks_deleted else []
     return pa.Table.from_pylist(rows, schema=pa.schema([*schema, *shown]))
 
 
@@ -182,7 +182,7 @@ def _merged(files: Files, old: Sequence[Row], write: Merge | Replace) -> list[Ro
         identity = tuple(change[spelled[name]] for name in write.key)
         before = rows.pop(identity, None)
         gone = change["_change_type"] == "delete"
-        if gone and not (write.target.marks_deleted and change["_committed_at"]):
+        if gone and not (write.target.policies.marks_deleted and change["_committed_at"]):
             continue
         row = {
             name: (before or {}).get(name)
@@ -190,7 +190,7 @@ def _merged(files: Files, old: Sequence[Row], write: Merge | Replace) -> list[Ro
             else change[spelled[name]]
             for name in names
         }
-        if write.target.marks_deleted:
+        if write.target.policies.marks_deleted:
             row[DELETED_AT.name] = change["_committed_at"] if gone else None
         rows[identity] = row
     return list(rows.values())
@@ -238,9 +238,9 @@ def _counted(
 
 def _replaced(files: Files, before: pa.Table | None, write: Replace) -> list[Row]:
     rows = _read(files, write.snapshot, write.target.schema)
-    if not write.target.keeps_deleted:
+    if not write.target.policies.keeps_rows:
         return _merged(files, rows, write)
-    soft = write.target.marks_deleted
+    soft = write.target.policies.marks_deleted
     found = _merged(files, [{**row, DELETED_AT.name: None} for row in rows], write)
     there = {tuple(row[name] for name in write.key) for row in found}
     if not soft:
@@ -263,7 +263,7 @@ def _went(row: Row, write: Replace) -> Row:
     """A row that was there, or went before."""
     if row[DELETED_AT.name] is not None or write.emptied_by is None:
         return row
-    stamps = {name: write.emptied_by.value(name).as_py() for name in write.target.stamps}
+    stamps = {name: write.emptied_by.value(name).as_py() for name in write.target.policies.stamps}
     return {**row, **stamps, DELETED_AT.name: write.emptied_by.committed_at}
 
 

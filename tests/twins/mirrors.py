@@ -91,7 +91,7 @@ class MemoryMirrors:
                 mirror = part.path.removeprefix(self._lake.path(""))
                 others[f"{part.path}@{part.version}"] = self._lake.tables[mirror][part.version].rows
             rows = written(ChainMap(others, self._lake.files), before, write)
-            of = commits[0].readers if commits else target.readers
+            of = commits[0].readers if commits else target.policies.readers
             commits.append(
                 MemoryCommit(
                     target.app_id, target.txn_version, target.user_metadata, rows, readers=of
@@ -239,7 +239,7 @@ class MemoryMirrors:
 
 
 def _refuse_other_columns(before: pa.Table, target: MirrorTarget) -> None:
-    shown = [DELETED_AT] if target.marks_deleted else []
+    shown = [DELETED_AT] if target.policies.marks_deleted else []
     have = {field.name: field.type for field in before.schema}
     if have != {field.name: field.type for field in [*target.schema, *shown]}:
         raise TableError("the lake's table has other columns", hint="evolve it first")

@@ -254,7 +254,7 @@ def _buffer(start: Coordinates, end: Coordinates) -> TransactionBuffer:
         events=1,
         transactions=_TRANSACTIONS,
     )
-    buffer.prepared.is_before_start = True
+    buffer.prepared.wants_no_rows = True
     return buffer
 
 

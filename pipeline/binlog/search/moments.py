@@ -30,7 +30,7 @@ from lockstep.pipeline.binlog.stream.commit_times import SECOND, SKEW, latest_co
 from lockstep.pipeline.binlog.stream.framing import FIRST_OFFSET
 from lockstep.pipeline.binlog.stream.ring import Integers
 from lockstep.pipeline.ports.source import BinlogSize
-from lockstep.pipeline.values.division import MomentSearch, microseconds
+from lockstep.pipeline.values.division import Divider, microseconds
 from lockstep.pipeline.values.errors import MomentOutOfRange
 from lockstep.pipeline.values.position import Coordinates, LogFile
 
@@ -135,8 +135,8 @@ def find_last_end(
     return place
 
 
-def _divider(moment: datetime, now: datetime) -> MomentSearch:
-    return MomentSearch(microseconds(moment), microseconds(now + SKEW))
+def _divider(moment: datetime, now: datetime) -> Divider:
+    return Divider(microseconds(moment), microseconds(now + SKEW))
 
 
 def _last_of(file: LogFile, end: Coordinates) -> Coordinates:
@@ -156,15 +156,12 @@ class _Times:
     begins: Integers
     balance: int
 
-    def begin(self, number: int) -> Coordinates:
-        return Coordinates(self.file, int(self.begins[number]))
-
 
 def _read_times(
     dumps: Dumps,
     file: LogFile,
     end: Coordinates,
-    divider: MomentSearch,
+    divider: Divider,
     report_progress: ReportProgress | None,
     total: int,
 ) -> _Times:
@@ -175,39 +172,38 @@ def _read_times(
         times.append(latest_commit_times(stretch.transactions))
         begins.append(stretch.transactions[:, columns.BEGIN_OFFSET].copy())
     all_times = np.concatenate(times)
-    file_divider = divider.restart()
-    file_divider.add(all_times)
-    return _Times(file, all_times, np.concatenate(begins), file_divider.balance)
+    return _Times(file, all_times, np.concatenate(begins), divider.divide(all_times).balance)
 
 
-def _place_in(files: Sequence[_Times], divider: MomentSearch, end: Coordinates) -> MomentPlace:
+def _place_in(files: Sequence[_Times], divider: Divider, end: Coordinates) -> MomentPlace:
     """Return the moment's place in the files that were read; `end` if it is after all
     of them."""
-    at, first = None, None
-    for file in files:
-        late_rows = np.flatnonzero(file.times >= divider.moment)
-        if first is None and len(late_rows):
-            first = file.begin(int(late_rows[0]))
-        before = divider.count
-        if divider.place == before and len(file.times):
-            at = file.begin(0)
-        divider.add(file.times)
-        if before < divider.place < divider.count:
-            at = file.begin(divider.place - before)
-    division = divider.result
-    if at is None or division.place == divider.count:
-        at = end
-    return MomentPlace(min(at, end), division.late_count, division.early_count, first)
+
+    def begin(number: int) -> Coordinates:
+        for file in files:
+            if number < len(file.times):
+                return Coordinates(file.file, int(file.begins[number]))
+            number -= len(file.times)
+        return end
+
+    times = np.concatenate([file.times for file in files])
+    division, late_numbers = divider.divide(times), np.flatnonzero(times >= divider.moment)
+    return MomentPlace(
+        min(begin(division.place), end),
+        division.late_count,
+        division.early_count,
+        begin(int(late_numbers[0])) if len(late_numbers) else None,
+    )
 
 
-def _files_before(heads: FileHeads, count: int, divider: MomentSearch) -> int:
+def _files_before(heads: FileHeads, count: int, divider: Divider) -> int:
     """Return how many of `count` files were created before the moment. First a sample
     of the files' heads is read, then the heads between two of the sample."""
 
     def count_before(files: range) -> int:
-        in_seconds = MomentSearch(divider.moment // SECOND * SECOND, divider.latest)
-        in_seconds.add(np.array([_created(heads.read(number)) for number in files], np.int64))
-        return in_seconds.place
+        in_seconds = Divider(divider.moment // SECOND * SECOND, divider.latest)
+        created = [_created(heads.read(number)) for number in files]
+        return in_seconds.divide(np.array(created, np.int64)).place
 
     step = -(-count // _SAMPLES)
     before = count_before(range(0, count, step)) * step

@@ -282,8 +282,8 @@ class PreparedTransactions:
         recorded."""
         self.is_recorded_before = False
         """An earlier batch recorded the current transaction."""
-        self.is_for_statements_only = False
-        """The reading wants statements only, so prepared rows do not matter."""
+        self.wants_no_rows = False
+        """The reading wants no rows, so those of prepared transactions do not matter."""
         self.leaves_out_unread = False
         """If a prepare was not read, its XA COMMIT is left out instead of refused."""
         self.unread_commits: list[tuple[Xid, Coordinates]] = []
@@ -301,7 +301,7 @@ class PreparedTransactions:
     @property
     def _ignores_rows(self) -> bool:
         """True if rows of prepared transactions do not matter now."""
-        return self.is_before_start or self.is_recorded_before or self.is_for_statements_only
+        return self.is_before_start or self.is_recorded_before or self.wants_no_rows
 
     def keep(
         self, xid: Xid, at: Coordinates, events: Block | Spill | None, maps: TableMaps

@@ -392,7 +392,7 @@ def statements_between(
         limits=Limits(end),
         leave_out=run_start.leave_out,
     )
-    buffer.prepared.is_for_statements_only = True
+    buffer.prepared.wants_no_rows = True
     try:
         for received in dump:
             buffer.put(received)

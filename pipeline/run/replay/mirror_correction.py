@@ -31,7 +31,7 @@ from lockstep.pipeline.model.batch import Batch, TableContent
 from lockstep.pipeline.model.lake_commit import WriteKind
 from lockstep.pipeline.model.table_state import TableState
 from lockstep.pipeline.ports.ledger import table_contents
-from lockstep.pipeline.ports.mirror_writes import ColumnOrigin, FoldedChanges, Merge
+from lockstep.pipeline.ports.mirror_writes import ColumnOrigin, FoldedChanges, Merge, MirrorTarget
 from lockstep.pipeline.replay.rows import (
     ReplayDifference,
     membership,
@@ -46,7 +46,6 @@ from lockstep.pipeline.run.replay.segment_comparison import Details, SegmentResu
 from lockstep.pipeline.run.replay.settle import settle_replay_writes
 from lockstep.pipeline.run.stop_errors import arrow_errors_as_table_error, reload_hint
 from lockstep.pipeline.run.write.job import lineage_over, versions_between
-from lockstep.pipeline.run.write.mirror_write import mirror_target
 from lockstep.pipeline.run.write.staged_fold import SegmentPart, image_count, unpacked_bytes
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import MirrorRefused, TableError
@@ -131,13 +130,13 @@ def _write_changes(mirror: _MirrorComparison, lease: Lease, changes: pa.Table) -
     planned_intent = Intent(0, state.table, app_id, 0, last.id, last.id, REPLAY)
     intent = ports.ledger.intend(lease, [planned_intent])[state.table]
     files = [file for segment in mirror.plan.segments for file in segment.files]
-    target = mirror_target(
+    target = MirrorTarget(
+        state.mirror,
+        fold.schema,
+        intent.app_id,
+        intent.txn_version,
+        commit_metadata(ports, WriteKind.MERGE, state.table, [last], files),
         ports.source.policies_of(state.table),
-        mirror=state.mirror,
-        schema=fold.schema,
-        app_id=intent.app_id,
-        txn_version=intent.txn_version,
-        user_metadata=commit_metadata(ports, WriteKind.MERGE, state.table, [last], files),
     )
     path = ports.mirrors.stage(f"{source}-replay", changes)
     try:
@@ -228,7 +227,7 @@ class _MirrorComparison:
             plan=plan,
             parts=parts,
             fold=fold,
-            stamp_columns=lineage.stamps,
+            stamp_columns=lineage.policies.stamps,
             has_soft_deletes=has_soft_deletes,
             sequence_ranges=sequence_ranges,
         )
@@ -366,7 +365,7 @@ def _examine_mirror(ports: RunPorts, state: TableState) -> tuple[int, pa.Schema,
     if version is None:
         raise TableError("its mirror is missing", hint=reload_hint(state.table))
     mirror_schema = ports.mirrors.schema(state.mirror, version)
-    has_soft_deletes = ports.source.policies_of(state.table).deletes is Deletes.SOFT
+    has_soft_deletes = ports.source.policies_of(state.table).marks_deleted
     if has_soft_deletes is not (DELETED_AT.name in mirror_schema.names):
         raise TableError(
             "its mirror was written under another `deletes` policy than is configured now",

@@ -71,7 +71,7 @@ from lockstep.pipeline.schema.history import (
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.values.decisions import Continuity
 from lockstep.pipeline.values.intent import Intent, MirrorVersion, NewestWrites
-from lockstep.pipeline.values.policies import Deletes, DroppedColumns, LakePolicies
+from lockstep.pipeline.values.policies import DroppedColumns, LakePolicies
 from lockstep.pipeline.values.position import Position
 from lockstep.pipeline.values.segment import RowCounts, Segment, batch_of
 from lockstep.pipeline.values.stamps import Stamp
@@ -397,7 +397,7 @@ def prepare_job(ports: RunPorts, records: TableRecords, task: Task) -> Job:
         last_written_version=last_written_version,
         emptying_stamps=emptying_stamps,
         read_stamp=find_read_stamp(
-            ports, state.table, plan, task.batches, has_stamps=bool(column_lineage.stamps)
+            ports, state.table, plan, task.batches, has_stamps=bool(column_lineage.policies.stamps)
         ),
         may_repeat=may_repeat,
         all_new=all_new,
@@ -488,7 +488,7 @@ def lineage_of_copy(
         columns = ports.mirrors.schema(copied_version.mirror, copied_version.delta_version)
         mirror = own_columns(columns, versions[0])
         further_columns = {*columns.names} - {*mirror.names}
-        if DELETED_AT.name in further_columns and policies.deletes is not Deletes.SOFT:
+        if DELETED_AT.name in further_columns and not policies.marks_deleted:
             # The table may have had a column of that name, so it is unclear which rows
             # are marked.
             raise reread_error(
@@ -540,7 +540,7 @@ def require_copyable(
         batches = [batch for batch in live_batches if batch.id in batch_ids]
         if batches and may_repeat_changes(ports, batches):
             raise reread_error(f"{copy_sentence}, and part of the log was read twice")
-    soft = ports.source.policies_of(table).deletes is Deletes.SOFT
+    soft = ports.source.policies_of(table).marks_deleted
     if soft and any(file.has_present for segment in segments for file in segment.files):
         raise reread_error(f"{copy_sentence}, and row images leave columns out")
 

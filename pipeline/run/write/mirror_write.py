@@ -13,7 +13,6 @@ from typing import Final, assert_never
 
 import pyarrow as pa
 
-from lockstep.pipeline.mirror.clustering import clustered_by
 from lockstep.pipeline.mirror.fold import Fold
 from lockstep.pipeline.mirror.layout import changelog_path, changelog_schema, changelog_spelling
 from lockstep.pipeline.mirror.strategy import (
@@ -55,7 +54,7 @@ from lockstep.pipeline.run.write.staged_fold import (
 from lockstep.pipeline.schema.history import SchemaVersion
 from lockstep.pipeline.schema.types import comparable_name
 from lockstep.pipeline.values.errors import ForeignCommit
-from lockstep.pipeline.values.policies import Deletes, LakePolicies
+from lockstep.pipeline.values.policies import Deletes
 from lockstep.pipeline.values.segment import SegmentFile
 
 
@@ -162,7 +161,7 @@ def _strategy_facts(ports: RunPorts, job: Job, parts: Sequence[SegmentPart]) -> 
         inserts_are_new=job.all_new,
         may_have_kept_rows=job.lineage.has_deleted_at or policies.ignores_truncates,
         fills_columns=bool(job.lineage.columns_by_key),
-        has_stamps=bool(job.lineage.stamps),
+        has_stamps=bool(job.lineage.policies.stamps),
     )
 
 
@@ -203,40 +202,13 @@ def _mirror_write(
 
 
 def _target(job: Job) -> MirrorTarget:
-    return mirror_target(
-        job.lineage.policies,
-        mirror=job.task.state.mirror,
-        schema=job.lineage.schema,
-        app_id=job.task.intent.app_id,
-        txn_version=job.task.intent.txn_version,
-        user_metadata=job.task.metadata,
-        stamps=job.lineage.stamps,
-    )
-
-
-def mirror_target(
-    policies: LakePolicies,
-    *,
-    mirror: str,
-    schema: pa.Schema,
-    app_id: str,
-    txn_version: int,
-    user_metadata: str,
-    stamps: tuple[str, ...] = (),
-) -> MirrorTarget:
-    """Return the target of a write by these policies. Every write of a table's mirror
-    gets its target here, so none can forget a policy and use its default."""
     return MirrorTarget(
-        mirror=mirror,
-        schema=schema,
-        app_id=app_id,
-        txn_version=txn_version,
-        user_metadata=user_metadata,
-        deletes=policies.deletes,
-        readers=policies.readers,
-        truncates=policies.truncates,
-        stamps=stamps,
-        cluster_by=clustered_by(policies.cluster_by, schema),
+        job.task.state.mirror,
+        job.lineage.schema,
+        job.task.intent.app_id,
+        job.task.intent.txn_version,
+        job.task.metadata,
+        job.lineage.policies,
     )
 
 
@@ -311,7 +283,7 @@ def _mapping_of_lost_rows(job: Job, version: SchemaVersion) -> StagedFiles | Non
     origins = []
     for column in lineage.schema:
         source = sources.get(comparable_name(column.name))
-        if column.name in lineage.stamps:
+        if column.name in lineage.policies.stamps:
             origin = ColumnOrigin(column.name, column.type)
         elif source is None or not _is_castable(fields.field(source).type, column.type):
             origin = ColumnOrigin()
@@ -348,9 +320,9 @@ def _fold(job: Job, parts: Sequence[SegmentPart]) -> Fold:
         schema=job.lineage.schema,
         key=job.key,
         parts=tuple(part.mapping for part in parts),
-        marks=("_committed_at",) if policies.deletes is Deletes.SOFT else (),
+        marks=("_committed_at",) if policies.marks_deleted else (),
         ignores_deletes=policies.deletes is Deletes.IGNORE,
-        stamps=job.lineage.stamps,
+        stamps=job.lineage.policies.stamps,
     )
 
 

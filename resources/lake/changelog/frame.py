@@ -25,6 +25,7 @@ from lockstep.pipeline.values.table import TableName
 from lockstep.resources.lake.delta.columns import mirror_schema
 from lockstep.resources.lake.delta.delta_log import newest_version
 from lockstep.resources.lake.delta.statement import quoted
+from lockstep.resources.lake.delta.versions import AGE_LIMIT_SETTING
 from lockstep.resources.lake.store.paths import LakePath
 from lockstep.resources.lake.store.storage import delta_table, file_paths, lake_errors
 
@@ -182,7 +183,9 @@ def generations_frame(
     columns: Sequence[SharedColumn],
 ) -> DataFrame:
     """Return all changes as a DataFrame, in no particular order; the session must have
-    Delta."""
+    Delta. `AGE_LIMIT_SETTING` is switched off for the whole session, as in
+    `versions.version_frame`."""
+    session.conf.set(AGE_LIMIT_SETTING, "false")
     frames: list[DataFrame] = []
     for index, generation in enumerate(generations):
         reader = session.read.format("delta").option("versionAsOf", generation.delta_version)

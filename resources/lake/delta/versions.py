@@ -209,16 +209,13 @@ class DeltaVersion:
 def open_version(version: DeltaVersion) -> DeltaTable:
     """Open a version. Raise `VersionGone` if it is of another table, or if a file of it
     is missing."""
-    path, delta_version = version.path, version.version
-    reason = reason_unreadable(
-        path, delta_version, table_id=version.table_id, batch=version.last_batch
-    )
-    if reason is not None:
+    table = _table_or_reason(version.path, version.version, version.table_id, version.last_batch)
+    if isinstance(table, str):
         raise VersionGone(
-            f"Version {delta_version} of {path} cannot be read any more: {reason}",
+            f"Version {version.version} of {version.path} cannot be read any more: {table}",
             hint=f"{_earliest_place_clause(version)}{_HINT}",
         )
-    return delta_table(path, delta_version)
+    return table
 
 
 def reason_unreadable(
@@ -227,6 +224,13 @@ def reason_unreadable(
     """Return the reason why a version of the table at a path cannot be read; None if it
     can. `table_id`: the id that the table must have. `batch`: the last batch that the
     version may show. Raise `LakeUnavailable` if the storage fails."""
+    table = _table_or_reason(path, version, table_id, batch)
+    return table if isinstance(table, str) else None
+
+
+def _table_or_reason(
+    path: LakePath, version: int, table_id: str | None, batch: int | None
+) -> DeltaTable | str:
     try:
         table = delta_table(path, version)
         if table_id is not None and str(table.metadata().id) != table_id:
@@ -237,7 +241,7 @@ def reason_unreadable(
     except (BaseError, DeltaError, OSError) as error:
         raise_storage_failure(path, error)
         return first_line(str(error)) or "its log is gone"
-    return f"{missing_count} of its files were deleted, as VACUUM does" if missing_count else None
+    return f"{missing_count} of its files were deleted, as VACUUM does" if missing_count else table
 
 
 def _last_batch_shown(path: LakePath, version: int) -> int:

@@ -65,7 +65,7 @@ def read_changes(
     `lack_names`, `origin_names`)."""
     schema, changes = write.target.schema, changes or write.changes
     marks = ["_change_type"]
-    marks += ["_committed_at"] if write.target.marks_deleted else []
+    marks += ["_committed_at"] if write.target.policies.marks_deleted else []
     marks += ["_sequence"] if isinstance(write, Merge) and write.completion is not None else []
     lack_marks, origins = lack_names(schema.names), origin_names(schema.names)
     fold_marks = [

@@ -275,7 +275,7 @@ class SparkMirrors:
         with self._folder_of(target.mirror) as path:
             table = delta_table(path) if head.exists else None
             if table is not None and not isinstance(write, Replace | CountedReplace):
-                mark_fields = [DELETED_AT] if target.marks_deleted else []
+                mark_fields = [DELETED_AT] if target.policies.marks_deleted else []
                 refuse_other_columns(
                     table, pa.schema([*target.schema, *mark_fields]), all_of_them=True
                 )
@@ -294,14 +294,13 @@ class SparkMirrors:
                 # The conflicting commit may come from an earlier try of this write.
                 if self._own_commit(target) is None:
                     raise
-            if target.cluster_by is not None:
-                # After the write, because a query that overwrites the rows ends the
-                # clustering.
-                with self._folder_of(target.mirror) as path:
-                    statement = statement_to_cluster(path, target.cluster_by)
-                self._change_clustering(
-                    session, target.mirror, statement, target.user_metadata, require_held
-                )
+            # After the write, because a query that overwrites the rows ends the
+            # clustering.
+            with self._folder_of(target.mirror) as path:
+                statement = statement_to_cluster(path, target.policies.cluster_by)
+            self._change_clustering(
+                session, target.mirror, statement, target.user_metadata, require_held
+            )
         commit = self._own_commit(target)
         if commit is None:
             raise ForeignCommit(

@@ -66,7 +66,7 @@ def can_be_computed(path: LakePath, write: MirrorWrite, table: DeltaTable | None
         return False
     if (
         isinstance(write, Replace)
-        and write.target.keeps_deleted
+        and write.target.policies.keeps_rows
         and (table is not None or write.deleted_rows.files)
     ):
         return False  # earlier rows stay, which only Spark's way combines with the new ones
@@ -105,7 +105,7 @@ def rows_of_write(
 def _all_columns(write: MirrorWrite) -> pa.Schema:
     """Return all columns of the mirror, including `_deleted_at` if deletes are "soft"."""
     schema = write.target.schema
-    return schema.append(DELETED_AT) if write.target.marks_deleted else schema
+    return schema.append(DELETED_AT) if write.target.policies.marks_deleted else schema
 
 
 def _present_rows(path: LakePath, schema: pa.Schema, version: int) -> pa.Table:
@@ -122,7 +122,7 @@ def _with_counted_images(
 
 def _merged_rows(read_file: ReadFile, rows: pa.Table, write: Merge) -> pa.Table:
     changes = _read_changes(read_file, write.changes.files)
-    soft = write.target.marks_deleted
+    soft = write.target.policies.marks_deleted
     if changes is not None:
         rows = apply_changes(rows, changes, write.key, write.changes, soft=soft)
     completion = write.completion
@@ -147,7 +147,7 @@ def _replaced_rows(read_file: ReadFile, rows: pa.Table, write: Replace) -> pa.Ta
     changes = _read_changes(read_file, write.changes.files)
     if changes is None:
         return rows
-    soft = write.target.marks_deleted
+    soft = write.target.policies.marks_deleted
     return apply_changes(
         rows, changes, write.key, write.changes, soft=soft, ignore_missing_deletes=True
     )

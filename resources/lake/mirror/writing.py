@@ -71,7 +71,7 @@ if TYPE_CHECKING:
 def new_table_properties(target: MirrorTarget, keep: timedelta) -> Mapping[str, str]:
     """Return the table properties of a new mirror. `keep`: how long each version stays
     readable."""
-    for_any = target.readers == Readers.ANY
+    for_any = target.policies.readers == Readers.ANY
     needs_mapping = not for_any and any(map(is_refused, target.schema.names))
     properties = {
         VECTORS_PROPERTY: "false" if for_any else "true",
@@ -181,7 +181,7 @@ def _merge_into(
         key=list(map(spell, write.key)),
         bounds=[(spell(name), least, greatest) for name, least, greatest in write.bounds],
         keep_marks={spell(name): mark for name, mark in keep_marks(schema, write.changes).items()},
-        soft=write.target.marks_deleted,
+        soft=write.target.policies.marks_deleted,
         completed_columns=list(map(spell, write.completed_columns)),
     )
     _execute_on_changes(session, changes, statement)
@@ -292,7 +292,7 @@ def _present_rows(changes: DataFrame, target: MirrorTarget) -> DataFrame:
 
     names = target.schema.names
     is_delete = f.col("_change_type") == "delete"
-    if not target.marks_deleted:
+    if not target.policies.marks_deleted:
         return _with_source_names(changes.where(~is_delete), names)
     mark = f.lit(None)
     if "_committed_at" in changes.columns:
@@ -324,7 +324,7 @@ def _merged_rows(
     target = write.target
     names = target.schema.names
     spelled = changelog_spelling(names)
-    mark_columns = [DELETED_AT.name] if target.marks_deleted else []
+    mark_columns = [DELETED_AT.name] if target.policies.marks_deleted else []
     rows, mirror_row, mirror_fields = pack(mirror, (*names, *mark_columns))
     condition = f.lit(True)
     for name in write.key:
@@ -332,7 +332,7 @@ def _merged_rows(
     kind = f.col("_change_type")
     is_delete, is_completion = kind == "delete", kind == COMPLETION
     is_in_result = kind.isNull() | (
-        ~(is_completion & mirror_row.isNull()) & (f.lit(target.marks_deleted) | ~is_delete)
+        ~(is_completion & mirror_row.isNull()) & (f.lit(target.policies.marks_deleted) | ~is_delete)
     )
     marks = keep_marks(target.schema, folded)
     columns = []
@@ -388,7 +388,7 @@ def _with_kept_rows(
     target = write.target
     if write.drops_earlier_rows:
         earlier_mirror = None
-    if not target.keeps_deleted or (earlier_mirror is None and not write.deleted_rows.files):
+    if not target.policies.keeps_rows or (earlier_mirror is None and not write.deleted_rows.files):
         return rows
     if earlier_mirror is None:
         kept_rows = _with_deleted_at(empty_rows(session, target.schema), target)
@@ -398,7 +398,7 @@ def _with_kept_rows(
         kept_rows = _merged_rows(
             kept_rows, read_changes(session, write, write.deleted_rows), write, write.deleted_rows
         )
-    if changes is not None and not target.marks_deleted:
+    if changes is not None and not target.policies.marks_deleted:
         # A row with a "delete" does not stay: this mirror ignores only TRUNCATE, or the
         # row moved to another key. An ignored DELETE has another `_change_type`.
         removed_rows = _with_source_names(
@@ -431,7 +431,7 @@ def _with_deleted_at(rows: DataFrame, target: MirrorTarget) -> DataFrame:
     it."""
     from pyspark.sql import functions as f
 
-    if not target.marks_deleted:
+    if not target.policies.marks_deleted:
         return rows
     return rows.withColumn(DELETED_AT.name, f.lit(None).cast("timestamp"))
 
@@ -454,12 +454,16 @@ def _earlier_rows(session: SparkSession, write: Replace, path: LakePath) -> Data
     for field in schema:
         own_column = column(field.name) if field.name in reusable_columns else f.lit(None)
         own_column = own_column.cast(sql_type(field.type))
-        if write.target.marks_deleted and emptied is not None and field.name in write.target.stamps:
+        if (
+            write.target.policies.marks_deleted
+            and emptied is not None
+            and field.name in write.target.policies.stamps
+        ):
             own_column = f.when(
                 former_mark.isNull(), f.expr(literal(emptied.value(field.name)))
             ).otherwise(own_column)
         columns.append(own_column.alias(field.name))
-    if not write.target.marks_deleted:
+    if not write.target.policies.marks_deleted:
         return mirror.select(*columns)
     moment = (
         f.current_timestamp()

@@ -77,25 +77,23 @@ class JavaProcess:
         self._gateway: JavaGateway | None = None
         self._scratch: LockedFolder | None = None
 
-    def start(
-        self, settings_for: Callable[[Path], SparkSettings]
-    ) -> tuple[JavaGateway, SparkSettings]:
-        """Start Java unless it runs. Return py4j's gateway to it, and the settings for
-        a Spark.
+    def folder(self) -> Path:
+        """Return the folder for Java's own files, which exists until `end`."""
+        if self._scratch is None:
+            self._scratch = make_scratch()
+            atexit.register(self.end)
+        return self._scratch.folder
 
-        `settings_for` returns the settings for Java's folder. A Java that runs already
-        keeps the command line with which it was started. Raise `LakeUnavailable`, with
-        the last line that Java printed, if Java does not start or has ended.
-        """
+    def start(self, settings: SparkSettings) -> JavaGateway:
+        """Start Java unless it runs, and return py4j's gateway to it. A Java that runs
+        already keeps the command line with which it was started. Raise
+        `LakeUnavailable`, with the last line that Java printed, if Java does not start
+        or has ended."""
         from py4j.protocol import Py4JError
         from pyspark import SparkConf
         from pyspark.errors import PySparkException
         from pyspark.java_gateway import launch_gateway
 
-        if self._scratch is None:
-            self._scratch = make_scratch()
-            atexit.register(self.end)
-        settings = settings_for(self._scratch.folder)
         if self._gateway is None:
             conf = SparkConf(loadDefaults=False).setAll(
                 list(settings.command_line_settings().items())
@@ -111,7 +109,7 @@ class JavaProcess:
                     raise start_error(settings, error) from error
         elif self._gateway.proc.poll() is not None:
             raise start_error(settings)
-        return self._gateway, settings
+        return self._gateway
 
     def end(self, timeout_seconds: float = 0) -> None:
         """End Java and remove its folder. `timeout_seconds`: seconds to wait for Java
@@ -300,18 +298,14 @@ class SparkProcess:
 
     def _launch(self) -> RunningSpark:
         self.require_ready()
-
-        def settings_for(scratch: Path) -> SparkSettings:
-            settings = settings_in(scratch, self._user_settings, self._lake, self._log_bytes)
-            if not self._use_archive:
-                return replace(settings, archive=None)
-            if settings.archive is None:
-                self._on_warning(
-                    "Spark starts slower than it could: `lockstep setup` was not run for this Java"
-                )
-            return settings
-
-        running = RunningSpark(_open_session(*JAVA.start(settings_for), self._lake))
+        settings = settings_in(JAVA.folder(), self._user_settings, self._lake, self._log_bytes)
+        if not self._use_archive:
+            settings = replace(settings, archive=None)
+        elif settings.archive is None:
+            self._on_warning(
+                "Spark starts slower than it could: `lockstep setup` was not run for this Java"
+            )
+        running = RunningSpark(_open_session(JAVA.start(settings), settings, self._lake))
         try:
             self._require_visible(running.session)
         except BaseException:

@@ -423,24 +423,6 @@ begin
 end
 $$;
 
-create function lockstep.batches_may_be_merged(a_batch lockstep.batches) returns void
-language plpgsql as $$
-begin
-    if exists (select from lockstep.waiting w where w.batch = a_batch.id) then
-        perform lockstep.refuse('batches_merged_whole', 'a table of the batch is not merged');
-    end if;
-end
-$$;
-
-create function lockstep.batches_may_be_acknowledged(a_batch lockstep.batches) returns void
-language plpgsql as $$
-begin
-    if exists (select from lockstep.batches b where b.id = a_batch.follows and b.state <> 'acknowledged') then
-        perform lockstep.refuse('batches_acknowledged_in_order', 'the batch before is not acknowledged');
-    end if;
-end
-$$;
-
 create function lockstep.batches_may_be_abandoned(a_batch lockstep.batches) returns void
 language plpgsql as $$
 begin
@@ -475,8 +457,7 @@ end
 $$;
 
 -- A batch goes from capturing to captured, merged and acknowledged, or is abandoned before it is
--- merged. Its start never changes, and its end only while it is capturing. The
--- functions above judge the step that it takes.
+-- merged. Its start never changes, and its end only while it is capturing.
 create function lockstep.batches_move() returns trigger language plpgsql as $$
 begin
     if current_setting('lockstep.pruning', true) = 'on' then
@@ -503,8 +484,14 @@ begin
     end if;
     case new.state
         when 'captured' then perform lockstep.batches_may_be_captured(new);
-        when 'merged' then perform lockstep.batches_may_be_merged(new);
-        when 'acknowledged' then perform lockstep.batches_may_be_acknowledged(new);
+        when 'merged' then
+            if exists (select from lockstep.waiting w where w.batch = new.id) then
+                perform lockstep.refuse('batches_merged_whole', 'a table of the batch is not merged');
+            end if;
+        when 'acknowledged' then
+            if exists (select from lockstep.batches b where b.id = new.follows and b.state <> 'acknowledged') then
+                perform lockstep.refuse('batches_acknowledged_in_order', 'the batch before is not acknowledged');
+            end if;
         else perform lockstep.batches_may_be_abandoned(old);
     end case;
     return new;
@@ -1440,9 +1427,10 @@ create table lockstep.load_files (
 -- A write of a mirror: an intent before anything is written, settled once its Delta version is in
 -- the lake, or given up if it was refused and nothing of it is there. An intent that a dead run left
 -- is found in the lake by its Delta transaction (`app_id`, `txn_version`), so no batch is merged
--- twice; `settled_token` is the lease of the run that found it. `mirror` and `table_id` say where it went and which Delta table that was: another one in
--- the same folder begins at version 0 again. `copies`: the settled write, of this table or of another
--- one, whose version this one begins with; it may be forgotten once this one is settled.
+-- twice; `settled_token` is the lease of the run that found it. `mirror` and `table_id` say where it
+-- went and which Delta table that was: another one in the same folder begins at version 0 again.
+-- `copies`: the settled write, of this table or of another one, whose version this one begins with; it
+-- may be forgotten once this one is settled.
 create sequence lockstep.txn_versions;
 
 create table lockstep.writes (
@@ -1490,8 +1478,8 @@ create index writes_by_token on lockstep.writes (source, token);
 create index writes_by_settled_token on lockstep.writes (source, settled_token);
 
 -- A write merges captured batches, or later ones that its table's mirror lacks, of a table that is
--- neither stopped nor still being read, and no batch twice. A replay writes what acknowledged batches brought once more, as
--- often as somebody wants it.
+-- neither stopped nor still being read, and no batch twice. A replay writes the changes of
+-- acknowledged batches again, as often as somebody wants it.
 create function lockstep.writes_begin() returns trigger language plpgsql as $$
 declare
     the_table lockstep.table_states;
