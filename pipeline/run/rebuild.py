@@ -39,6 +39,7 @@ from lockstep.pipeline.ports.mirror_writes import (
     ColumnOrigin,
     CountedReplace,
     FoldedChanges,
+    MirrorTarget,
     Replace,
     StagedFiles,
 )
