@@ -265,6 +265,8 @@ def test_a_time_before_does_not_come_back(cleared: Cleared) -> None:
     assert cursor is not None
     cleared.do("update beside set v = 3")
     cleared.hide()
+    with pytest.raises(PastRefused, match="less is shown of code, secret"):
+        origin_at(cleared.follower.ports(), cleared.table, parse_place(str(cursor.position.at)))
     cleared.follower.run()
     with pytest.raises(PastRefused) as refused:
         origin_at(cleared.follower.ports(), cleared.table, parse_place(str(cursor.position.at)))
