@@ -23,7 +23,6 @@ from lockstep.pipeline.supply.plan import (
     FromPast,
     Price,
     RowsFromServer,
-    SomeRowsFromServer,
     Supply,
     SupplyStep,
 )
@@ -125,7 +124,6 @@ _SUPPLIER_NAMES: Final[Mapping[type[Supply], str]] = {
     FromPast: "log",
     FromChangelog: "changelog",
     RowsFromServer: "source",
-    SomeRowsFromServer: "source",
     ColumnsFromServer: "source, by key",
 }
 
@@ -299,8 +297,6 @@ def _step_line(table: TableName, step: SupplyStep, order: TableOrder | None, end
                 else ""
             )
             return f"read    {table} from the source: {step.reason}{order_reason}{price}{progress}"
-        case SomeRowsFromServer(condition):
-            return f"read    rows of {table} where {condition.text}: {step.reason}{price}"
         case ColumnsFromServer(columns):
             names = ", ".join(columns.names)
             return f"read    {names} of {table} from the source, by key: {step.reason}{price}"

@@ -133,6 +133,14 @@ class ServerFacts:
         """Return whether the server still lists the file."""
         return self.size_of(file) is not None
 
+    def extent_of(self, file: LogFile) -> str:
+        """Return in words where a file ends, or which files there are if it is not
+        listed."""
+        if (size := self.size_of(file)) is not None:
+            return f"{file} ends at {size}"
+        logs = self.binlogs
+        return f"files listed: {f'{logs[0].file} to {logs[-1].file}' if logs else 'none'}"
+
 
 @dataclass(frozen=True, slots=True)
 class Received:

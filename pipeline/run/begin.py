@@ -191,6 +191,7 @@ def _lowest_load_watermark(ports: RunPorts, facts: ServerFacts) -> Coordinates |
     if not loads:
         return None
     low, ordered_at = min(loads)
+    ordered_at += facts.read_at - ports.ledger.clock()  # by the server's clock
     if facts.lists(low.file) and read_file_head(ports.server, low.file).created > ordered_at:
         return None
     return low

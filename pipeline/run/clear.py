@@ -7,7 +7,7 @@ the batch of the tightening is cleared, in five steps:
 
 1. The ledger records that clearing begins. From then on, nobody can read the table's old changes.
 2. The old changes are removed from the table's changelogs, and their files are deleted. So are
-files of other programs, into which changes may have been put.
+   files of other programs, into which changes may have been put, and rows that a killed run left.
 3. All earlier versions of the mirror (the Delta table with the current rows) are removed: its log
    begins again with an empty commit after the newest version, whose rows were read again. Folders
    that the mirror had before are deleted.
@@ -32,7 +32,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from lockstep.pipeline.mirror.layout import application_id, scratch_path
+from lockstep.pipeline.mirror.layout import application_id, scratch_path, snapshot_path
 from lockstep.pipeline.mirror.system_tables import (
     SYSTEM_TABLE_SCHEMAS,
     system_table_app_id,
@@ -147,6 +147,12 @@ def _clear_changes(ports: RunPorts, lease: Lease, note: UnclearedValues) -> None
     """Carry out step 2."""
     source, through = ports.source.name, note.tightening.last_batch
     require_held = partial(ports.ledger.require_held, lease)
+    if ports.ledger.pending_batches(source).get(note.table):
+        raise TableError("its changes wait to be merged", hint=_NEXT_RUN)
+    require_held()
+    for load, _ in ports.ledger.ended_loads(source, note.table):
+        # A process that died may have left files of a load that it voided.
+        ports.segments.delete_load(snapshot_path(source, note.table), load)
     state = ports.ledger.table_states(source)[note.table]
     for changelog in changelogs_of(source, [state]):
         listed = ports.changelog.listed_files(changelog.folder) or {}

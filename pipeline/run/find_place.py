@@ -231,12 +231,9 @@ def require_listed(at: Coordinates, facts: ServerFacts) -> None:
     size = facts.size_of(at.file)
     if size is not None and FIRST_OFFSET <= at.offset <= size:
         return
-    listed_files = (
-        f"{facts.binlogs[0].file} to {facts.binlogs[-1].file}" if facts.binlogs else "none"
-    )
-    detail = f"{at.file} ends at {size}" if size is not None else f"files listed: {listed_files}"
     raise StartUnreachable(
-        f"{at} is not on the server ({detail})", hint="choose a place that SHOW BINARY LOGS lists"
+        f"{at} is not on the server ({facts.extent_of(at.file)})",
+        hint="choose a place that SHOW BINARY LOGS lists",
     )
 
 

@@ -73,7 +73,6 @@ from lockstep.pipeline.supply.plan import (
     Plan,
     Price,
     RowsFromServer,
-    SomeRowsFromServer,
     Supply,
     SupplyStanding,
     SupplyStep,
@@ -281,10 +280,6 @@ class StoppedReach:
         """Return why the log has no changes from before its first capture."""
         return "it is in the lake already"
 
-    @property
-    def reason_against_condition(self) -> str:
-        return "its mirror is not continued"
-
     @cached_property
     def changelog(self) -> ReloadOrigin:
         return changelog_origin_of(self.ports, self.state)
@@ -355,7 +350,6 @@ class KnownReach:
     has_whole_mirror: bool = False
     columns: str = ""
     past: Past | str = ""
-    reason_against_condition: str | None = None
 
 
 def changelog_origin_of(
@@ -646,8 +640,6 @@ def with_prices(ports: RunPorts, plans: TablePlans) -> TablePlans:
                 return Price(max(load.progress.estimated_rows - load.row_count, 0), None)
             case RowsFromServer():
                 return estimates[table]
-            case SomeRowsFromServer(condition):
-                return Price(ports.server.estimated_rows_where(table, condition), None)
             case ColumnsFromServer():
                 return replace(estimates[table], bytes=None)
             case FromChangelog():

@@ -435,11 +435,8 @@ def configured_unreachable(question: Question) -> Answer:
 
 
 def _unreachable_error(question: Question, file: LogFile, place: str) -> LockstepError:
-    logs, size = question.facts.binlogs, question.facts.size_of(file)
-    listed = f"{logs[0].file} to {logs[-1].file}" if logs else "none"
-    log = f"{file} ends at {size}" if size is not None else f"files listed: {listed}"
     return StartUnreachable(
-        f"start = {place} is not on the server ({log})",
+        f"start = {place} is not on the server ({question.facts.extent_of(file)})",
         hint="choose a place that SHOW BINARY LOGS lists",
     )
 

@@ -31,7 +31,6 @@ from lockstep.pipeline.mirror.merging import ChangelogOrigin
 from lockstep.pipeline.model.batch import Batch
 from lockstep.pipeline.model.load import Load
 from lockstep.pipeline.model.table_state import Supplier
-from lockstep.pipeline.snapshot.condition import RowCondition
 from lockstep.pipeline.supply.past import Past
 from lockstep.pipeline.values.errors import Need
 from lockstep.pipeline.values.policies import LakePolicies
@@ -70,13 +69,11 @@ class Want:
     """What a run or a person wants of a table, besides having it complete up to the
     log's end. `rewrite`: its mirror is to be written again, only from `supplier`; None
     means from the changelog if that is complete, else from MySQL. `has_structure`: a
-    person gave the structure. `condition`: only the rows that meet this condition are
-    wanted, as MySQL has them now. `author`: who wants it."""
+    person gave the structure. `author`: who wants it."""
 
     rewrite: bool = False
     supplier: Supplier | None = None
     has_structure: bool = False
-    condition: RowCondition | None = None
     author: str = "lockstep"
 
 
@@ -132,11 +129,6 @@ class Reach(Protocol):
     def past(self) -> Past | str:
         """The changes that the log has of a table from before any run captured it."""
 
-    @property
-    def reason_against_condition(self) -> str | None:
-        """Why rows that are selected by a condition cannot be merged into the mirror;
-        None if they can."""
-
 
 @dataclass(frozen=True, slots=True)
 class FromLog:
@@ -170,14 +162,6 @@ class RowsFromServer:
 
 
 @dataclass(frozen=True, slots=True)
-class SomeRowsFromServer:
-    """The rows that meet a condition, read from the server. The mirror's other rows
-    that may meet it are looked up by key, because the source may have deleted them."""
-
-    condition: RowCondition
-
-
-@dataclass(frozen=True, slots=True)
 class ColumnsFromServer:
     """New columns, read from the server by key."""
 
@@ -192,9 +176,7 @@ class FromMirror:
     origin: TableName
 
 
-Supply = (
-    FromLog | FromPast | FromChangelog | RowsFromServer | SomeRowsFromServer | ColumnsFromServer
-)
+Supply = FromLog | FromPast | FromChangelog | RowsFromServer | ColumnsFromServer
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +203,7 @@ class SupplyStep:
     @property
     def reads_server(self) -> bool:
         """Return whether the step reads rows of MySQL's tables."""
-        return isinstance(self.supply, RowsFromServer | SomeRowsFromServer | ColumnsFromServer)
+        return isinstance(self.supply, RowsFromServer | ColumnsFromServer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -415,15 +397,6 @@ def _with_columns(have: Have, want: Want, reach: Reach) -> _Steps:
     return _after_log(reach, SupplyStep(ColumnsFromServer(columns), have.reason))
 
 
-def _some_rows(have: Have, want: Want, reach: Reach) -> _Steps:
-    if want.condition is None:
-        return None
-    reason = reach.reason_against_condition
-    if reason is not None:
-        return _after_log(reach, SupplyStep(RowsFromServer(), f"{have.reason}; {reason}"))
-    return _after_log(reach, SupplyStep(SomeRowsFromServer(want.condition), have.reason))
-
-
 def _by_log(have: Have, want: Want, reach: Reach) -> _Steps:
     return _after_log(reach)
 
@@ -582,16 +555,6 @@ RULES: Final[tuple[Rule, ...]] = (
         (
             "it has new columns whose values are in no log",
             "the log, and these columns from MySQL by key; all rows if that is not enough",
-        ),
-    ),
-    Rule(
-        "some rows",
-        _some_rows,
-        (
-            "a person wants some rows of it as MySQL has them, or a comparison found some that "
-            "differ",
-            "these rows from MySQL, and by key the mirror's other rows that the condition allows; "
-            "all rows if rows that are read by a condition cannot be merged",
         ),
     ),
     Rule("log", _by_log, ("any other", "the log after its place, if it has anything")),

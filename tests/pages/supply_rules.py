@@ -12,7 +12,6 @@ from lockstep.pipeline.mirror.merging import ChangelogOrigin
 from lockstep.pipeline.model.batch import TableContent
 from lockstep.pipeline.model.load import Load
 from lockstep.pipeline.model.table_state import Supplier
-from lockstep.pipeline.snapshot.condition import RowCondition
 from lockstep.pipeline.supply.past import Past
 from lockstep.pipeline.supply.plan import (
     RULES,
@@ -25,7 +24,6 @@ from lockstep.pipeline.supply.plan import (
     NewColumns,
     Plan,
     RowsFromServer,
-    SomeRowsFromServer,
     Supply,
     SupplyStanding,
     Want,
@@ -42,7 +40,6 @@ SUPPLIES: Final[dict[type[Supply], str]] = {
     FromLog: "log",
     FromChangelog: "changelog, or version of its mirror and changelog",
     ColumnsFromServer: "MySQL (columns)",
-    SomeRowsFromServer: "MySQL (some rows)",
     RowsFromServer: "MySQL",
 }
 
@@ -54,7 +51,6 @@ BASED: Final = ChangelogOrigin(
 )
 COLUMNS: Final = NewColumns(3, ("note",))
 PAST: Final = Past.after(Coordinates.parse("a.000001:4"), "the log begins there")
-ROWS: Final = RowCondition("id = 7")
 LOAD: Final = Load(1, TABLE, "ada", "a reason", datetime(2026, 11, 1, tzinfo=UTC))
 
 
@@ -68,7 +64,6 @@ class Reached:
     has_whole_mirror: bool = True
     columns: NewColumns | str = COLUMNS
     past: Past | str = "it is purged"
-    reason_against_condition: str | None = None
 
 
 def every_case() -> Iterator[tuple[Have, Want, Reached]]:
@@ -79,14 +74,12 @@ def every_case() -> Iterator[tuple[Have, Want, Reached]]:
         for standing, needs, load in product(SupplyStanding, lacking, (None, LOAD))
     ]
     wants = [Want(rewrite, supplier) for rewrite in (False, True) for supplier in (None, *Supplier)]
-    wants.append(Want(condition=ROWS))
     logs: tuple[LogSpan | str | None, ...] = (None, LOG, "purged")
     changelogs: tuple[ChangelogOrigin | str, ...] = (CHANGELOG, "a gap")
     earlier: tuple[ChangelogOrigin | str, ...] = (BASED, "no version is left")
     columns: tuple[NewColumns | str, ...] = (COLUMNS, "more")
     pasts: tuple[Past | str, ...] = (PAST, replace(PAST, is_whole=True), "purged")
-    conditions = (None, "its rows cannot be merged one by one")
-    every = product(logs, changelogs, earlier, (True, False), columns, pasts, conditions)
+    every = product(logs, changelogs, earlier, (True, False), columns, pasts)
     reaches = [Reached(*reached) for reached in every]
     return product(haves, wants, reaches)
 

@@ -21,7 +21,6 @@ from lockstep.pipeline.supply.plan import (
     Have,
     Plan,
     RowsFromServer,
-    SomeRowsFromServer,
     SupplyStanding,
     Want,
     plan,
@@ -38,18 +37,13 @@ from lockstep.pipeline.values.policies import (
     Readers,
     Truncates,
 )
-from tests.pages.supply_rules import BASED, CHANGELOG, COLUMNS, LOAD, LOG, PAST, ROWS, Reached
+from tests.pages.supply_rules import BASED, CHANGELOG, COLUMNS, LOAD, LOG, PAST, Reached
 from tests.pages.supply_rules import TABLE as ORDERS
 
 WHOLE = replace(PAST, is_whole=True)
 NEW = Have(ORDERS, SupplyStanding.NEW, reason="a reason")
 LATE = Want(supplier=Supplier.LOG)
 STOPPED = Have(ORDERS, SupplyStanding.STOPPED, reason="a reason")
-
-
-WRONG = replace(STOPPED, standing=SupplyStanding.FOLLOWING)
-SOME = Want(condition=ROWS)
-SOME_READ: list[tuple[type, str]] = [(SomeRowsFromServer, "a reason")]
 
 
 def kinds(found: Plan) -> list[type]:
@@ -64,7 +58,6 @@ reaches = st.builds(
     has_whole_mirror=st.booleans(),
     columns=st.sampled_from([COLUMNS, "there are more"]),
     past=st.sampled_from([PAST, replace(PAST, is_whole=True), "it was purged"]),
-    reason_against_condition=st.sampled_from([None, "it is not continued"]),
 )
 haves = st.builds(
     Have,
@@ -79,7 +72,6 @@ wants = st.builds(
     rewrite=st.booleans(),
     supplier=st.sampled_from([None, *Supplier]),
     has_structure=st.booleans(),
-    condition=st.sampled_from([None, ROWS]),
 )
 
 
@@ -101,7 +93,6 @@ def test_every_table_has_a_plan(have: Have, want: Want, reach: Reached) -> None:
     if found.reads_server:
         lacking = (
             want.rewrite
-            or want.condition
             or have.needs
             or have.load is not None
             or have.standing in (SupplyStanding.NEW, SupplyStanding.LOADING)
@@ -131,16 +122,6 @@ def rows(reason: str) -> list[tuple[type, str]]:
 
 CASES: list[tuple[str, Have, Want, Reached, list[tuple[type, str]]]] = [
     ("nothing is lacking", STOPPED, Want(), Reached(), []),
-    ("some rows", WRONG, SOME, Reached(), [(SomeRowsFromServer, "a reason")]),
-    ("some rows, after the log", STOPPED, SOME, Reached(LOG), [(FromLog, ""), *SOME_READ]),
-    (
-        "some rows that cannot be merged",
-        WRONG,
-        SOME,
-        Reached(reason_against_condition="row images leave columns out"),
-        [(RowsFromServer, "a reason; row images leave columns out")],
-    ),
-    ("some rows of a table that lacks more", lacking(Need.ROWS), SOME, Reached(), rows("a reason")),
     ("the log", STOPPED, Want(), Reached(LOG), [(FromLog, "")]),
     (
         "its past",

@@ -34,7 +34,6 @@ from lockstep.pipeline.supply.plan import (
     FromPast,
     Price,
     RowsFromServer,
-    SomeRowsFromServer,
     SupplyStep,
 )
 from lockstep.pipeline.values.table import TableName
@@ -191,8 +190,6 @@ def _supplied(step: SupplyStep) -> Supplied:
             return "changelog", step.reason
         case RowsFromServer():
             return "rows", step.reason
-        case SomeRowsFromServer(condition):
-            return f"rows where {condition.text}", step.reason
         case ColumnsFromServer(columns):
             return "columns", ", ".join(columns.names)
 

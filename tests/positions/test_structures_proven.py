@@ -15,6 +15,7 @@ from lockstep.pipeline.model.table_state import TableCondition
 from lockstep.pipeline.ports.ledger import unproven_structures
 from lockstep.pipeline.ports.source import CurrentSchemas, SourceServer
 from lockstep.pipeline.run.dump import structure_proof
+from lockstep.pipeline.run.dump.initial_schemas import statements_between
 from lockstep.pipeline.run.status import status
 from lockstep.pipeline.schema.effects import LoggedStatement
 from lockstep.pipeline.start.bounds import Budget
@@ -569,6 +570,32 @@ def test_a_log_that_cannot_be_followed_to_the_answer_accuses_nobody(
     watched(shop, before=lambda: shop.do("update b set v = 8"))
     assert shop.run().quarantined == ()
     require_open(shop, "a", "the log cannot be followed from ")
+
+
+def test_once_the_log_could_not_be_followed_no_table_is_accused(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two tables are asked about again. The log up to the first answer cannot be followed, and has
+    an ALTER of the second one."""
+    real, asked = statements_between, list[str]()
+
+    def stops_once(*arguments: Any) -> Iterator[LoggedStatement]:
+        asked.append("")
+        if len(asked) == 2:
+            raise UnsupportedEvent("an event of type 200 stands in the log", hint="look at it")
+        yield from real(*arguments)
+
+    def altered() -> None:
+        if not asked[1:]:
+            shop.do("alter table b change u v int, change v u int")
+
+    monkeypatch.setattr(structure_proof, "statements_between", stops_once)
+    watched(shop, after=lambda current: replace(current, tables={}), locked=altered)
+    shop.do(ROW, "insert into b values (2, 20, 200)")
+    assert shop.run().quarantined == ()
+    require_open(shop, "ab", "the log cannot be followed from ")
+    assert shop.run().quarantined == ()
+    assert unproven_structures(shop.follower.ledger, SOURCE) is None
 
 
 def a_table_that_comes_back_through_the_log(shop: Shop) -> Iterator[None]:

@@ -48,7 +48,7 @@ from lockstep.pipeline.values.segment import Segment
 from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.positions.follower import SOURCE
-from tests.positions.interrupted import Crash
+from tests.positions.interrupted import Crash, mortal
 from tests.positions.servers import head
 from tests.positions.test_replays import changelogs
 from tests.shape.follower import KEY, ShapedFollower, followed_by_nobody
@@ -181,9 +181,9 @@ def test_nothing_is_left_wherever_the_process_dies(cleared: Cleared) -> None:
     while cleared.notes():
         ports, left = cleared.follower.ports(), [deaths]
         names = ("ledger", "segments", "changelog", "mirrors", "claims")
-        mortal: dict[str, Any] = {name: Mortal(getattr(ports, name), left) for name in names}
+        dying: dict[str, Any] = {name: Mortal(getattr(ports, name), left) for name in names}
         try:
-            cleared.clear(replace(ports, **mortal))
+            cleared.clear(replace(ports, **dying))
         except Crash:
             deaths += 1
     assert deaths > 12
@@ -193,6 +193,22 @@ def test_nothing_is_left_wherever_the_process_dies(cleared: Cleared) -> None:
     cleared.follower.run()
     assert len(cleared.follower.mirror(f"{cleared.name}.c")) == 3
     assert cleared.follower.mirror(f"{cleared.name}.beside") == [{"id": 1, "v": 3}]
+
+
+def test_rows_of_a_load_that_were_left_are_cleared(cleared: Cleared) -> None:
+    """The process died when the ledger had voided the load, and its files were still there."""
+    follower = cleared.follower
+    with follower.leased() as lease:
+        follower.ledger.order_load(lease, cleared.table, author="ann", reason="because")
+    with mortal(follower, "record_capture", after=False), pytest.raises(Crash):
+        follower.run()
+    cleared.hide()
+    with mortal(follower, "void_load", after=True), pytest.raises(Crash):
+        follower.run()
+    assert [path for path in cleared.found() if "/load-" in path]
+    follower.run()
+    cleared.clear()
+    assert (cleared.found(), cleared.notes()) == ([], [])
 
 
 def test_a_consumer_and_a_person_hold_it(cleared: Cleared) -> None:
@@ -250,6 +266,8 @@ def test_a_time_before_does_not_come_back(cleared: Cleared) -> None:
     assert cursor is not None
     cleared.do("update beside set v = 3")
     cleared.hide()
+    with pytest.raises(PastRefused, match="less is shown of code, secret"):
+        origin_at(cleared.follower.ports(), cleared.table, parse_place(str(cursor.position.at)))
     cleared.follower.run()
     with pytest.raises(PastRefused) as refused:
         origin_at(cleared.follower.ports(), cleared.table, parse_place(str(cursor.position.at)))

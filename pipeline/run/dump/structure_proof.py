@@ -270,10 +270,14 @@ class _LaterStructures:
         self._place = capture.reading.end.at
         self._most_bytes = max(LATER_LOG_BYTES, capture.reading.log_bytes)
         self._schema: ServerSchema | None = None
+        self._reason_unknown: str | None = None
 
     def advance_to(self, current: CurrentSchemas) -> str | None:
         """Apply the statements of the log up to the place of the server's answer
-        `current`. Return None, or the reason if that is not possible."""
+        `current`. Return None, or the reason if that is not possible. Once some of them
+        could not be applied, it is not possible for any later answer."""
+        if self._reason_unknown is not None:
+            return self._reason_unknown
         facts, head = self._basis.run_start.facts, current.head
         if current.server_uuid != facts.server_uuid:
             return (
@@ -291,14 +295,15 @@ class _LaterStructures:
             statements = list(statements_between(self._basis.ports, run_start, begin, head))
         except (LogStops, DamagedEvent) as error:
             # The next run stops at the same place, with a hint.
-            return f"the log cannot be followed from {begin} to {head}: {error.message}"
-        # All statements are applied, also those after one that is not understood.
-        not_understood = [statement for statement in statements if not self._apply(statement)]
-        return (
-            f"the statement at {not_understood[0].begin} may change any table"
-            if not_understood
-            else None
-        )
+            self._reason_unknown = (
+                f"the log cannot be followed from {begin} to {head}: {error.message}"
+            )
+            return self._reason_unknown
+        for statement in statements:
+            if not self._apply(statement):
+                self._reason_unknown = f"the statement at {statement.begin} may change any table"
+                break
+        return self._reason_unknown
 
     def still_exists(self, table: TableName) -> bool:
         """Return whether the server, asked under a lock, still has a table that was

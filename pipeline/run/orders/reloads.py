@@ -20,27 +20,17 @@ from lockstep.pipeline.run.load.by_condition import condition_refusal
 from lockstep.pipeline.run.orders.table_orders import OrderRequest
 from lockstep.pipeline.run.reports import VerifyReport
 from lockstep.pipeline.run.table_plans import (
-    KnownReach,
-    TablePlans,
     changelog_origin_of,
     earlier_version_origin_of,
     needs_of,
     plan_returns,
-    with_prices,
 )
 from lockstep.pipeline.schema.history import Knowledge
 from lockstep.pipeline.shape.shaping import consent_hint
 from lockstep.pipeline.snapshot.condition import read_condition
 from lockstep.pipeline.source_plan import RereadRows
 from lockstep.pipeline.supply.past import Past
-from lockstep.pipeline.supply.plan import (
-    FromChangelog,
-    Have,
-    SomeRowsFromServer,
-    SupplyStanding,
-    Want,
-    plan,
-)
+from lockstep.pipeline.supply.plan import FromChangelog
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import LedgerRefused, Need, PastRefused
 from lockstep.pipeline.values.table import TableName
@@ -224,13 +214,8 @@ def plan_condition_reload(
     `condition_rows` are given carries it out. If these rows cannot be merged alone,
     return the reload of all rows."""
     table, condition = order.table, order.condition
-    refusal = condition_refusal(ports, table)
-    reach = KnownReach(reason_against_condition=None if refusal is None else refusal.message)
-    have = Have(table, SupplyStanding.FOLLOWING, reason=order.reason)
-    table_plan = plan(have, Want(condition=condition, author=order.author), reach)
-    [step] = with_prices(ports, TablePlans({table: table_plan})).plans[table].steps
-    request = OrderRequest(table, order.author, step.reason)
-    if not isinstance(step.supply, SomeRowsFromServer):
+    if (refusal := condition_refusal(ports, table)) is not None:
+        request = OrderRequest(table, order.author, f"{order.reason}; {refusal.message}")
         return plan_reload(ports, request, Supplier.SOURCE, facts)
     column_names = ", ".join(dict.fromkeys(limit.column for limit in condition.limits))
     other_rows = (
@@ -243,7 +228,8 @@ def plan_condition_reload(
         f"{other_rows} and that are not read are looked up by key, and deleted where the source "
         "has none"
     )
-    source, rows = Supplier.SOURCE, step.price.rows
+    request, source = OrderRequest(table, order.author, order.reason), Supplier.SOURCE
+    rows = ports.server.estimated_rows_where(table, condition)
     return Reload(request, source, source, sentence, estimated_rows=rows, condition_rows=order)
 
 
