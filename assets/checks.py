@@ -104,19 +104,22 @@ def _gather_facts(settings: Settings, ports: RunPorts, consumers: Consumers) -> 
         proofs=captured_proofs(ledger, source, ports.source.patterns),
         lag=lag,
         headroom=room,
-        accounts=_newest_accounts(ledger, source, complete_tables),
+        accounts=newest_accounts(ledger, source, complete_tables),
         consumers=[
             (consumer, _waiting_since(ledger, consumer)) for consumer in consumers.consumers(source)
         ],
     )
 
 
-def _newest_accounts(
+def newest_accounts(
     ledger: Ledger, source: str, complete_tables: frozenset[TableName]
 ) -> tuple[Account, ...]:
-    newest = ledger.batches(source, limit=2 * _MAX_BATCHES)
-    acknowledged = [batch for batch in newest if batch.state is BatchState.ACKNOWLEDGED]
-    acknowledged = acknowledged[:_MAX_BATCHES]
+    pruned_through = ledger.pruned_through(source)  # The ledger lacks the contents up to there.
+    acknowledged = [
+        batch
+        for batch in ledger.batches(source, limit=2 * _MAX_BATCHES)
+        if batch.state is BatchState.ACKNOWLEDGED and batch.id > pruned_through
+    ][:_MAX_BATCHES]
     if not acknowledged:
         return ()
     span = (source, acknowledged[-1].id, acknowledged[0].id)

@@ -130,11 +130,6 @@ def normal_location(location: str) -> str:
     return re.sub(r"^s3[an]:", "s3:", location).rstrip("/")
 
 
-def hadoop_location(location: str) -> str:
-    """Return a location with the URL scheme by which Hadoop finds its object store."""
-    return re.sub(r"^s3:", "s3a:", location)
-
-
 def is_own_entry(
     entry: CatalogEntry, source: str, lake: str, recorded: RecordedEntry | None
 ) -> bool:

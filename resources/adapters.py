@@ -6,6 +6,7 @@ only one Spark per process.
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
@@ -143,27 +144,28 @@ class Adapters:
         section = self._settings.file.catalog
         if section is None:
             return None
-        lake = self._settings.lake_path()
-        root = lake.absolute()
+        root = self._settings.lake_path().absolute()
 
-        def locate(mirror: str) -> str:
-            return (root / mirror if mirror else root).as_uri()
+        def locate(folder: str) -> str:
+            url = (root / folder if folder else root).as_uri()
+            # Hadoop finds its store for S3 by the scheme s3a.
+            return url if section.kind is CatalogKind.UNITY else re.sub("^s3:", "s3a:", url)
 
-        return Registry(self._catalog(section.kind, locate), section.schemas)
+        return Registry(self._catalog(section.kind), section.schemas, locate)
 
-    def _catalog(self, kind: CatalogKind, locate: Callable[[str], str]) -> Catalog:
+    def _catalog(self, kind: CatalogKind) -> Catalog:
         uri, name, token = self._settings.catalog_address()
         match kind:
             case CatalogKind.UNITY:
                 from lockstep.resources.unity.catalog import UnityCatalog
 
-                return UnityCatalog(uri, name, token, locate)
+                return UnityCatalog(uri, name, token)
             case CatalogKind.HIVE:
                 from lockstep.resources.hive.catalog import HiveCatalog
 
-                return HiveCatalog(uri, locate)
+                return HiveCatalog(uri)
             case CatalogKind.SPARK:
-                return self.lake().catalog(name, locate)
+                return self.lake().catalog(name)
 
     def ports(self, source: str, progress: Progress) -> RunPorts:
         """Return everything that a run of the source needs."""

@@ -31,7 +31,7 @@ from lockstep.pipeline.run.orders.reloads import (
 from lockstep.pipeline.run.proof.verify_rows import record_proofs, verify
 from lockstep.pipeline.run.proof.verify_sample import verify_sample
 from lockstep.pipeline.run.reports import TableComparison, VerifyReport
-from lockstep.pipeline.values.errors import SourceBusy
+from lockstep.pipeline.values.errors import LockstepError, SourceBusy
 from lockstep.pipeline.values.table import TableName
 from lockstep.printing import comparison_lines, pluralize, show_stopped_tables, show_table
 from lockstep.resources.adapters import Adapters
@@ -45,37 +45,55 @@ _ROW_COUNTS: Final = "table, source_rows, lake_rows, only_in_source, only_in_lak
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """Compare each source, and with `--repair` have the differing tables read again."""
+    """Compare each source, and with `--repair` have the differing tables read again. If
+    one of several sources cannot be compared now, the others are."""
     tables = [parse_table_name(text) for text in arguments.tables]
+    chosen = _tables_by_source(context.sources(arguments.source), tables)
     answers: dict[str, tuple[int, dict[str, Any]]] = {}
     with context.adapters() as adapters:
-        for source, source_tables in _tables_by_source(context.sources(arguments.source), tables):
-            with context.watch(source.name) as progress:
-                ports = adapters.ports(source.name, progress)
-                sample_rows, show_values = arguments.sample, arguments.show_values
-                if sample_rows is None:
-                    report = verify(ports, source_tables, show_values=show_values)
-                else:
-                    random = SystemRandom()
-                    report = verify_sample(
-                        ports, source_tables, sample_rows, random, show_values=show_values
-                    )
-                record_proofs(ports, report)
-                if sample_rows is None:
-                    _record_complete_tables(ports, report, context)
-            show_verify(context, source.name, report)
-            values = {
-                **attributes(report, "position, seconds"),
-                "tables": {table.table: table for table in report.tables},
-                "not_compared": {table.table: table for table in report.not_compared},
-                "not_proven": {table.table: table for table in report.not_proven},
-                "quarantined": report.quarantined,
-            }
-            if arguments.repair or arguments.dry_run:
-                dry_run = arguments.dry_run
-                values |= _repair_tables(adapters, ports, report, context, dry_run=dry_run)
-            answers[source.name] = exit_code(report), values
+        for source, source_tables in chosen:
+            try:
+                answers[source.name] = _verify_source(
+                    arguments, context, adapters, source.name, source_tables
+                )
+            except LockstepError as error:
+                if len(chosen) == 1:
+                    raise
+                answers[source.name] = context.report_error(source.name, error)
     return Outcome.of_sources(answers)
+
+
+def _verify_source(
+    arguments: argparse.Namespace,
+    context: CommandContext,
+    adapters: Adapters,
+    source: str,
+    tables: Sequence[TableName] | None,
+) -> tuple[int, dict[str, Any]]:
+    """Compare tables of a source; return the exit code and the values in `--json`."""
+    with context.watch(source) as progress:
+        ports = adapters.ports(source, progress)
+        sample_rows, show_values = arguments.sample, arguments.show_values
+        if sample_rows is None:
+            report = verify(ports, tables, show_values=show_values)
+        else:
+            report = verify_sample(
+                ports, tables, sample_rows, SystemRandom(), show_values=show_values
+            )
+        record_proofs(ports, report)
+        if sample_rows is None:
+            _record_complete_tables(ports, report, context)
+    show_verify(context, source, report)
+    values = {
+        **attributes(report, "position, seconds"),
+        "tables": {table.table: table for table in report.tables},
+        "not_compared": {table.table: table for table in report.not_compared},
+        "not_proven": {table.table: table for table in report.not_proven},
+        "quarantined": report.quarantined,
+    }
+    if arguments.repair or arguments.dry_run:
+        values |= _repair_tables(adapters, ports, report, context, dry_run=arguments.dry_run)
+    return exit_code(report), values
 
 
 def exit_code(report: VerifyReport) -> int:

@@ -374,8 +374,9 @@ class Fold:
         numbers = np.array([stamp.sequence for stamp in self.losses], np.int64)
         at = pa.array(numbers.searchsorted(changes.column("_sequence").to_numpy()))
         spelled = changelog_spelling(self.schema.names)
-        columns = {"_committed_at": "_committed_at"} | {n: spelled[n] for n in self.stamps}
-        for name, column in columns.items():
+        # The mark, by which a row is marked as deleted, and the mirror's stamps.
+        columns = [("_committed_at", "_committed_at"), *((n, spelled[n]) for n in self.stamps)]
+        for name, column in columns:
             place = changes.schema.get_field_index(column)
             own_values = changes.column(place)
             loss_values = [stamp.value(name).as_py() for stamp in self.losses]

@@ -3,6 +3,7 @@ registered: the Delta tables with the current rows of source tables."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -27,10 +28,6 @@ class Catalog(Protocol):
         """True if entries keep columns; otherwise readers see the columns of the Delta
         log."""
 
-    def location(self, folder: str) -> str:
-        """Return the URL of a folder, in the form that entries have. `folder`: relative
-        to the lake, such as a mirror; '' for the lake itself."""
-
     def reason_refused(self, name: EntryName) -> str | None:
         """Return why the catalog does not allow the name, or None. The catalog is not
         asked."""
@@ -53,8 +50,10 @@ class Catalog(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """A catalog and the template (`schema_template`) for the names of the schemas in
-    which mirrors are registered there."""
+    """A catalog in which mirrors are registered. `schema_template`: the template for
+    the names of their schemas. `locate` returns the URL of a folder in the form that
+    the catalog's entries have; the folder is relative to the lake, '' is the lake."""
 
     catalog: Catalog
     schema_template: str
+    locate: Callable[[str], str]

@@ -36,7 +36,7 @@ from lockstep.pipeline.catalog import (
 )
 from lockstep.pipeline.mirror.lineage import own_comments
 from lockstep.pipeline.model.table_state import TableCondition, TableState
-from lockstep.pipeline.ports.catalog import Catalog, Registry
+from lockstep.pipeline.ports.catalog import Registry
 from lockstep.pipeline.ports.ledger import Ledger, Writes
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.schema.types import sql_type
@@ -97,7 +97,7 @@ def _compare_recorded(
     differing = frozenset(
         table
         for table, name in names.items()
-        if _differs(recorded.get(table), states[table], name, catalog)
+        if _differs(recorded.get(table), states[table], name, registry)
     )
     return recorded, names, unnamable, differing
 
@@ -133,11 +133,11 @@ def _is_shown(state: TableState) -> bool:
 
 
 def _differs(
-    recorded: RecordedEntry | None, state: TableState, name: EntryName, catalog: Catalog
+    recorded: RecordedEntry | None, state: TableState, name: EntryName, registry: Registry
 ) -> bool:
     if recorded is None or recorded.name != name or recorded.schema_version != state.mirror_version:
         return True
-    return normal_location(recorded.location) != normal_location(catalog.location(state.mirror))
+    return normal_location(recorded.location) != normal_location(registry.locate(state.mirror))
 
 
 def _wanted_entries(
@@ -165,7 +165,7 @@ def _wanted_entries(
             source=ports.source.name,
             table=state.table,
             name=names[state.table],
-            location=registry.catalog.location(state.mirror),
+            location=registry.locate(state.mirror),
             comment=table_comments.get(state.table, ""),
             columns=columns,
             schema_version=state.mirror_version,
@@ -474,9 +474,9 @@ class _Registration:
     ) -> bool:
         """Return whether Lockstep made an entry. In a catalog without marks, this is
         true if the ledger has registered the table and the entry has its location."""
-        catalog, source = self.registry.catalog, self.ports.source.name
-        if catalog.has_marks:
-            return is_own_entry(existing, source, catalog.location(""), recorded)
+        if self.registry.catalog.has_marks:
+            lake = self.registry.locate("")
+            return is_own_entry(existing, self.ports.source.name, lake, recorded)
         locations = [item.location for item in (recorded, entry) if item is not None]
         return recorded is not None and is_at_one_of(existing, locations)
 

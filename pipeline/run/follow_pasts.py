@@ -40,7 +40,7 @@ from lockstep.pipeline.run.dump.initial_schemas import structures_of_server
 from lockstep.pipeline.run.dump.log_reader import LogReading
 from lockstep.pipeline.run.find_place import boundary_at
 from lockstep.pipeline.run.reports import CaptureReport
-from lockstep.pipeline.run.stop_errors import reread_error
+from lockstep.pipeline.run.stop_errors import reread_error, waits_for_rows
 from lockstep.pipeline.run.table_plans import KnownReach, TablePlans
 from lockstep.pipeline.schema.consequences import consequences
 from lockstep.pipeline.schema.effects import FollowedStatement, LoggedStatement
@@ -54,7 +54,6 @@ from lockstep.pipeline.supply.plan import Have, Plan, Price, SupplyStanding, Wan
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import (
     LockstepError,
-    Need,
     Recovery,
     TableError,
     UnsupportedStatement,
@@ -427,8 +426,7 @@ def _begin_loads(
     basis, ports = capture.basis, capture.basis.ports
     at, quarantines = cursor.position.at, basis.tables.quarantines
     for table, quarantine in quarantines.items():
-        waits_for_person = quarantine.need is Need.ROWS and not quarantine.starts_by_itself
-        if not waits_for_person and quarantine.need is not Need.CONSENT:
+        if not waits_for_rows(quarantine):
             error = reread_error(quarantine.reason)
             quarantines[table] = StoppedTable.of(table, error, quarantine.position, quarantine.at)
     estimates = ports.server.estimated_rows(loads)

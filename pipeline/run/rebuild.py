@@ -47,9 +47,10 @@ from lockstep.pipeline.ports.mirrors import Copies, Mirrors
 from lockstep.pipeline.replay.spans import end_text
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.cut import Cut, cut_at
+from lockstep.pipeline.run.reshaping import new_tightenings
 from lockstep.pipeline.run.status.version_sets import explain_missing
 from lockstep.pipeline.run.stop_errors import arrow_errors_as_table_error
-from lockstep.pipeline.run.unpruned_batches import hidden_changes
+from lockstep.pipeline.run.unpruned_batches import HiddenChanges, hidden_changes
 from lockstep.pipeline.run.write.job import (
     Job,
     Task,
@@ -333,7 +334,7 @@ def _require_captured(
             f"{table} had been dropped, or had got another name, at {version.since}, before {cut}",
             hint=f"name an earlier place: `lockstep schema {table}` shows when it existed",
         )
-    hidden = hidden_changes(ledger, source, table)
+    hidden = _hidden_changes(ports, table)
     if hidden is not None and cut.batch.id <= hidden.last_batch:
         raise PastRefused(
             f"{table} cannot be made as of {cut}: {hidden.reason}",
@@ -358,13 +359,19 @@ def _nearest_hint(ports: RunPorts, table: TableName, cut: Cut) -> str:
 def _shown_versions(ports: RunPorts, table: TableName, through: int) -> list[MirrorVersion]:
     """Return the versions of a table's mirror up to the batch `through` that show no more
     than its settings do now."""
-    ledger, source = ports.ledger, ports.source.name
-    hidden = hidden_changes(ledger, source, table)
+    hidden = _hidden_changes(ports, table)
     return [
         version
-        for version in ledger.mirror_versions(source, table, through)
+        for version in ports.ledger.mirror_versions(ports.source.name, table, through)
         if hidden is None or version.last_batch > hidden.last_batch
     ]
+
+
+def _hidden_changes(ports: RunPorts, table: TableName) -> HiddenChanges | None:
+    """Return the changes that the table's settings no longer show, whether a run has
+    recorded that yet or not."""
+    unrecorded = new_tightenings(ports)
+    return hidden_changes(ports.ledger, ports.source.name, table, unrecorded=unrecorded)
 
 
 def _earliest_hint(ports: RunPorts, table: TableName) -> str:
@@ -468,8 +475,8 @@ def _copy_base(
     """Write the rows of the version with which the table begins. Rows that are marked
     as deleted there are staged as deletions, which mark them again."""
     mirror_schema = ports.mirrors.schema(base.mirror, base.delta_version)
-    has_soft_deletes = ports.source.policies_of(origin.table).marks_deleted
-    has_marks = has_soft_deletes and DELETED_AT.name in mirror_schema.names
+    policies = aside.source.policies_of(origin.table)
+    has_marks = policies.marks_deleted and DELETED_AT.name in mirror_schema.names
     schema = pa.schema(
         field for field in mirror_schema if not has_marks or field.name != DELETED_AT.name
     )
@@ -492,7 +499,16 @@ def _copy_base(
                 deleted_paths.append(aside.mirrors.stage(_NAME, changes))
         columns = tuple(ColumnOrigin(field.name, field.type) for field in schema)
         snapshot = (StagedFiles(tuple(present_paths), columns),) if present_paths else ()
-        target = _target(aside, origin, schema, Deletes.SOFT if has_marks else Deletes.REMOVE)
+        # The changes after the version may bring the column that marks deleted rows.
+        deletes = Deletes.SOFT if has_marks else Deletes.REMOVE
+        target = MirrorTarget(
+            _NAME,
+            schema,
+            _app_id(aside, origin),
+            _COPY_TXN,
+            _user_metadata(aside, origin, _COPY_TXN),
+            replace(policies, deletes=deletes),
+        )
         aside.mirrors.write(
             Replace(target, key, snapshot, FoldedChanges(tuple(deleted_paths)))
             if key
@@ -508,21 +524,6 @@ def _deletions(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     columns = [pa.array(["delete"] * rows.num_rows, pa.string()), rows.column(DELETED_AT.name)]
     names = ["_change_type", "_committed_at", *changelog_names(schema.names)]
     return pa.table([*columns, *(rows.column(name) for name in schema.names)], names=names)
-
-
-def _target(
-    aside: RunPorts, origin: RebuildOrigin, schema: pa.Schema, deletes: Deletes
-) -> MirrorTarget:
-    """Return the target of the copy. `deletes`: whether its rows can be marked, as those
-    of the version that is copied; the changes after it may bring the column."""
-    return MirrorTarget(
-        _NAME,
-        schema,
-        _app_id(aside, origin),
-        _COPY_TXN,
-        _user_metadata(aside, origin, _COPY_TXN),
-        replace(aside.source.policies_of(origin.table), deletes=deletes),
-    )
 
 
 def _app_id(ports: RunPorts, origin: RebuildOrigin) -> str:
@@ -548,18 +549,18 @@ def _user_metadata(ports: RunPorts, origin: RebuildOrigin, txn_version: int) -> 
 def _job(aside: RunPorts, origin: RebuildOrigin) -> Job:
     """Return the job that merges the changes up to the cut as a run would."""
     source = aside.source.name
-    batch_ids = [content.batch for content in origin.changelog_origin.contents]
-    first, last = batch_ids[0], batch_ids[-1]
+    batch_ids = {content.batch for content in origin.changelog_origin.contents}
+    first, last = min(batch_ids), max(batch_ids)
     live_batches = aside.ledger.live_batches(source, first, last)
-    batches = tuple(batch for batch in live_batches if batch.id in {*batch_ids})
+    batches = tuple(batch for batch in live_batches if batch.id in batch_ids)
     may_repeat = may_repeat_changes(aside, batches)
     intent = Intent(0, origin.table, _app_id(aside, origin), _MERGE_TXN, first, last, "copy")
     state = replace(aside.ledger.table_states(source)[origin.table], mirror=_NAME)
     has_base = origin.changelog_origin.base is not None
     policies = replace(origin.lineage.policies, readers=Readers.ANY)
     lineage = replace(origin.lineage, policies=policies)
-    metadata = _user_metadata(aside, origin, _MERGE_TXN)
-    task = Task(intent, state, batches, origin.plan, metadata, None)
+    user_metadata = _user_metadata(aside, origin, _MERGE_TXN)
+    task = Task(intent, state, batches, origin.plan, user_metadata, None)
     return Job(
         task=task,
         lineage=lineage,

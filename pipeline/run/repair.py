@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from lockstep.pipeline.mirror.layout import application_id, changelog_path, snapshot_path
-from lockstep.pipeline.mirror.system_tables import system_table_app_id, system_table_path
+from lockstep.pipeline.mirror.layout import snapshot_path
 from lockstep.pipeline.model.batch import Batch, BatchContent, BatchState
 from lockstep.pipeline.model.claim import recovery_hint
 from lockstep.pipeline.model.table_state import StoppedTable
@@ -22,12 +21,17 @@ from lockstep.pipeline.run.acknowledge import (
     remove_dropped_mirrors,
     remove_unneeded_files,
 )
+from lockstep.pipeline.run.agreement.changelog_files import (
+    ChangelogTable,
+    changelog_table,
+    system_table,
+)
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.publish import lost_files_error
 from lockstep.pipeline.run.replay.settle import settle_replays
 from lockstep.pipeline.values.decisions import Lease, Override
 from lockstep.pipeline.values.errors import SegmentsLost
-from lockstep.pipeline.values.segment import SystemTable
+from lockstep.pipeline.values.segment import SegmentFile, SystemTable
 from lockstep.pipeline.values.table import TableName
 
 SWEPT_BATCHES = 10
@@ -83,12 +87,9 @@ def repair(ports: RunPorts, lease: Lease) -> tuple[str, ...]:
     ]
     if abandoned:
         ports.segments.abort_uploads(source)
-    damaged_only = [damage for damage in damages if damage.batch.id not in abandoned_ids]
-    notes += [
-        note
-        for damage in damaged_only
-        if (note := quarantine_damaged(ports, lease, damage)) is not None
-    ]
+    for damage in damages:
+        if damage.batch.id not in abandoned_ids:
+            notes += _quarantine_damaged(ports, lease, damage)
     notes = [*replays, *notes]
     for note in notes:
         ports.progress.note(note)
@@ -146,20 +147,20 @@ def _captured_before_override(
     yield from (Abandonment(batch, reason) for batch in reversed(captured_batches))
 
 
-def quarantine_damaged(ports: RunPorts, lease: Lease, damage: Damage) -> str | None:
+def _quarantine_damaged(ports: RunPorts, lease: Lease, damage: Damage) -> list[str]:
     """Quarantine the table with a damaged file, and return a sentence about it. Return
-    None if the table is already stopped, or if the file is of a system table
+    none if the table is already stopped, or if the file is of a system table
     (`_transactions`, `_ddl`): `publish` reports that."""
     table, batch = damage.table, damage.batch
     if not isinstance(table, TableName):
-        return None
+        return []
     if ports.ledger.table_states(batch.source)[table].has_stopped:
-        return None
+        return []
     stopped = StoppedTable.of(
         table, lost_files_error(batch, table, damage.sentence), f"batch {batch.id}"
     )
     ports.ledger.quarantine(lease, stopped)
-    return f"{table} was quarantined: {stopped.reason}"
+    return [f"{table} was quarantined: {stopped.reason}"]
 
 
 def damages_of(ports: RunPorts) -> list[Damage]:
@@ -167,23 +168,15 @@ def damages_of(ports: RunPorts) -> list[Damage]:
     first."""
     unfinished = ports.ledger.unfinished_batches(ports.source.name)
     captured_batches = [batch for batch in unfinished if batch.state is BatchState.CAPTURED]
-    return [damage for batch in captured_batches for damage in damages_in(ports, batch)]
+    return [damage for batch in captured_batches for damage in _damages_in(ports, batch)]
 
 
-def damages_in(ports: RunPorts, batch: Batch) -> Iterator[Damage]:
+def _damages_in(ports: RunPorts, batch: Batch) -> Iterator[Damage]:
     """Yield the damaged files of a batch."""
     content = batch_content(ports.ledger, batch.source, batch.id)
-    generations = _generations(ports, content)
-    for segment in content.segments:
-        generation = generations[segment.table, segment.schema_version]
-        folder = changelog_path(batch.source, segment.table, generation)
-        for sentence in ports.segments.damage_sentences(folder, segment.files):
-            yield Damage(batch, segment.table, sentence)
-    for system_segment in content.system_segments:
-        for sentence in ports.segments.damage_sentences(
-            system_table_path(batch.source, system_segment.table), system_segment.files
-        ):
-            yield Damage(batch, system_segment.table, sentence)
+    for changelog, files in _changelog_files(ports, content):
+        for sentence in ports.segments.damage_sentences(changelog.folder, files):
+            yield Damage(batch, changelog.table, sentence)
     for snapshot in content.snapshots:
         folder = snapshot_path(batch.source, snapshot.table)
         for sentence in ports.segments.damage_sentences(folder, snapshot.files):
@@ -200,26 +193,25 @@ def _tables_showing(ports: RunPorts, batch: Batch) -> list[str]:
     """Return the tables that may show changes of the batch, because it is published or
     partly merged. A recorded intent counts even if the lake was set back to an earlier
     time, because the ledger refuses to abandon a batch of an intent."""
-    states = ports.ledger.table_states(ports.source.name)
     tables = [str(intent.table) for intent in ports.ledger.intents_of_batch(batch.source, batch.id)]
     content = batch_content(ports.ledger, batch.source, batch.id)
-    generations = _generations(ports, content)
-    for segment in content.segments:
-        generation = generations[segment.table, segment.schema_version]
-        folder = changelog_path(batch.source, segment.table, generation)
-        app_id = application_id(batch.source, states[segment.table], "changelog", generation)
-        if (ports.changelog.newest_batch(folder, app_id) or 0) >= batch.id:
-            tables.append(str(segment.table))
-    for system_segment in content.system_segments:
-        folder = system_table_path(batch.source, system_segment.table)
-        app_id = system_table_app_id(batch.source, system_segment.table)
-        if (ports.changelog.newest_batch(folder, app_id) or 0) >= batch.id:
-            tables.append(str(system_segment.table))
+    for changelog, _ in _changelog_files(ports, content):
+        if (ports.changelog.newest_batch(changelog.folder, changelog.app_id) or 0) >= batch.id:
+            tables.append(str(changelog.table))
     return tables
 
 
-def _generations(ports: RunPorts, content: BatchContent) -> dict[tuple[TableName, int], int]:
-    """Return the generation of the changelog (a number in its path) of each segment, by
-    table and version of its structure."""
-    history = ports.ledger.schema_versions(ports.source.name, *sorted(content.changed_tables))
-    return {(version.table, version.version): version.generation for version in history}
+def _changelog_files(
+    ports: RunPorts, content: BatchContent
+) -> Iterator[tuple[ChangelogTable, Sequence[SegmentFile]]]:
+    """Yield the changelogs and system tables of a batch, with the files that it has for
+    each."""
+    ledger, source = ports.ledger, ports.source.name
+    states = ledger.table_states(source)
+    history = ledger.schema_versions(source, *sorted(content.changed_tables))
+    generations = {(version.table, version.version): version.generation for version in history}
+    for segment in content.segments:
+        generation = generations[segment.table, segment.schema_version]
+        yield changelog_table(source, states[segment.table], generation), segment.files
+    for part in content.system_segments:
+        yield system_table(source, part.table), part.files

@@ -105,6 +105,8 @@ def _may_be_a_secret(name: str, value: str) -> bool:
 
 
 _DaysInSeconds = Annotated[int, Field(ge=86_400), BeforeValidator(duration_in_seconds)]
+"""A duration of at least a day, in seconds."""
+
 _OBJECT_STORE = re.compile(r"([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
 
 

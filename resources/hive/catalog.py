@@ -12,7 +12,7 @@ repeats them, with their comments, for clients that ask the metastore itself.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
@@ -25,7 +25,6 @@ from lockstep.pipeline.catalog import (
     EntryColumn,
     EntryName,
     WantedEntry,
-    hadoop_location,
 )
 from lockstep.pipeline.values.errors import (
     CatalogRefused,
@@ -58,19 +57,15 @@ _DELTA_PROPERTIES: Final = {
 
 class HiveCatalog:
     """The port `Catalog`, which describes each method, for the metastore at
-    thrift://host:port. `locate` returns the URL of a path in the lake."""
+    thrift://host:port."""
 
     has_marks = True
     has_columns = True
 
-    def __init__(self, uri: str, locate: Callable[[str], str]) -> None:
+    def __init__(self, uri: str) -> None:
         address = urlsplit(uri)
         self._host, self._port = address.hostname or "", address.port or _DEFAULT_PORT
-        self._locate = locate
         self.identity = f"The Hive metastore at {self._host}:{self._port}"
-
-    def location(self, folder: str) -> str:
-        return hadoop_location(self._locate(folder))
 
     def reason_refused(self, name: EntryName) -> str | None:
         if _NAME.fullmatch(name.schema) and _NAME.fullmatch(name.table):

@@ -68,10 +68,9 @@ class Lake:
         self.copies = FolderCopies(path, staging=staging_folder, spark=spark)
         self.upkeep = SparkUpkeep(path, spark=spark, keep=keep)
 
-    def catalog(self, name: str, locate: Callable[[str], str]) -> SparkCatalog:
-        """Return one of Spark's catalogs. `locate`: returns the URL of a path in the
-        lake."""
-        return SparkCatalog(self._spark, name, locate)
+    def catalog(self, name: str) -> SparkCatalog:
+        """Return one of Spark's catalogs."""
+        return SparkCatalog(self._spark, name)
 
     def try_spark(self) -> str:
         """Try Spark with a small table (`trial`), and return Spark's name."""

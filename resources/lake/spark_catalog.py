@@ -9,10 +9,9 @@ properties and columns that other catalogs get. Nothing here commits to a table.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Any, Final
 
-from lockstep.pipeline.catalog import CatalogEntry, EntryName, WantedEntry, hadoop_location
+from lockstep.pipeline.catalog import CatalogEntry, EntryName, WantedEntry
 from lockstep.pipeline.values.errors import CatalogRefused, CatalogUnavailable
 from lockstep.resources.lake.delta.statement import quoted
 from lockstep.resources.lake.spark.spark import Spark, exclusive_session
@@ -27,20 +26,15 @@ _NOT_FOUND_CONDITIONS: Final = (
 
 
 class SparkCatalog:
-    """`Catalog` for the catalog of this name in the Spark of runs. `locate` returns the
-    URL of a path that is relative to the lake."""
+    """`Catalog` for the catalog of this name in the Spark of runs."""
 
     has_marks = False
     has_columns = False
 
-    def __init__(self, spark: Spark, catalog: str, locate: Callable[[str], str]) -> None:
+    def __init__(self, spark: Spark, catalog: str) -> None:
         self._spark = spark
         self._catalog = catalog
-        self._locate = locate
         self.identity = f"Spark's catalog {catalog}"
-
-    def location(self, folder: str) -> str:
-        return hadoop_location(self._locate(folder))
 
     def reason_refused(self, name: EntryName) -> str | None:
         if _NAME.fullmatch(name.schema) and _NAME.fullmatch(name.table):

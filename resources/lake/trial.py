@@ -26,7 +26,12 @@ from lockstep.pipeline.ports.mirror_writes import (
     MirrorWrite,
     StagedFiles,
 )
-from lockstep.pipeline.values.errors import ConfigurationError, LockstepError, TableError
+from lockstep.pipeline.values.errors import (
+    ConfigurationError,
+    LakeUnavailable,
+    LockstepError,
+    TableError,
+)
 from lockstep.pipeline.values.policies import LakePolicies
 from lockstep.resources.lake.delta.delta_log import newest_version
 from lockstep.resources.lake.delta.pin import Head, head_of
@@ -52,7 +57,8 @@ def require_correct_writes(spark: Spark, lake: LakePath, staging: Path) -> None:
     """Write, merge and read a table below the lake's folder, then delete it. Raise
     `ConfigurationError` if Spark writes other rows than it was given, or makes a commit
     that it must refuse; and any `LockstepError` of a session."""
-    lake_existed = lake.is_dir()
+    with lake_errors(lake):
+        lake_existed = lake.is_dir()
     spark.session()
     trial_folder = lake / f"_lockstep-trial-{uuid4()}"
     trial_staging = Staging(staging)
@@ -65,7 +71,7 @@ def require_correct_writes(spark: Spark, lake: LakePath, staging: Path) -> None:
             f"{spark.display_name()} could not write a table: {error.reason}", hint=_PAGE_HINT
         ) from error
     finally:
-        with suppress(LockstepError, OSError):
+        with suppress(LakeUnavailable), lake_errors(lake):
             remove_table(trial_folder / "t", no_check)
             remove_folder(trial_folder)
             if not lake_existed and isinstance(lake, Path):

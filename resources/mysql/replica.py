@@ -226,7 +226,7 @@ def _replication_status(cursor: Cursor) -> list[dict[str, Any]]:
     """Return a row for each source from which the server replicates. MariaDB may have
     several, which only its own statement shows."""
     dialect = read_dialect(cursor)
-    words = "all slaves" if dialect.is_mariadb else "slave"
+    replicas = "replica" if dialect.mysql_from(8, 0, 22) else "slave"
     with DictCursor(cursor.connection) as status_cursor:
-        status_cursor.execute(f"show {'replica' if dialect.mysql_from(8, 0, 22) else words} status")
+        status_cursor.execute(f"show {'all slaves' if dialect.is_mariadb else replicas} status")
         return [*status_cursor.fetchall()]

@@ -274,6 +274,8 @@ class MySqlServer:
         )
 
     def dump(self, start: Coordinates) -> MySqlDump:
+        # COM_BINLOG_DUMP has 32 bits for the offset. Beyond 4 GiB only MySQL's dump by
+        # GTIDs begins there; without it the file is read from its beginning.
         command = offset_command
         if start.offset > MAX_OFFSET:
             facts = self.facts()

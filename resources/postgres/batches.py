@@ -217,7 +217,7 @@ class PostgresBatches(LedgerTables):
 
     def set_anchors(self, source: str, batch: int) -> list[SetAnchor]:
         rows = self._all("set_anchors", source=source, batch=batch)
-        return [SetAnchor(row["gtid"], row["committed_at"], row["digest"]) for row in rows]
+        return [value_of(SetAnchor, row) for row in rows]
 
     def capture_scopes(self, source: str) -> list[CaptureScope]:
         return self._cached(_capture_scope, "capture_scopes", source=source)
@@ -225,18 +225,7 @@ class PostgresBatches(LedgerTables):
     # -- what many batches captured ------------------------------------------------------------
 
     def batch_times(self, source: str) -> list[BatchTimes]:
-        return [
-            BatchTimes(
-                row["id"],
-                row["server_uuid"],
-                row["acknowledged"],
-                row["catches_up"],
-                row["transactions"],
-                row["start_committed_at"],
-                row["end_committed_at"],
-            )
-            for row in self._all("batch_times", source=source)
-        ]
+        return [value_of(BatchTimes, row) for row in self._all("batch_times", source=source)]
 
     def first_changes(self, source: str, first: int, last: int) -> dict[TableName, int]:
         rows = self._all("first_changes", source=source, first=first, last=last)
@@ -406,14 +395,8 @@ def _ended(row: Row) -> PreparedTransaction:
 
 
 def _segment(row: Row) -> Segment:
-    return Segment(
-        table=table_of(row),
-        schema_version=row["schema_version"],
-        files=files_of(row),
-        counts=RowCounts(row["inserted"], row["updated"], row["deleted"]),
-        first_sequence=row["first_sequence"],
-        last_sequence=row["last_sequence"],
-    )
+    counts = value_of(RowCounts, row)
+    return value_of(Segment, row, table=table_of(row), files=files_of(row), counts=counts)
 
 
 def _segment_columns(value: Segment) -> dict[str, Any]:
@@ -424,14 +407,13 @@ def _event(row: Row) -> TableEvent:
     origin = None
     if row["origin_name"] is not None:
         origin = TableName(row["origin_database"], row["origin_name"])
-    return TableEvent(
-        table_of(row),
-        TableEventKind(row["kind"]),
-        row["sequence"],
-        row["version"],
-        coordinates_of(row, "place_"),
-        row["reason"],
-        origin,
+    return value_of(
+        TableEvent,
+        row,
+        table=table_of(row),
+        kind=TableEventKind(row["kind"]),
+        place=coordinates_of(row, "place_"),
+        origin=origin,
     )
 
 
@@ -448,7 +430,7 @@ def _event_columns(value: TableEvent) -> dict[str, Any]:
 
 def _snapshot(row: Row) -> SnapshotFiles:
     columns = None if row["columns"] is None else tuple(row["columns"])
-    return SnapshotFiles(table_of(row), row["version"], row["low_sequence"], files_of(row), columns)
+    return value_of(SnapshotFiles, row, table=table_of(row), files=files_of(row), columns=columns)
 
 
 def _snapshot_columns(value: SnapshotFiles) -> dict[str, Any]:

@@ -255,8 +255,9 @@ where source = %(source)s and id = %(batch)s
 -- -- what many batches captured ---------------------------------------------------------------
 
 -- name: batch_times
-select id, end_server_uuid as server_uuid, state = 'acknowledged' as acknowledged,
-       kind = 'catching-up' as catches_up, transactions, start_committed_at, end_committed_at
+select id, end_server_uuid as server_uuid, state = 'acknowledged' as is_acknowledged,
+       kind = 'catching-up' as catches_up, transactions, start_committed_at as begin,
+       end_committed_at as "end"
 from lockstep.batches
 where source = %(source)s and state not in ('capturing', 'abandoned')
   and id >= lockstep.pruned_through(%(source)s)

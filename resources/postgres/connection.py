@@ -60,7 +60,7 @@ them."""
 _LAST_STATEMENTS: Final = """
 select set_config('synchronous_commit', 'on', false)
 where current_setting('synchronous_commit') = 'off';
-select pg_backend_pid()
+select pg_backend_pid(), current_setting('server_encoding')
 """
 
 _POOLER_ROUNDS: Final = 3
@@ -93,7 +93,8 @@ class LedgerAddress:
 
 def connect(address: LedgerAddress) -> Connection:
     """Return a new connection whose session has `_SETTINGS`. Raise `ConfigurationError`
-    if a connection pooler in between gives its statements to several backends."""
+    if its database cannot hold the ledger, or a connection pooler in between gives its
+    statements to several backends."""
     connection = _open(address)
     try:
         _prepare(address, connection)
@@ -112,6 +113,7 @@ def _open(address: LedgerAddress) -> Connection:
             keepalives_interval=10,
             keepalives_count=3,
             fallback_application_name="lockstep",
+            client_encoding="UTF8",
         )
     except psycopg2.OperationalError as error:
         raise _connection_error(address, error) from error
@@ -133,7 +135,14 @@ def _prepare(address: LedgerAddress, connection: Connection) -> None:
             if _FIRST_VERSION.get(name, 0) <= connection.server_version
         ]
         cursor.execute("\n".join([*settings, _LAST_STATEMENTS]))
-        [(backend_pid,)] = cursor.fetchall()
+        [(backend_pid, encoding)] = cursor.fetchall()
+    if encoding != "UTF8":
+        raise ConfigurationError(
+            f"The ledger's database has the encoding {encoding}, which lacks characters that names "
+            f"may have: {address.label}.",
+            hint="Create it with createdb --encoding=UTF8 --template=template0, or set dsn = "
+            '"embedded".',
+        )
     # Postgres reports its backend's pid when it accepts the connection. A pooler, which
     # sends statements to backends of its choice, makes up a number.
     if backend_pid != connection.info.backend_pid:

@@ -129,16 +129,8 @@ def _override(row: Row) -> Override:
 
 
 def _gap(row: Row) -> Gap:
-    return Gap(
-        decision=row["decision"],
-        batch=row["batch"],
-        decided_at=row["decided_at"],
-        author=row["author"],
-        reason=row["reason"],
-        tables=tuple(row["gap_tables"]),
-        begin=str(coordinates_of(row, "from_")),
-        end=str(coordinates_of(row, "to_")),
-    )
+    begin, end = str(coordinates_of(row, "from_")), str(coordinates_of(row, "to_"))
+    return value_of(Gap, row, tables=tuple(row["gap_tables"]), begin=begin, end=end, closed={})
 
 
 def _closing_event(row: Row) -> ClosingEvent:

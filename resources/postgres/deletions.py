@@ -32,7 +32,13 @@ from lockstep.pipeline.upkeep.clearing import (
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.segment import SystemTable
 from lockstep.pipeline.values.table import TableName
-from lockstep.resources.postgres.rows import Row, position_of, table_columns, table_of
+from lockstep.resources.postgres.rows import (
+    Row,
+    position_of,
+    table_columns,
+    table_of,
+    value_of,
+)
 from lockstep.resources.postgres.schemas import effects_json
 from lockstep.resources.postgres.session import LedgerTables
 
@@ -42,7 +48,10 @@ class PostgresDeletions(LedgerTables):
     Postgres."""
 
     def deletion_notes(self, source: str, table: TableName | None = None) -> DeletionNotes:
-        notes = [_note(row) for row in self._all("deletion_notes", source=source)]
+        notes = [
+            value_of(DeletedChanges, row, end=position_of(row, "end_"), table=None)
+            for row in self._all("deletion_notes", source=source)
+        ]
         if table is not None:
             for row in self._all("deletion_notes_of_table", source=source, **table_columns(table)):
                 # Changes of all tables up to the last note are deleted anyway.
@@ -178,17 +187,6 @@ class PostgresDeletions(LedgerTables):
                 transaction.run("clear_load", source=source, id=load, schema=schema_text)
                 transaction.run("clear_chunks", source=source, id=load)
             transaction.run("note_cleared", source=source, id=note)
-
-
-def _note(row: Row) -> DeletedChanges:
-    return DeletedChanges(
-        row["above"],
-        row["through"],
-        position_of(row, "end_"),
-        row["unlisted_at"],
-        row["deleted"],
-        row["pruned"],
-    )
 
 
 def _uncleared_values(row: Row) -> UnclearedValues:

@@ -1,8 +1,8 @@
 -- Changes that are kept no longer.
 
 -- name: deletion_notes
-select n.above, n.through, n.unlisted_at, n.deleted_at is not null as deleted,
-    n.pruned_at is not null as pruned,
+select n.above as after_batch, n.through as last_batch, n.unlisted_at,
+    n.deleted_at is not null as is_deleted, n.pruned_at is not null as is_pruned,
     b.end_base, b.end_number, b.end_offset, b.end_gtid_set, b.end_server_uuid, b.end_committed_at
 from (
     select f.*,

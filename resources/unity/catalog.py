@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any, Final
@@ -32,19 +32,15 @@ _NAME: Final = re.compile(r"[a-z0-9_@-]{1,255}")
 
 class UnityCatalog:
     """The port `Catalog`, which describes each method, for the catalog named `catalog`
-    at the server of `uri`. `locate` returns the URL of a path in the lake."""
+    at the server of `uri`."""
 
     has_marks = True
     has_columns = True
 
-    def __init__(self, uri: str, catalog: str, token: str, locate: Callable[[str], str]) -> None:
+    def __init__(self, uri: str, catalog: str, token: str) -> None:
         self._rest = RestClient(urlsplit(uri.rstrip("/")), token)
         self._catalog = catalog
-        self._locate = locate
         self.identity = f"Catalog {catalog} of the Unity Catalog at {self._rest}"
-
-    def location(self, folder: str) -> str:
-        return self._locate(folder)
 
     def reason_refused(self, name: EntryName) -> str | None:
         if _NAME.fullmatch(name.schema) and _NAME.fullmatch(name.table):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -20,9 +19,8 @@ __all__ = ["test_an_entry"]
 
 
 @pytest.fixture
-def catalog(connect: RemoteSpark, tmp_path: Path) -> SparkCatalog:
-    """Of a lake in `tmp_path`."""
-    return SparkCatalog(connect, "spark_catalog", lambda mirror: (tmp_path / mirror).as_uri())
+def catalog(connect: RemoteSpark) -> SparkCatalog:
+    return SparkCatalog(connect, "spark_catalog")
 
 
 def test_a_view_has_no_place(connect: RemoteSpark, catalog: SparkCatalog) -> None:

@@ -58,22 +58,18 @@ COLUMNS = tuple(EntryColumn(field.name, sql_type(field.type)) for field in ROWS.
 
 @pytest.fixture(params=["memory", "hive", pytest.param("spark", marks=pytest.mark.soak), "unity"])
 def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> Catalog:
-    """Of a lake in `tmp_path`; Spark's, over Spark Connect, is in `test_connect`."""
-
-    def locate(mirror: str) -> str:
-        return (tmp_path / mirror).as_uri()
-
+    """Spark's, over Spark Connect, is in `test_connect`."""
     match request.param:
         case "hive":
-            return HiveCatalog(request.getfixturevalue("metastore"), locate)
+            return HiveCatalog(request.getfixturevalue("metastore"))
         case "spark":
-            return SparkCatalog(request.getfixturevalue("hive_spark"), "spark_catalog", locate)
+            return SparkCatalog(request.getfixturevalue("hive_spark"), "spark_catalog")
         case "unity":
             address = request.getfixturevalue("unity")
             RestClient(urlsplit(address)).post(
                 "/catalogs", {"name": (name := f"lake_{uuid4().hex}")}
             )
-            return UnityCatalog(address, name, "", locate)
+            return UnityCatalog(address, name, "")
         case _:
             return MemoryCatalog(root=tmp_path.as_uri())
 
@@ -86,7 +82,9 @@ def entry(catalog: Catalog, tmp_path: Path, **other: Any) -> WantedEntry:
     (tmp_path / mirror).mkdir(parents=True)
     write_deltalake(tmp_path / mirror, ROWS)
     columns = COLUMNS if catalog.has_columns else ()
-    told = WantedEntry("shop", table, name, catalog.location(mirror), "What is ordered", columns)
+    told = WantedEntry(
+        "shop", table, name, (tmp_path / mirror).as_uri(), "What is ordered", columns
+    )
     return replace(told, **other)
 
 
@@ -142,7 +140,7 @@ def test_spark_finds_a_mirror_by_its_name_in_the_metastore(
     """It is the table of that place, with the mirror's columns; also once the entry was changed,
     and after the mirror had more rows; a metastore that knows comments shows them. `read`: it has
     every row."""
-    catalog = HiveCatalog(metastore, lambda mirror: (tmp_path / mirror).as_uri())
+    catalog = HiveCatalog(metastore)
     told = entry(catalog, tmp_path)
     catalog.put(told, None)
 
@@ -171,7 +169,7 @@ def test_spark_finds_a_mirror_by_its_name_in_the_metastore(
 def test_what_another_made_is_seen_as_it_is(metastore: str, by_name: Asked, tmp_path: Path) -> None:
     """A table that Spark made of the same folder has its place and no marks; a view has neither, so
     that nobody takes either for Lockstep's."""
-    catalog = HiveCatalog(metastore, lambda mirror: (tmp_path / mirror).as_uri())
+    catalog = HiveCatalog(metastore)
     told = entry(catalog, tmp_path)
     by_name(
         f"create schema {told.name.schema}",
@@ -188,7 +186,7 @@ def test_a_unity_catalog_has_columns_and_comments(unity: str, tmp_path: Path) ->
     """Every type of a mirror in its words."""
     rest = RestClient(urlsplit(unity))
     rest.post("/catalogs", {"name": (name := f"lake_{uuid4().hex}")})
-    catalog = UnityCatalog(unity, name, "", lambda mirror: (tmp_path / mirror).as_uri())
+    catalog = UnityCatalog(unity, name, "")
     columns = tuple(replace(one, comment=f"of {one.name}") for one in COLUMNS)
     told = entry(catalog, tmp_path, columns=columns)
     catalog.put(told, None)
@@ -213,8 +211,8 @@ def test_a_catalog_that_is_down_is_one_sentence() -> None:
     """With what to do, and the run's business to try again."""
     with nobody_listens() as address:
         for catalog in (
-            HiveCatalog(f"thrift://{address}", str),
-            UnityCatalog(f"http://{address}", "lake", "secret", str),
+            HiveCatalog(f"thrift://{address}"),
+            UnityCatalog(f"http://{address}", "lake", "secret"),
         ):
             with pytest.raises(CatalogUnavailable, match=address) as refused:
                 catalog.find(EntryName("shop", "orders"))
@@ -240,7 +238,7 @@ def test_a_unity_catalog_that_is_elsewhere_has_no_entry() -> None:
     """A redirect is no answer: neither that the catalog is there, nor that an entry was made."""
     with ThreadingHTTPServer(("127.0.0.1", 0), Moved) as server:
         Thread(target=server.serve_forever, daemon=True).start()
-        catalog = UnityCatalog(f"http://127.0.0.1:{server.server_port}", "lake", "", str)
+        catalog = UnityCatalog(f"http://127.0.0.1:{server.server_port}", "lake", "")
         name = EntryName("shop", "orders")
         told = WantedEntry("shop", TableName("shop", "orders"), name, "file:///t", "", COLUMNS)
         for asked in (catalog.probe, lambda: catalog.find(name), lambda: catalog.put(told, None)):
@@ -252,4 +250,4 @@ def test_a_unity_catalog_that_is_elsewhere_has_no_entry() -> None:
 def test_a_unity_catalog_without_that_catalog_is_refused(unity: str) -> None:
     """A person has to make it."""
     with pytest.raises(ConfigurationError, match="has no catalog nowhere"):
-        UnityCatalog(unity, "nowhere", "", str).probe()
+        UnityCatalog(unity, "nowhere", "").probe()

@@ -32,6 +32,7 @@ from lockstep.commands.status import (
 )
 from lockstep.commands.upkeep import upkeep_lines
 from lockstep.context import CommandContext
+from lockstep.grammar import parse
 from lockstep.pipeline.check import Finding
 from lockstep.pipeline.model.batch import Batch, BatchState
 from lockstep.pipeline.model.json_values import to_json
@@ -67,7 +68,7 @@ from lockstep.pipeline.source_plan import RereadRows
 from lockstep.pipeline.upkeep.changes import ChangesPlan
 from lockstep.pipeline.upkeep.decide import FileTotal
 from lockstep.pipeline.values.consumers import Consumer
-from lockstep.pipeline.values.errors import Need, StoppedBy
+from lockstep.pipeline.values.errors import Need, SourceMoving, StoppedBy
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.places import Earliest, Latest
 from lockstep.pipeline.values.position import Coordinates, Position
@@ -475,3 +476,30 @@ def test_a_repair_whose_run_fails_reads_no_whole_table(monkeypatch: pytest.Monke
     verify._repair_tables(adapters, ports, report, context, dry_run=False)
     assert planned == [whole.table]
     assert any("`lockstep verify shop.by_key --repair` tries again" in line for line in said)
+
+
+def test_a_source_that_cannot_be_compared_does_not_keep_others_from_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its error is an answer; of the only source it is the command's."""
+
+    def compare(*arguments: Any) -> tuple[int, dict[str, Any]]:
+        if arguments[3] == "away":
+            raise SourceMoving("it moves", hint="wait")
+        return exits.DONE, {}
+
+    monkeypatch.setattr(verify, "_verify_source", compare)
+    sources = [SimpleNamespace(name="away"), SimpleNamespace(name="there")]
+    context: Any = SimpleNamespace(
+        sources=lambda _: sources,
+        adapters=nullcontext,
+        report_error=lambda _, error: (exits.TRY_AGAIN, {"error": error.message}),
+    )
+    arguments = parse(["verify"])
+    assert verify.perform(arguments, context).payload["sources"] == {
+        "away": {"error": "it moves", "exit_code": exits.TRY_AGAIN},
+        "there": {"exit_code": exits.DONE},
+    }
+    sources.pop()
+    with pytest.raises(SourceMoving):
+        verify.perform(arguments, context)

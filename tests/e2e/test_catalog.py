@@ -39,7 +39,7 @@ def test_runs_keep_mirrors_registered(
         f'[[sources.table]]\nmatch = "{database}.people"\n'
         'exclude_columns = "ssn"\nmask_columns = { email = "null" }\n',
     )
-    catalog = HiveCatalog(metastore, lambda mirror: (project.folder / "lake" / mirror).as_uri())
+    catalog = HiveCatalog(metastore)
     schema = f"m_{database}".lower()
 
     def entry(table: str) -> Any:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import time
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
 from threading import Barrier
 from typing import Any
@@ -14,16 +15,20 @@ import pyarrow as pa
 import pytest
 from py4j.protocol import Py4JJavaError
 
+from lockstep.pipeline.mirror.evolution import WIDENING
 from lockstep.pipeline.model.lake_commit import MetadataChange
-from lockstep.pipeline.ports.mirror_writes import AddColumns
+from lockstep.pipeline.ports.mirror_writes import AddColumns, MirrorStep, SetProperties, WidenColumn
 from lockstep.pipeline.values.errors import CommitConflict, ConfigurationError, LakeUnavailable
 from lockstep.resources.lake.changelog.claims import FileClaims
 from lockstep.resources.lake.changelog.segments import ParquetSegments
 from lockstep.resources.lake.delta.delta_log import actions, commit_file
 from lockstep.resources.lake.delta.pin import head_of
+from lockstep.resources.lake.delta.versions import DeltaVersion, version_rows
+from lockstep.resources.lake.mirror.upkeep import SparkUpkeep
 from lockstep.resources.lake.spark.session import SparkProcess
+from lockstep.resources.lake.spark.visible import require_visible
 from lockstep.resources.lake.store.paths import ObjectPath, object_path
-from lockstep.resources.lake.trial import require_conditional_writes
+from lockstep.resources.lake.trial import require_conditional_writes, require_correct_writes
 from tests.fix_objects import ObjectStore
 from tests.lake.conftest import Lake, lake_at
 from tests.lake.faults import Fault, Faults
@@ -242,6 +247,36 @@ def test_a_commit_is_not_judged_without_its_facts(faulty: Lake, faults: Faults) 
         faulty.mirrors.log_since(MIRROR, 0)
     (commit,) = faulty.mirrors.log_since(MIRROR, 0).commits
     assert commit.metadata_change == MetadataChange(False, ("delta.checkpointInterval",))
+
+
+def test_a_store_that_fails_a_reader_is_named(
+    faulty: Lake, faults: Faults, spark: SparkProcess
+) -> None:
+    """Also while it is asked whether a table with widened columns has deletion vectors, or which
+    files upkeep may delete."""
+    faulty.mirrors.write(a_write(faulty.mirrors, 1, "append", [{"id": 1, "name": "a"}]))
+    wider: list[MirrorStep] = [SetProperties((WIDENING,)), WidenColumn("id", pa.decimal128(20, 0))]
+    (*_, commit) = faulty.mirrors.evolve(MIRROR, wider, app_id="e", txn_version=2, after_version=0)
+    lake = faulty.mirrors._lake  # type: ignore[attr-defined]
+    version = DeltaVersion(lake / MIRROR, commit.delta_version, None, 1)
+    with faults.planned("GET", ".crc", Fault.EXPIRED, -1), pytest.raises(LakeUnavailable):
+        version_rows(version)
+    upkeep = SparkUpkeep(lake, spark=spark, keep=timedelta(days=7))
+    with faults.planned("", "", Fault.EXPIRED, -1), pytest.raises(LakeUnavailable):
+        upkeep.vacuum(MIRROR)
+    assert version_rows(version)["id"].to_pylist() == [1]
+
+
+def test_a_store_that_fails_a_trial_is_named(
+    object_store: ObjectStore, faults: Faults, spark: SparkProcess, tmp_path: Path
+) -> None:
+    """Whatever of the trial it fails, and although nothing can be deleted then."""
+    lake, staging = object_store.faulty_prefix(), tmp_path / "staging"
+    with faults.planned("", "", Fault.EXPIRED, -1):
+        with pytest.raises(LakeUnavailable):
+            require_correct_writes(spark, lake, staging)
+        with pytest.raises(ConfigurationError, match="does not see"):
+            require_visible(spark.session(), lake, staging, "Spark")
 
 
 def test_parts_that_nobody_finished_are_given_up(

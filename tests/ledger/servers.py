@@ -114,7 +114,8 @@ def debian_server(programs: Path) -> Iterator[str]:
             check=True,
         )
 
-    program("initdb", "-U", "postgres", "-A", "scram-sha-256", "--pwfile", str(secret), "-N")
+    account_options = ("-U", "postgres", "-A", "scram-sha-256", "--pwfile", str(secret))
+    program("initdb", *account_options, "-E", "UTF8", "-N")
     settings = f"-p {port} -k {folder} -c listen_addresses=127.0.0.1 -c fsync=off"
     program("pg_ctl", "-l", str(folder / "log"), "-w", "-o", settings, "start")
     pid = int((folder / "data" / "postmaster.pid").read_text().split("\n", 1)[0])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import psycopg2
@@ -89,6 +90,26 @@ def test_an_account_without_rights_is_told_so(server_dsn: str) -> None:
     run(server_dsn, "create database guarded")
     with pytest.raises(PrivilegeMissing):
         open_ledger(make_dsn(server_dsn, user="guest", password="guest", dbname="guarded"), Path())
+
+
+def test_names_in_any_script_are_recorded(embedded_dsn: str) -> None:
+    """Whatever the database sets for other clients."""
+    run(embedded_dsn, "create database latin")
+    run(embedded_dsn, "alter database latin set client_encoding = 'LATIN1'")
+    with open_ledger(make_dsn(embedded_dsn, dbname="latin"), Path()) as ledger:
+        with ledger.lock("магазин", "a test", None) as lease:
+            ledger.decide(lease, replace(DECISION, reason="漢字…"))
+        assert ledger.decisions("магазин")[0].decision.reason == "漢字…"
+
+
+@pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
+def test_a_database_that_cannot_have_every_name_is_refused(
+    embedded_dsn: str, encoding: str
+) -> None:
+    """initdb chooses SQL_ASCII where the locale is C."""
+    run(embedded_dsn, f"create database {encoding} encoding '{encoding}' template template0")
+    with pytest.raises(ConfigurationError, match=f"has the encoding {encoding}"):
+        open_ledger(make_dsn(embedded_dsn, dbname=encoding.lower()), Path())
 
 
 def _cut(dsn: str) -> None:

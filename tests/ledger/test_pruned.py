@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from lockstep.assets.checks import newest_accounts
 from lockstep.pipeline.model.batch import (
     Batch,
     BatchState,
@@ -300,6 +301,9 @@ def test_what_is_kept_is_told_as_before(stand: Stand, source: str, seed: int, st
         assert past.prune(through, _END) == 0
         assert run(stand.dsn, _IDLE.format(source, through)) == [(0,)]
     assert len(past.ledger.deletion_notes(source).unfinished) == 0
+    accounts = newest_accounts(past.ledger, source, frozenset())
+    assert accounts
+    assert all(account.read_images == account.written_images for account in accounts)
 
 
 def _live(one: Batch) -> bool:

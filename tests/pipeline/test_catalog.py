@@ -129,7 +129,7 @@ class Source:
         return LakePolicies()
 
     def registry(self) -> Registry:
-        return Registry(self.catalog, self.schemas)
+        return Registry(self.catalog, self.schemas, self.catalog.location)
 
     def ports(self) -> RunPorts:
         """What registering reads of the ports of a run."""

@@ -16,9 +16,9 @@ table is re-read, or if no earlier batch has it. Nor does `_transactions` list a
 restored to the chosen one. These commits change only metadata; a repeated recovery finds them done.
 
 3. One batch is recorded in place of everything captured before. It ends where the lake ends, and
-its number of changes is the last sequence number that was given. Tables adopt their mirrors in a
-new generation, whose ids and paths differ, so that no earlier transaction or file is taken for one
-of this ledger.
+its changes count up to the last sequence number that the lake has, so that numbering continues
+there. Tables adopt their mirrors in a new generation, whose ids and paths differ, so that no
+earlier transaction or file is taken for one of this ledger.
 
 4. The folder is claimed for this ledger.
 """
@@ -129,10 +129,10 @@ def plan_recovery(
     reread_tables: Collection[TableName] = (),
 ) -> RecoveryOutcome:
     """Return what a recovery would do; nothing is written. `after_batch`: the batch
-    after which the ledger is to continue. With it, the outcome is shown even if the
-    ledger still has the source, which `recover` refuses. `reread_tables`: those of
-    `RunToUndo`. Raise `ForeignCommit`,
-    `PositionPurged` or `VersionSetUnknown` if a recovery is impossible."""
+    after which the ledger is to continue. If it is given, the outcome is also returned
+    for a ledger that still has the source; `recover` refuses that. `reread_tables`:
+    those of `RunToUndo`. Raise `ForeignCommit`, `PositionPurged` or `VersionSetUnknown`
+    if a recovery is impossible."""
     outcome, basis = _outcome_and_basis(ports, after_batch, start_over, reread_tables, is_plan=True)
     if outcome.case is RecoveryCase.KEEP_LEDGER:
         outcome = replace(outcome, lake_changes=plan_lake_changes(ports, outcome.reloads))
@@ -204,8 +204,8 @@ def _outcome_and_basis(
     is_plan: bool,
 ) -> tuple[RecoveryOutcome, RecoveryBasis | None]:
     """Return the outcome of a recovery, and its basis if a ledger is made from the
-    lake. Raise an error if that is refused; `is_plan` shows it for a named batch all
-    the same."""
+    lake. Raise an error if the recovery is refused. `is_plan`: nothing is carried out,
+    so going back to a named batch is not refused if the ledger still has the source."""
     disagreement = cache(lambda: lake_disagreement(ports))
     case = case_of(
         _ledger_content(ports),

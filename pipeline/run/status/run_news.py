@@ -3,9 +3,9 @@ tables."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
 from lockstep.pipeline.mirror.lineage import own_comments
@@ -55,24 +55,32 @@ class RunNews:
 def run_news(
     ports: RunPorts, capture_report: CaptureReport | None, merge_report: MergeReport | None
 ) -> RunNews:
-    """Return the tables of a run: first those with events (such as an ALTER), then the
-    others, by name."""
+    """Return the tables of a run, with their structures and comments up to the limit of
+    columns: first those with events (such as an ALTER), then the others, by name."""
     ledger, source = ports.ledger, ports.source.name
     events = _last_events(ledger, source, capture_report, merge_report)
     merges: dict[TableName, list[TableMerge]] = {}
     for merge in merge_report.merges if merge_report is not None else ():
         merges.setdefault(merge.table, []).append(merge)
     tables = sorted({*merges, *events}, key=lambda table: (table not in events, table))
-    reported_tables, states = tables[:MOST_TABLES], ledger.table_states(source)
-    news = []
+    states = ledger.table_states(source)
+    reported_tables = [table for table in tables[:MOST_TABLES] if table in states]
+    comments = comments_of(ports, reported_tables)
+    news, remaining = [], MOST_COLUMNS
     for table in reported_tables:
-        if table in states:
-            writes = merges.get(table, [])
-            has_changed_rows = any(write.counts.total for write in writes)
-            news.append(TableNews(states[table], writes[-1] if writes else None, has_changed_rows))
-    return RunNews(
-        tuple(_with_descriptions(ports, news, events)), len(tables) - len(reported_tables)
-    )
+        writes, event = merges.get(table, []), events.get(table)
+        version = None if event is None else event.version
+        if writes:
+            version = writes[-1].shown_version
+        schema: TableSchema | None = None
+        if remaining > 0 and version is not None:
+            schema = ledger.schema_version(source, table, version).shown_schema
+        if schema is not None:
+            remaining -= len(schema.columns)
+        last_write = writes[-1] if writes else None
+        has_changed_rows = any(write.counts.total for write in writes)
+        news.append(TableNews(states[table], last_write, has_changed_rows, schema, comments[table]))
+    return RunNews(tuple(news), max(len(tables) - MOST_TABLES, 0))
 
 
 def comments_of(
@@ -87,27 +95,6 @@ def comments_of(
         table: {**own_comments(ports.source.policies_of(table)), **comments.get(table, {})}
         for table in tables
     }
-
-
-def _with_descriptions(
-    ports: RunPorts, news: Sequence[TableNews], events: Mapping[TableName, TableEvent]
-) -> Iterator[TableNews]:
-    """Yield the tables with their structures and comments, up to the limit of
-    columns."""
-    comments = comments_of(ports, [item.table for item in news])
-    remaining = MOST_COLUMNS
-    for item in news:
-        event = events.get(item.table)
-        schema_version = (
-            item.merge.shown_version if item.merge is not None else event.version if event else None
-        )
-        schema: TableSchema | None = None
-        if remaining > 0 and schema_version is not None:
-            schema = ports.ledger.schema_version(
-                ports.source.name, item.table, schema_version
-            ).shown_schema
-        remaining -= len(schema.columns) if schema is not None else 0
-        yield replace(item, schema=schema, comments=comments.get(item.table, {}))
 
 
 def _last_events(

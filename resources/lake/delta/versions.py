@@ -118,7 +118,8 @@ def needs_spark(path: LakePath, table: DeltaTable) -> bool:
     features = table.protocol().reader_features or []
     if "deletionVectors" not in features or not _may_have_widened_columns(table):
         return False
-    return read_checksum_file(path, table.version()).get("numDeletionVectorsOpt") != 0
+    with lake_errors(path):
+        return read_checksum_file(path, table.version()).get("numDeletionVectorsOpt") != 0
 
 
 def _may_have_widened_columns(table: DeltaTable) -> bool:

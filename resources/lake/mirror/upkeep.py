@@ -144,7 +144,8 @@ class SparkUpkeep:
 
     def vacuum(self, mirror: str) -> FileTotal:
         path = self._lake / mirror
-        files_before = files_below(path)
+        with lake_errors(path):
+            files_before = files_below(path)
         hours = f"{self.keep / _HOUR:.6f}"
         settings = {
             # Delta's check guards against a mistyped time; this time is computed.
@@ -158,7 +159,8 @@ class SparkUpkeep:
             session_settings(session, settings),
         ):
             session.sql(f"VACUUM delta.{quoted(str(path))} RETAIN {hours} HOURS").collect()
-        files_after = files_below(path)
+        with lake_errors(path):
+            files_after = files_below(path)
         return FileTotal.of(
             [facts.st_size for name, facts in files_before.items() if name not in files_after]
         )

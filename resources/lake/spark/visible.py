@@ -16,7 +16,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lockstep.pipeline.values.errors import ConfigurationError
+from lockstep.pipeline.values.errors import ConfigurationError, LakeUnavailable
 from lockstep.resources.lake.store.paths import LakePath
 from lockstep.resources.lake.store.staging import Staging
 from lockstep.resources.lake.store.storage import lake_errors, parquet_content, remove_folder
@@ -56,7 +56,7 @@ def require_visible(session: SparkSession, lake: LakePath, staging: Path, spark_
         ) from cause
     finally:
         probe_staging.end()
-        with suppress(OSError):
+        with suppress(LakeUnavailable), lake_errors(probe):
             remove_folder(probe)
 
 
