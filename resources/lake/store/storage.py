@@ -346,6 +346,8 @@ def remove_table(folder: LakePath, require_held: RequireHeld) -> None:
         return
     try:
         require_held()
+        with suppress(FileNotFoundError):  # a removal that was killed left it
+            shutil.rmtree(_REMOVED_LOG_NAME, dir_fd=descriptor)
         with suppress(FileNotFoundError):
             os.rename("_delta_log", _REMOVED_LOG_NAME, src_dir_fd=descriptor, dst_dir_fd=descriptor)
             os.fsync(descriptor)
