@@ -125,13 +125,6 @@ def job_name(source: str, suffix: str = "") -> str:
     return f"lockstep_{source}_{suffix}" if suffix else f"lockstep_{source}"
 
 
-def is_own_job(name: str) -> bool:
-    """Return whether a job is one of Lockstep's, which run in one process with one
-    lease. Other jobs are those of other projects, and assets that a person selected on
-    the page."""
-    return name.startswith("lockstep_")
-
-
 def lease_tag(source: str) -> str:
     return f"{LEASE_TAG}.{source}"
 

@@ -19,7 +19,7 @@ import dagster as dg
 
 from lockstep.assets.dagster_interop import dagster_failures, evaluate_annotations
 from lockstep.assets.dead_runs import ids_of_own_runs, tag_release, tag_run_and_report_dead
-from lockstep.assets.names import UNTIL_TAG, WAITS_TAG, is_own_job, job_name
+from lockstep.assets.names import JOB_SUFFIXES, UNTIL_TAG, WAITS_TAG, job_name
 from lockstep.assets.run_events import (
     RunEventSender,
     dead_run_outside_dagster,
@@ -151,7 +151,9 @@ class RunSessions:
         self.instance.add_run_tags(self.run.run_id, {WAITS_TAG: datetime.now(UTC).isoformat()})
 
     def _on_release(self, lease: Lease) -> None:
-        if not is_own_job(self.run.job_name):  # a run of our own jobs ends with its lease
+        # A run of the source's jobs ends with its lease. Other jobs are those of other
+        # projects, and assets that a person selected on the page.
+        if self.run.job_name not in {job_name(lease.source, suffix) for suffix in JOB_SUFFIXES}:
             tag_release(self.instance, lease)
 
     def _send_last_events(self) -> None:

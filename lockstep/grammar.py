@@ -10,11 +10,12 @@ import difflib
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from textwrap import fill
 from typing import Any, Final, NoReturn
 
 from lockstep.pipeline.values.errors import ConfigurationError
+from lockstep.pipeline.values.shown import printable
 
 
 class UsageError(ConfigurationError):
@@ -354,6 +355,7 @@ _FURTHER_ARGUMENTS: Final[Mapping[str, Mapping[str, Any]]] = {
     "--ledger": {"default": "embedded"},
     "--back-to": {"type": int},
     "--sample": {"type": _number_of_rows},
+    "--reason": {"type": partial(printable, keep="\n\t")},  # also bytes that are not UTF-8
     "--tables": _REPEATABLE,
     "--exclude": _REPEATABLE,
     "--rename": {"action": "append", "default": []},

@@ -110,6 +110,12 @@ def settings_in_words(
     return {table: to_toml(given) for table, given in policies.items() if given}
 
 
+def mirror_names_of(source: str, table_settings: Iterable[TableSettings]) -> MirrorNames:
+    """Return the rules that name a source's mirrors."""
+    rules = ((block.match, block.into) for block in table_settings if block.into is not None)
+    return MirrorNames(source, tuple(rules))
+
+
 @dataclass(frozen=True, slots=True)
 class SourcePlan:
     """The settings of a source, without those of the connection.
@@ -194,10 +200,7 @@ class SourcePlan:
     @property
     def mirror_names(self) -> MirrorNames:
         """The rules for the mirrors' names."""
-        rules = [
-            (block.match, block.into) for block in self.table_settings if block.into is not None
-        ]
-        return MirrorNames(self.name, tuple(rules))
+        return mirror_names_of(self.name, self.table_settings)
 
     def mirror_name(self, table: TableName) -> TableName:
         """Return the name of the table's mirror."""

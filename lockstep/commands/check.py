@@ -53,7 +53,6 @@ _START_SUBJECT = "the next start"
 
 _LINE_WIDTH: Final = 100
 _INDENT: Final = " " * 11
-_LINE_STARTS: Final = {"ok": "  ok       ", "warning": "  warning  ", "refusal": "  refusal  "}
 _LEVELS: Final = ("refusal", "warning", "ok")
 _MAX_HINTS: Final = 5
 """Largest number of hints that are printed for a finding that many tables share."""
@@ -461,7 +460,7 @@ def _groups_by_sentence(findings: Iterable[Finding]) -> Iterable[list[Finding]]:
 def _problem_lines(group: list[Finding]) -> Iterator[str]:
     first = group[0]
     subjects = name_list([finding.subject for finding in group])
-    yield f"{_LINE_STARTS[first.level]}{printable(subjects)}: {printable(first.sentence)}"
+    yield f"  {first.level:<9}{printable(subjects)}: {printable(first.sentence)}"
     hints = list(dict.fromkeys(finding.hint for finding in group if finding.hint))
     for hint in hints[:_MAX_HINTS]:
         yield f"{_INDENT}hint: {printable(hint)}"
@@ -478,7 +477,7 @@ def _ok_lines(findings: Sequence[Finding]) -> Iterator[str]:
         yield from textwrap.wrap(
             text,
             _LINE_WIDTH,
-            initial_indent=_LINE_STARTS["ok"],
+            initial_indent="  ok       ",
             subsequent_indent=_INDENT,
             break_long_words=False,
             break_on_hyphens=False,

@@ -42,18 +42,12 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     place = place_option(arguments, "--at")
     with context.adapters() as adapters:
         ledger, lake = adapters.ledger(), context.settings.lake_path()
-        match = _find_table(ledger, context.sources(arguments.source), table)
-        values = None if match is None else mirror_values(ledger, match[0], match[1], lake)
-        if match is None or values is None:
-            raise NothingMatches(
-                f"No run has captured a table {table} yet.",
-                hint="`lockstep tables` lists what is captured, `lockstep run` captures",
-            )
-        source, table = match
+        source, table = _find_table(ledger, context.sources(arguments.source), table)
+        values = _mirror_values(ledger, source, table, lake)
         if place is not None:
-            values |= version_values(ledger, source, table, lake.absolute(), place)
+            values |= _version_values(ledger, source, table, lake.absolute(), place)
         elif arguments.changes:
-            values |= changelog_values(ledger, source, table, lake)
+            values |= _changelog_values(ledger, source, table, lake)
         elif ledger.table_states(source)[table].is_mirror_removed:
             raise NothingMatches(
                 f"{table} was dropped or renamed at the source, and has no mirror.",
@@ -71,10 +65,11 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 
 def _find_table(
     ledger: Ledger, sources: Sequence[SourceSettings], name: TableName
-) -> tuple[str, TableName] | None:
+) -> tuple[str, TableName]:
     """Return the source and the table that has this name at the source, or whose mirror
-    has this name; None if there is none. If several sources have the same table, return
-    the first of them. Raise `UsageError` if the name matches different tables."""
+    has this name. If several sources have the same table, return the first of them.
+    Raise `NothingMatches` if no run has captured such a table, and `UsageError` if the
+    name matches different tables."""
     matches = [
         (source.name, table)
         for source in sources
@@ -86,7 +81,12 @@ def _find_table(
             f"{name} matches several tables: {tables}.",
             hint="give the name of the table at the source, and --source NAME",
         )
-    return matches[0] if matches else None
+    if not matches:
+        raise NothingMatches(
+            f"No run has captured a table {name} yet.",
+            hint="`lockstep tables` lists what is captured, `lockstep run` captures",
+        )
+    return matches[0]
 
 
 def _print_dbt_sources(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
@@ -119,14 +119,9 @@ def _with_store_lines(values: dict[str, Any], context: CommandContext) -> dict[s
     }
 
 
-def mirror_values(
-    ledger: Ledger, source: str, table: TableName, lake: LakePath
-) -> dict[str, Any] | None:
-    """Return a mirror's path, version and snippets, as JSON; None if the ledger does
-    not have the table."""
-    state = ledger.table_states(source).get(table)
-    if state is None:
-        return None
+def _mirror_values(ledger: Ledger, source: str, table: TableName, lake: LakePath) -> dict[str, Any]:
+    """Return a mirror's path, version and snippets, as JSON."""
+    state = ledger.table_states(source)[table]
     cursor = ledger.cursors(source).acknowledged
     versions = ledger.version_set(source, cursor.batch).entries if cursor else []
     path, (features, names) = str(lake / state.mirror), _features_and_names(lake / state.mirror)
@@ -167,7 +162,7 @@ def _renamed_columns(names: Mapping[str, str]) -> dict[str, str]:
     return {name: column for name, column in names.items() if name != column}
 
 
-def version_values(
+def _version_values(
     ledger: Ledger, source: str, table: TableName, lake: LakePath, place: Place
 ) -> dict[str, Any]:
     """Return the mirror's version as of a place and its snippets, as JSON. Raise
@@ -188,8 +183,9 @@ def version_values(
         )
     path = str(lake / entry.mirror)
     features, names = _features_and_names(lake / entry.mirror, entry.delta_version)
+    version_set_read = f"import lockstep\nlockstep.read_at({source!r}, at={str(place)!r})"
     snippets = {
-        "Python": version_set_snippet(source, str(table), str(place)),
+        "Python": f"{version_set_read}[{str(table)!r}].arrow()",
         **table_snippets(path, features, entry.delta_version),
     }
     return {
@@ -203,7 +199,7 @@ def version_values(
     }
 
 
-def changelog_values(
+def _changelog_values(
     ledger: Ledger, source: str, table: TableName, lake: LakePath
 ) -> dict[str, Any]:
     """Return the changelog's generations, their common columns and the snippets, as
@@ -217,7 +213,7 @@ def changelog_values(
             columns = [column.name for column in version.shown_structure.columns]
             names |= zip(columns, changelog_names(columns), strict=True)
     changelog = whole_changelog(ledger, lake.absolute(), source, table)
-    snippets = changelog_snippets(source, str(table))
+    snippets = _changelog_snippets(source, str(table))
     if len(changelog.generations) == 1:
         [generation] = changelog.generations
         snippets |= table_snippets(str(generation.path))
@@ -272,9 +268,8 @@ def refusal_reasons(features: Collection[str], columns: Iterable[str] = ()) -> d
 
     needing = [column for column in columns if is_refused(column)]
     mapped = f"the name of its column {needing[0]!r} needs column mapping" if needing else ""
-    names = {
-        feature.partition("-")[0] for feature in features
-    }  # without the suffix of typeWidening-preview
+    # Without the suffix of typeWidening-preview.
+    names = {feature.partition("-")[0] for feature in features}
     reasons_by_reader = {}
     for reader, causes in _UNSUPPORTED.items():
         reasons = [
@@ -315,14 +310,7 @@ def table_snippets(
     }
 
 
-def version_set_snippet(source: str, table: str, at: str | None) -> str:
-    """Return the code that reads the table with this package as of a place; `at` None:
-    as of the newest acknowledged batch."""
-    place = "" if at is None else f", at={at!r}"
-    return f"import lockstep\nlockstep.read_at({source!r}{place})[{table!r}].arrow()"
-
-
-def changelog_snippets(source: str, table: str) -> dict[str, str]:
+def _changelog_snippets(source: str, table: str) -> dict[str, str]:
     """Return the code that reads all generations of a changelog as one relation with
     this package: a pyarrow.Table in the order of the changes, or a Spark DataFrame."""
     changelog = f"import lockstep\nlockstep.read_changelog({source!r}, {table!r})"

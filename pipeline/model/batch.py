@@ -119,9 +119,8 @@ class RequestCounts:
         return f"{self.lockstep:,} by Lockstep, {spark}"
 
     def __sub__(self, before: RequestCounts) -> RequestCounts:
-        if self.spark is None or before.spark is None:
-            return RequestCounts(self.lockstep - before.lockstep, None)
-        return RequestCounts(self.lockstep - before.lockstep, self.spark - before.spark)
+        spark = None if before.spark is None else -before.spark
+        return self + RequestCounts(-before.lockstep, spark)
 
     def __add__(self, other: RequestCounts) -> RequestCounts:
         if self.spark is None or other.spark is None:

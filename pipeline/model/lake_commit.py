@@ -243,10 +243,11 @@ def structures_key(text: str) -> str:
 def parse_structures(key: str, text: str) -> list[TableSchema] | None:
     """Return the structures in the text of the file with that key, or None if somebody
     other than Lockstep changed the text."""
-    same = structures_key(text) == key
-    if not same and '"cleared": true' not in text:
+    try:
+        content = json.loads(text)
+        is_ours = structures_key(text) == key or content["cleared"] is True
+    except (ValueError, KeyError, TypeError):
         return None
-    content = json.loads(text)
-    if not same and content.get("cleared") is not True:
+    if not is_ours:
         return None
     return [schema_from_json(structure) for structure in content["structures"]]

@@ -27,44 +27,6 @@ _ABSENT: Final = object()
 Flags = npt.NDArray[np.bool_]
 
 
-def wrong_row_flags(
-    changes: pa.Table,
-    mirror: Iterable[pa.Table],
-    *,
-    key_names: Sequence[str],
-    compared_names: Sequence[str],
-    has_soft_deletes: bool,
-) -> Flags:
-    """Return, for each folded change (the newest of its key), whether the mirror's row
-    of that key differs.
-
-    `changes` has the mirror's names and types, and `_change_type`; `mirror` has the
-    columns `key_names` and `compared_names`, in pieces. `has_soft_deletes`: deleted
-    rows stay in the mirror with a mark. Then `changes` also has `_committed_at`, and
-    `mirror` has `_deleted_at`.
-    """
-    names = [*compared_names, *([DELETED_AT.name] if has_soft_deletes else [])]
-    present = is_present(changes.column("_change_type")).to_numpy()
-    changed_keys = key_hashes(changes.select(list(key_names)))
-    expected = _with_deletion_times(changes, present) if has_soft_deletes else changes
-    rows = _row_hashes(expected.select(names))
-    sorted_keys = sorted_unique(changed_keys)
-    mirror_keys, mirror_pairs = [np.zeros(0, np.uint64)], [np.zeros(0, np.uint64)]
-    for piece in mirror:
-        keys = key_hashes(piece.select(list(key_names)))
-        matching = membership(keys, sorted_keys)
-        if matching.any():
-            candidates = _row_hashes(piece.filter(pa.array(matching)).select(names))
-            mirror_keys.append(keys[matching])
-            mirror_pairs.append(_pair_hashes(keys[matching], candidates))
-    all_pairs = sorted_unique(np.concatenate(mirror_pairs))
-    differs = ~membership(_pair_hashes(changed_keys, rows), all_pairs)
-    if has_soft_deletes:
-        return differs
-    is_in_mirror = membership(changed_keys, sorted_unique(np.concatenate(mirror_keys)))
-    return np.where(present, differs, is_in_mirror)
-
-
 @dataclass(frozen=True, slots=True)
 class ReplayDifference:
     """A row that differs between log and lake. `kind`: different, missing or surplus.
@@ -83,36 +45,78 @@ class ReplayDifference:
         return {"the log says": self.told, "the lake has": self.shown}
 
 
-def row_differences(
-    wrong: pa.Table,
-    mirror: Iterable[pa.Table],
-    *,
-    key_names: Sequence[str],
-    compared_names: Sequence[str],
-    has_soft_deletes: bool,
-    show_values: bool,
-) -> Iterator[ReplayDifference]:
-    """Yield the difference of each of the changes `wrong`, which `wrong_row_flags`
-    found. The other arguments are those of that function."""
-    present = is_present(wrong.column("_change_type")).to_numpy()
-    names = [*compared_names, *([DELETED_AT.name] if has_soft_deletes else [])]
-    wrong_keys = key_hashes(wrong.select(list(key_names)))
-    sorted_keys = sorted_unique(wrong_keys)
-    mirror_rows: dict[int, Mapping[str, Any]] = {}
-    for piece in mirror:
-        keys = key_hashes(piece.select(list(key_names)))
-        matching = membership(keys, sorted_keys)
-        rows = piece.filter(pa.array(matching)).select(names).to_pylist()
-        mirror_rows.update(zip(keys[matching].tolist(), rows, strict=True))
-    expected = _with_deletion_times(wrong, present) if has_soft_deletes else wrong
-    expected_rows = expected.select(names).to_pylist()
-    for key, row, exists in zip(wrong_keys.tolist(), expected_rows, present.tolist(), strict=True):
-        yield row_difference(
-            row if exists or has_soft_deletes else None,
-            mirror_rows.get(key),
-            {name: row[name] for name in key_names},
-            show_values=show_values,
-        )
+@dataclass(frozen=True, slots=True)
+class RowComparison:
+    """Compares a mirror's rows with folded changes, the newest of each key, in the
+    columns `names`. The changes have the mirror's names and types, and `_change_type`.
+    `has_soft_deletes`: deleted rows stay in the mirror with a mark. Then the changes
+    also have `_committed_at`, and the mirror has `_deleted_at`."""
+
+    key: Sequence[str]
+    names: Sequence[str]
+    has_soft_deletes: bool
+
+    def wrong_flags(self, changes: pa.Table, mirror: Iterable[pa.Table]) -> Flags:
+        """Return for each change whether the mirror's row of its key differs. `mirror`:
+        the mirror's rows, in pieces."""
+        present, expected = self._expected(changes)
+        changed_keys = self._keys(changes)
+        sorted_keys = sorted_unique(changed_keys)
+        mirror_keys, mirror_pairs = [np.zeros(0, np.uint64)], [np.zeros(0, np.uint64)]
+        for keys, rows in self._matching_rows(mirror, sorted_keys):
+            mirror_keys.append(keys)
+            mirror_pairs.append(_pair_hashes(keys, _row_hashes(rows)))
+        all_pairs = sorted_unique(np.concatenate(mirror_pairs))
+        differs = ~membership(_pair_hashes(changed_keys, _row_hashes(expected)), all_pairs)
+        if self.has_soft_deletes:
+            return differs
+        is_in_mirror = membership(changed_keys, sorted_unique(np.concatenate(mirror_keys)))
+        return np.where(present, differs, is_in_mirror)
+
+    def differences(
+        self, wrong: pa.Table, mirror: Iterable[pa.Table], *, show_values: bool
+    ) -> Iterator[ReplayDifference]:
+        """Yield the difference of each of the changes `wrong`, which `wrong_flags`
+        found."""
+        present, expected = self._expected(wrong)
+        wrong_keys = self._keys(wrong)
+        mirror_rows: dict[int, Mapping[str, Any]] = {}
+        for keys, rows in self._matching_rows(mirror, sorted_unique(wrong_keys)):
+            mirror_rows.update(zip(keys.tolist(), rows.to_pylist(), strict=True))
+        for key, row, exists in zip(
+            wrong_keys.tolist(), expected.to_pylist(), present.tolist(), strict=True
+        ):
+            yield row_difference(
+                row if exists or self.has_soft_deletes else None,
+                mirror_rows.get(key),
+                {name: row[name] for name in self.key},
+                show_values=show_values,
+            )
+
+    @property
+    def _all_names(self) -> list[str]:
+        return [*self.names, *([DELETED_AT.name] if self.has_soft_deletes else [])]
+
+    def _keys(self, rows: pa.Table) -> Hashes:
+        return key_hashes(rows.select(list(self.key)))
+
+    def _expected(self, changes: pa.Table) -> tuple[Flags, pa.Table]:
+        """Return for each change whether its row exists, and the rows that the mirror
+        must have; deleted rows only count with soft deletes."""
+        present = is_present(changes.column("_change_type")).to_numpy()
+        rows = _with_deletion_times(changes, present) if self.has_soft_deletes else changes
+        return present, rows.select(self._all_names)
+
+    def _matching_rows(
+        self, mirror: Iterable[pa.Table], sorted_keys: Hashes
+    ) -> Iterator[tuple[Hashes, pa.Table]]:
+        """Yield the mirror's rows with these keys, and the hashes of their keys."""
+        for piece in mirror:
+            keys = self._keys(piece)
+            matching = membership(keys, sorted_keys)
+            if matching.any():
+                rows = piece.filter(pa.array(matching)).select(self._all_names)
+                yield keys[matching], rows
 
 
 def row_difference(

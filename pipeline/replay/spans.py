@@ -241,7 +241,7 @@ def _batches_after(
             batches = _batches_ending_after(Coordinates(file, FIRST_OFFSET), chain)
             in_file = {batch.id: batch for batch in batches if batch.captured_end.at.file == file}
             later_ids = ids_at_or_after(list(map(BatchTimes.of, in_file.values())), moment)
-            return [b for b in batches if b.id not in in_file or b.id in later_ids]
+            return [batch for batch in batches if batch.id not in in_file or batch.id in later_ids]
         case AtCoordinates(at):
             return _batches_ending_after(at, chain)
         case AfterGtids(gtids):
@@ -271,7 +271,9 @@ def _batches_before(
                 if batch.start.at.file == file and batch.start.at.offset > FIRST_OFFSET
             }
             earlier_ids = ids_before(list(map(BatchTimes.of, in_file.values())), moment)
-            return [b for b in batches if b.id not in in_file or b.id in earlier_ids]
+            return [
+                batch for batch in batches if batch.id not in in_file or batch.id in earlier_ids
+            ]
         case AtCoordinates(at):
             return _batches_beginning_before(at, chain)
         case AfterGtids(gtids):

@@ -398,7 +398,7 @@ def _days(data: Bytes, at: int) -> int:
         return _NO_DATE
     if month > 12 or year > 9999:
         return _INVALID_DATE
-    length = 30 + (month + (month >> 3) & 1)
+    length = 30 + ((month + (month >> 3)) & 1)  # 31 up to July if odd, from August if even
     if month == 2:
         length = 29 if year % 4 == 0 and (year % 100 != 0 or year % 400 == 0) else 28
     if day > length:
@@ -616,7 +616,7 @@ class ResultBatches:
             [definition.cell_bytes for definition in definitions], np.int64
         )
         self._schema = pa.schema([(column.name, arrow_type(column)) for column in columns])
-        max_rows = max(min(max_rows, _MIN_ROWS), min(max_rows, _MAX_CELLS // len(columns)))
+        max_rows = min(max_rows, max(_MIN_ROWS, _MAX_CELLS // len(columns)))
         self._rows = ResultRows(sequence=sequence, max_rows=max_rows, full_bytes=full_bytes)
         self._at = np.empty((len(columns), max_rows), np.int32)
         self._size = np.empty((len(columns), max_rows), np.int32)
@@ -646,12 +646,10 @@ class ResultBatches:
         rows, count = self._rows, len(self._rows)
         at, size = self._at[:, :count], self._size[:, :count]
         null_counts = np.zeros(len(self._columns), np.int64)
-        if (
-            find_cells(
-                rows.data, rows.starts, count, self._fixed_sizes, self._at, self._size, null_counts
-            )
-            >= 0
-        ):
+        malformed_row = find_cells(
+            rows.data, rows.starts, count, self._fixed_sizes, self._at, self._size, null_counts
+        )
+        if malformed_row >= 0:
             raise malformed_answer_error("a row does not match the result's columns")
         columns = zip(self._columns, self._definitions, at, size, null_counts.tolist(), strict=True)
         arrays = [

@@ -15,7 +15,13 @@ from typing import Any, Final, TypeVar
 
 from lockstep.pipeline.shape.hashes import PrivacyKey
 from lockstep.pipeline.snapshot.pace import LoadLimits, Pace
-from lockstep.pipeline.source_plan import SnapshotPlan, SourcePlan, StandbyPlan, TableSettings
+from lockstep.pipeline.source_plan import (
+    SnapshotPlan,
+    SourcePlan,
+    StandbyPlan,
+    TableSettings,
+    mirror_names_of,
+)
 from lockstep.pipeline.start.bounds import Budget
 from lockstep.pipeline.upkeep.decide import UpkeepPolicy
 from lockstep.pipeline.values.errors import ConfigurationError
@@ -129,29 +135,24 @@ class SourceSettings:
             allowed_statements=StatementPatterns(
                 tuple(map(self._pattern, self.section.passed_statements))
             ),
-            table_settings=tuple(
-                TableSettings(
-                    TablePatterns(tuple(map(self._pattern, section.match))),
-                    section.policies,
-                    section.shape_rules,
-                    None if section.into is None else MirrorNameTemplate.parse(section.into),
-                )
-                for section in self.section.table
-            ),
+            table_settings=self._table_settings(),
         )
 
     def mirror_names(self) -> MirrorNames:
         """Return the rules that name the source's mirrors (the Delta tables with the
         current rows). Only references in patterns are resolved."""
-        rules = [
-            (
+        return mirror_names_of(self.name, self._table_settings())
+
+    def _table_settings(self) -> tuple[TableSettings, ...]:
+        return tuple(
+            TableSettings(
                 TablePatterns(tuple(map(self._pattern, section.match))),
-                MirrorNameTemplate.parse(section.into),
+                section.policies,
+                section.shape_rules,
+                None if section.into is None else MirrorNameTemplate.parse(section.into),
             )
             for section in self.section.table
-            if section.into is not None
-        ]
-        return MirrorNames(self.name, tuple(rules))
+        )
 
     def _snapshot_plan(self) -> SnapshotPlan:
         section = self.section.snapshot

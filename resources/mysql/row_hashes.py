@@ -257,32 +257,27 @@ def read_sample(
 def _read_stretch(read: ComparedRead, start: Key) -> pa.Table:
     """Return the rows from the key `start` on; from the first row if it is empty."""
     structure = read.sql.structure
+    where, parameters = _condition_from(structure, start) if start else (None, [])
     batches = select_rows(
         read.cursor,
         structure,
-        where=_condition_from(structure.primary_key) if start else None,
-        parameters=_parameters_from(structure, start),
+        where=where,
+        parameters=parameters,
         order=structure.primary_key,
         limit=STRETCH_ROWS,
     )
     return pa.Table.from_batches(batches, arrow_schema(structure))
 
 
-def _condition_from(key: Sequence[str]) -> str:
-    """Return the SQL condition for the keys from one on, with `%s` for its values."""
-    names = [quoted(name).replace("%", "%%") for name in key]
-    return beyond(names, ["%s"] * len(names), ">", ">=")
-
-
-def _parameters_from(structure: TableStructure, start: Key) -> list[str | bytes | int]:
-    """Return the values of a key as `_condition_from` takes them: all but the last one
-    twice."""
+def _condition_from(structure: TableStructure, start: Key) -> tuple[str, list[str | bytes | int]]:
+    """Return the SQL condition for the keys from `start` on, and its parameters. It
+    compares each column but the last one twice (`beyond`)."""
     columns = {column.name: column for column in structure.columns}
-    values = [
-        _parameter(columns[name], value)
-        for name, value in zip(structure.primary_key, start, strict=False)
-    ]
-    return [value for value in values[:-1] for _ in range(2)] + values[-1:]
+    key = structure.primary_key
+    names = [quoted(name).replace("%", "%%") for name in key]
+    values = [_parameter(columns[name], value) for name, value in zip(key, start, strict=True)]
+    parameters = [value for value in values[:-1] for _ in range(2)] + values[-1:]
+    return beyond(names, ["%s"] * len(names), ">", ">="), parameters
 
 
 def _parameter(column: Column, value: Any) -> str | bytes | int:

@@ -127,3 +127,14 @@ def test_a_shell_completes_what_can_be_typed() -> None:
         check=True,
     )
     assert done.stdout.split() == ["reload", "--output"]
+
+
+def test_a_reason_in_another_encoding_is_text() -> None:
+    """The ledger has no bytes that are not UTF-8, as a terminal in Latin-1 types them."""
+    words = [
+        "pause",
+        "shop.orders",
+        "--reason",
+        b"caf\xe9, one day".decode("utf-8", "surrogateescape"),
+    ]
+    assert parse(words).reason == "caf\\udce9, one day"

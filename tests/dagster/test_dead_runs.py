@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import dagster as dg
@@ -121,6 +121,19 @@ def test_whoever_takes_the_lock_reports_the_run_that_had_it(tmp_path: Path) -> N
             dg.DagsterRunStatus.FAILURE,
             dg.DagsterRunStatus.STARTED,
         )
+
+
+def test_an_upkeep_of_any_length_is_not_dead(tmp_path: Path) -> None:
+    """It does not hold the lock while it works."""
+    with stand_for(settings_for(tmp_path, "shop"), None) as stand:
+        job = stand.definitions().resolve_job_def(job_name("shop", "upkeep"))
+        assert job.run_tags[SOURCE_TAG] == "shop"
+        run = stand.instance.create_run_for_job(
+            job, status=dg.DagsterRunStatus.STARTED, tags=job.run_tags
+        )
+        lease, hours_later = Lease("shop", 8, "host", None), datetime.now(UTC) + timedelta(hours=9)
+        assert tag_run_and_report_dead(stand.instance, lease, None, hours_later) == []
+        assert status(stand, run.run_id) is dg.DagsterRunStatus.STARTED
 
 
 def test_the_schedule_asks_the_ledger(tmp_path: Path) -> None:

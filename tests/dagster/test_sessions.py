@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import dagster as dg
 import pytest
 
+from lockstep.assets.names import lease_tag
+from lockstep.assets.sessions import LoggedProgress, RunSessions
 from lockstep.pipeline.model.batch import RequestCounts
 from lockstep.pipeline.ports.ledger import attempts_of
 from lockstep.pipeline.run.context import Progress, RunPorts, StepProgress
@@ -110,6 +114,28 @@ def test_a_lease_lasts_over_steps_and_ends_with_the_session(watched: Watched) ->
         watched.session("another").run(Step())
     session.close()
     assert watched.session().run(Step()) == 2
+
+
+def test_a_job_of_another_project_may_go_on_after_its_release(tmp_path: Path) -> None:
+    """Even if its name begins as ours do; a run of ours ends then."""
+
+    @dg.op
+    def nothing() -> None:
+        pass
+
+    settings, released = settings_for(tmp_path, "shop"), dict[str, str | None]()
+    with dg.DagsterInstance.ephemeral() as instance:
+        for name in ("lockstep_shop", "lockstep_nightly"):
+            job = dg.GraphDefinition(name=name, node_defs=[nothing]).to_job()
+            run = instance.create_run_for_job(job)
+            progress = LoggedProgress(logging.getLogger())
+            sessions = RunSessions(
+                settings, MemoryAdapters(settings), RunRecord, instance, run, progress
+            )
+            sessions._on_release(Lease("shop", 7, "host", run.run_id))
+            ended = instance.get_run_by_id(run.run_id)
+            released[name] = ended.tags.get(lease_tag("shop")) if ended else None
+    assert released == {"lockstep_shop": None, "lockstep_nightly": "7 released"}
 
 
 def test_steps_of_one_run_wait_for_each_other(watched: Watched) -> None:

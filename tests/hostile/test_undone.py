@@ -293,10 +293,11 @@ def test_a_claim_says_what_is_void(tmp_path: Path) -> None:
     assert claims.read(SOURCE) == claim
 
 
-def test_damaged_files_say_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("damage", [b"\xff\xfe damaged", b'{"format": 1, "cleared": true'])
+def test_damaged_files_say_nothing(tmp_path: Path, damage: bytes) -> None:
     """Of whichever bytes: a claim is refused with its cure, structures are as if there were none,
     and are not written again."""
-    claims, damage = FileClaims(tmp_path), b"\xff\xfe damaged"
+    claims = FileClaims(tmp_path)
     file = tmp_path / SOURCE / STRUCTURES_FOLDER / "a key.json"
     file.parent.mkdir(parents=True)
     for path in (file, tmp_path / SOURCE / CLAIM_NAME):

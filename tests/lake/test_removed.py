@@ -76,6 +76,15 @@ def test_what_was_cut_off_goes_with_the_next(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_table_that_was_made_after_a_killed_removal_is_removed(tmp_path: Path) -> None:
+    folder = tmp_path / "people"
+    made(folder, "before")
+    (folder / "_delta_log").rename(folder / "_delta_log.removed")
+    (folder / "deletion vectors").rmdir()
+    remove_table(made(folder, "after"), no_check)
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("place", ["disk", "objects"])
 def test_a_table_that_was_made_meanwhile_stays(
     place: str, tmp_path: Path, object_store: ObjectStore

@@ -327,7 +327,11 @@ CASES: list[tuple[str, SourceEvidence, str]] = [
     ("changelog columns", columns(ID, Column("_batch", "int")), "ok"),
     ("columns of mirrors", followed(ID, Column("_Gtid", "text"), stamps=("_gtid",)), "refusal"),
     ("columns of mirrors", followed(stamps=("_gtid",)), "refusal"),
-    ("columns of mirrors", followed(ID, Column("_deleted_at", "int"), deletes="soft"), "refusal"),
+    (
+        "columns of mirrors",
+        followed(ID, Column("_deleted_at", "int"), deletes=Deletes.SOFT),
+        "refusal",
+    ),
     ("clustering", followed(ID, cluster_by=("ID", "gone")), "refusal"),
     ("clustering", followed(ID, Column("c", "blob"), cluster_by=("c",)), "refusal"),
     ("columns and rows", shown(EMAIL, exclude_columns=("id",)), "refusal"),

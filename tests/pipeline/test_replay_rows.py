@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep.pipeline.mirror.layout import DELETED_AT
-from lockstep.pipeline.replay.rows import wrong_row_flags
+from lockstep.pipeline.replay.rows import RowComparison
 from lockstep.pipeline.run.replay.segment_comparison import have_same_rows
 
 MOMENTS = [datetime(2026, 11, 1, hour, tzinfo=UTC) for hour in (6, 7)]
@@ -71,13 +71,7 @@ def test_what_the_mirror_shows_otherwise(told: tuple[Any, Any], soft: bool, cut:
     ]
     marks = [("_change_type", pa.string()), ("_committed_at", pa.timestamp("us", tz="UTC"))]
     table = pa.Table.from_pylist(changes, schema=pa.schema([*marks, *COLUMNS]))
-    found = wrong_row_flags(
-        table,
-        pieces,
-        key_names=KEY.names,
-        compared_names=COLUMNS.names,
-        has_soft_deletes=soft,
-    )
+    found = RowComparison(KEY.names, COLUMNS.names, soft).wrong_flags(table, pieces)
     assert found.tolist() == [_wrong(change, mirror, soft) for change in changes]
 
 

@@ -41,6 +41,7 @@ from lockstep.pipeline.values.errors import (
     PastRefused,
     SpanRefused,
 )
+from lockstep.pipeline.values.mirror_names import MirrorNameTemplate
 from lockstep.pipeline.values.places import parse_place
 from lockstep.pipeline.values.policies import Deletes, LakePolicies
 from lockstep.pipeline.values.segment import Segment
@@ -651,6 +652,30 @@ def test_a_ledger_that_is_lost_before_it_is_cleared(cleared: Cleared) -> None:
     with cleared.follower.leased() as lease:
         recover(cleared.follower.ports(), lease, author="somebody")
     assert cleared.notes() == []
+
+
+@pytest.mark.parametrize("place", ["{name}.aa", "{name}.moved"])
+def test_a_ledger_that_is_lost_after_the_mirror_moved(cleared: Cleared, place: str) -> None:
+    """The former folder still shows what the settings hide, and so does the changelog."""
+    cleared.hide()
+    into = MirrorNameTemplate.parse(place.format(name=cleared.name))
+    ports = cleared.follower.ports
+
+    def moved(until: str | None = None) -> RunPorts:
+        found = ports(until)
+        blocks = tuple(replace(block, into=into) for block in found.source.table_settings)
+        return replace(found, source=replace(found.source, table_settings=blocks))
+
+    cleared.follower.ports = moved  # type: ignore[method-assign]
+    cleared.follower.run()
+    assert cleared.follower.mirror(f"{cleared.name}.c")
+    cleared.follower.lose_ledger()
+    with cleared.follower.leased() as lease:
+        recover(cleared.follower.ports(), lease, author="somebody")
+    assert len(cleared.notes()) == 1
+    cleared.follower.run()
+    assert len(cleared.clear()) == 1
+    assert (cleared.found(), cleared.notes()) == ([], [])
 
 
 def test_rows_that_a_policy_keeps_go_too(mysql: MySqlStand) -> None:

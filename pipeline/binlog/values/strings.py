@@ -16,7 +16,7 @@ eight bytes. Both are little-endian. The table's structure has the members' name
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Final
 
@@ -51,10 +51,11 @@ _MAX_BYTES: Final = (1 << 31) - 1
 _HIGH_BITS: Final = -0x7F7F7F7F7F7F7F80
 """The highest bit of each byte of a word: 0 in all of them means ASCII."""
 
-_HAS_SRID: Final = 0x20000000
-_GEOMETRY_HEADER_BYTES: Final = 9
-"""Size of a geometry's header in bytes: 4 for the SRID, 1 for the byte order, 4 for the
-type."""
+_HAS_SRID: Final = 0x20
+"""The flag in the highest byte of an EWKB's type."""
+
+_HEADER_BYTES: Final = 9
+"""Bytes of a geometry's header: 4 for the SRID, 1 for the byte order, 4 for the type."""
 
 
 def texts(column: Column, cells: Cells) -> pa.Array:
@@ -76,7 +77,7 @@ def _decode_text(column: Column, cells: Cells, charset: str) -> pa.Array:
     if table is not None:
         return _translate_text(column, cells, table)
     if charset in UTF8_CHARSETS:
-        array = _copy_values(column, cells, pa.string(), 0)
+        array = _copy_values(column, cells, pa.string())
         try:
             array.validate(full=True)
         except pa.ArrowInvalid as error:
@@ -139,7 +140,7 @@ def _measure_spans(
 
 
 def _copy_values(
-    column: Column, cells: Cells, array_type: pa.DataType, padded_length: int
+    column: Column, cells: Cells, array_type: pa.DataType, padded_length: int = 0
 ) -> pa.Array:
     places, offsets, total = value_spans(column, cells, padded_length)
     buffer, out = allocate(total, 1)
@@ -177,17 +178,16 @@ def _conversion_table(charset: str) -> Integers | None:
 
 
 def _translate_text(column: Column, cells: Cells, table: Integers) -> pa.Array:
-    places, offsets, _ = value_spans(column, cells)
-    ends = np.frombuffer(offsets, np.int32)
+    places, offsets, total = value_spans(column, cells)
+    buffer, out = allocate(total, int(table[:, 0].max()))
+    ends, size = np.frombuffer(offsets, np.int32), -cells.layout.size
     has_ascii = bool((table[:128, 1] == np.arange(128)).all() and (table[:128, 0] == 1).all())
-    total_bytes = _measure(cells.data, places, -cells.layout.size, table, has_ascii, ends)
-    if total_bytes < 0:
+    text_bytes = _translate(cells.data, places, size, table, has_ascii, ends, out)
+    if text_bytes < 0:
         raise _undecodable_error(column)
-    if total_bytes > _MAX_BYTES:
+    if text_bytes > _MAX_BYTES:
         raise _too_large_error(column)
-    buffer, out = allocate(total_bytes, 1)
-    _translate(cells.data, places, -cells.layout.size, table, ends, out)
-    return cells.array(pa.string(), offsets, buffer)
+    return cells.array(pa.string(), offsets, buffer.slice(0, text_bytes))
 
 
 @kernel_part
@@ -206,54 +206,42 @@ def _is_ascii(data: Bytes, at: int, length: int) -> bool:
 
 
 @kernel
-def _measure(
-    data: Bytes, places: Integers, size: int, table: Integers, has_ascii: bool, ends: Places
+def _translate(
+    data: Bytes,
+    places: Integers,
+    size: int,
+    table: Integers,
+    has_ascii: bool,
+    ends: Places,
+    out: Bytes,
 ) -> int:
-    """Set the ends of the values after conversion to UTF-8. Return their total bytes,
-    or -1 if a value is invalid. `has_ascii`: bytes below 0x80 are ASCII in this set."""
-    total = 0
+    """Write the values in UTF-8, and where each ends. Return their total bytes, or -1 if
+    a value is invalid. `has_ascii`: bytes below 0x80 are ASCII in this set."""
+    end = 0
     for i in range(len(places)):
         place = places[i]
         if place >= 0:
             length = cell_length(data, place - size, size)
             if has_ascii and _is_ascii(data, place, length):
-                total += length
+                copy(out, end, data, place, length)
+                end += length
             else:
-                for byte in range(length):
-                    character_bytes = table[u8(data, place + byte), 0]
-                    if character_bytes == 0:
+                for byte in range(place, place + length):
+                    code = u8(data, byte)
+                    if table[code, 0] == 0:
                         return -1
-                    total += character_bytes
-        ends[i + 1] = total
-    return total
-
-
-@kernel
-def _translate(
-    data: Bytes, places: Integers, size: int, table: Integers, ends: Places, out: Bytes
-) -> None:
-    for i in range(len(places)):
-        place = places[i]
-        if place < 0:
-            continue
-        begin, length = int(ends[i]), cell_length(data, place - size, size)
-        if int(ends[i + 1]) - begin == length and _is_ascii(data, place, length):
-            for byte in range(length):
-                put8(out, begin + byte, table[u8(data, place + byte), 1])
-            continue
-        for byte in range(length):
-            code = u8(data, place + byte)
-            for index in range(table[code, 0]):
-                put8(out, begin, table[code, 1] >> 8 * index)
-                begin += 1
+                    for index in range(table[code, 0]):
+                        put8(out, end, table[code, 1] >> 8 * index)
+                        end += 1
+        ends[i + 1] = end
+    return end
 
 
 def _decode_each(column: Column, cells: Cells, charset: str) -> pa.Array:
     decode = text_decoder(charset)
     try:
-        text_values = [
-            None if value is None else decode(value) for value in _byte_values(column, cells)
-        ]
+        values = _copy_values(column, cells, pa.binary()).to_pylist()
+        text_values = [None if value is None else decode(value) for value in values]
     except UnicodeDecodeError as error:
         raise _undecodable_error(column) from error
     return pa.array(text_values, pa.string())
@@ -263,18 +251,10 @@ def _first_ambiguous(column: Column, cells: Cells, charset: str) -> int:
     """Return the first image whose value is not canonical (`charsets`), so that another
     value may become the same text; -1 if there is none."""
     is_canonical_value = is_canonical(charset)
-    for image, value in enumerate(_byte_values(column, cells)):
+    for image, value in enumerate(_copy_values(column, cells, pa.binary()).to_pylist()):
         if value is not None and not is_canonical_value(value):
             return image
     return -1
-
-
-def _byte_values(column: Column, cells: Cells) -> Iterator[bytes | None]:
-    places, offsets, _ = value_spans(column, cells)
-    lengths = np.diff(np.frombuffer(offsets, np.int32)).tolist()
-    data = cells.data.data
-    for at, length in zip(places.tolist(), lengths, strict=True):
-        yield None if at < 0 else bytes(data[at : at + length])
 
 
 def geometries(column: Column, cells: Cells) -> pa.Array:
@@ -295,30 +275,23 @@ def _write_geometries(data: Bytes, places: Integers, ends: Places, out: Bytes) -
     for i in range(len(places)):
         place, length = places[i], int(ends[i + 1]) - begin
         begin += length
-        if place >= 0 and length:
-            if length < _GEOMETRY_HEADER_BYTES:
+        if length:
+            if length < _HEADER_BYTES:
                 return False
-            srid, order = u32(data, place), u8(data, place + 4)
+            srid, is_big_endian = u32(data, place), u8(data, place + 4) == 0
             if srid == 0:
                 copy(out, out_place, data, place + 4, length - 4)
                 out_place += length - 4
             else:
-                put8(out, out_place, order)
-                geometry_type = u32(data, place + 5)
-                if order == 0:
-                    geometry_type |= _HAS_SRID >> 24
+                # The byte order and the type, the SRID, and the rest.
+                copy(out, out_place, data, place + 4, 5)
+                flag_at = out_place + (1 if is_big_endian else 4)
+                put8(out, flag_at, u8(out, flag_at) | _HAS_SRID)
+                if is_big_endian:
                     srid = srid >> 24 | srid >> 8 & 0xFF00 | (srid & 0xFF00) << 8 | srid << 24
-                else:
-                    geometry_type |= _HAS_SRID
-                put32(out, out_place + 1, geometry_type)
                 put32(out, out_place + 5, srid)
-                copy(
-                    out,
-                    out_place + _GEOMETRY_HEADER_BYTES,
-                    data,
-                    place + _GEOMETRY_HEADER_BYTES,
-                    length - _GEOMETRY_HEADER_BYTES,
-                )
+                rest = length - _HEADER_BYTES
+                copy(out, out_place + _HEADER_BYTES, data, place + _HEADER_BYTES, rest)
                 out_place += length
         ends[i + 1] = out_place
     return True
@@ -327,7 +300,7 @@ def _write_geometries(data: Bytes, places: Integers, ends: Places, out: Bytes) -
 def vectors(column: Column, cells: Cells) -> pa.Array:
     """Return VECTORs as lists of float32. Raise DamagedEvent if a length is not a
     multiple of 4."""
-    values = _copy_values(column, cells, pa.binary(), 0)
+    values = _copy_values(column, cells, pa.binary())
     validity, offsets, data = values.buffers()
     ends = np.frombuffer(offsets, np.int32)
     if bool((ends & 3).any()):

@@ -397,8 +397,8 @@ def statements_between(
         for received in dump:
             buffer.put(received)
             while (group := buffer.get()) is not None:
-                facts = dialect_of_writer(run_start.facts, buffer.description)
-                statements = all_statements(group, facts)
+                dialect = dialect_of_writer(run_start.facts, buffer.description)
+                statements = all_statements(group, dialect)
                 yield from (statement for statement in statements if not statement.replaces_rows)
                 buffer.ack()
             if buffer.has_stopped or buffer.has_ended:

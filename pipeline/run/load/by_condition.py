@@ -319,15 +319,16 @@ def _put_deleted(
 
 def sentences_about_rows(read: ConditionRead) -> Sequence[str]:
     """Return sentences for people about rows that are gone or were not looked up."""
-    table, deleted = read.table, read.deleted_rows.row_count
-    lines = [f"{table}: {deleted:,} rows of the mirror are gone at the source"]
+    table, lines = read.table, list[str]()
+    if deleted := read.deleted_rows.row_count:
+        lines.append(f"{table}: {deleted:,} rows of the mirror are gone at the source")
     if read.unchecked_rows:
         lines.append(
             f"{table}: {read.unchecked_rows:,} rows of the mirror stay without being looked up, "
             f"since no statement can name the values of {read.unsearchable_column!r}: "
             f"`lockstep verify {table}`"
         )
-    return lines[0 if deleted else 1 :]
+    return lines
 
 
 # -- the limits of a condition, applied to rows of Arrow -------------------------------

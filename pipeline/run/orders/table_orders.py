@@ -49,6 +49,7 @@ from lockstep.pipeline.schema.table_effects import (
     reason_renames_refused,
     reason_unclear,
 )
+from lockstep.pipeline.shape.shaping import Shaping
 from lockstep.pipeline.supply.plan import ColumnsFromServer, RowsFromServer
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import (
@@ -253,7 +254,7 @@ class HistoryAtStop:
             return None
         return self.consequence.reason
 
-    def reason_log_insufficient(self, order: TableOrder) -> str | None:
+    def reason_log_insufficient(self, order: TableOrder, shaping: Shaping) -> str | None:
         """Return why the log alone does not suffice; None if it does. Either the table
         would stop here again, or its earlier rows do not fit the given structure."""
         empties_table = self.consequence is not None and self.consequence.action in _EMPTIED
@@ -264,14 +265,18 @@ class HistoryAtStop:
         schema = self.schema_after if self.is_followed else self.schema_before
         if schema is None:
             return None
+        if self.is_followed:
+            return reason_unclear(schema, order.schema, (), may_rename=False)
         may_rename = (
             self.statement is not None
             and self.consequence is not None
-            and not self.is_followed
             and may_rename_columns(self.statement.text, self.statement.context)
         )
-        renames = () if self.is_followed else order.renames
-        return reason_unclear(schema, order.schema, renames, may_rename=may_rename)
+        return reason_unclear(
+            schema, order.schema, order.renames, may_rename=may_rename
+        ) or reason_given_shape_changed(
+            schema, order.schema, order.renames, shaping.treatment_texts
+        )
 
 
 def _history_at_stop(ports: RunPorts, order: TableOrder) -> HistoryAtStop:
@@ -342,11 +347,7 @@ def _resume_sentence(ports: RunPorts, order: TableOrder, place: HistoryAtStop) -
     except LockstepError as error:
         if error.recovery is not Recovery.RETRY:
             raise
-    doubt = place.reason_log_insufficient(order)
-    before = None if place.is_followed else place.schema_before
-    if doubt is None and order.schema is not None and before is not None:
-        treatments = ports.shaping.treatment_texts
-        doubt = reason_given_shape_changed(before, order.schema, order.renames, treatments)
+    doubt = place.reason_log_insufficient(order, ports.shaping)
     if returns is None:  # Only the server knows what its log still has.
         if doubt is None:
             return f"the next run {_both_outcomes_clause(order)}{_structure_clause(order, doubt)}"

@@ -17,7 +17,7 @@ at that place.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -33,6 +33,7 @@ from lockstep.pipeline.recovery import (
     LakeFacts,
     MirrorFacts,
     RecoveryPlan,
+    ShownBatch,
     last_deleted_batch,
     mirror_facts,
     needed_commits,
@@ -172,7 +173,12 @@ def read_lake(ports: RunPorts, after_batch: int | None) -> LakeContent:
         elif not is_changelog and (mirror := mirror_facts(folder, commits)) is not None:
             mirrors.append(mirror)
             highest_txn_version = max([highest_txn_version, *_transaction_numbers(commits)])
-    completed_mirrors = tuple(_completed_mirrors(mirrors, changelogs))
+    published_batches = dict[TableName, set[int]]()
+    for changelog in changelogs:
+        if isinstance(changelog.table, TableName):
+            published_batches.setdefault(changelog.table, set()).update(changelog.batches)
+    completed_mirrors = tuple(_completed_mirrors(mirrors, published_batches))
+    tables_with_mirror = {mirror.table for mirror in mirrors}
     facts = LakeFacts(
         claim.ledger or None,
         tuple(transactions),
@@ -180,8 +186,10 @@ def read_lake(ports: RunPorts, after_batch: int | None) -> LakeContent:
         void_spans=tuple(void_spans),
         is_claim_complete=claim.complete,
         highest_batch=max(batch_ids),
-        tables_without_mirror=_tables_without_mirror(
-            changelogs, {mirror.table for mirror in completed_mirrors}
+        tables_without_mirror=tuple(
+            (table, min(batches))
+            for table, batches in sorted(published_batches.items())
+            if batches and table not in tables_with_mirror
         ),
     )
     return LakeContent(facts, tuple(changelogs), newest_versions, highest_txn_version)
@@ -197,38 +205,15 @@ def _transaction_numbers(commits: Iterable[LakeCommit]) -> Iterable[int]:
             yield txn_version
 
 
-def _tables_without_mirror(
-    changelogs: Iterable[ChangelogListing], tables_with_mirror: Collection[TableName]
-) -> tuple[tuple[TableName, int], ...]:
-    """Return the tables that have a changelog but no mirror, with their first
-    batches."""
-    first_batches: dict[TableName, int] = {}
-    for changelog in changelogs:
-        if (
-            isinstance(changelog.table, TableName)
-            and changelog.table not in tables_with_mirror
-            and changelog.batches
-        ):
-            first_batch = min(changelog.batches)
-            first_batches[changelog.table] = min(
-                first_batch, first_batches.get(changelog.table, first_batch)
-            )
-    return tuple(sorted(first_batches.items()))
-
-
 def _completed_mirrors(
-    mirrors: Sequence[MirrorFacts], changelogs: Sequence[ChangelogListing]
+    mirrors: Sequence[MirrorFacts], published_batches: Mapping[TableName, set[int]]
 ) -> Iterator[MirrorFacts]:
     """Yield the mirrors, completed with the batches of all changelogs of their tables
-    and the writes to all folders of their tables' mirrors. A version shows the end of a
-    batch only if no write to another folder began after it. The mirror with the highest
-    generation of a table comes first. All its mirrors get that number, so that the next
-    number is new to each."""
-    published_batches, first_batches = dict[TableName, set[int]](), dict[TableName, set[int]]()
-    generations = dict[TableName, int]()
-    for changelog in changelogs:
-        if isinstance(changelog.table, TableName):
-            published_batches.setdefault(changelog.table, set()).update(changelog.batches)
+    (`published_batches`) and the writes to all folders of their tables' mirrors. A
+    version shows the end of a batch only if no write to another folder began after it.
+    The mirror with the highest generation of a table comes first. All its mirrors get
+    that number, so that the next number is new to each."""
+    first_batches, generations = dict[TableName, set[int]](), dict[TableName, int]()
     for mirror in mirrors:
         first_batches.setdefault(mirror.table, set()).update(mirror.first_batches)
     sorted_mirrors = sorted(
@@ -364,14 +349,10 @@ def find_structures(
     fold_case = case_folding(place.run_start.facts)
     statements_by_table = spans_of_changes(between, list(server_tables), fold_case)
     # Tables that existed at the place: a statement after it did not create them.
-    existing_tables = {
-        name
-        for name in server_tables
-        if name not in statements_by_table or not statements_by_table[name].is_created
+    created_tables = {
+        name for name, statements in statements_by_table.items() if statements.is_created
     }
-    existing_tables |= {
-        name for name, statements in statements_by_table.items() if not statements.is_created
-    }
+    existing_tables = (server_tables.keys() | statements_by_table.keys()) - created_tables
     adoptions = {
         adoption.mirror.table: adoption
         for adoption in plan.adoptions
@@ -382,12 +363,13 @@ def find_structures(
         schema = server_tables.get(name) if name not in statements_by_table else None
         if schema is None and name in adoptions:
             schema = _structure_in_lake(ports, lake, plan, adoptions[name])
-        unknown_tables |= {name} if schema is None else set()
+        if schema is None:
+            unknown_tables.add(name)
         version = _version(ports, name, schema, place.lake_end.end)
         changelogs = [changelog for changelog in lake.changelogs if changelog.table == name]
         generation = _generation(ports, changelogs, version, plan.lake_end.batch)
         versions.append(replace(version, generation=generation))
-    adopted_tables = {name for name in adoptions if name not in unknown_tables}
+    adopted_tables = adoptions.keys() - unknown_tables
     adopted_tables -= set(
         _unfit_tables(ports, {name: adoptions[name] for name in adopted_tables}, versions)
     )
@@ -397,15 +379,7 @@ def find_structures(
         if adoptions[name].shown_batch.shape != shapes[name]:
             adopted_tables.remove(name)
             reasons[name] = "its mirror shows other columns or rows of it than its settings"
-    mirrors = {mirror.table: mirror for mirror in lake.facts.mirrors}
-    versions_with_shape = [
-        version for version in versions if version.shown_as is not None and version.table in mirrors
-    ]
-    tightenings = [
-        _tightening_of(ports, version)
-        for version in versions_with_shape
-        if _shows_other_shape(ports, version, mirrors)
-    ]
+    tightenings = _find_tightenings(ports, lake, versions)
     for tightening in tightenings:
         # Nothing proves that the mirror itself shows no hidden values, so it is written
         # again.
@@ -413,10 +387,11 @@ def find_structures(
         reasons.setdefault(
             tightening.table, "earlier versions of its mirror show more of it than its settings"
         )
+    tables_with_mirror = {mirror.table for mirror in lake.facts.mirrors}
     reloads = tuple(
         (name, _reload_reason(name, reasons, unknown_tables, adoptions))
         for name in sorted(existing_tables & server_tables.keys())
-        if (ports.source.patterns.matches(name) or name in mirrors)
+        if (ports.source.patterns.matches(name) or name in tables_with_mirror)
         and name not in adopted_tables | plan.unshown_tables
     )
     at = place.lake_end.end
@@ -437,27 +412,33 @@ def find_structures(
     )
 
 
-def _shows_other_shape(
-    ports: RunPorts, version: SchemaVersion, mirrors: Mapping[TableName, MirrorFacts]
-) -> bool:
-    """Return whether any version of a mirror shows more, or other, columns and rows
-    than the settings allow now. The lost ledger may have recorded that hidden values
-    must still be cleared from it."""
-    for mirror_version in mirrors[version.table].shown_batches:
-        schemas = (
-            ports.claims.structures(ports.source.name, mirror_version.structure_key or "") or ()
+def _find_tightenings(
+    ports: RunPorts, lake: LakeContent, versions: Iterable[SchemaVersion]
+) -> list[Tightening]:
+    """Return a tightening for each table of which a version of a mirror shows more, or
+    other, columns and rows than the settings allow now. The lost ledger may have
+    recorded that hidden values must still be cleared from it."""
+    return [
+        _tightening_of(ports, version)
+        for version in versions
+        if version.shown_as is not None
+        and any(
+            _shows_other_shape(ports, version, shown_batch)
+            for mirror in lake.facts.mirrors  # of one table, if its mirror moved: several
+            if mirror.table == version.table
+            for shown_batch in mirror.shown_batches
         )
-        schema = next(
-            (schema for schema in schemas if schema.name == version.table), version.schema
-        )
-        with suppress(TableError):
-            if (
-                schema is not None
-                and ports.shaping.shape_fingerprint(schema) == mirror_version.shape
-            ):
-                continue
+    ]
+
+
+def _shows_other_shape(ports: RunPorts, version: SchemaVersion, shown_batch: ShownBatch) -> bool:
+    key = shown_batch.structure_key or ""
+    schemas = ports.claims.structures(ports.source.name, key) or ()
+    schema = next((schema for schema in schemas if schema.name == version.table), version.schema)
+    try:
+        return schema is None or ports.shaping.shape_fingerprint(schema) != shown_batch.shape
+    except TableError:
         return True
-    return False
 
 
 def _tightening_of(ports: RunPorts, version: SchemaVersion) -> Tightening:
@@ -475,7 +456,7 @@ def _tightening_of(ports: RunPorts, version: SchemaVersion) -> Tightening:
 def _version(
     ports: RunPorts, name: TableName, schema: TableSchema | None, at: Coordinates
 ) -> SchemaVersion:
-    reason = ""
+    reason = "statements changed it after this place, and its structure before is unknown"
     try:
         if schema is not None:
             recorded, shown_as = ports.shaping.for_history(schema)
@@ -483,7 +464,6 @@ def _version(
             return replace(version, shown_as=shown_as)
     except TableError as error:
         reason = error.reason
-    reason = reason or "statements changed it after this place, and its structure before is unknown"
     return SchemaVersion(name, 1, at, Knowledge.UNKNOWN, VersionOrigin.BASELINE, reason=reason)
 
 
@@ -494,20 +474,17 @@ def _generation(
     The search begins at the newest changelog that has a batch up to `batch`, and takes
     the first whose columns fit the structure. If none fits or the structure is unknown,
     return a new number."""
-    listings_by_generation = {changelog.generation: changelog for changelog in changelogs}
+    changelogs_by_generation = {changelog.generation: changelog for changelog in changelogs}
     if version.schema is None:
-        return max(listings_by_generation, default=0) + 1
+        return max(changelogs_by_generation, default=0) + 1
     generations = [
         changelog.generation
         for changelog in changelogs
         if min(changelog.batches, default=0) <= batch
     ]
-    generation = max(generations, default=min(listings_by_generation, default=1))
-    while generation in listings_by_generation:
-        columns = ports.mirrors.schema(
-            listings_by_generation[generation].folder, listings_by_generation[generation].newest
-        )
-        if can_hold_version(columns, version):
+    generation = max(generations, default=min(changelogs_by_generation, default=1))
+    while (changelog := changelogs_by_generation.get(generation)) is not None:
+        if can_hold_version(ports.mirrors.schema(changelog.folder, changelog.newest), version):
             break
         generation += 1
     return generation

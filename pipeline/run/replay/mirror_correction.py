@@ -34,10 +34,9 @@ from lockstep.pipeline.ports.ledger import table_contents
 from lockstep.pipeline.ports.mirror_writes import ColumnOrigin, FoldedChanges, Merge, MirrorTarget
 from lockstep.pipeline.replay.rows import (
     ReplayDifference,
+    RowComparison,
     membership,
-    row_differences,
     sorted_unique,
-    wrong_row_flags,
 )
 from lockstep.pipeline.run.agreement.lake_logs import checked_version, mirror_judgement
 from lockstep.pipeline.run.commit_metadata import commit_metadata
@@ -244,7 +243,10 @@ class _MirrorComparison:
             changes = self._newest_changes(touched_keys, bucket, buckets)
             keys += changes.num_rows
             if changes.num_rows:
-                wrong_changes.append(changes.filter(pa.array(self._wrong_flags(changes))))
+                flags = self._comparison.wrong_flags(
+                    self._with_mirror_names(changes), self._mirror_rows()
+                )
+                wrong_changes.append(changes.filter(pa.array(flags)))
         wrong = pa.concat_tables(wrong_changes) if wrong_changes else None
         return keys, wrong if wrong is not None and wrong.num_rows else None
 
@@ -303,31 +305,17 @@ class _MirrorComparison:
             changes = changes.set_column(index, mark, pa.chunked_array([flags]))
         return changes
 
-    def _wrong_flags(self, changes: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        columns = self._columns_to_compare
-        return wrong_row_flags(
-            self._with_mirror_names(changes),
-            self._mirror_rows(columns),
-            key_names=self.fold.key,
-            compared_names=columns,
-            has_soft_deletes=self.has_soft_deletes,
-        )
-
     def differences(self, wrong: pa.Table, details: Details) -> Iterator[ReplayDifference]:
-        columns = self._columns_to_compare
-        return row_differences(
-            self._with_mirror_names(wrong.slice(0, details.most_rows)),
-            self._mirror_rows(columns),
-            key_names=self.fold.key,
-            compared_names=columns,
-            has_soft_deletes=self.has_soft_deletes,
-            show_values=details.show_values,
+        changes = self._with_mirror_names(wrong.slice(0, details.most_rows))
+        return self._comparison.differences(
+            changes, self._mirror_rows(), show_values=details.show_values
         )
 
     @property
-    def _columns_to_compare(self) -> list[str]:
+    def _comparison(self) -> RowComparison:
         left_out = {*self.fold.kept_columns, *self.stamp_columns}
-        return [name for name in self.fold.schema.names if name not in left_out]
+        names = [name for name in self.fold.schema.names if name not in left_out]
+        return RowComparison(self.fold.key, names, self.has_soft_deletes)
 
     def _with_mirror_names(self, changes: pa.Table) -> pa.Table:
         spelled = changelog_spelling(self.fold.schema.names)
@@ -337,9 +325,9 @@ class _MirrorComparison:
         names = [n for n in changes.column_names if mirror_names.get(n) not in self.stamp_columns]
         return changes.select(names).rename_columns([mirror_names.get(n, n) for n in names])
 
-    def _mirror_rows(self, compared: Sequence[str]) -> Iterator[pa.Table]:
+    def _mirror_rows(self) -> Iterator[pa.Table]:
         marks = [DELETED_AT] if self.has_soft_deletes else []
-        schema = pa.schema([*map(self.fold.schema.field, compared), *marks])
+        schema = pa.schema([*map(self.fold.schema.field, self._comparison.names), *marks])
         for batch in self.ports.mirrors.rows(self.state.mirror, schema.names, self.delta_version):
             yield pa.Table.from_batches([batch]).select(schema.names).cast(schema)
 

@@ -203,8 +203,10 @@ def _version_at_moment(
         first, last = 0, last - 1
     before = [version for version in versions if version.version.batch < first]
     within = [version for version in versions if first <= version.version.batch <= last]
-    commits = [version.statement and version.statement.committed_at for version in within]
-    count = find_moment([committed_at or _EPOCH for committed_at in commits], moment).place
+    commits = [
+        (version.statement and version.statement.committed_at) or _EPOCH for version in within
+    ]
+    count = find_moment(commits, moment).place
     return _last_version([*before, *within[:count]])
 
 

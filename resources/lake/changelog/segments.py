@@ -55,10 +55,10 @@ FILE_BYTES = 512 * 1024**2
 """Size in bytes at which a file is closed and the next one is begun."""
 MOST_PENDING_WRITES = 2
 """Largest number of writes that wait for the writing thread."""
-PIECE_ROWS = 4 * GROUP_ROWS  # a piece is what `pieces` reads at once
+PIECE_ROWS = 4 * GROUP_ROWS
 PIECE_BYTES = 32 << 20
-"""Largest numbers of rows and of uncompressed bytes in a piece. A single row group may
-exceed them."""
+"""Largest numbers of rows and of uncompressed bytes that `pieces` reads at once. A
+single row group may exceed them."""
 _BATCH_FILE = re.compile(
     r"batch-(\d{12,})-v\d+-([0-9a-f]{8}-)?\d{5}(-updated)?(-logged|-partial)?\.parquet"
 )
@@ -71,8 +71,9 @@ class ParquetSegments:
 
     Each store has random digits, which are in its files' names. Two copies of a ledger (one
     was restored from a backup, while the other goes on) give the same numbers to batches
-    and loads. The claim refuses one of them when it publishes, but until then both write:
-    neither may overwrite or delete a file of the other.
+    and loads. The claim refuses one of them when it publishes, but until then both write.
+    Because of the digits, neither overwrites a file of the other, nor deletes the other's
+    files of a batch that both began.
     """
 
     def __init__(
@@ -160,13 +161,12 @@ class ParquetSegments:
     def delete_load(self, folder: str, load: int) -> None:
         self._unlink(folder, f"load-{load:012d}-*.parquet")
 
-    def _unlink(self, folder: str, pattern: str) -> int:
+    def _unlink(self, folder: str, pattern: str) -> None:
         path = self._lake / folder
         with lake_errors(path):
             files: list[LakePath] = [*path.glob(pattern)]
             for file in files:
                 file.unlink()
-        return len(files)
 
     def move_files(self, origin: str, target: str, files: Iterable[SegmentFile]) -> None:
         source_folder, target_folder = self._lake / origin, self._lake / target
