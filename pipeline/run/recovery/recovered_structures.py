@@ -388,16 +388,7 @@ def find_structures(
         if adoptions[name].shown_batch.shape != shapes[name]:
             adopted_tables.remove(name)
             reasons[name] = "its mirror shows other columns or rows of it than its settings"
-    shown_batches = dict[TableName, list[ShownBatch]]()
-    for mirror in lake.facts.mirrors:
-        # A mirror that moved has several folders.
-        shown_batches.setdefault(mirror.table, []).extend(mirror.shown_batches)
-    tightenings = [
-        _tightening_of(ports, version)
-        for version in versions
-        if version.shown_as is not None
-        and _show_other_shape(ports, version, shown_batches.get(version.table, ()))
-    ]
+    tightenings = _find_tightenings(ports, lake, versions)
     for tightening in tightenings:
         # Nothing proves that the mirror itself shows no hidden values, so it is written
         # again.
@@ -405,10 +396,11 @@ def find_structures(
         reasons.setdefault(
             tightening.table, "earlier versions of its mirror show more of it than its settings"
         )
+    tables_with_mirror = {mirror.table for mirror in lake.facts.mirrors}
     reloads = tuple(
         (name, _reload_reason(name, reasons, unknown_tables, adoptions))
         for name in sorted(existing_tables & server_tables.keys())
-        if (ports.source.patterns.matches(name) or name in shown_batches)
+        if (ports.source.patterns.matches(name) or name in tables_with_mirror)
         and name not in adopted_tables | plan.unshown_tables
     )
     at = place.lake_end.end
@@ -429,22 +421,33 @@ def find_structures(
     )
 
 
-def _show_other_shape(
-    ports: RunPorts, version: SchemaVersion, shown_batches: Iterable[ShownBatch]
-) -> bool:
-    """Return whether any of the versions of a table's mirrors shows more, or other,
-    columns and rows than the settings allow now. The lost ledger may have recorded that
-    hidden values must still be cleared from it."""
-    for shown in shown_batches:
-        schemas = ports.claims.structures(ports.source.name, shown.structure_key or "") or ()
-        schema = next(
-            (schema for schema in schemas if schema.name == version.table), version.schema
+def _find_tightenings(
+    ports: RunPorts, lake: LakeContent, versions: Iterable[SchemaVersion]
+) -> list[Tightening]:
+    """Return a tightening for each table of which a version of a mirror shows more, or
+    other, columns and rows than the settings allow now. The lost ledger may have
+    recorded that hidden values must still be cleared from it."""
+    return [
+        _tightening_of(ports, version)
+        for version in versions
+        if version.shown_as is not None
+        and any(
+            _shows_other_shape(ports, version, shown_batch)
+            for mirror in lake.facts.mirrors  # of one table, if its mirror moved: several
+            if mirror.table == version.table
+            for shown_batch in mirror.shown_batches
         )
-        with suppress(TableError):
-            if schema is not None and ports.shaping.shape_fingerprint(schema) == shown.shape:
-                continue
+    ]
+
+
+def _shows_other_shape(ports: RunPorts, version: SchemaVersion, shown_batch: ShownBatch) -> bool:
+    key = shown_batch.structure_key or ""
+    schemas = ports.claims.structures(ports.source.name, key) or ()
+    schema = next((schema for schema in schemas if schema.name == version.table), version.schema)
+    try:
+        return schema is None or ports.shaping.shape_fingerprint(schema) != shown_batch.shape
+    except TableError:
         return True
-    return False
 
 
 def _tightening_of(ports: RunPorts, version: SchemaVersion) -> Tightening:
