@@ -18,7 +18,6 @@ at that place.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from lockstep.pipeline.mirror.generations import can_hold_version
