@@ -22,6 +22,7 @@ from lockstep.pipeline.status.facts import Standing
 from lockstep.pipeline.status.verdict import State, Verdict, verdict
 from lockstep.pipeline.values.errors import LockstepError, Recovery
 from lockstep.pipeline.values.retries import pause_a_tenth
+from lockstep.pipeline.values.table import TablePatterns
 from lockstep.resources.config import Settings
 from lockstep.resources.config.settings import SourceSettings
 
@@ -36,7 +37,7 @@ def assess_source(
     """Return the facts about a source and the verdict on it, even if its server does
     not answer or its settings are wrong. Raise `LockstepError` if the ledger cannot be
     reached."""
-    ledger = adapters.ledger()
+    ledger, patterns = adapters.ledger(), readable_patterns(source)
     ports: RunPorts | LockstepError
     try:
         # Nobody waits long for an assessment, so it waits only a tenth of a run's pause
@@ -44,8 +45,16 @@ def assess_source(
         ports = replace(adapters.ports(source.name, SilentProgress()), pause=pause_a_tenth)
     except LockstepError as error:
         ports = error
-    standing = standing_of(source.name, source.plan().patterns, ledger, ports, now)
+    standing = standing_of(source.name, patterns, ledger, ports, now)
     return standing, verdict(standing, now, longest_pause_from_now(source.schedule))
+
+
+def readable_patterns(source: SourceSettings) -> TablePatterns:
+    """Return the source's patterns; those of all tables if its settings are wrong."""
+    try:
+        return source.plan().patterns
+    except LockstepError:
+        return TablePatterns(("*.*",))
 
 
 def trouble_sentence(source: str, trouble: Verdict) -> str:

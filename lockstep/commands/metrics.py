@@ -22,7 +22,7 @@ from prometheus_client.openmetrics.exposition import generate_latest
 from prometheus_client.registry import Collector, CollectorRegistry
 
 from lockstep import exits
-from lockstep.assets.notices import assess_source
+from lockstep.assets.notices import assess_source, readable_patterns
 from lockstep.assets.run_page import seconds_of
 from lockstep.context import CommandContext, Outcome
 from lockstep.pipeline.model.json_values import attributes
@@ -59,7 +59,7 @@ def _source_figures(
 ) -> SourceFigures:
     now, ledger, name = datetime.now(UTC), adapters.ledger(), source.name
     standing, source_verdict = assess_source(adapters, source, now)
-    table_states, matches = ledger.table_states(name), source.plan().patterns.matches
+    table_states, matches = ledger.table_states(name), readable_patterns(source).matches
     states = [state for table, state in table_states.items() if matches(table)]
     table_counts = Counter((state.condition, state.stopped_by) for state in states)
     file_count: int | None = None

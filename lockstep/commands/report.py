@@ -19,6 +19,7 @@ from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.replay.spans import Span
 from lockstep.pipeline.run.status.span_report import SpanReport, report_of_run, report_of_span
 from lockstep.pipeline.status.verdict import utc_text
+from lockstep.pipeline.values.errors import SpanRefused
 from lockstep.pipeline.values.position import Position
 from lockstep.printing import pluralize
 from lockstep.resources.lake.store.paths import LakePath
@@ -26,8 +27,8 @@ from lockstep.streams import file_errors
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """Write a page for each source, or one about the run or the span that was named. It
-    is made from the ledger alone: MySQL and the lake may be down."""
+    """Write a page for each source that was captured, or one about the run or the span
+    that was named. It is made from the ledger alone: MySQL and the lake may be down."""
     from lockstep.assets.run_page import page_path, render_page, store_page
 
     span = _span_of(arguments)
@@ -39,11 +40,17 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     with context.adapters() as adapters:
         for source in sources:
             ledger, name = adapters.ledger(), source.name
-            report = (
-                report_of_run(ledger, name, arguments.run, now)
-                if span is None
-                else report_of_span(ledger, name, span, now)
-            )
+            try:
+                report = (
+                    report_of_run(ledger, name, arguments.run, now)
+                    if span is None
+                    else report_of_span(ledger, name, span, now)
+                )
+            except SpanRefused as error:
+                if len(sources) == 1:
+                    raise
+                _, values_by_source[name] = context.report_error(name, error)
+                continue
             default_path = page_path(context.settings.state_folder, name, report.title)
             path = Path(arguments.output).absolute() if arguments.output else default_path
             with file_errors("The page", path, "--output"):

@@ -293,7 +293,10 @@ def reload_origin(
             columns = ", ".join(completion.columns)
             return f"{columns} was read from the source in batch {later.batch}"
     first = since[0]
-    if first.batch <= deleted_through:
+    # The ledger no longer has the contents of deleted batches. So if the reading may have
+    # begun in an earlier batch, that may be one of them.
+    may_have_begun_earlier = read is not None and read.low_sequence < event.sequence
+    if first.batch <= deleted_through or (deleted_through and may_have_begun_earlier):
         return f"changes up to batch {deleted_through} were deleted, {reason_deleted}"
     if is_adopted:
         return "its mirror has rows that were written under an earlier ledger"

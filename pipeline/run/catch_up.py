@@ -212,12 +212,12 @@ def _quarantines(
     - A table that lacks rows or columns after catching up is read from the source by the next run.
     """
     quarantines = tables.quarantines
-    suppliers = {order.table: order.supplier for order in plans.catch_up_orders}
-    for table, quarantine in tables.quarantines.items():
-        made_no_progress = quarantine.at is not None and not plans.spans[table].low < quarantine.at
-        if quarantine.need is Need.CONSENT:
+    for order in plans.catch_up_orders:
+        table, quarantine = order.table, quarantines.get(order.table)
+        if quarantine is None or quarantine.need is Need.CONSENT:
             continue
-        if suppliers[table] is Supplier.CHANGELOG:
+        made_no_progress = quarantine.at is not None and not plans.spans[table].low < quarantine.at
+        if order.supplier is Supplier.CHANGELOG:
             if made_no_progress or quarantine.starts_by_itself:
                 hint = f"`lockstep resume {table} --reason …` reads it from the source"
                 quarantines[table] = _read_after_resume(quarantine, hint)
@@ -225,22 +225,18 @@ def _quarantines(
             quarantines[table] = StoppedTable.of(
                 table, reread_error(quarantine.reason), quarantine.position, quarantine.at
             )
-    at = cursor.position.at
-    lacking_columns = _tables_with_supply(plans, ColumnsFromServer)
     doubts = {table.name: table.doubt_reason for table in tables if table.doubt_reason is not None}
     lacking_rows = {**_tables_with_supply(plans, RowsFromServer), **doubts}
-    for table in quarantines.keys() & {
-        *lacking_columns,
-        *lacking_rows,
-        *_tables_with_supply(plans, FromChangelog),
-    }:
+    lacking_columns = _tables_with_supply(plans, ColumnsFromServer)
+    errors = {table: reread_error(reason) for table, reason in lacking_rows.items()}
+    for table, reason in lacking_columns.items():
+        errors[table] = reread_error(reason, Need.COLUMNS)
+    for table in quarantines.keys() & {*errors, *_tables_with_supply(plans, FromChangelog)}:
         if not waits_for_rows(quarantines[table]):
             quarantines[table] = _with_rows_needed(quarantines[table])
-    for table, reason in lacking_columns.items():
-        quarantine = StoppedTable.of(table, reread_error(reason, Need.COLUMNS), str(at), at)
-        quarantines.setdefault(table, quarantine)
-    for table, reason in lacking_rows.items():
-        quarantines.setdefault(table, StoppedTable.of(table, reread_error(reason), str(at), at))
+    at = cursor.position.at
+    for table, error in errors.items():
+        quarantines.setdefault(table, StoppedTable.of(table, error, str(at), at))
     return tuple(quarantines.values())
 
 

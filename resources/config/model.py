@@ -4,11 +4,11 @@ allowed values."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from pydantic import (
     AfterValidator,
@@ -244,10 +244,15 @@ class CatalogSection(Section):
     def check_uri(self, uri: str) -> str:
         """Return the address. Raise ValueError if it is no address of this kind of
         catalog, or if the token would be sent unencrypted."""
-        schemes, parts = _CATALOG_SCHEMES[self.kind], urlsplit(uri)
-        if parts.scheme not in schemes or not parts.hostname or "@" in parts.netloc:
+        schemes = _CATALOG_SCHEMES[self.kind]
+        parts = _address(uri, schemes)
+        if parts is None or "@" in parts.netloc:
             raise ValueError(f"uri is not an address such as {schemes[0]}://catalog.example.com")
-        if self.token is not None and parts.scheme == "http" and not is_loopback(parts.hostname):
+        if (
+            self.token is not None
+            and parts.scheme == "http"
+            and not is_loopback(parts.hostname or "")
+        ):
             raise ValueError("http:// would send the token unencrypted; write https://")
         return uri
 
@@ -287,11 +292,22 @@ class DagsterSection(Section):
         return owners
 
 
+def _address(text: str, schemes: Collection[str]) -> SplitResult | None:
+    """Return the parts of a URL; None unless it has one of the schemes and a host, and
+    its port, if it has one, is a number."""
+    try:
+        parts = urlsplit(text)
+        is_address = parts.scheme in schemes and parts.hostname and parts.port != 0
+    except ValueError:
+        return None
+    return parts if is_address else None
+
+
 def check_page_address(text: str) -> str:
     """Return the text if it is the address of Dagster's web server. Raise ValueError if
     it is no address, or contains an account."""
-    parts = urlsplit(text)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    parts = _address(text, ("http", "https"))
+    if parts is None:
         raise ValueError("not an address such as http://127.0.0.1:3000")
     if "@" in parts.netloc:
         raise ValueError("an address with an account in it is refused")

@@ -113,6 +113,15 @@ def test_a_changelog_is_complete_from_the_beginning_of_a_reading_without_rows() 
     )
     assert origin == ChangelogOrigin((since, joined), 2)
     assert plan_merge(origin.contents).segments == (*since.segments, *joined.segments)
+    without_deleted = reload_origin(
+        [joined],
+        is_adopted=False,
+        batches_after_gaps=(),
+        overlapping_batches=(),
+        deleted_through=2,
+        reason_deleted="as asked",
+    )
+    assert without_deleted == "changes up to batch 2 were deleted, as asked"
 
 
 def test_rows_that_were_read_have_a_write_of_their_own_before_they_go() -> None:

@@ -19,6 +19,8 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from lockstep import exits
+from lockstep.assets import run_page
+from lockstep.commands import report as report_command
 from lockstep.commands import verify
 from lockstep.commands.check import finding_lines, level_counts
 from lockstep.commands.read import refusal_reasons, several_generations, table_snippets
@@ -68,7 +70,7 @@ from lockstep.pipeline.source_plan import RereadRows
 from lockstep.pipeline.upkeep.changes import ChangesPlan
 from lockstep.pipeline.upkeep.decide import FileTotal
 from lockstep.pipeline.values.consumers import Consumer
-from lockstep.pipeline.values.errors import Need, SourceMoving, StoppedBy
+from lockstep.pipeline.values.errors import Need, SourceMoving, SpanRefused, StoppedBy
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.places import Earliest, Latest
 from lockstep.pipeline.values.position import Coordinates, Position
@@ -503,3 +505,36 @@ def test_a_source_that_cannot_be_compared_does_not_keep_others_from_it(
     sources.pop()
     with pytest.raises(SourceMoving):
         verify.perform(arguments, context)
+
+
+def test_a_source_without_a_run_does_not_keep_others_from_their_pages(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Its error is an answer; of the only source it is the command's."""
+
+    def report_of_run(_: object, source: str, *__: object) -> object:
+        if source == "new":
+            raise SpanRefused("nothing was captured yet", hint="run")
+        return SimpleNamespace(title="run 1")
+
+    monkeypatch.setattr(report_command, "report_of_run", report_of_run)
+    monkeypatch.setattr(report_command, "_report_values", lambda *_: {})
+    monkeypatch.setattr(report_command, "_report_lines", lambda *_: [])
+    monkeypatch.setattr(run_page, "render_page", lambda *_: "a page")
+    sources = [SimpleNamespace(name="new"), SimpleNamespace(name="shop")]
+    context: Any = SimpleNamespace(
+        sources=lambda _: sources,
+        adapters=lambda: nullcontext(SimpleNamespace(ledger=lambda: None)),
+        settings=SimpleNamespace(state_folder=tmp_path, lake_path=lambda: tmp_path),
+        report_error=lambda _, error: (2, {"error": error.message}),
+        say=lambda *_: None,
+    )
+    page = tmp_path / "pages/shop/1.html"
+    assert report_command.perform(parse(["report"]), context).payload["sources"] == {
+        "new": {"error": "nothing was captured yet"},
+        "shop": {"page": page},
+    }
+    assert page.read_text() == "a page"
+    sources.pop()
+    with pytest.raises(SpanRefused):
+        report_command.perform(parse(["report"]), context)

@@ -67,6 +67,14 @@ MISTAKES = {
         UNITY.replace("127.0.0.1", ":hunter2@127.0.0.1") + SOURCE,
         "lockstep.toml: line 1: uri is not an address such as http://catalog.example.com.",
     ),
+    "a catalog's port that is none": (
+        UNITY.replace(":8080", ":808O") + SOURCE,
+        "lockstep.toml: line 1: uri is not an address such as http://catalog.example.com.",
+    ),
+    "a page's port that is none": (
+        '[dagster]\nwebserver = "http://127.0.0.1:808O"\n' + SOURCE,
+        "lockstep.toml: line 2: not an address such as http://127.0.0.1:3000.",
+    ),
     "tables of two databases under one name": (
         UNITY + 'schemas = "all"\n' + SOURCE,
         "lockstep.toml: line 5: 'all' has no {database} in it: tables of two databases may have "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from time import time
 from typing import cast
@@ -12,6 +12,7 @@ import dagster as dg
 import pytest
 
 from lockstep.assets.definitions import build_definitions
+from lockstep.assets.notices import assess_source
 from lockstep.assets.sensors import new_table_sensor, reason_to_start, reload_location
 from lockstep.assets.table_list import fingerprint, read_table_list, update_table_list
 from lockstep.pipeline.ports.source import SourceServer
@@ -86,6 +87,16 @@ def test_trouble_is_told_once(tmp_path: Path) -> None:
     [trouble] = heard
     assert trouble.state is State.REFUSED
     assert trouble.hint in (tick.skip_message or "")
+
+
+def test_settings_that_cannot_be_read_are_a_trouble_of_their_source(tmp_path: Path) -> None:
+    """A reference without its variable: the verdict says so, and others are judged all the same."""
+    settings = settings_for(tmp_path, "shop", start="env:NO_SUCH_PLACE")
+    [source] = settings.sources
+    adapters = MemoryAdapters(settings, cast("SourceServer", FakeServer(UUID, 1)))
+    _, verdict = assess_source(adapters, source, datetime.now(UTC))
+    assert verdict.state is State.CONFIGURATION
+    assert "NO_SUCH_PLACE" in verdict.sentence
 
 
 def test_new_tables_are_shown(tmp_path: Path) -> None:

@@ -15,9 +15,15 @@ import pyarrow as pa
 import pytest
 from py4j.protocol import Py4JJavaError
 
-from lockstep.pipeline.mirror.evolution import WIDENING
+from lockstep.pipeline.mirror.evolution import MAPPING, WIDENING
 from lockstep.pipeline.model.lake_commit import MetadataChange
-from lockstep.pipeline.ports.mirror_writes import AddColumns, MirrorStep, SetProperties, WidenColumn
+from lockstep.pipeline.ports.mirror_writes import (
+    AddColumns,
+    DropColumns,
+    MirrorStep,
+    SetProperties,
+    WidenColumn,
+)
 from lockstep.pipeline.values.errors import CommitConflict, ConfigurationError, LakeUnavailable
 from lockstep.resources.lake.changelog.claims import FileClaims
 from lockstep.resources.lake.changelog.segments import ParquetSegments
@@ -265,6 +271,31 @@ def test_a_store_that_fails_a_reader_is_named(
     with faults.planned("", "", Fault.EXPIRED, -1), pytest.raises(LakeUnavailable):
         upkeep.vacuum(MIRROR)
     assert version_rows(version)["id"].to_pylist() == [1]
+
+
+def test_a_store_that_fails_between_two_steps_is_named(faulty: Lake, faults: Faults) -> None:
+    """As between the step that was found missing and the clustering that it would break."""
+    rows = [{"id": 1, "name": "a"}]
+    faulty.mirrors.write(a_write(faulty.mirrors, 1, "append", rows, cluster_by=("name",)))
+    newest = faulty.mirrors.version(MIRROR)
+    assert newest is not None
+
+    def dropped() -> None:
+        faulty.mirrors.evolve(
+            MIRROR,
+            [SetProperties((MAPPING,)), DropColumns(("name",))],
+            app_id="e",
+            txn_version=2,
+            after_version=newest,
+        )
+
+    with (
+        faults.planned("GET", f"{newest + 1:020d}.crc", Fault.EXPIRED, -1),
+        pytest.raises(LakeUnavailable, match=REFUSALS[Fault.EXPIRED]),
+    ):
+        dropped()
+    dropped()
+    assert faulty.mirrors.schema(MIRROR, newest + 3).names == ["id"]
 
 
 def test_a_store_that_fails_a_trial_is_named(

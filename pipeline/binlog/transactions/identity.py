@@ -29,15 +29,20 @@ from lockstep.pipeline.binlog.stream.ring import (
 )
 from lockstep.pipeline.values.gtid import GtidSet
 
-IDENTITY_COLUMNS: Final = (GTID_KIND, GTID_HIGH, GTID_LOW, GTID_NUMBER, ORIGINAL_TIME, COMMIT_TIME)
+_GTID_COLUMNS: Final = (GTID_KIND, GTID_HIGH, GTID_LOW, GTID_NUMBER)
+IDENTITY_COLUMNS: Final = (*_GTID_COLUMNS, ORIGINAL_TIME, COMMIT_TIME)
 """Columns of the index that are read from a GTID event."""
 
 Identity: TypeAlias = tuple[int, int, int, int, int, int]
 
 _LOGICAL_CLOCK: Final = 2
 _55_BITS: Final = (1 << 55) - 1
+_64_BITS: Final = (1 << 64) - 1
 
-_64_BITS = (1 << 64) - 1
+_COUNT_TO_MERGE: Final = 1 << 18
+"""Number of GTIDs that are collected before they are merged into the set."""
+
+_MIXED: Final = "a log holds GTIDs of MySQL and of MariaDB"
 
 
 def read_identity(event: Event, gtid_sources: list[str]) -> Identity:
@@ -104,9 +109,6 @@ def gtid_text(transaction: Integers, gtid_sources: Sequence[str]) -> str:
     return "" if kind == ANONYMOUS else f"{gtid_prefix(kind, high, low, gtid_sources)}{number}"
 
 
-_GTID_COLUMNS = (GTID_KIND, GTID_HIGH, GTID_LOW, GTID_NUMBER)
-
-
 def gtid_texts(transactions: Integers, gtid_sources: Sequence[str]) -> pa.Array:
     """Return the GTID of each transaction as an Arrow string, null for an anonymous
     one."""
@@ -160,10 +162,6 @@ class GtidCollector:
         return self._set
 
 
-_COUNT_TO_MERGE = 1 << 18
-"""Number of GTIDs that are collected before they are merged into the set."""
-
-
 def _as_set(identities: Integers, gtid_sources: Sequence[str]) -> GtidSet:
     """Return the set of GTIDs (columns `_GTID_COLUMNS`). They are sorted first, so that
     each source has few intervals even if sources alternate."""
@@ -192,9 +190,6 @@ def union(gtids: GtidSet, other: GtidSet) -> GtidSet:
     if gtids and other and gtids.flavour != other.flavour:
         raise damaged(_MIXED)
     return gtids.union(other)
-
-
-_MIXED: Final = "a log holds GTIDs of MySQL and of MariaDB"
 
 
 def membership(

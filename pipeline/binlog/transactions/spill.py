@@ -94,7 +94,7 @@ class Spill:
         """Yield the blocks in the order in which they were added; only one is in
         memory."""
         for place in self._places:
-            _, block = read_block(self.file, place.at)
+            _, block, _ = _read_block(self.file, place.at)
             yield block.subset(slice(place.events))
 
 
@@ -105,13 +105,11 @@ def read_prepared(file: EventFile, size: int, maps: TableMaps) -> Iterator[Block
     transactions are prepared."""
     at = 0
     while at < size:
-        table_maps, block = read_block(file, at)
+        table_maps, block, at = _read_block(file, at)
         numbers = {n: maps.add(replace(table, writer=maps.writer)) for n, table in table_maps}
         events = block.events
         events[:, MAP] = [numbers[n] for n in events[:, MAP].tolist()]
         yield block
-        map_headers = sum(_MAP_HEADER.size + len(table_map.raw) for _, table_map in table_maps)
-        at += _BLOCK_HEADER.size + map_headers + events.nbytes + len(block.data)
     file.close()
 
 
@@ -141,8 +139,9 @@ def _read_block_header(
     return table_maps, events, data_bytes, at
 
 
-def read_block(file: EventFile, at: int) -> tuple[list[tuple[int, TableMap]], Block]:
-    """Return the block at an offset, and its table maps with their numbers in it."""
+def _read_block(file: EventFile, at: int) -> tuple[list[tuple[int, TableMap]], Block, int]:
+    """Return the table maps of the block at an offset, with their numbers in it; the
+    block; and its end."""
     table_maps, events, data_bytes, at = _read_block_header(file, at)
     index = np.frombuffer(file.read(at, events * EVENT_COLUMNS * 8), np.int64)
     at += index.nbytes
@@ -160,7 +159,7 @@ def read_block(file: EventFile, at: int) -> tuple[list[tuple[int, TableMap]], Bl
             "the index in a file of row events does not match its bytes",
             hint="it was not recorded; run again",
         )
-    return table_maps, Block(data, table)
+    return table_maps, Block(data, table), at + data_bytes
 
 
 def _never(*_: object) -> NoReturn:
@@ -224,7 +223,7 @@ class SummarisedFile(Generic[T]):
             self._pieces.clear()
 
     def read(self, at: int, count: int) -> bytes:
-        """Return zeros, which `read_block` reads as a block without events."""
+        """Return zeros, which `_read_block` reads as a block without events."""
         if count and at in self._blocks:
             self._on_read(self._blocks[at])
         return bytes(count)

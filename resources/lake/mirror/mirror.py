@@ -414,7 +414,8 @@ class SparkMirrors:
             with exclusive_session(self._spark, few_rows=is_small) as session:
                 for index, step in enumerate(steps):
                     if isinstance(step, DropColumns) and find_commits()[index] is None:
-                        statement = statement_to_uncluster(path, step.names)
+                        with self._folder_of(mirror):
+                            statement = statement_to_uncluster(path, step.names)
                         self._change_clustering(
                             session, mirror, statement, write_metadata, require_held
                         )
