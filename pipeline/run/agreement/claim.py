@@ -47,7 +47,10 @@ def claim_error(ports: RunPorts, claim: Claim | Unclaimed | None = None) -> Lock
     """Return why the ledger must not continue with the folder, or None; nothing is
     written."""
     source = ports.source.name
-    claim = ports.claims.read(source) if claim is None else claim
+    try:
+        claim = ports.claims.read(source) if claim is None else claim
+    except ForeignCommit as unreadable:
+        return unreadable
     batches = _newest_batches(ports)
     newest = next(iter(batches), None)
     published = next((batch for batch in batches if batch.state in _PUBLISHED), None)

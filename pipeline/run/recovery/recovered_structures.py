@@ -18,14 +18,13 @@ at that place.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from lockstep.pipeline.mirror.generations import can_hold_version
 from lockstep.pipeline.mirror.system_tables import system_table_path
 from lockstep.pipeline.model.changelog_listing import own_files
 from lockstep.pipeline.model.claim import BatchSpan
-from lockstep.pipeline.model.lake_commit import FileAction, LakeCommit
+from lockstep.pipeline.model.lake_commit import FileAction, LakeCommit, table_of
 from lockstep.pipeline.ports.source import ServerFacts
 from lockstep.pipeline.recovery import (
     Adoption,
@@ -38,7 +37,6 @@ from lockstep.pipeline.recovery import (
     mirror_facts,
     needed_commits,
     record_of,
-    table_of_metadata,
 )
 from lockstep.pipeline.run.agreement.claim import claim_of
 from lockstep.pipeline.run.begin import RunStart, start_at_known_place
@@ -142,7 +140,7 @@ def read_lake(ports: RunPorts, after_batch: int | None) -> LakeContent:
             continue
         newest_versions[folder] = commits[0].delta_version
         is_changelog = folder.startswith(f"{source}/_changes/")
-        table = system_tables.get(folder) or (_table_of(commits) if is_changelog else None)
+        table = system_tables.get(folder) or (table_of(commits) if is_changelog else None)
         if table is not None:
             files = ports.changelog.listed_files(folder) or {}
             actions = {
@@ -194,14 +192,6 @@ def read_lake(ports: RunPorts, after_batch: int | None) -> LakeContent:
         ),
     )
     return LakeContent(facts, tuple(changelogs), newest_versions, highest_txn_version)
-
-
-def _table_of(commits: Iterable[LakeCommit]) -> TableName | None:
-    """Return the table of a changelog, from the newest commit that names it."""
-    for commit in commits:
-        with suppress(KeyError, TypeError, ValueError):
-            return table_of_metadata(commit.metadata or {})
-    return None
 
 
 def _transaction_numbers(commits: Iterable[LakeCommit]) -> Iterable[int]:
