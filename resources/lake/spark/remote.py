@@ -273,7 +273,7 @@ class RemoteSpark:
         try:
             with socket.create_connection(self._server.address, _TIMEOUT_SECONDS):
                 pass
-        except OSError as error:
+        except (OSError, UnicodeError) as error:  # UnicodeError: no host has such a name
             raise LakeUnavailable(
                 f"No Spark answers at {self._server}",
                 hint="start it (`lockstep spark serve` on this machine), or correct remote under "
