@@ -118,12 +118,6 @@ def _cell(value: object) -> str:
     return "" if value is None else str(value)
 
 
-def pluralize(count: int, singular: str, plural: str = "") -> str:
-    """Return `1 row` or `2,000 rows`. `plural`: the plural, if it is not the singular
-    with an s."""
-    return f"{count:,} {singular if count == 1 else plural or f'{singular}s'}"
-
-
 def origin_values(origin: ChangelogOrigin) -> dict[str, Any]:
     """Return, for `--json`, the origin of a mirror that is rebuilt without reading
     MySQL. `base`: the earlier version to which changes are applied, or None for an

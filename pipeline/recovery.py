@@ -50,6 +50,7 @@ from lockstep.pipeline.model.foreign_commits import judge_foreign
 from lockstep.pipeline.model.lake_commit import UNSHOWN, LakeCommit, WriteKind
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.position import Anchor, Coordinates
+from lockstep.pipeline.values.shown import pluralize
 from lockstep.pipeline.values.table import TableName
 
 # -- facts that are read from the lake -------------------------------------------------
@@ -668,6 +669,6 @@ def _doubts_about(facts: LakeFacts, lake_end: BatchRecord) -> Iterator[str]:
             )
     if lake_end.prepared_count:
         yield (
-            f"{lake_end.prepared_count} XA transactions were prepared by then: a run that finds "
-            "one of them committed stops there"
+            f"{pluralize(lake_end.prepared_count, 'XA transaction')} had been prepared by then: a "
+            "run that finds one of them committed stops there"
         )

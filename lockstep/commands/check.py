@@ -38,8 +38,7 @@ from lockstep.pipeline.values.errors import (
     MirrorRefused,
     OperatorNeeded,
 )
-from lockstep.pipeline.values.shown import name_list, printable
-from lockstep.printing import pluralize
+from lockstep.pipeline.values.shown import name_list, pluralize, printable
 from lockstep.resources.lake.store.paths import LakePath, ObjectPath
 
 if TYPE_CHECKING:

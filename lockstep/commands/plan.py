@@ -28,9 +28,9 @@ from lockstep.pipeline.supply.plan import (
 )
 from lockstep.pipeline.values.errors import LockstepError, LogStops
 from lockstep.pipeline.values.places import Place
-from lockstep.pipeline.values.shown import name_list
+from lockstep.pipeline.values.shown import name_list, pluralize
 from lockstep.pipeline.values.table import TableName
-from lockstep.printing import origin_values, pluralize, show_stopped_tables, show_table
+from lockstep.printing import origin_values, show_stopped_tables, show_table
 from lockstep.resources.adapters import Adapters
 
 _MAX_GTID_CHARACTERS: Final = 120
@@ -237,7 +237,7 @@ def plan_lines(source: str, plan: RunPlan) -> Iterator[str]:
 def price_words(price: Price) -> str:
     """Return the end of a sentence with the estimated numbers of rows and bytes that
     are read, as far as they are known."""
-    rows = "" if price.rows is None else f": about {price.rows:,} rows"
+    rows = "" if price.rows is None else f": about {pluralize(price.rows, 'row')}"
     return rows + ("" if not price.bytes else f", {price.bytes:,} bytes")
 
 

@@ -16,7 +16,8 @@ from lockstep.pipeline.mirror.layout import rebuilt_path
 from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.rebuild import RebuildOrigin, RebuildReport, origin_at, rebuild_as_of
-from lockstep.printing import origin_values, pluralize
+from lockstep.pipeline.values.shown import pluralize
+from lockstep.printing import origin_values
 from lockstep.resources.lake.store.paths import LakePath, is_url
 
 

@@ -25,7 +25,7 @@ from lockstep.pipeline.run.status.plan import forecast_loads
 from lockstep.pipeline.supply.plan import RowsFromServer
 from lockstep.pipeline.values.consumers import Consumer
 from lockstep.pipeline.values.errors import LockstepError
-from lockstep.printing import pluralize
+from lockstep.pipeline.values.shown import pluralize
 from lockstep.resources.holders import holder_name
 
 

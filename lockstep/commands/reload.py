@@ -29,8 +29,9 @@ from lockstep.pipeline.snapshot.condition import read_condition
 from lockstep.pipeline.source_plan import RereadRows
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import NothingMatches
+from lockstep.pipeline.values.shown import pluralize
 from lockstep.pipeline.values.table import TableName, TablePatterns
-from lockstep.printing import origin_values, pluralize
+from lockstep.printing import origin_values
 from lockstep.resources.adapters import Adapters
 from lockstep.resources.holders import holder_name
 
@@ -140,7 +141,11 @@ def _chosen_tables(
 
 
 def _reload_line(ports: RunPorts, reload: Reload) -> str:
-    estimate = "" if reload.estimated_rows is None else f", about {reload.estimated_rows:,} rows"
+    estimate = (
+        ""
+        if reload.estimated_rows is None
+        else f", about {pluralize(reload.estimated_rows, 'row')}"
+    )
     return f"{ports.source.name}: {reload.sentence}{estimate}"
 
 

@@ -19,8 +19,9 @@ from lockstep.pipeline.run.replay.mirror_correction import MirrorCorrection
 from lockstep.pipeline.run.replay.replay import ReplayReport, plan_replay, replay
 from lockstep.pipeline.run.replay.segment_comparison import SegmentResult, SegmentStanding
 from lockstep.pipeline.run.run import lock_when_free
+from lockstep.pipeline.values.shown import pluralize
 from lockstep.pipeline.values.table import TableName
-from lockstep.printing import differing_row_lines, pluralize
+from lockstep.printing import differing_row_lines
 from lockstep.resources.holders import holder_name
 
 

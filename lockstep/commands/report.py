@@ -21,7 +21,7 @@ from lockstep.pipeline.run.status.span_report import SpanReport, report_of_run, 
 from lockstep.pipeline.status.verdict import utc_text
 from lockstep.pipeline.values.errors import SpanRefused
 from lockstep.pipeline.values.position import Position
-from lockstep.printing import pluralize
+from lockstep.pipeline.values.shown import pluralize
 from lockstep.resources.lake.store.paths import LakePath
 from lockstep.streams import file_errors
 

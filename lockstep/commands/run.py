@@ -14,11 +14,10 @@ from lockstep.context import CommandContext, Outcome
 from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.values.errors import LockstepError
 from lockstep.pipeline.values.segment import RowCounts
-from lockstep.pipeline.values.shown import MOST_NAMES
+from lockstep.pipeline.values.shown import MOST_NAMES, pluralize
 from lockstep.printing import (
     comparison_lines,
     partial_table_lines,
-    pluralize,
     show_stopped_tables,
     show_table,
 )

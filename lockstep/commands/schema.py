@@ -36,9 +36,9 @@ from lockstep.pipeline.schema.sql_text import (
 from lockstep.pipeline.status.verdict import utc_text
 from lockstep.pipeline.values.errors import NothingMatches
 from lockstep.pipeline.values.places import Place
-from lockstep.pipeline.values.shown import first_words, name_list
+from lockstep.pipeline.values.shown import first_words, name_list, pluralize
 from lockstep.pipeline.values.table import TableName
-from lockstep.printing import pluralize, show_table
+from lockstep.printing import show_table
 from lockstep.resources.adapters import Adapters
 
 VERIFY = "verify"

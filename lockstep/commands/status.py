@@ -28,9 +28,9 @@ from lockstep.pipeline.values.consumers import Consumer
 from lockstep.pipeline.values.decisions import RecordedDecision
 from lockstep.pipeline.values.errors import LockstepError, Recovery
 from lockstep.pipeline.values.mirror_names import MirrorNames
-from lockstep.pipeline.values.shown import name_list
+from lockstep.pipeline.values.shown import name_list, pluralize
 from lockstep.pipeline.values.table import TableName
-from lockstep.printing import align_pairs, partial_table_lines, pluralize
+from lockstep.printing import align_pairs, partial_table_lines
 from lockstep.resources.adapters import Adapters
 
 _MAX_BATCHES: Final = 20

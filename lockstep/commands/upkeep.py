@@ -24,8 +24,8 @@ from lockstep.pipeline.run.upkeep.upkeep import (
 )
 from lockstep.pipeline.upkeep.changes import ChangesPlan
 from lockstep.pipeline.upkeep.decide import FileTotal, StepKind
+from lockstep.pipeline.values.shown import pluralize
 from lockstep.pipeline.values.table import TableName
-from lockstep.printing import pluralize
 from lockstep.resources.adapters import Adapters
 from lockstep.resources.holders import holder_name
 

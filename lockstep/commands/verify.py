@@ -32,8 +32,9 @@ from lockstep.pipeline.run.proof.verify_rows import record_proofs, verify
 from lockstep.pipeline.run.proof.verify_sample import verify_sample
 from lockstep.pipeline.run.reports import TableComparison, VerifyReport
 from lockstep.pipeline.values.errors import LockstepError, SourceBusy
+from lockstep.pipeline.values.shown import pluralize
 from lockstep.pipeline.values.table import TableName
-from lockstep.printing import comparison_lines, pluralize, show_stopped_tables, show_table
+from lockstep.printing import comparison_lines, show_stopped_tables, show_table
 from lockstep.resources.adapters import Adapters
 from lockstep.resources.config import SourceSettings
 from lockstep.resources.holders import account_name, holder_name
@@ -141,7 +142,7 @@ def show_verify(context: CommandContext, source: str, report: VerifyReport) -> N
 def _proof_words(comparison: TableComparison) -> str:
     if not comparison.equal:
         return "-"
-    rows = "" if comparison.compared is None else f"{comparison.compared:,} rows, "
+    rows = "" if comparison.compared is None else f"{pluralize(comparison.compared, 'row')}, "
     return f"{rows}{comparison.at}" if comparison.at else "-"
 
 

@@ -34,6 +34,7 @@ from lockstep.pipeline.check.findings import (
     with_topic,
 )
 from lockstep.pipeline.check.log import duration_text, set_global_hint
+from lockstep.pipeline.values.shown import pluralize
 from lockstep.pipeline.values.survey import AnsweringServer
 
 _PROXIES: Final = ("proxysql", "maxscale", "mysql router", "dbproxy")
@@ -241,7 +242,7 @@ def _session_rule(variable: str) -> CheckRule[SourceEvidence]:
         ]
         for session in sessions:
             count = session.session_count
-            number = "one session" if count == 1 else f"{count} sessions"
+            number = pluralize(count, "session")
             sentence = f"{variable} = {session.value} in {number}: {consequence}"
             yield Fine(sentence) if level == "ok" else Fault(sentence)
         if not sessions:

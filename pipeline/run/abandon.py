@@ -22,6 +22,7 @@ from lockstep.pipeline.model.batch import Batch
 from lockstep.pipeline.run.agreement.claim import require_agreement
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.values.decisions import Lease
+from lockstep.pipeline.values.shown import pluralize
 
 
 def abandon(ports: RunPorts, lease: Lease, batch: Batch, reason: str) -> str:
@@ -34,7 +35,7 @@ def abandon(ports: RunPorts, lease: Lease, batch: Batch, reason: str) -> str:
     # of the run that took over.
     ports.ledger.abandon(lease, batch.id, reason)
     files = discard(ports, batch)
-    return f"batch {batch.id} was abandoned: {reason} ({files} files deleted)"
+    return f"batch {batch.id} was abandoned: {reason} ({pluralize(files, 'file')} deleted)"
 
 
 def discard(ports: RunPorts, batch: Batch) -> int:

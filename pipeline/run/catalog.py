@@ -43,6 +43,7 @@ from lockstep.pipeline.schema.types import sql_type
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import CatalogRefused, LockstepError, TableError
 from lockstep.pipeline.values.mirror_names import MirrorNames
+from lockstep.pipeline.values.shown import pluralize
 from lockstep.pipeline.values.table import TableName
 
 _STATEMENTS = 500
@@ -256,7 +257,7 @@ class CatalogReport:
             yield ", ".join(f"{count:,} {kind}" for kind, count in sorted(counts.items()))
         if self.missing_entries:
             count = len(self.missing_entries)
-            tables = "1 table" if count == 1 else f"{count:,} tables"
+            tables = pluralize(count, "table")
             yield f"{tables} could not be registered: `lockstep catalog` says why"
         if self.waiting:
             yield f"{self.waiting:,} more with the next run"

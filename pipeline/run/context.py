@@ -14,6 +14,7 @@ from lockstep.pipeline.model.table_state import StoppedTable
 from lockstep.pipeline.shape.shaping import Shaping
 from lockstep.pipeline.snapshot.progress import LoadProgress
 from lockstep.pipeline.source_plan import SourcePlan
+from lockstep.pipeline.values.shown import pluralize
 from lockstep.pipeline.values.table import TableName
 
 if TYPE_CHECKING:
@@ -50,7 +51,8 @@ def capture_progress(
         "log_bytes": log_bytes,
         "total_bytes": total_bytes,
     }
-    text = f"{rows:,} rows, {transactions:,} transactions, {log_bytes / 1e6:,.1f} MB"
+    counts = f"{pluralize(rows, 'row')}, {pluralize(transactions, 'transaction')}"
+    text = f"{counts}, {log_bytes / 1e6:,.1f} MB"
     return StepProgress("capture", min(log_bytes, total_bytes), total_bytes, text, (figures,))
 
 
@@ -67,7 +69,11 @@ def load_progress(tables: Sequence[LoadProgress]) -> StepProgress:
     done = sum(table.rows for table in tables)
     total = sum(max(table.rows, table.estimated_rows or 0) for table in tables)
     unfinished = [table for table in tables if not table.is_finished]
-    text = unfinished[0].sentence() if len(unfinished) == 1 else f"{done:,} of about {total:,} rows"
+    text = (
+        unfinished[0].sentence()
+        if len(unfinished) == 1
+        else f"{done:,} of about {pluralize(total, 'row')}"
+    )
     figures = tuple(
         {"table": str(table.table), "rows": table.rows, "estimated_rows": table.estimated_rows}
         for table in tables
@@ -79,7 +85,7 @@ def table_progress(step: str, done: int, total: int, table: TableName) -> StepPr
     """Return the progress of merging or comparing tables. `table`: the last one that
     ended."""
     figures = {"table": str(table), "done": done, "total": total}
-    text = f"{done} of {total} tables, {table}"
+    text = f"{done} of {pluralize(total, 'table')}, {table}"
     return StepProgress(step, done, total, text, (figures,))
 
 

@@ -11,6 +11,7 @@ from typing import Final
 
 from lockstep.pipeline.snapshot.pace import PIECE_SECONDS
 from lockstep.pipeline.snapshot.progress import duration
+from lockstep.pipeline.values.shown import pluralize
 
 ROWS_PER_SECOND: Final = 50_000
 """Assumed speed of one connection until it is measured. With narrow rows it can be
@@ -73,13 +74,13 @@ class ReadingTime:
         """Return a sentence on how long it takes to read this number of rows."""
         seconds = rows / (ROWS_PER_SECOND * connections)
         run_count = max(1, ceil(seconds / self.seconds))
-        runs = "one run" if run_count == 1 else f"{run_count:,} runs"
         retention = "until somebody purges it"
         if self.log_retention is not None:
             retention = f"for {duration(self.log_retention.total_seconds())}"
         return (
-            f"about {duration(seconds)} in {runs}, at {ROWS_PER_SECOND:,} rows a second and "
-            f"connection; the server keeps its log {retention}"
+            f"about {duration(seconds)} in {pluralize(run_count, 'run')}, at "
+            f"{ROWS_PER_SECOND:,} rows a second and connection; the server keeps its log "
+            f"{retention}"
         )
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
+from lockstep.pipeline.values.shown import pluralize
 from lockstep.pipeline.values.table import TableName
 
 _MINUTE: Final = 60
@@ -49,15 +50,15 @@ class LoadProgress:
 
     def sentence(self) -> str:
         """Return the progress as a sentence."""
-        rows, total, left = self.rows, self.estimated_rows, self.remaining_seconds
+        rows, total, left = self.rows, self.estimated_rows or 0, self.remaining_seconds
         if self.is_finished:
-            return f"{self.table}: all {rows:,} rows"
+            return f"{self.table}: all {pluralize(rows, 'row')}"
         if self.percent is None:
-            return f"{self.table}: {rows:,} rows" + (
+            return f"{self.table}: {pluralize(rows, 'row')}" + (
                 f", more than the {total:,} estimated" if total else ""
             )
         time = "" if left is None else f", about {duration(left)} left"
-        return f"{self.table}: {rows:,} of about {total:,} rows, {self.percent} %{time}"
+        return f"{self.table}: {rows:,} of about {pluralize(total, 'row')}, {self.percent} %{time}"
 
 
 def duration(seconds: float) -> str:

@@ -12,6 +12,7 @@ from lockstep.pipeline.model.table_state import Extent, TableState
 from lockstep.pipeline.proof.proven import ComparisonRecord, open_differences
 from lockstep.pipeline.snapshot.progress import LoadProgress
 from lockstep.pipeline.upkeep.clearing import UnclearedValues
+from lockstep.pipeline.values.shown import pluralize
 from lockstep.pipeline.values.table import TableName, TablePatterns
 
 
@@ -123,7 +124,7 @@ def _standing(
         return TableStanding(
             table,
             TableHealth.DIFFERS,
-            f"{proof.differing_count} rows differed from MySQL when last compared",
+            f"{pluralize(proof.differing_count, 'row')} differed from MySQL when last compared",
             f"`lockstep verify {table}` shows which; with `--repair` the next run mends them",
         )
     if standing is not None:

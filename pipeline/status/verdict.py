@@ -19,7 +19,7 @@ from lockstep.pipeline.start.question import Refusal, Start
 from lockstep.pipeline.status.facts import Failures, Headroom, Lag, Standing, WaitingBatch
 from lockstep.pipeline.values.decisions import AttemptOutcome
 from lockstep.pipeline.values.errors import Recovery, StoppedBy
-from lockstep.pipeline.values.shown import name_list
+from lockstep.pipeline.values.shown import name_list, pluralize
 from lockstep.pipeline.values.table import TableName
 
 
@@ -244,8 +244,7 @@ def _failed_verdict(standing: Standing, now: datetime) -> Verdict | None:
         return None
     if standing.server_error is not None and last.recovery is Recovery.RETRY:
         return None
-    attempts = "1 attempt" if failures.count == 1 else f"{failures.count} attempts"
-    since = f"{attempts} failed since {utc_text(failures.first_at)}"
+    since = f"{pluralize(failures.count, 'attempt')} failed since {utc_text(failures.first_at)}"
     if last.outcome is AttemptOutcome.REFUSED and isinstance(standing.start, Start):
         return Verdict(
             State.FAILED,

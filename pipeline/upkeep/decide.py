@@ -34,6 +34,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
+from lockstep.pipeline.values.shown import pluralize
+
 MAX_CLOCK_SKEW: Final = timedelta(minutes=10)
 """Largest difference between two clocks at which files may still be deleted."""
 
@@ -139,12 +141,12 @@ def decide(files: MirrorFiles, policy: UpkeepPolicy, doubt: str | None = None) -
                 UpkeepStep(
                     StepKind.VACUUM,
                     files.unneeded,
-                    f"no version that is promised needs {_counted_files(files.unneeded.count)}",
+                    f"no version that is promised needs {pluralize(files.unneeded.count, 'file')}",
                 )
             )
         else:
             obstacles.append(
-                f"{_counted_files(files.unneeded.count)} that nothing needs stay: {doubt}"
+                f"{pluralize(files.unneeded.count, 'file')} that nothing needs stay: {doubt}"
             )
     if files.reason_unknown is not None:
         obstacles.append(files.reason_unknown)
@@ -196,7 +198,7 @@ def _compact_step(files: MirrorFiles, policy: UpkeepPolicy) -> UpkeepStep | None
     files_after = -(-small.bytes // target)
     if small.count < max(policy.small_files, 2) or files_after * 2 > small.count:
         return None
-    counts = f"{_counted_files(small.count)} of {len(files.sizes)}"
+    counts = f"{pluralize(small.count, 'file')} of {len(files.sizes)}"
     reason = f"{counts} are smaller than {target // 2 >> 10} KiB"
     return UpkeepStep(StepKind.COMPACT, small, reason, target, policy.deleted_share)
 
@@ -207,12 +209,8 @@ def _purge_step(files: MirrorFiles, policy: UpkeepPolicy) -> UpkeepStep | None:
         return None
     if not policy.purge and deleted < rows * policy.deleted_share:
         return None
-    reason = f"{deleted:,} of {rows:,} rows in the files are deleted"
+    reason = f"{deleted:,} of {pluralize(rows, 'row')} in the files are deleted"
     return UpkeepStep(StepKind.PURGE, FileTotal.of(files.sizes), reason)
-
-
-def _counted_files(count: int) -> str:
-    return "1 file" if count == 1 else f"{count:,} files"
 
 
 DAY: Final = timedelta(days=1)

@@ -1,4 +1,5 @@
-"""Safe display of names and statements that come from users, in sentences and on pages.
+"""Display of counts, and safe display of names and statements that come from users, in
+sentences and on pages.
 
 MySQL allows any character but NUL in a name, line breaks and terminal escape sequences
 included. Literals of a statement are never shown. Not here: names as paths
@@ -90,3 +91,9 @@ def _shown(match: re.Match[str]) -> str | None:
             return "?"
         case _:
             return text
+
+
+def pluralize(count: int, singular: str, plural: str = "") -> str:
+    """Return `1 row` or `2,000 rows`. `plural`: the plural, if it is not the singular
+    with an s."""
+    return f"{count:,} {singular if count == 1 else plural or f'{singular}s'}"

@@ -57,6 +57,7 @@ from lockstep.pipeline.values.segment import (
     batch_and_version_of,
     batch_of,
 )
+from lockstep.pipeline.values.shown import pluralize
 from lockstep.pipeline.values.table import TableName
 
 
@@ -223,11 +224,9 @@ class ChangelogCheck:
         if self.reason_not_corrected is not None:
             sentences.append(f"its changelog was not set right: {self.reason_not_corrected}")
         elif self.difference:
-            lists = (
-                f"its changelog lists {len(self.difference.surplus)} files that were not recorded"
-            )
+            surplus = pluralize(len(self.difference.surplus), "file")
             lacks = f"does not list {len(self.difference.missing)} that were captured"
-            sentences.append(f"{lists} and {lacks}")
+            sentences.append(f"its changelog lists {surplus} without a record and {lacks}")
         if self.is_corrected:
             sentences.append("the captured files are listed again")
         return "; ".join(sentences)

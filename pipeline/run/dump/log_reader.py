@@ -62,7 +62,7 @@ from lockstep.pipeline.values.errors import (
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.places import start_at
 from lockstep.pipeline.values.position import Anchor, Coordinates, Position
-from lockstep.pipeline.values.shown import first_words
+from lockstep.pipeline.values.shown import first_words, pluralize
 from lockstep.pipeline.values.table import TableName
 
 _CHANGED_WHILE_PREPARED_REASON: Final = (
@@ -421,8 +421,8 @@ class LogReading:
         if anonymous_count and self._run_start.leave_out:
             raise TransactionsWithoutGtid(
                 f"the log between {self._run_start.start} and {self.buffer.at} holds "
-                f"{anonymous_count} transactions without a GTID, so it is not known whether they "
-                "were read before",
+                f"{pluralize(anonymous_count, 'transaction')} without a GTID, "
+                "so it is not known whether they were read before",
                 hint="choose the place to continue at: "
                 f"{start_at('PLACE', self._ports.source.name)}",
             )

@@ -29,6 +29,7 @@ from lockstep.pipeline.schema.rows import (
 from lockstep.pipeline.schema.types import FAMILIES, Family
 from lockstep.pipeline.shape.shaping import placeholder_members
 from lockstep.pipeline.values.errors import TableError
+from lockstep.pipeline.values.shown import pluralize
 from lockstep.pipeline.values.table import Column, TableStructure
 
 _MOST_NAMED: Final = 5
@@ -205,7 +206,7 @@ def _hidden_column_indexes(
         return choices.pop()
     recorded_indexes = hidden_places(schema) if is_certain else None
     if choices and recorded_indexes is None:
-        count = "1 column" if hidden_count == 1 else f"{hidden_count} columns"
+        count = pluralize(hidden_count, "column")
         raise TableError(
             f"the log has {count} more than the history, probably because it includes the hidden "
             "columns of functional indexes, but it does not say which columns are hidden",

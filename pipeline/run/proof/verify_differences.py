@@ -41,6 +41,7 @@ from lockstep.pipeline.run.proof.verify_log import (
 from lockstep.pipeline.run.reports import RowDifference, TableComparison
 from lockstep.pipeline.values.errors import SourceMoving
 from lockstep.pipeline.values.position import Coordinates
+from lockstep.pipeline.values.shown import pluralize
 from lockstep.pipeline.values.table import TableName, quoted
 
 MOST_EXAMPLES: Final = 5
@@ -91,8 +92,8 @@ def compare_row_by_row(
     # Rows that differ are reported even if others could not be compared.
     if sample.incomplete_count and not sample.all_keys:
         raise SourceMoving(
-            f"{sample.incomplete_count:,} rows changed since {cursor.position}, and the log lacks "
-            "some of their columns",
+            f"{pluralize(sample.incomplete_count, 'row')} changed since "
+            f"{cursor.position}, and the log lacks some of their columns",
             hint="`lockstep run`, then `lockstep verify` at once; or set global binlog_row_image "
             "= FULL at the source",
         )

@@ -69,6 +69,7 @@ from lockstep.pipeline.values.errors import (
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.position import Anchor, Coordinates, Position
 from lockstep.pipeline.values.segment import SystemTable, batch_of
+from lockstep.pipeline.values.shown import pluralize
 from lockstep.pipeline.values.table import TableName
 
 
@@ -133,7 +134,7 @@ def read_lake(ports: RunPorts, after_batch: int | None) -> LakeContent:
     batch_ids = [claim.batch or 0]
     void_spans = list(claim.void)
     tables = ports.claims.tables(source)
-    ports.progress.note(f"the logs of {len(tables)} tables in the lake are read")
+    ports.progress.note(f"the Delta logs of {pluralize(len(tables), 'table')} are read")
     for folder in tables:
         commits = needed_commits(ports.mirrors.history(folder), claim.void, after_batch)
         if not commits:

@@ -51,6 +51,7 @@ from lockstep.pipeline.values.errors import MirrorRefused, TableError
 from lockstep.pipeline.values.intent import REPLAY, Intent
 from lockstep.pipeline.values.policies import Deletes
 from lockstep.pipeline.values.segment import SegmentFile
+from lockstep.pipeline.values.shown import pluralize
 from lockstep.pipeline.values.table import TableName
 
 
@@ -143,7 +144,7 @@ def _write_changes(mirror: _MirrorComparison, lease: Lease, changes: pa.Table) -
         commit = ports.mirrors.write(write, lambda: ports.ledger.require_held(lease))
     finally:
         ports.mirrors.unstage(path)
-    reason = f"a replay: {changes.num_rows} rows differed from the changelog"
+    reason = f"a replay: {pluralize(changes.num_rows, 'row')} differed from the changelog"
     ports.ledger.settle(
         lease, intent, commit.delta_version, reason=reason, table_id=commit.table_id
     )

@@ -53,6 +53,7 @@ from lockstep.pipeline.values.errors import LockstepError, Recovery
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.policies import Deletes, LakePolicies, Truncates
 from lockstep.pipeline.values.segment import Segment
+from lockstep.pipeline.values.shown import pluralize
 from lockstep.pipeline.values.table import TableName
 
 
@@ -211,7 +212,8 @@ def _capture_again(
     segments = tables.finish()
     if tables.change_count != batch.changes:
         raise NotRecaptured(
-            f"the log has {tables.change_count} changes now where {batch.changes} were captured"
+            f"the log has {pluralize(tables.change_count, 'change')} now where "
+            f"{batch.changes} were captured"
         )
     shown_content = content.for_tables(changed_tables - hidden_tables)
     _require_same_sequences(shown_content.segments, segments)

@@ -43,6 +43,7 @@ from lockstep.pipeline.run.replay.settle import settle_replays
 from lockstep.pipeline.values.decisions import Decision, Lease
 from lockstep.pipeline.values.errors import BatchesWait
 from lockstep.pipeline.values.segment import Segment, SystemTable
+from lockstep.pipeline.values.shown import pluralize
 from lockstep.pipeline.values.table import TableName
 
 
@@ -339,7 +340,8 @@ def _decision(report: ReplayReport) -> Decision:
         "replay",
         "span-replayed",
         f"batches {first.id} to {last.id} were replayed ({report.span}): "
-        f"{len(replaced_segments)} segments replaced, {wrong} rows of mirrors put right",
+        f"{pluralize(len(replaced_segments), 'segment')} replaced, "
+        f"{pluralize(wrong, 'row')} of mirrors put right",
         {
             "batches": [first.id, last.id],
             "as_recorded": [
