@@ -556,6 +556,11 @@ class SchemaTracker:
         statement, or became unknown. `predecessors`: those of renamed tables and of
         tables created LIKE another."""
         reasons = dict(unknown_structures(followed))
+        without_defaults = {
+            key
+            for key, (version, _) in predecessors.items()
+            if self.is_from_table_map(version.table)
+        }
         former_names = dict(former_column_names(followed.effects))
         for key in sorted(
             {*before.tables, *after.tables, *before.unknown_tables, *after.unknown_tables}
@@ -573,7 +578,8 @@ class SchemaTracker:
                 key if table is None else table.name,
                 new,
                 at,
-                VersionOrigin.STATEMENT,
+                # A new name or a copy of a table does not know the defaults either.
+                VersionOrigin.TABLE_MAP if key in without_defaults else VersionOrigin.STATEMENT,
                 columns_from=columns_from,
                 statement_number=statement_number,
                 reason=reasons.get(key, "not followed") if is_unknown else None,

@@ -105,6 +105,10 @@ _PATTERN_RULES: Mapping[str, str] = {
     "most)",
     "server_uuid": "must be what the server shows for SELECT @@server_uuid, in lower case, or "
     "server-id:<number> for MariaDB",
+    "replaces": "must be the fingerprint of a key: 16 hexadecimal digits in lower case",
+    "location": "must have only letters, digits and any of _ . : @ -",
+    "key_prefix": 'must be a list of words of letters, digits and _, or "{source}"',
+    "group": "must be a word of letters, digits and _",
 }
 """Key → what its value must be, for keys with a pattern."""
 
@@ -273,7 +277,7 @@ def key_lines(text: str) -> Mapping[KeyPath, int]:
     arrays: dict[KeyPath, int] = {}
     header: KeyPath = ()
     open_value = _OpenValue()
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         if open_value.continues(line):
             continue
         stripped = line.strip()

@@ -13,7 +13,7 @@ these, so that no file or transaction is mistaken for one of this ledger.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -225,25 +225,6 @@ def _used_numbers(ports: RunPorts) -> tuple[list[int], list[int]]:
     return batch_ids, write_numbers
 
 
-def _adoption_test(ports: RunPorts, void_spans: Collection[BatchSpan]) -> Callable[[int], bool]:
-    """Return a function that tells whether the ledger adopted a batch. A ledger that
-    was made from the lake adopts the lake's batches: they count although the ledger has
-    no record of them, unless they are void or their changes were deleted on purpose."""
-    source = ports.source.name
-    adopted_spans = ports.ledger.inherited_batches(source)
-    deleted_through = ports.ledger.deletion_notes(source).last_batch
-
-    def is_adopted(batch: int) -> bool:
-        is_in_adopted_span = any(batch in span for span in adopted_spans)
-        return (
-            batch > deleted_through
-            and is_in_adopted_span
-            and not any(batch in span for span in void_spans)
-        )
-
-    return is_adopted
-
-
 @dataclass(frozen=True, slots=True)
 class _Listing:
     """The files that a changelog must list, and the newest batch that has some."""
@@ -262,9 +243,12 @@ def _listings(
     ports: RunPorts, unmerged: Collection[int], void_spans: Collection[BatchSpan]
 ) -> Iterator[_Listing]:
     """Yield for each changelog what the ledger acknowledged of it. The next run
-    publishes the batches in `unmerged`, which were captured but not merged."""
+    publishes the batches in `unmerged`, which were captured but not merged. A ledger
+    that was made from the lake adopts the lake's batches: they count although the
+    ledger has no record of them, unless they are void or their changes were deleted on
+    purpose."""
     ledger, source = ports.ledger, ports.source.name
-    is_adopted = _adoption_test(ports, void_spans)
+    adopted_spans = ledger.inherited_batches(source)
     for changelog in all_changelogs(ports):
         table = changelog.table if isinstance(changelog.table, TableName) else None
         deleted_through = ledger.deletion_notes(source, table).last_batch
@@ -280,7 +264,12 @@ def _listings(
         ]
         for file, size in (ports.changelog.listed_files(changelog.folder) or {}).items():
             batch = batch_of(file)
-            if batch is not None and is_adopted(batch):
+            if (
+                batch is not None
+                and batch > deleted_through
+                and any(batch in span for span in adopted_spans)
+                and not any(batch in span for span in void_spans)
+            ):
                 files.append(SegmentFile(file, size=size))
         yield _Listing(changelog, max(merged_files, default=0), tuple(files))
 
