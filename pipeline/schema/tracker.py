@@ -368,7 +368,6 @@ class SchemaTracker:
         self._loaded_schema = self.server_schema().with_table(schema)
         versions = reversed(self._all_versions(schema.name))
         before = next((version for version in versions if version.schema is not None), None)
-        keeps_rows = before is not None and columns_from is not None
         return self._record(
             schema.name,
             schema,
@@ -377,7 +376,7 @@ class SchemaTracker:
             columns_from=columns_from,
             # A column that the settings hide stays hidden, even under a new name that
             # they do not.
-            predecessor=(before, columns_from) if before and keeps_rows else None,
+            predecessor=(before, columns_from) if before and columns_from is not None else None,
         )
 
     def continue_with(self, version: SchemaVersion) -> None:

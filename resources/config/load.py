@@ -21,6 +21,7 @@ from lockstep.resources.config.model import (
     LakeSection,
     LedgerSection,
     LineageSection,
+    NotifySection,
     PrivacySection,
     UpkeepSection,
 )
@@ -86,6 +87,7 @@ _SECTIONS: Mapping[str, type[BaseModel]] = {
     "upkeep": UpkeepSection,
     "privacy": PrivacySection,
     "lineage": LineageSection,
+    "notify": NotifySection,
     "catalog": CatalogSection,
     "sources": SourceSection,
     "bounds": BoundsSection,

@@ -610,3 +610,8 @@ def test_a_privacy_key_has_some_length(written: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"16 bytes|is empty") as caught:
         settings.privacy_key()
     assert caught.value.hint
+
+
+def test_a_misspelt_key_of_notify_is_told_the_nearest() -> None:
+    message = refused('[notify]\nurl = ["env:CHANNEL"]\n' + SOURCE).message
+    assert "did you mean 'urls'?" in message

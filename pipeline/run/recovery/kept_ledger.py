@@ -60,9 +60,7 @@ class LakeDisagreement:
 
 def lake_disagreement(ports: RunPorts) -> LakeDisagreement | None:
     """Return how the ledger and the lake disagree, or None; nothing is written."""
-    reloads = tuple(
-        {**_reloads_of_disagreeing_tables(ports), **_reloads_of_lost_files(ports)}.items()
-    )
+    reloads = tuple((_reloads_of_disagreeing_tables(ports) | _reloads_of_lost_files(ports)).items())
     error, revision = lake_error(ports), ports.ledger.revisions(ports.source.name).open
     if error is not None:
         return LakeDisagreement(error.message, reloads)
@@ -103,7 +101,7 @@ class LakeChanges:
 def plan_lake_changes(ports: RunPorts, reloads: Iterable[tuple[TableName, str]]) -> LakeChanges:
     """Return what `keep_ledger` would change in the lake; nothing is written."""
     source = ports.source.name
-    cursor, highest = ports.ledger.cursors(source).captured, max(_used_numbers(ports)[0])
+    cursor, (highest, _) = ports.ledger.cursors(source).captured, _highest_numbers(ports)
     assert cursor is not None, "this ledger holds the source"
     pending, reread = ports.ledger.pending_batches(source), {table for table, _ in reloads}
     waiting = {
@@ -193,13 +191,14 @@ def _claim_with_void(ports: RunPorts, newest: int, highest: int) -> Claim:
 def _skip_used_numbers(ports: RunPorts, lease: Lease) -> int:
     """Give the ledger's next batch and next write higher numbers than any that a commit
     or file in the lake may have. Return the highest batch number in the lake."""
-    batch_ids, write_numbers = _used_numbers(ports)
-    ports.ledger.skip_numbers(lease, batch=max(batch_ids), txn_version=max(write_numbers))
-    return max(batch_ids)
+    batch, write_number = _highest_numbers(ports)
+    ports.ledger.skip_numbers(lease, batch=batch, txn_version=write_number)
+    return batch
 
 
-def _used_numbers(ports: RunPorts) -> tuple[list[int], list[int]]:
-    """Return the numbers of batches and of writes that the lake may have, or more."""
+def _highest_numbers(ports: RunPorts) -> tuple[int, int]:
+    """Return the highest number of a batch and of a write that the lake may have, or
+    higher ones."""
     source = ports.source.name
     claim = claim_of(ports, ports.ledger.identity())
     batch_ids = [claim.batch or 0, *(span.through for span in claim.void)]
@@ -222,7 +221,7 @@ def _used_numbers(ports: RunPorts) -> tuple[list[int], list[int]]:
             write_numbers.append(int(metadata.get("txn_version", 0)))
     for changelog in all_changelogs(ports):
         batch_ids.append(ports.changelog.newest_batch(changelog.folder, changelog.app_id) or 0)
-    return batch_ids, write_numbers
+    return max(batch_ids), max(write_numbers)
 
 
 @dataclass(frozen=True, slots=True)

@@ -196,7 +196,9 @@ def _merge_sentences(
     merges = {}
     for table, tally in tables.items():
         policies = ports.source.policies_of(table)
-        schema = structures.last_known_schema(table)
+        version = structures.version(table)
+        shown_schema = None if version is None else version.shown_schema
+        schema = shown_schema or structures.last_known_schema(table)
         counts = tally.counts
         facts = WriteFacts(
             has_key=schema is not None and bool(merge_key(schema)),
