@@ -8,6 +8,7 @@ because `lockstep run` uses it.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -284,13 +285,16 @@ FOLDER: Final = "pages"
 MAX_PAGES: Final = 500
 """Largest number of pages that are kept for a source; older ones are deleted."""
 
+_MAX_NAME: Final = 140
 _UNSAFE_CHARACTERS: Final = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
 def page_path(state_folder: Path, source: str, about: str) -> Path:
     """Return the path of a run's or a span's page. `about` names the run or span;
-    characters that are unsafe in a file name are replaced."""
-    name = _UNSAFE_CHARACTERS.sub("-", about.removeprefix("run ").removeprefix("from "))[:150]
+    characters that are unsafe in a file name are replaced, and a long name is cut."""
+    name = _UNSAFE_CHARACTERS.sub("-", about.removeprefix("run ").removeprefix("from "))
+    if len(name) > _MAX_NAME:
+        name = f"{name[:_MAX_NAME]}-{hashlib.sha256(about.encode()).hexdigest()[:8]}"
     return state_folder / FOLDER / source / f"{name}.html"
 
 

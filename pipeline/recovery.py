@@ -358,14 +358,14 @@ class _MirrorLog:
         """Take a commit's record: the mirror shows the end of its last batch, unless
         another program's changes are in it."""
         metadata = commit.metadata or {}
-        record = record_of(commit)
-        if record is None:
+        record, table = record_of(commit), commit.table
+        if record is None or table is None:
             return
         try:
             first, last = map(int, metadata["batches"])
-            self.table = table_of_metadata(metadata)
         except _PARSE_ERRORS:
             return
+        self.table = table
         if is_restore:
             self._forget_after(last)
         self.first_batches.add(first)
@@ -401,12 +401,6 @@ class _MirrorLog:
 def _writes_mirror(name: str) -> bool:
     match = _APP_ID.fullmatch(name)
     return match is not None and match["part"] == "mirror" and match["step"] is None
-
-
-def table_of_metadata(metadata: Mapping[str, Any]) -> TableName:
-    """Return the table in a commit's user metadata."""
-    database, name = metadata["name"]
-    return TableName(str(database), str(name))
 
 
 def mirror_facts(folder: str, newest_first: Sequence[LakeCommit]) -> MirrorFacts | None:

@@ -366,10 +366,10 @@ def _duckdb_lines(options: Mapping[str, str]) -> str:
     if "access_key_id" not in options:
         clauses.append("provider credential_chain")
     for name, value in options.items():
-        if name == "endpoint" and not is_reference(value):
-            scheme, _, host = value.rpartition("://")
-            clauses += [f"endpoint {_sql_literal(host)}", "url_style 'path'"]
-            clauses += ["use_ssl false"] if scheme == "http" else []
+        if name == "endpoint":
+            url = _sql_literal(value)
+            clauses += [f"endpoint regexp_replace({url}, '.*://', '')", "url_style 'path'"]
+            clauses.append(f"use_ssl not starts_with({url}, 'http:')")
         elif name in _DUCKDB_OPTIONS:
             clauses.append(f"{_DUCKDB_OPTIONS[name]} {_sql_literal(value)}")
     return f"install httpfs; load httpfs;\ncreate secret ({', '.join(clauses)});"

@@ -163,25 +163,23 @@ def folded(
     the value, or at one that begins a row (`_begins_row`): then the value is NULL. If
     there is neither, the mirror's value stays.
 
-    If the log is read twice, an update can come after the delete of its row. This
-    function still gives the update's image values of the key's earlier images;
-    `coalescing.coalesced`, which follows a row from key to key, begins a new row there.
+    If the log is read twice, an update can come after the delete of its row. Here the
+    update's image still gets values of the key's earlier images; `coalescing.coalesced`,
+    which follows a row from key to key, begins a new row there.
     """
     names = ["_change_type", "_sequence", *marks]
-    all_images = pa.concat_tables(mapped(table, columns, schema, names) for table, columns in parts)
+    mapped_parts = [mapped(table, columns, schema, names) for table, columns in parts]
+    all_images = pa.concat_tables(mapped_parts)
     spelled = changelog_spelling(schema.names)
     by = [spelled[name] for name in key]
     kept = kept_columns((columns for _, columns in parts), schema)
     if not kept:
         return last_outcomes(all_images, by, ignores_deletes=ignores_deletes)
-    sizes = [
-        int(pc.sum(pc.is_in(table.column("_change_type"), value_set=change_types())).as_py() or 0)
-        for table, _ in parts
-    ]
+    row_counts = [len(images) for images in mapped_parts]
     for name in kept:
         at = schema.get_field_index(name)
         absent = [columns[at].is_absent for _, columns in parts]
-        marker = pa.array(np.repeat(absent, sizes))
+        marker = pa.array(np.repeat(absent, row_counts))
         all_images = all_images.append_column(keep_names(schema.names)[name], marker)
     all_images = all_images.sort_by("_sequence")
     return _with_kept(
@@ -233,14 +231,14 @@ def _begins_row(all_images: pa.Table, key: Sequence[str]) -> pa.Array:
     """Return for each image whether it is the first of a row with its key: an insert,
     or an update that moved a row to this key."""
     kind = all_images.column("_change_type")
-    updated = pc.equal(kind, ChangeType.UPDATE_POSTIMAGE.value).to_numpy()
-    before = pc.equal(kind, ChangeType.UPDATE_PREIMAGE.value).to_numpy()
+    is_preimage = pc.equal(kind, ChangeType.UPDATE_PREIMAGE.value).to_numpy()
+    is_postimage = pc.equal(kind, ChangeType.UPDATE_POSTIMAGE.value).to_numpy()
+    is_insert = pc.equal(kind, ChangeType.INSERT.value).to_numpy()
     sequence = all_images.column("_sequence").to_numpy()
-    same: npt.NDArray[np.bool_] = np.zeros(len(all_images), dtype=np.bool_)
+    keeps_key: npt.NDArray[np.bool_] = np.zeros(len(all_images), dtype=np.bool_)
     if len(all_images):
-        same[1:] = before[:-1] & (np.diff(sequence) == 1)
+        keeps_key[1:] = is_preimage[:-1] & (np.diff(sequence) == 1)
         for name in key:
             column = comparable(all_images.column(name))
-            same[1:] &= pc.equal(column[1:], column[:-1]).to_numpy().astype(np.bool_)
-    inserted = pc.equal(kind, ChangeType.INSERT.value).to_numpy()
-    return pa.array(inserted | (updated & ~same))
+            keeps_key[1:] &= pc.equal(column[1:], column[:-1]).to_numpy().astype(np.bool_)
+    return pa.array(is_insert | (is_postimage & ~keeps_key))

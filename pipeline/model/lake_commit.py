@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from lockstep.pipeline.schema.model import TableSchema, schema_from_json, schema_to_json
 from lockstep.pipeline.values.segment import SegmentFile
+from lockstep.pipeline.values.table import TableName
 
 APP_ID_PREFIX: Final = "lockstep/"
 """The prefix of the Delta application ids of all of Lockstep's writes."""
@@ -123,6 +124,15 @@ class LakeCommit:
         return read_metadata(self.user_metadata)
 
     @property
+    def table(self) -> TableName | None:
+        """The source table that the commit names; None if it names none."""
+        try:
+            database, name = (self.metadata or {})["name"]
+        except (KeyError, TypeError, ValueError):
+            return None
+        return TableName(str(database), str(name))
+
+    @property
     def repeated_version(self) -> int | None:
         """The version whose rows a commit of upkeep put into other files, or None."""
         metadata = self.metadata or {}
@@ -157,6 +167,12 @@ class LogSince:
     base: LakeCommit | None = None
     commits: tuple[LakeCommit, ...] = ()
     missing: int | None = None
+
+
+def table_of(commits: Iterable[LakeCommit]) -> TableName | None:
+    """Return the source table of a Delta table, which the first of these commits with a
+    table names; None if none does."""
+    return next((table for commit in commits if (table := commit.table) is not None), None)
 
 
 def read_metadata(user_metadata: str | None) -> Mapping[str, Any] | None:

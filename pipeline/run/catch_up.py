@@ -125,7 +125,6 @@ def _capture_missing_changes(
         order.stopped.batch for order in plans.catch_up_orders if order.stopped is not None
     ]
     resumed_tables = [order.table for order in plans.catch_up_orders]
-    find_recorded = RecordedVersions(ports.ledger, ports.source.name, first.batch.id)
     basis = Basis(
         ports,
         start_at_known_place(first.start, first.anchor, facts, reason, by_gtid=cursor.by_gtid),
@@ -142,7 +141,7 @@ def _capture_missing_changes(
             ports,
             structures_in_batch(ports, first.batch, first.start.at),
             facts,
-            recorded=find_recorded,
+            recorded=RecordedVersions(ports.ledger, ports.source.name, first.batch.id),
         ),
         prepared_transactions=plans.prepared_transactions,
     )
@@ -180,10 +179,9 @@ def _version_at(ports: RunPorts, order: TableOrder, plans: TablePlans) -> Schema
     """Return the version of a table's structure at the place where it stopped. It is
     looked up, because statements alone do not lead to a structure that was read from
     the source."""
-    source, span = ports.source.name, plans.spans[order.table]
-    version = _version_of_last_catch_up(ports, order)
-    return version or ports.ledger.schema_at(
-        source, order.table, batch=span.batch.id, place=span.low
+    span = plans.spans[order.table]
+    return _version_of_last_catch_up(ports, order) or ports.ledger.schema_at(
+        ports.source.name, order.table, batch=span.batch.id, place=span.low
     )
 
 
@@ -212,12 +210,12 @@ def _quarantines(
     - A table that lacks rows or columns after catching up is read from the source by the next run.
     """
     quarantines = tables.quarantines
-    suppliers = {order.table: order.supplier for order in plans.catch_up_orders}
-    for table, quarantine in tables.quarantines.items():
-        made_no_progress = quarantine.at is not None and not plans.spans[table].low < quarantine.at
-        if quarantine.need is Need.CONSENT:
+    for order in plans.catch_up_orders:
+        table, quarantine = order.table, quarantines.get(order.table)
+        if quarantine is None or quarantine.need is Need.CONSENT:
             continue
-        if suppliers[table] is Supplier.CHANGELOG:
+        made_no_progress = quarantine.at is not None and not plans.spans[table].low < quarantine.at
+        if order.supplier is Supplier.CHANGELOG:
             if made_no_progress or quarantine.starts_by_itself:
                 hint = f"`lockstep resume {table} --reason …` reads it from the source"
                 quarantines[table] = _read_after_resume(quarantine, hint)
@@ -225,22 +223,18 @@ def _quarantines(
             quarantines[table] = StoppedTable.of(
                 table, reread_error(quarantine.reason), quarantine.position, quarantine.at
             )
-    at = cursor.position.at
-    lacking_columns = _tables_with_supply(plans, ColumnsFromServer)
     doubts = {table.name: table.doubt_reason for table in tables if table.doubt_reason is not None}
     lacking_rows = {**_tables_with_supply(plans, RowsFromServer), **doubts}
-    for table in quarantines.keys() & {
-        *lacking_columns,
-        *lacking_rows,
-        *_tables_with_supply(plans, FromChangelog),
-    }:
+    lacking_columns = _tables_with_supply(plans, ColumnsFromServer)
+    errors = {table: reread_error(reason) for table, reason in lacking_rows.items()}
+    for table, reason in lacking_columns.items():
+        errors[table] = reread_error(reason, Need.COLUMNS)
+    for table in quarantines.keys() & {*errors, *_tables_with_supply(plans, FromChangelog)}:
         if not waits_for_rows(quarantines[table]):
             quarantines[table] = _with_rows_needed(quarantines[table])
-    for table, reason in lacking_columns.items():
-        quarantine = StoppedTable.of(table, reread_error(reason, Need.COLUMNS), str(at), at)
-        quarantines.setdefault(table, quarantine)
-    for table, reason in lacking_rows.items():
-        quarantines.setdefault(table, StoppedTable.of(table, reread_error(reason), str(at), at))
+    at = cursor.position.at
+    for table, error in errors.items():
+        quarantines.setdefault(table, StoppedTable.of(table, error, str(at), at))
     return tuple(quarantines.values())
 
 

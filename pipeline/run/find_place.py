@@ -152,14 +152,13 @@ def find_place(ports: RunPorts, where: LogPlace, facts: ServerFacts) -> ProvenPo
     match where:
         case GtidSet():
             return _boundary_after_gtids(ports, where, facts)
-        case Since(moment, None, read_until):
-            return boundary_at(ports, first_transaction_since(ports, moment, read_until, facts))
-        case Since(moment, file) if file is not None:
+        case Since(moment, LogFile() as file):
             place = first_transaction_in_file(ports, file, moment, facts)
             return boundary_at(ports, place or Coordinates(file, FIRST_OFFSET))
+        case Since(moment, _, read_until):
+            return boundary_at(ports, first_transaction_since(ports, moment, read_until, facts))
         case Coordinates():
             return boundary_at(ports, where)
-    raise AssertionError(f"{where} is no place")
 
 
 def resolve_start(ports: RunPorts, place: Place, facts: ServerFacts) -> ChosenPlace:

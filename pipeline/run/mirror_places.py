@@ -12,10 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
-from typing import Final
 
 from lockstep.pipeline.mirror.layout import free_place, mirror_path
+from lockstep.pipeline.model.lake_commit import table_of
 from lockstep.pipeline.model.life import MirrorReplaced
 from lockstep.pipeline.model.table_state import TableCondition, TableEventKind, TableState
 from lockstep.pipeline.ports.ledger import Ledger
@@ -120,20 +119,11 @@ def unused_folders(ledger: Ledger, source: str) -> list[str]:
     return [folder for folder in folders if not folder.startswith(f"{source}/_")]
 
 
-_COMMITS: Final = 50
-"""Number of newest commits of a folder whose metadata is read to find the mirror's
-table."""
-
-
 def table_of_folder(ports: RunPorts, folder: str) -> TableName | None:
     """Return the table whose mirror is or was in a folder; None if the folder's Delta
     log does not name it. The log is read because a recovered ledger does not know
     former folders' tables."""
-    # Imported only if there are former folders, to keep idle runs fast.
-    from lockstep.pipeline.recovery import mirror_facts
-
-    facts = mirror_facts(folder, [*islice(ports.mirrors.history(folder), _COMMITS)])
-    return None if facts is None else facts.table
+    return table_of(ports.mirrors.history(folder))
 
 
 def blocked_folders(ports: RunPorts) -> list[str]:

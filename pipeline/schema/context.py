@@ -133,7 +133,7 @@ class StatementContext:
 
 
 def stored_name(name: TableName, context: StatementContext) -> TableName:
-    """Return a new table's name as the server stores it: in lower case if
+    """Return a table's name as the server stores it: in lower case if
     `lower_case_table_names` is 1."""
     if context.facts.lower_case_table_names == 1:
         return TableName(name.database.lower(), name.name.lower())

@@ -109,7 +109,7 @@ def possible_view(
     statements, and if the table is known to exist or proven to be created."""
     match changes:
         case [CreateTable() | CreateLike() | CreateSelect() as change] if change.if_not_exists:
-            name = stored_name(change.table, context)
+            name = change.table
             exists = schema.table(name) is not None or schema.is_unknown(name)
             return None if exists or context.ddl_xid else name
     return None
@@ -133,7 +133,7 @@ def _apply_change(
         case RenameTables(pairs, if_exists):
             effects: list[Effect] = []
             for old, new in pairs:
-                schema, new_effects = _apply_rename(schema, old, new, context, if_exists=if_exists)
+                schema, new_effects = _apply_rename(schema, old, new, if_exists=if_exists)
                 effects += new_effects
             return schema, effects
         case TruncateTable(name):
@@ -162,7 +162,7 @@ def _apply_create(
     change: CreateTable | CreateLike | CreateSelect,
     context: StatementContext,
 ) -> EvolvedStep:
-    name = stored_name(change.table, context)
+    name = change.table
     before = schema.table(name)
     is_unknown = schema.is_unknown(name)
     effects: list[Effect] = []
@@ -207,7 +207,7 @@ def _new_table(
 def _table_of_create(
     change: CreateTable, schema: ServerSchema, context: StatementContext
 ) -> TableSchema:
-    name = stored_name(change.table, context)
+    name = change.table
     options = change.options
     inherited = inherited_charset(schema, name.database)
     charset = chosen_charset(options.charset, options.collation, inherited, context)
@@ -245,7 +245,7 @@ def _table_like(
     if context.facts.is_mariadb and has_geometry_key(like):
         raise CannotFollow(GEOMETRY_KEY_REASON)
     hidden = like.hidden if context.facts.knows_hidden_places else ()
-    return replace(like, name=stored_name(name, context), foreign_keys=(), hidden=hidden)
+    return replace(like, name=name, foreign_keys=(), hidden=hidden)
 
 
 def _apply_drop(schema: ServerSchema, change: DropTables) -> EvolvedStep:
@@ -263,15 +263,9 @@ def _apply_drop(schema: ServerSchema, change: DropTables) -> EvolvedStep:
 
 
 def _apply_rename(
-    schema: ServerSchema,
-    old: TableName,
-    new: TableName,
-    context: StatementContext,
-    *,
-    if_exists: bool,
+    schema: ServerSchema, old: TableName, target: TableName, *, if_exists: bool
 ) -> EvolvedStep:
     table = schema.table(old)
-    target = stored_name(new, context)
     if table is None:
         if schema.is_unknown(old):
             renamed_schema = schema.without_table(old).with_unknown_table(target)
@@ -325,16 +319,14 @@ def _apply_alter(
     if before is None:
         rename_effects: list[Effect] = []
         if schema.is_unknown(name):
-            schema, rename_effects = _apply_rename_to(schema, name, target, context)
+            schema, rename_effects = _apply_rename_to(schema, name, target)
         elif change.if_exists:
             return schema, [Unchanged(name, "it does not exist")]
         return schema, [UnknownTable(name, "ALTER TABLE"), *unlogged_effects, *rename_effects]
     try:
         table, new_column_names, columns_from = alter_table(before, change.clauses, schema, context)
     except CannotFollow as error:
-        schema, rename_effects = _apply_rename_to(
-            schema.with_unknown_table(name), name, target, context
-        )
+        schema, rename_effects = _apply_rename_to(schema.with_unknown_table(name), name, target)
         return schema, [NotFollowed(before.name, str(error)), *unlogged_effects, *rename_effects]
     schema = schema.with_table(table)
     if new_column_names:
@@ -347,7 +339,7 @@ def _apply_alter(
         effects.append(Changed(before.name, before, after, columns_from))
     effects += unlogged_effects
     # The old name is without a table after the statement, whatever else it did.
-    schema, rename_effects = _apply_rename_to(schema, name, target, context)
+    schema, rename_effects = _apply_rename_to(schema, name, target)
     effects += [
         replace(effect, columns_from=columns_from) if isinstance(effect, Renamed) else effect
         for effect in rename_effects
@@ -364,11 +356,11 @@ def _with_renamed_columns(new_column_names: Mapping[str, str], key: ForeignKey) 
 
 
 def _apply_rename_to(
-    schema: ServerSchema, name: TableName, target: TableName | None, context: StatementContext
+    schema: ServerSchema, name: TableName, target: TableName | None
 ) -> EvolvedStep:
     if target is None or schema.fold_case(target) == schema.fold_case(name):
         return schema, []
-    return _apply_rename(schema, name, target, context, if_exists=False)
+    return _apply_rename(schema, name, target, if_exists=False)
 
 
 def _apply_create_database(

@@ -26,12 +26,7 @@ from lockstep.pipeline.ports.mirror_writes import (
     MirrorWrite,
     StagedFiles,
 )
-from lockstep.pipeline.values.errors import (
-    ConfigurationError,
-    LakeUnavailable,
-    LockstepError,
-    TableError,
-)
+from lockstep.pipeline.values.errors import ConfigurationError, LockstepError, TableError
 from lockstep.pipeline.values.policies import LakePolicies
 from lockstep.resources.lake.delta.delta_log import newest_version
 from lockstep.resources.lake.delta.pin import Head, head_of
@@ -71,7 +66,7 @@ def require_correct_writes(spark: Spark, lake: LakePath, staging: Path) -> None:
             f"{spark.display_name()} could not write a table: {error.reason}", hint=_PAGE_HINT
         ) from error
     finally:
-        with suppress(LakeUnavailable), lake_errors(lake):
+        with suppress(LockstepError), lake_errors(lake):
             remove_table(trial_folder / "t", no_check)
             remove_folder(trial_folder)
             if not lake_existed and isinstance(lake, Path):

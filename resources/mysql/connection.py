@@ -245,6 +245,10 @@ def translate_errors(settings: ConnectionSettings) -> Iterator[None]:
         raise _tls_error(settings, error) from error  # also of the file `tls_ca`
     except OSError as error:
         raise _unavailable_error(settings, str(error)) from error
+    except UnicodeError as error:
+        if "idna" not in str(error):
+            raise
+        raise _host_error(settings) from error  # no host has such a name, as `db..example`
 
 
 def number_of(error: pymysql.MySQLError) -> int:
@@ -322,11 +326,15 @@ def _lost_error(
     if isinstance(cause, ssl.SSLError) or "SSL" in text or "certificate" in text:
         return _tls_error(settings, error)
     if isinstance(cause, socket.gaierror):
-        return HostUnknown(
-            f"the host name {settings.host!r} does not resolve",
-            hint="check host of the source in lockstep.toml",
-        )
+        return _host_error(settings)
     return _unavailable_error(settings, text)
+
+
+def _host_error(settings: ConnectionSettings) -> HostUnknown:
+    return HostUnknown(
+        f"the host name {settings.host!r} does not resolve",
+        hint="check host of the source in lockstep.toml",
+    )
 
 
 def _tls_error(settings: ConnectionSettings, error: BaseException) -> TlsRefused:

@@ -63,8 +63,12 @@ _NOT_IN_SOCKET_PATH: Final = frozenset(b',"')
 """Characters that separate or quote paths in Postgres' `unix_socket_directories`; a
 comma also separates hosts in libpq's `host`."""
 
+_PORT: Final = "5432"
+"""The number in the socket's name, which PGPORT would change otherwise."""
+
 _SETTINGS: Final = {
     "listen_addresses": "",
+    "port": _PORT,
     "fsync": "on",
     "synchronous_commit": "on",
     "full_page_writes": "on",
@@ -290,7 +294,9 @@ def move_away(folder: Path, new_path: Path) -> None:
 
 
 def _dsn(socket: Path) -> str:
-    return make_dsn(host=str(socket), user="postgres", dbname="postgres")
+    # An empty hostaddr, or PGHOSTADDR would lead to another server.
+    where = {"host": str(socket), "hostaddr": "", "port": _PORT}
+    return make_dsn(**where, user="postgres", dbname="postgres")
 
 
 def _has_ended(pid: int) -> bool:
@@ -336,7 +342,7 @@ def programs_folder() -> Path:
 def _socket_folder(data: Path, account: pwd.struct_passwd | None) -> Path:
     """Return the folder for the socket of a server that is started: the data folder, or
     a private one if that path is too long or has special characters."""
-    longest_path = os.fsencode(data / ".s.PGSQL.5432.lock")
+    longest_path = os.fsencode(data / f".s.PGSQL.{_PORT}.lock")
     is_plain = _NOT_IN_SOCKET_PATH.isdisjoint(longest_path)
     if len(longest_path) <= _LONGEST_SOCKET_PATH and is_plain:
         return data

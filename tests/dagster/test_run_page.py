@@ -192,3 +192,11 @@ def test_figures_stay_inside_their_frames(
 
 def rounded(seconds: float) -> float:
     return (seconds * SECOND).total_seconds()
+
+
+def test_long_spans_have_pages_of_their_own(tmp_path: Path) -> None:
+    """Sets of GTIDs may begin alike; a name fits a file system."""
+    begin = f"from gtid:{'3e11fa47-71ca-11e1-9e33-c80aa9429562:1-9,' * 5} to gtid:"
+    paths = {page_path(tmp_path, "shop", f"{begin}{end}") for end in ("a", "b")}
+    assert len(paths) == 2
+    assert all(len(path.name) < 200 for path in paths)

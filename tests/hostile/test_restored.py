@@ -16,9 +16,12 @@ import pytest
 
 from lockstep.pipeline.mirror.layout import changelog_path
 from lockstep.pipeline.model.batch import BatchState
+from lockstep.pipeline.model.claim import Claim, Unclaimed
+from lockstep.pipeline.recovery import RecoveryCase
 from lockstep.pipeline.run.abandon import abandon
 from lockstep.pipeline.run.agreement.claim import claim_up_to, require_claim
 from lockstep.pipeline.run.replay.segment_comparison import changelog_folder
+from lockstep.pipeline.run.status.status import standing_of
 from lockstep.pipeline.values.decisions import RecordedDecision
 from lockstep.pipeline.values.errors import ForeignCommit
 from tests.chance import by_chance
@@ -28,6 +31,7 @@ from tests.hostile.test_foreign_files import Source
 from tests.outside import RECOVERY_KIND, capture, claim_error, plan_recovery, publish, recover
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.interrupted import interrupted
+from tests.twins.claims import MemoryClaims
 
 DRAWN = 3
 """So many moments, or pairs of them, of a real server in each `make test`, and three times as many
@@ -209,6 +213,25 @@ def test_captures_in_vain_hide_nothing(history: History) -> None:
     follower.lake = lake
     follower.run()
     require_equal(history, follower)
+
+
+def test_a_claim_that_cannot_be_read_is_told(history: History) -> None:
+    """`status` says so beside the rest, and `recover` what it would do."""
+
+    class Damaged(MemoryClaims):
+        def read(self, source: str) -> Claim | Unclaimed:
+            raise ForeignCommit("it does not say which ledger", hint="restore it")
+
+    follower = history.branched().together(-1, -1)
+    ports = replace(follower.ports(), claims=Damaged(follower.lake))
+    patterns, now = ports.source.patterns, ports.clock()
+    error = standing_of(SOURCE, patterns, ports.ledger, ports, now).lake_error
+    assert error is not None
+    assert error.message == "it does not say which ledger"
+    outcome = plan_recovery(ports)
+    assert (outcome.case, outcome.disagreement) == (RecoveryCase.KEEP_LEDGER, error.message)
+    with pytest.raises(ForeignCommit, match="which ledger"):
+        follower.steps(ports)
 
 
 def test_two_copies_of_a_ledger_go_on_at_once(history: History) -> None:

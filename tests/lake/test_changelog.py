@@ -13,9 +13,16 @@ import pytest
 from deltalake import DeltaTable, Schema
 
 from lockstep.pipeline.ports.changelog import Published
-from lockstep.pipeline.values.errors import CommitConflict, ForeignCommit, SegmentsLost, TableError
+from lockstep.pipeline.values.errors import (
+    CommitConflict,
+    ForeignCommit,
+    LakeUnavailable,
+    SegmentsLost,
+    TableError,
+)
 from lockstep.pipeline.values.segment import SegmentFile
 from lockstep.resources.lake.changelog import changelog
+from lockstep.resources.lake.delta.delta_log import commit_file
 from tests.lake.conftest import Lake
 from tests.lake.made import PEOPLE, changes
 
@@ -170,6 +177,16 @@ def test_of_many_that_publish_one_batch_one_does(disk: Lake, folder: Path) -> No
             assert sum(pool.map(attempt, range(WRITERS))) == 1
     assert DeltaTable(folder / FOLDER).version() == 9
     assert len(DeltaTable(folder / FOLDER).file_uris()) == 10
+
+
+def test_a_damaged_log_is_named(disk: Lake, folder: Path) -> None:
+    """A commit of which a crash of the machine left a part."""
+    published(disk, 3, changes(PEOPLE, [{"id": 1}]))
+    commit_file(folder / FOLDER, 1).write_bytes(b'{"add":{"pa')
+    with pytest.raises(LakeUnavailable, match=FOLDER):
+        published(disk, 4, changes(PEOPLE, [{"id": 2}], first=2))
+    with pytest.raises(LakeUnavailable, match=r"00001\.json cannot be used: it is damaged"):
+        disk.changelog.log_since(FOLDER, 0)
 
 
 def test_columns_that_are_new_are_added(lake: Lake) -> None:

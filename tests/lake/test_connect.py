@@ -103,9 +103,10 @@ def test_nobody_there_and_a_wrong_token_are_told_apart(
     connect_mode: None, connect_server: ConnectServer, tmp_path: Path
 ) -> None:
     """At once, and without the token."""
-    nobody = SparkServer("127.0.0.1", free_port(), token="of-tests")
-    with pytest.raises(LakeUnavailable, match=f"No Spark answers at {nobody}"):
-        RemoteSpark(nobody, {}, lake=tmp_path, staging=tmp_path).session()
+    for host in ("127.0.0.1", "no..host"):
+        nobody = SparkServer(host, free_port(), token="of-tests")
+        with pytest.raises(LakeUnavailable, match=f"No Spark answers at {nobody}"):
+            RemoteSpark(nobody, {}, lake=tmp_path, staging=tmp_path).session()
     other = SparkServer("127.0.0.1", connect_server.server.port, token="another")
     with pytest.raises(ConfigurationError, match="does not accept this token") as caught:
         RemoteSpark(other, {}, lake=tmp_path, staging=tmp_path).session()

@@ -81,6 +81,17 @@ def test_what_is_printed_reads_a_table_in_a_store(
             assert _ids(snippet, session) == [1, 2]
 
 
+def test_duckdb_takes_an_endpoint_from_the_environment(tmp_path: Path) -> None:
+    """Its shell has `getenv`."""
+    lines = store_lines("s3://lake", {"endpoint": "env:ENDPOINT"})["DuckDB"]
+    with duck(tmp_path / "extensions") as connection:
+        connection.execute("create macro getenv(name) as 'http://' || lower(name) || ':9000'")
+        connection.execute(lines)
+        [(told,)] = connection.execute("select secret_string from duckdb_secrets()").fetchall()
+    assert "endpoint=endpoint:9000;" in told
+    assert "use_ssl=false" in told
+
+
 def _ids(snippet: str, session: Any) -> list[int]:
     found = pasted(snippet, {"spark": session})
     if isinstance(found, polars.DataFrame):

@@ -265,6 +265,19 @@ def test_a_server_is_found_under_another_tmpdir(
         assert run(server.dsn, "select 1") == [(1,)]
 
 
+@pytest.mark.parametrize(("name", "value"), [("PGPORT", "5433"), ("PGHOSTADDR", "127.0.0.2")])
+def test_a_server_is_found_whatever_libpq_is_told(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    """A shell may lead to another server; a service has no such variables."""
+    shutil.copytree(made / "ledger", tmp_path / "ledger")
+    monkeypatch.setenv(name, value)
+    with closing(EmbeddedServer(tmp_path / "ledger")):
+        monkeypatch.delenv(name)
+        with closing(EmbeddedServer(tmp_path / "ledger")) as other:
+            assert run(other.dsn, "select 1") == [(1,)]
+
+
 def test_commits_are_on_disk_and_nobody_comes_over_the_network(folder: Path) -> None:
     """What the ledger says was recorded survives a power cut; there is no TCP port. Closing a
     handle twice changes nothing, and closes no other."""

@@ -51,9 +51,10 @@ def refusal(asked: MySqlServer) -> LockstepError:
         ({"user": "nobody"}, AccessDenied),
         ({"port": 1}, SourceUnavailable),
         ({"host": "no-such-host.invalid"}, HostUnknown),
+        ({"host": "no..host"}, HostUnknown),
         ({"tls": "verify"}, TlsRefused),
     ],
-    ids=["password", "user", "port", "host", "tls"],
+    ids=["password", "user", "port", "host", "no host's name", "tls"],
 )
 def test_no_connection_is_one_clear_error(
     mysql: MySqlStand, changes: dict[str, object], kind: type[LockstepError]

@@ -7,7 +7,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from time import monotonic
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -29,6 +30,8 @@ from lockstep.pipeline.recovery import (
     mirror_facts,
     needed_commits,
 )
+from lockstep.pipeline.run.context import RunPorts
+from lockstep.pipeline.run.mirror_places import table_of_folder
 from lockstep.pipeline.values.position import Anchor, Coordinates, LogFile
 from lockstep.pipeline.values.table import TableName
 
@@ -359,6 +362,14 @@ def test_what_somebody_else_wrote_is_in_all_that_follows() -> None:
     step = LakeCommit(1, "ADD COLUMNS", None, alter.user_metadata, {})
     assert shown(commit(2), step, commit(0)) == [2, 0]
     assert shown(step, commit(0)) == [0]
+
+
+def test_the_table_of_a_folder_is_named_by_its_last_write() -> None:
+    """However often somebody else put the files together since."""
+    others = [LakeCommit(version, "OPTIMIZE", None, None, {}) for version in range(100, 0, -1)]
+    written = commit(0, name=["shop", "b"])
+    ports = SimpleNamespace(mirrors=SimpleNamespace(history=lambda _: iter([*others, written])))
+    assert table_of_folder(cast("RunPorts", ports), "a") == TABLES[1]
 
 
 def test_a_log_is_read_as_far_as_a_recovery_needs_it() -> None:

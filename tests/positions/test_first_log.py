@@ -10,6 +10,8 @@ import pytest
 from demo.mysql_search import Program
 from demo.mysqld import mysql_server
 from lockstep.pipeline.model.table_state import TableCondition
+from lockstep.pipeline.schema.context import StatementContext
+from lockstep.pipeline.schema.statements.read import read_change
 from lockstep.pipeline.values.errors import SchemaUnknownAt
 from tests.fix_mysql import MySqlStand, killed_at_last
 from tests.positions.follower import SOURCE, Follower
@@ -102,6 +104,28 @@ def test_names_are_compared_as_the_server_does(caseless: MySqlStand) -> None:
         caseless.execute(row, swap)
         with pytest.raises(SchemaUnknownAt, match=r"statements up to \S+ changed it"):
             follow(caseless).run()
+
+
+def test_a_statement_that_is_not_understood_stops_the_table_that_it_means(
+    caseless: MySqlStand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However it spells its name."""
+
+    def fewer(text: str, context: StatementContext) -> object:
+        return read_change(text.replace("comment", "incomprehensible"), context)
+
+    monkeypatch.setattr("lockstep.pipeline.schema.tracker.read_change", fewer)
+    fresh(caseless)
+    caseless.execute("create database shop", "create table shop.orders (id int primary key, v int)")
+    follower = follow(caseless)
+    follower.run()
+    caseless.execute(
+        "insert into shop.orders values (1, 1)",
+        "alter table Shop.Orders add w int default 7, comment 'x'",
+        "insert into shop.orders (id) values (2)",
+    )
+    [stopped] = follower.run().quarantined
+    assert "incomprehensible" in stopped.reason
 
 
 def reset(stand: MySqlStand) -> None:

@@ -47,7 +47,10 @@ def claim_error(ports: RunPorts, claim: Claim | Unclaimed | None = None) -> Lock
     """Return why the ledger must not continue with the folder, or None; nothing is
     written."""
     source = ports.source.name
-    claim = ports.claims.read(source) if claim is None else claim
+    try:
+        claim = ports.claims.read(source) if claim is None else claim
+    except ForeignCommit as unreadable:
+        return unreadable
     batches = _newest_batches(ports)
     newest = next(iter(batches), None)
     published = next((batch for batch in batches if batch.state in _PUBLISHED), None)
@@ -124,9 +127,8 @@ def claim_folder(ports: RunPorts) -> None:
     source, ledger = ports.source.name, ports.ledger.identity()
     old_claim = claim_of(ports, ledger)
     claim = Claim(source, ledger, ports.clock(), void=old_claim.void, complete=old_claim.complete)
-    for newest in _newest_batches(ports)[:1]:
-        claim = claim.with_batch(newest)
-    ports.claims.write(claim)
+    newest = next(iter(_newest_batches(ports)), None)
+    ports.claims.write(claim if newest is None else claim.with_batch(newest))
 
 
 def claim_up_to(ports: RunPorts, batch: Batch) -> None:

@@ -185,10 +185,8 @@ def _sample_by_value(
     starts = random_rows(sides.mirror.batches(keys), stretch_count(row_count) - 1, randomness)
     sample = ports.server.sample(structure, [(), *starts])
     source = _distinct_rows(sides, sample)
-    columns = zip(*starts, strict=True) if starts else [()] * len(keys)
-    first_keys = pa.RecordBatch.from_arrays(
-        [pa.array(values, field.type) for values, field in zip(columns, keys, strict=True)],
-        schema=keys,
+    first_keys = pa.RecordBatch.from_pylist(
+        [dict(zip(keys.names, start, strict=True)) for start in starts], keys
     )
     key_hashes = _key_hashes(sides, [*source.to_batches(), first_keys])
     values = {*source.column(first).to_pylist(), *first_keys.column(0).to_pylist()}

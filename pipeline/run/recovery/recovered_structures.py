@@ -18,14 +18,13 @@ at that place.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from lockstep.pipeline.mirror.generations import can_hold_version
 from lockstep.pipeline.mirror.system_tables import system_table_path
 from lockstep.pipeline.model.changelog_listing import own_files
 from lockstep.pipeline.model.claim import BatchSpan
-from lockstep.pipeline.model.lake_commit import FileAction, LakeCommit
+from lockstep.pipeline.model.lake_commit import FileAction, LakeCommit, table_of
 from lockstep.pipeline.ports.source import ServerFacts
 from lockstep.pipeline.recovery import (
     Adoption,
@@ -38,7 +37,6 @@ from lockstep.pipeline.recovery import (
     mirror_facts,
     needed_commits,
     record_of,
-    table_of_metadata,
 )
 from lockstep.pipeline.run.agreement.claim import claim_of
 from lockstep.pipeline.run.begin import RunStart, start_at_known_place
@@ -142,7 +140,7 @@ def read_lake(ports: RunPorts, after_batch: int | None) -> LakeContent:
             continue
         newest_versions[folder] = commits[0].delta_version
         is_changelog = folder.startswith(f"{source}/_changes/")
-        table = system_tables.get(folder) or (_table_of(commits) if is_changelog else None)
+        table = system_tables.get(folder) or (table_of(commits) if is_changelog else None)
         if table is not None:
             files = ports.changelog.listed_files(folder) or {}
             actions = {
@@ -194,14 +192,6 @@ def read_lake(ports: RunPorts, after_batch: int | None) -> LakeContent:
         ),
     )
     return LakeContent(facts, tuple(changelogs), newest_versions, highest_txn_version)
-
-
-def _table_of(commits: Iterable[LakeCommit]) -> TableName | None:
-    """Return the table of a changelog, from the newest commit that names it."""
-    for commit in commits:
-        with suppress(KeyError, TypeError, ValueError):
-            return table_of_metadata(commit.metadata or {})
-    return None
 
 
 def _transaction_numbers(commits: Iterable[LakeCommit]) -> Iterable[int]:
@@ -388,16 +378,7 @@ def find_structures(
         if adoptions[name].shown_batch.shape != shapes[name]:
             adopted_tables.remove(name)
             reasons[name] = "its mirror shows other columns or rows of it than its settings"
-    shown_batches = dict[TableName, list[ShownBatch]]()
-    for mirror in lake.facts.mirrors:
-        # A mirror that moved has several folders.
-        shown_batches.setdefault(mirror.table, []).extend(mirror.shown_batches)
-    tightenings = [
-        _tightening_of(ports, version)
-        for version in versions
-        if version.shown_as is not None
-        and _show_other_shape(ports, version, shown_batches.get(version.table, ()))
-    ]
+    tightenings = _find_tightenings(ports, lake, versions)
     for tightening in tightenings:
         # Nothing proves that the mirror itself shows no hidden values, so it is written
         # again.
@@ -405,10 +386,11 @@ def find_structures(
         reasons.setdefault(
             tightening.table, "earlier versions of its mirror show more of it than its settings"
         )
+    tables_with_mirror = {mirror.table for mirror in lake.facts.mirrors}
     reloads = tuple(
         (name, _reload_reason(name, reasons, unknown_tables, adoptions))
         for name in sorted(existing_tables & server_tables.keys())
-        if (ports.source.patterns.matches(name) or name in shown_batches)
+        if (ports.source.patterns.matches(name) or name in tables_with_mirror)
         and name not in adopted_tables | plan.unshown_tables
     )
     at = place.lake_end.end
@@ -429,22 +411,33 @@ def find_structures(
     )
 
 
-def _show_other_shape(
-    ports: RunPorts, version: SchemaVersion, shown_batches: Iterable[ShownBatch]
-) -> bool:
-    """Return whether any of the versions of a table's mirrors shows more, or other,
-    columns and rows than the settings allow now. The lost ledger may have recorded that
-    hidden values must still be cleared from it."""
-    for shown in shown_batches:
-        schemas = ports.claims.structures(ports.source.name, shown.structure_key or "") or ()
-        schema = next(
-            (schema for schema in schemas if schema.name == version.table), version.schema
+def _find_tightenings(
+    ports: RunPorts, lake: LakeContent, versions: Iterable[SchemaVersion]
+) -> list[Tightening]:
+    """Return a tightening for each table of which a version of a mirror shows more, or
+    other, columns and rows than the settings allow now. The lost ledger may have
+    recorded that hidden values must still be cleared from it."""
+    return [
+        _tightening_of(ports, version)
+        for version in versions
+        if version.shown_as is not None
+        and any(
+            _shows_other_shape(ports, version, shown_batch)
+            for mirror in lake.facts.mirrors  # of one table, if its mirror moved: several
+            if mirror.table == version.table
+            for shown_batch in mirror.shown_batches
         )
-        with suppress(TableError):
-            if schema is not None and ports.shaping.shape_fingerprint(schema) == shown.shape:
-                continue
+    ]
+
+
+def _shows_other_shape(ports: RunPorts, version: SchemaVersion, shown_batch: ShownBatch) -> bool:
+    key = shown_batch.structure_key or ""
+    schemas = ports.claims.structures(ports.source.name, key) or ()
+    schema = next((schema for schema in schemas if schema.name == version.table), version.schema)
+    try:
+        return schema is None or ports.shaping.shape_fingerprint(schema) != shown_batch.shape
+    except TableError:
         return True
-    return False
 
 
 def _tightening_of(ports: RunPorts, version: SchemaVersion) -> Tightening:

@@ -240,12 +240,10 @@ def _ports_of_original(ports: RunPorts, batch: Batch) -> RunPorts:
 def _original_start(ports: RunPorts, batch: Batch, facts: ServerFacts) -> RunStart:
     """Return where reading begins: at the batch's start, proven by its predecessor's
     anchor."""
-    predecessors = (
-        []
-        if batch.follows is None
-        else ports.ledger.live_batches(ports.source.name, batch.follows, batch.follows)
-    )
-    anchor = next((before.anchor for before in predecessors if before.end == batch.start), None)
+    anchor = None
+    if batch.follows is not None:
+        predecessors = ports.ledger.live_batches(ports.source.name, batch.follows, batch.follows)
+        anchor = next((before.anchor for before in predecessors if before.end == batch.start), None)
     # A batch that started by its GTID set began at the start of a log file.
     # Transactions of the set that are in that file precede the batch.
     gtids_read = batch.start.gtid_set if batch.predecessor is None else GtidSet()

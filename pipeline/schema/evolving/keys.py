@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Final
 
 from lockstep.pipeline.schema.collations import max_character_bytes
-from lockstep.pipeline.schema.context import ServerDialect, StatementContext, stored_name
+from lockstep.pipeline.schema.context import ServerDialect, StatementContext
 from lockstep.pipeline.schema.effects import CannotFollow
 from lockstep.pipeline.schema.model import (
     GEOMETRY_TYPES,
@@ -420,7 +420,7 @@ def resolve_references(
             last_number += 1
             name = f"{table.name.name}_ibfk_{last_number}"
         database = reference.references.database or table.name.database
-        target = stored_name(TableName(database, reference.references.name), context)
+        target = TableName(database, reference.references.name)
         parent = table if target == table.name else schema.table(target)
         keys.append(
             ForeignKey(

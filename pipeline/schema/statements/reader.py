@@ -18,7 +18,12 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final, TypeVar
 
-from lockstep.pipeline.schema.context import ANSI_QUOTES, NO_BACKSLASH_ESCAPES, StatementContext
+from lockstep.pipeline.schema.context import (
+    ANSI_QUOTES,
+    NO_BACKSLASH_ESCAPES,
+    StatementContext,
+    stored_name,
+)
 from lockstep.pipeline.values.table import TableName
 
 
@@ -362,15 +367,14 @@ class StatementReader:
         return self.next().text
 
     def read_table(self, database: str | None = None) -> TableName:
-        """Take `[database.]table` or `.table`. `database`: the database of a table that
-        is written without one; None means the session's default database."""
-        default = self.context.database if database is None else database
+        """Take `[database.]table` or `.table`, and return the name as the server stores
+        it. `database`: the database of a table that is written without one; None means
+        the session's default database."""
+        database = self.context.database if database is None else database
+        name = self.read_name() if not self.sees_symbol(".") else ""
         if self.accept_symbol("."):
-            return TableName(default, self.read_name())
-        first = self.read_name()
-        if self.accept_symbol("."):
-            return TableName(first, self.read_name())
-        return TableName(default, first)
+            database, name = name or database, self.read_name()
+        return stored_name(TableName(database, name), self.context)
 
     def read_tables(self) -> tuple[TableName, ...]:
         return self.read_list(self.read_table)

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
-from lockstep.pipeline.schema.context import IGNORE_SPACE, StatementContext
+from lockstep.pipeline.schema.context import IGNORE_SPACE, StatementContext, stored_name
 from lockstep.pipeline.schema.model import RowChange, TableAccess
 from lockstep.pipeline.schema.statements.read import read_settings
 from lockstep.pipeline.schema.statements.reader import CannotRead, StatementReader, Token
@@ -243,7 +243,7 @@ class _Walk:
         if len(chain) > 2:
             raise CannotRead(f"{'.'.join(chain)} is not the name of a table")
         database = chain[0] if len(chain) == 2 else self.reader.context.database
-        return TableName(database, chain[-1])
+        return stored_name(TableName(database, chain[-1]), self.reader.context)
 
     # -- one level ----------------------------------------------------------------------
 
@@ -525,7 +525,7 @@ class _Walk:
             return
         reader.accept("RECURSIVE")
         while True:
-            self.with_names.add(TableName(reader.context.database, reader.read_name()))
+            self.with_names.add(self._table_named((reader.read_name(),)))
             if reader.sees_symbol("("):
                 self._read_parentheses()
             reader.expect("AS")

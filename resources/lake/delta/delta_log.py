@@ -105,7 +105,7 @@ def read_commit(path: LakePath, version: int, *kinds: str) -> LakeCommit | None:
     kinds are read, and fields that come from other actions are empty."""
     with lake_errors(commit_file(path, version)):
         content = commit_content(path, version)
-    return None if content is None else _parse_commit(version, content.decode(), kinds)
+        return None if content is None else _parse_commit(version, content.decode(), kinds)
 
 
 def log_since(path: LakePath, version: int) -> LogSince:

@@ -366,12 +366,9 @@ def _look_up_values(
         changes = _with_values(changes, spelled[name], mark, rows.column(name).take(indexes))
         is_missing = pc.or_(is_missing, pc.and_(mark, pc.is_null(indexes)))
     if ignore_missing_deletes:
-        kind = changes.column("_change_type")
-        is_deleted = pc.and_(
-            is_missing, pc.or_(pc.invert(is_present(kind)), pc.equal(kind, KEPT_CHANGE_TYPE))
-        )
-        changes = changes.filter(pc.invert(is_deleted))
-        is_missing = pc.and_(is_missing, pc.invert(is_deleted))
+        is_delete = pc.is_in(changes.column("_change_type"), pa.array(["delete", KEPT_CHANGE_TYPE]))
+        changes = changes.filter(pc.invert(pc.and_(is_missing, is_delete)))
+        is_missing = pc.and_not(is_missing, is_delete)
     if pc.any(is_missing).as_py():
         raise TableError(LOST_ROW_REASON, hint=RESUME_HINT)
     return changes
@@ -385,8 +382,8 @@ def _with_kept_values(
     folded: FoldedChanges,
 ) -> pa.Table:
     """Return the changes with the earlier values of `rows` in the columns
-    `folded.kept_columns`, where they stay. `indexes`: the index of each change's row in `rows`,
-    NULL if it has none."""
+    `folded.kept_columns`, where they stay. `indexes`: the index of each change's row in
+    `rows`, NULL if it has none."""
     spelled = changelog_spelling(names)
     marks = keep_names(names)
     for name in folded.kept_columns:

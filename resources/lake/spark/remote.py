@@ -203,12 +203,8 @@ class RemoteSpark:
         self._start = BackgroundStart(
             self._connect, lambda connection: _close_sessions(connection.sessions)
         )
-        self._client_id = uuid4()
+        self.client_id = uuid4()
         self._session_numbers = count()
-
-    @property
-    def client_id(self) -> UUID:
-        return self._client_id
 
     def end_statements(self, client_id: UUID) -> None:
         """End a client's sessions. This needs no session of our own, which might have
@@ -232,7 +228,7 @@ class RemoteSpark:
         """Return a new session. Raise `LakeUnavailable` if the server does not answer,
         and `ConfigurationError` if it cannot be used."""
         connection = self._start.wait()
-        session = self._session_of(self._client_id, next(self._session_numbers))
+        session = self._session_of(self.client_id, next(self._session_numbers))
         connection.sessions.append(session)
         with self._session_errors():
             self._apply_settings(session, connection.defaults, settings)
@@ -256,7 +252,7 @@ class RemoteSpark:
     def _connect(self) -> Connection:
         self.require_ready()
         self._require_listening()
-        session = self._session_of(self._client_id, next(self._session_numbers))
+        session = self._session_of(self.client_id, next(self._session_numbers))
         try:
             with self._session_errors():
                 version, defaults = session.version, session.conf.getAll
@@ -277,7 +273,7 @@ class RemoteSpark:
         try:
             with socket.create_connection(self._server.address, _TIMEOUT_SECONDS):
                 pass
-        except OSError as error:
+        except (OSError, UnicodeError) as error:  # UnicodeError: no host has such a name
             raise LakeUnavailable(
                 f"No Spark answers at {self._server}",
                 hint="start it (`lockstep spark serve` on this machine), or correct remote under "

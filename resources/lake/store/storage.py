@@ -64,11 +64,11 @@ _OS_ERROR = re.compile(r"os error (\d+)")
 
 @contextmanager
 def lake_errors(path: LakePath) -> Iterator[None]:
-    """Turn any error of the storage or of delta-rs inside the context into
-    `LakeUnavailable` about `path`."""
+    """Turn any error of the storage or of delta-rs inside the context, and JSON that is
+    damaged, into `LakeUnavailable` about `path`."""
     try:
         yield
-    except (BaseError, DeltaError, OSError) as error:
+    except (BaseError, DeltaError, OSError, JSONDecodeError, UnicodeDecodeError) as error:
         raise _storage_error(path, error) from error
 
 
@@ -83,7 +83,7 @@ def mirror_errors(lake: LakePath, path: LakePath) -> Iterator[None]:
         _require_lake(lake, error)
         raise
     except LakeUnavailable as error:
-        if isinstance(error.__cause__, OSError | DeltaError):
+        if isinstance(error.__cause__, OSError | DeltaError | JSONDecodeError | UnicodeDecodeError):
             raise _mirror_error(lake, path, error.__cause__) from error
         raise
     except (OSError, DeltaError, JSONDecodeError, UnicodeDecodeError, pa.ArrowException) as error:
@@ -130,6 +130,8 @@ def _require_lake(lake: LakePath, error: Exception) -> None:
 
 
 def _description(error: Exception) -> str:
+    if isinstance(error, JSONDecodeError | UnicodeDecodeError):
+        return "it is damaged"
     reason: str | None = error.strerror if isinstance(error, OSError) else None
     return reason or first_line(str(error)) or type(error).__name__
 
