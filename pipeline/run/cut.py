@@ -56,10 +56,8 @@ class Cut:
 
 
 def cut_at(ports: RunPorts, place: Place) -> Cut:
-    """Return the cut at a place. The ledger knows the ends of batches. For a place
-    inside a batch, the table `_transactions` in the lake is read. Raise `PastRefused`
-    if it lacks the batch, and `SpanRefused` for a place that occurs in several servers'
-    logs."""
+    """Return the cut at a place. Raise `PastRefused` if `_transactions` lacks its batch,
+    and `SpanRefused` for a place that occurs in several servers' logs."""
     batches = unpruned_batches(ports.ledger, ports.source.name)
     begin = history_begin(ports.ledger, batches)
     if batches and is_before_history(place, batches, begin):

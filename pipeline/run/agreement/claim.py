@@ -127,9 +127,8 @@ def claim_folder(ports: RunPorts) -> None:
     source, ledger = ports.source.name, ports.ledger.identity()
     old_claim = claim_of(ports, ledger)
     claim = Claim(source, ledger, ports.clock(), void=old_claim.void, complete=old_claim.complete)
-    for newest in _newest_batches(ports)[:1]:
-        claim = claim.with_batch(newest)
-    ports.claims.write(claim)
+    newest = next(iter(_newest_batches(ports)), None)
+    ports.claims.write(claim if newest is None else claim.with_batch(newest))
 
 
 def claim_up_to(ports: RunPorts, batch: Batch) -> None:
