@@ -173,13 +173,10 @@ def show_plan(context: CommandContext, source: str, plan: RunPlan) -> None:
             f"  not captured: {pluralize(reading.foreign_transaction_count, 'transaction')} "
             f"without rows of captured tables, {reading.foreign_bytes:,} bytes of log"
         )
-    passed_count = 0
     for statement in reading.statements:
-        if statement.is_passed:
-            passed_count += 1
-            continue
-        context.say(f"  {statement.position}  {statement.text}\n    {statement.effect}")
-    if passed_count:
+        if not statement.is_passed:
+            context.say(f"  {statement.position}  {statement.text}\n    {statement.effect}")
+    if passed_count := sum(statement.is_passed for statement in reading.statements):
         statements = pluralize(passed_count, "statement concerns", "statements concern")
         context.say(f"  {statements} no captured table; `--json` lists them")
     if reading.unlisted_statement_count:

@@ -257,27 +257,23 @@ def decimals(column: Column, cells: ColumnValues) -> pa.Array:
     """DECIMAL(p,s) → decimal(p,s) up to 38 digits, else text. Raise ValueError for text
     that is not such a number."""
     kind = arrow_type(column)
+    cell_arrays = cells.data, cells.at, cells.size
     if not pa.types.is_decimal(kind):
-        _raise_if_malformed(_skip_leading_zeros(cells.data, cells.at, cells.size))
+        if not _skip_leading_zeros(*cell_arrays):
+            raise ValueError("not a decimal")
         return texts(column, cells)
     buffer, out = allocate(len(cells), 16)
-    cell_arrays = cells.data, cells.at, cells.size
-    _raise_if_malformed(_write_decimals(*cell_arrays, kind.precision, kind.scale, out))
-    return cells.array(kind, buffer)
-
-
-def _raise_if_malformed(row: int) -> None:
-    """Raise ValueError if `row` is the first malformed row; -1 stands for none."""
-    if row >= 0:
+    if not _write_decimals(*cell_arrays, kind.precision, kind.scale, out):
         raise ValueError("not a decimal")
+    return cells.array(kind, buffer)
 
 
 @kernel
 def _write_decimals(
     data: Bytes, at: Places, size: Places, precision: int, scale: int, out: Bytes
-) -> int:
-    """Write 128-bit integers, 18 digits at a time; return the first row that is not
-    such a number, or -1."""
+) -> bool:
+    """Write 128-bit integers, 18 digits at a time; return False at text that is not
+    such a number."""
     for row in range(len(at)):
         high = low = 0
         if at[row] >= 0:
@@ -288,19 +284,19 @@ def _write_decimals(
                 place += 1
             point = end - scale - 1 if scale else end
             if point <= place or (scale and u8(data, point) != _POINT):
-                return row
+                return False
             while place < point - 1 and u8(data, place) == _ZERO:
                 place += 1
             is_zero = point - place == 1 and u8(data, place) == _ZERO
             if point - place + scale - (1 if is_zero else 0) > precision:
-                return row
+                return False
             while place < end:
                 word, power = 0, 1
                 while place < end and power < _MAX_POWER:
                     if place != point:
                         digit = u8(data, place) - _ZERO
                         if digit < 0 or digit > 9:
-                            return row
+                            return False
                         word = 10 * word + digit
                         power *= 10
                     place += 1
@@ -309,13 +305,13 @@ def _write_decimals(
                 high, low = multiply_add(high, low, -1, 0)
         put64(out, row * 16, low)
         put64(out, row * 16 + 8, high)
-    return -1
+    return True
 
 
 @kernel
-def _skip_leading_zeros(data: Bytes, at: Places, size: Places) -> int:
+def _skip_leading_zeros(data: Bytes, at: Places, size: Places) -> bool:
     """Move each number's beginning past its leading zeros, except one before the point;
-    return the first row that is not a number, or -1."""
+    return False at text that is not a number."""
     for row in range(len(at)):
         if at[row] < 0:
             continue
@@ -330,14 +326,14 @@ def _skip_leading_zeros(data: Bytes, at: Places, size: Places) -> int:
             elif value >= _ZERO and value <= _NINE:
                 digits += 1
             elif value != _MINUS or byte != place:
-                return row
+                return False
         if points > 1 or digits == 0:
-            return row
+            return False
         while end - place > 1 and u8(data, place) == _ZERO and u8(data, place + 1) != _POINT:
             place += 1
         at[row] = place
         size[row] = end - place
-    return -1
+    return True
 
 
 # -- dates and times -----------------------------------------------------------------

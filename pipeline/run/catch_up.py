@@ -125,7 +125,6 @@ def _capture_missing_changes(
         order.stopped.batch for order in plans.catch_up_orders if order.stopped is not None
     ]
     resumed_tables = [order.table for order in plans.catch_up_orders]
-    find_recorded = RecordedVersions(ports.ledger, ports.source.name, first.batch.id)
     basis = Basis(
         ports,
         start_at_known_place(first.start, first.anchor, facts, reason, by_gtid=cursor.by_gtid),
@@ -142,7 +141,7 @@ def _capture_missing_changes(
             ports,
             structures_in_batch(ports, first.batch, first.start.at),
             facts,
-            recorded=find_recorded,
+            recorded=RecordedVersions(ports.ledger, ports.source.name, first.batch.id),
         ),
         prepared_transactions=plans.prepared_transactions,
     )
@@ -180,10 +179,9 @@ def _version_at(ports: RunPorts, order: TableOrder, plans: TablePlans) -> Schema
     """Return the version of a table's structure at the place where it stopped. It is
     looked up, because statements alone do not lead to a structure that was read from
     the source."""
-    source, span = ports.source.name, plans.spans[order.table]
-    version = _version_of_last_catch_up(ports, order)
-    return version or ports.ledger.schema_at(
-        source, order.table, batch=span.batch.id, place=span.low
+    span = plans.spans[order.table]
+    return _version_of_last_catch_up(ports, order) or ports.ledger.schema_at(
+        ports.source.name, order.table, batch=span.batch.id, place=span.low
     )
 
 

@@ -179,7 +179,8 @@ def _conversion_table(charset: str) -> Integers | None:
 
 def _translate_text(column: Column, cells: Cells, table: Integers) -> pa.Array:
     places, offsets, total = value_spans(column, cells)
-    buffer, out = allocate(total, int(table[:, 0].max()))
+    # Each character is written as four bytes, so the last ones need more room.
+    buffer, out = allocate(total + 3, int(table[:, 0].max()))
     ends, size = np.frombuffer(offsets, np.int32), -cells.layout.size
     has_ascii = bool((table[:128, 1] == np.arange(128)).all() and (table[:128, 0] == 1).all())
     text_bytes = _translate(cells.data, places, size, table, has_ascii, ends, out)
@@ -230,9 +231,8 @@ def _translate(
                     code = u8(data, byte)
                     if table[code, 0] == 0:
                         return -1
-                    for index in range(table[code, 0]):
-                        put8(out, end, table[code, 1] >> 8 * index)
-                        end += 1
+                    put32(out, end, table[code, 1])
+                    end += table[code, 0]
         ends[i + 1] = end
     return end
 

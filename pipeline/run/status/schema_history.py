@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from difflib import get_close_matches
-from itertools import pairwise, takewhile
+from itertools import takewhile
 from typing import Final
 
 from lockstep.pipeline.model.batch import BatchTimes
@@ -203,10 +203,7 @@ def _version_at_moment(
         first, last = 0, last - 1
     before = [version for version in versions if version.version.batch < first]
     within = [version for version in versions if first <= version.version.batch <= last]
-    commits = [
-        (version.statement and version.statement.committed_at) or _EPOCH for version in within
-    ]
-    count = find_moment(commits, moment).place
+    count = find_moment([version.committed_at or _EPOCH for version in within], moment).place
     return _last_version([*before, *within[:count]])
 
 
@@ -233,9 +230,7 @@ def _history_begin(
     if first.start.committed_at is not None:
         return first.start.committed_at
     moments = [first.created_at, None if first.end is None else first.end.committed_at]
-    moments += [
-        version.statement.committed_at for version in versions if version.statement is not None
-    ]
+    moments += [version.committed_at for version in versions]
     return min(moment for moment in moments if moment is not None)
 
 
@@ -304,29 +299,26 @@ class ShownVersion:
     statement: SchemaStatement | None
     changes: tuple[str, ...]
 
-
-def _statement_of(
-    ledger: Structures, source: str, version: SchemaVersion
-) -> SchemaStatement | None:
-    statement_id = version.statement_number
-    return None if statement_id is None else ledger.statements(source, [statement_id])[statement_id]
+    @property
+    def committed_at(self) -> datetime | None:
+        return None if self.statement is None else self.statement.committed_at
 
 
 def _with_changes(
     ledger: Structures, source: str, versions: Sequence[SchemaVersion]
 ) -> Iterator[ShownVersion]:
     """Yield the versions with their statements and their differences."""
-    yield ShownVersion(versions[0], _statement_of(ledger, source, versions[0]), ())
-    for before, after in pairwise(versions):
-        yield ShownVersion(
-            after, _statement_of(ledger, source, after), tuple(_changes(before, after))
-        )
+    numbers = [version.statement_number for version in versions]
+    statements = ledger.statements(source, [number for number in numbers if number is not None])
+    for before, after, number in zip([None, *versions], versions, numbers, strict=False):
+        statement = None if number is None else statements[number]
+        yield ShownVersion(after, statement, tuple(_changes(before, after)))
 
 
-def _changes(before: SchemaVersion, after: SchemaVersion) -> Iterator[str]:
+def _changes(before: SchemaVersion | None, after: SchemaVersion) -> Iterator[str]:
     """Yield the differences of two versions, each as "what: before, now". Renamed
     columns are recognized if the history records the earlier name of each column."""
-    if after.schema is None or before.schema is None:
+    if before is None or after.schema is None or before.schema is None:
         return
     parts = differences(before.schema, after.schema)
     columns = list(_column_changes(before, after))

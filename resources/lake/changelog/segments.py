@@ -132,7 +132,13 @@ class ParquetSegments:
                     yield content.read_row_groups(groups, columns=column_list)
 
     def unpacked_bytes(self, folder: str, files: Iterable[SegmentFile]) -> int:
-        return sum(_unpacked_bytes(self._lake / folder / file.path) for file in files)
+        total = 0
+        for file in files:
+            path = self._lake / folder / file.path
+            with lake_errors(path), pq.ParquetFile(parquet_content(path)) as content:
+                groups = map(content.metadata.row_group, range(content.metadata.num_row_groups))
+                total += sum(group.total_byte_size for group in groups)
+        return total
 
     def delete_batch(self, source: str, batch: int) -> int:
         # The files of a batch that this process began are its own; those of a batch that
@@ -226,13 +232,6 @@ def _row_group_lists(file: pq.FileMetaData) -> Iterator[list[int]]:
         row_count, byte_count = row_count + group.num_rows, byte_count + group.total_byte_size
     if groups:
         yield groups
-
-
-def _unpacked_bytes(path: LakePath) -> int:
-    """Return the uncompressed size of a file's columns in bytes, from its footer."""
-    with lake_errors(path), pq.ParquetFile(parquet_content(path)) as file:
-        groups = range(file.metadata.num_row_groups)
-        return sum(file.metadata.row_group(group).total_byte_size for group in groups)
 
 
 def _abort_uploads(session: SparkSession, prefix: ObjectPath) -> None:
