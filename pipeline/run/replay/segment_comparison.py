@@ -114,12 +114,10 @@ class SegmentComparison:
         damage = next(iter(self.ports.segments.damage_sentences(folder, segment.files)), None)
         if damage is None:
             listed_paths = self._files_listed_in(folder)
-            unlisted_paths = [file.path for file in segment.files if file.path not in listed_paths]
-            damage = (
-                f"the changelog {folder} does not list {unlisted_paths[0]}"
-                if unlisted_paths
-                else None
-            )
+            for file in segment.files:
+                if file.path not in listed_paths:
+                    damage = f"the changelog {folder} does not list {file.path}"
+                    break
         if damage is not None:
             standing = SegmentStanding.DAMAGED
         elif new_segment is None:
