@@ -530,9 +530,11 @@ def test_a_source_without_a_run_does_not_keep_others_from_their_pages(
         say=lambda *_: None,
     )
     page = tmp_path / "pages/shop/1.html"
-    assert report_command.perform(parse(["report"]), context).payload["sources"] == {
-        "new": {"error": "nothing was captured yet"},
-        "shop": {"page": page},
+    outcome = report_command.perform(parse(["report"]), context)
+    assert outcome.code == exits.USAGE
+    assert outcome.payload["sources"] == {
+        "new": {"error": "nothing was captured yet", "exit_code": exits.USAGE},
+        "shop": {"page": page, "exit_code": exits.DONE},
     }
     assert page.read_text() == "a page"
     sources.pop()
