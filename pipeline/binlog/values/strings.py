@@ -180,7 +180,8 @@ def _conversion_table(charset: str) -> Integers | None:
 def _translate_text(column: Column, cells: Cells, table: Integers) -> pa.Array:
     places, offsets, total = value_spans(column, cells)
     # Each character is written as four bytes, so the last ones need more room.
-    buffer, out = allocate(total + 3, int(table[:, 0].max()))
+    buffer = pa.allocate_buffer((total + 3) * int(table[:, 0].max()), resizable=True)
+    out = np.frombuffer(buffer, np.uint8)
     ends, size = np.frombuffer(offsets, np.int32), -cells.layout.size
     has_ascii = bool((table[:128, 1] == np.arange(128)).all() and (table[:128, 0] == 1).all())
     text_bytes = _translate(cells.data, places, size, table, has_ascii, ends, out)
@@ -188,7 +189,8 @@ def _translate_text(column: Column, cells: Cells, table: Integers) -> pa.Array:
         raise _undecodable_error(column)
     if text_bytes > _MAX_BYTES:
         raise _too_large_error(column)
-    return cells.array(pa.string(), offsets, buffer.slice(0, text_bytes))
+    buffer.resize(text_bytes, shrink_to_fit=True)
+    return cells.array(pa.string(), offsets, buffer)
 
 
 @kernel_part
