@@ -540,3 +540,11 @@ def test_a_source_without_a_run_does_not_keep_others_from_their_pages(
     sources.pop()
     with pytest.raises(SpanRefused):
         report_command.perform(parse(["report"]), context)
+
+
+def test_the_error_of_a_source_names_it_once() -> None:
+    notes = list[str]()
+    context: Any = SimpleNamespace(note=notes.append)
+    for message in ("shop: nothing was captured yet", "nothing was captured yet"):
+        CommandContext.report_error(context, "shop", SpanRefused(message, hint="run"))
+    assert notes == ["shop: nothing was captured yet\nhint: run"] * 2
