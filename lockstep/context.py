@@ -162,7 +162,8 @@ class CommandContext:
     def report_error(self, source: str, error: LockstepError) -> tuple[int, dict[str, Any]]:
         """Print the error of one source; return its exit code and its object in
         `--json`."""
-        self.note(f"{source}: {error.message}\nhint: {error.hint}")
+        message = error.message.removeprefix(f"{source}: ")
+        self.note(f"{source}: {message}\nhint: {error.hint}")
         return error.recovery.exit_code, {"error": error}
 
     @contextmanager

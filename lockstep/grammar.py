@@ -355,7 +355,8 @@ _FURTHER_ARGUMENTS: Final[Mapping[str, Mapping[str, Any]]] = {
     "--ledger": {"default": "embedded"},
     "--back-to": {"type": int},
     "--sample": {"type": _number_of_rows},
-    "--reason": {"type": partial(printable, keep="\n\t")},  # also bytes that are not UTF-8
+    "--author": {"type": printable},  # also bytes that are not UTF-8
+    "--reason": {"type": partial(printable, keep="\n\t")},
     "--tables": _REPEATABLE,
     "--exclude": _REPEATABLE,
     "--rename": {"action": "append", "default": []},

@@ -35,7 +35,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     sources = context.sources(arguments.source)
     if arguments.output or arguments.run or span:
         sources = (context.one_source(arguments.source),)
-    values_by_source: dict[str, Any] = {}
+    answers: dict[str, tuple[int, dict[str, Any]]] = {}
     now, lake = datetime.now(UTC), context.settings.lake_path().absolute()
     with context.adapters() as adapters:
         for source in sources:
@@ -49,7 +49,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             except SpanRefused as error:
                 if len(sources) == 1:
                     raise
-                _, values_by_source[name] = context.report_error(name, error)
+                answers[name] = context.report_error(name, error)
                 continue
             default_path = page_path(context.settings.state_folder, name, report.title)
             path = Path(arguments.output).absolute() if arguments.output else default_path
@@ -58,9 +58,9 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
                     store_page(path, render_page(report, lake))
                 else:  # a folder of somebody else, in which no old pages are deleted
                     path.write_text(render_page(report, lake), encoding="utf-8")
-            values_by_source[name] = {**_report_values(report, lake), "page": path}
+            answers[name] = exits.DONE, {**_report_values(report, lake), "page": path}
             context.say(*_report_lines(report, path))
-    return Outcome(exits.DONE, {"sources": values_by_source})
+    return Outcome.of_sources(answers)
 
 
 def _span_of(arguments: argparse.Namespace) -> Span | None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from lockstep import exits
-from lockstep.assets.notices import assess_source
+from lockstep.assets.notices import assess_source, readable_patterns
 from lockstep.context import CommandContext, Outcome
 from lockstep.pipeline.check import longest_pause_from_now
 from lockstep.pipeline.check.log import duration_text
@@ -21,7 +22,7 @@ from lockstep.pipeline.proof.proven import ComparisonRecord, open_differences, p
 from lockstep.pipeline.run.catalog import CatalogStanding, registrations_of
 from lockstep.pipeline.run.left_out import states_of_next_run
 from lockstep.pipeline.run.table_plans import only_server_supplies
-from lockstep.pipeline.source_plan import settings_in_words
+from lockstep.pipeline.source_plan import SourcePlan, settings_in_words
 from lockstep.pipeline.status.facts import Headroom, Standing, reason_not_by_gtid
 from lockstep.pipeline.status.verdict import State, Verdict, utc_text, verdict
 from lockstep.pipeline.values.consumers import Consumer
@@ -48,16 +49,23 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     with context.adapters() as adapters:
         for source in context.sources(arguments.source):
             now, ledger = datetime.now(UTC), adapters.ledger()
-            plan = source.plan()
+            plan: SourcePlan | None = None
+            with suppress(LockstepError):  # The verdict says what is wrong with the settings.
+                plan = source.plan()
+            patterns = readable_patterns(source)
             standing, source_verdict = assess_source(adapters, source, now)
-            states = states_of_next_run(ledger, source.name, plan.patterns)
+            states = states_of_next_run(ledger, source.name, patterns)
             orders = ledger.open_orders(source.name)
-            tables = inactive_tables(states, orders, plan.patterns.matches)
+            tables = inactive_tables(states, orders, patterns.matches)
             decisions = ledger.decisions(source.name)
             code = exit_code(standing, now, longest_pause_from_now(source.schedule))
-            catalog = catalog_standing(adapters, source.mirror_names())
+            catalog: CatalogStanding | None = None
+            settings: Mapping[TableName, str] = {}
+            if plan is not None:
+                catalog = catalog_standing(adapters, plan.mirror_names)
+                matching = filter(patterns.matches, states)
+                settings = settings_in_words(matching, plan.table_settings)
             consumers = adapters.consumers().consumers(source.name)
-            settings = settings_in_words(filter(plan.patterns.matches, states), plan.table_settings)
             values = {
                 **status_values(standing, source_verdict, now, decisions),
                 "tables": inactive_values(tables),

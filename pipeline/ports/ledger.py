@@ -211,11 +211,13 @@ class Batches(Protocol):
         last: int = LAST_BATCH,
         *,
         continuity: Continuity | None = None,
+        run: str | None = None,
         limit: int | None = None,
     ) -> list[Batch]:
         """Return the live batches with ids from `first` to `last`, oldest first; with
-        `continuity`, only those whose start has that relation to the batch before. Ids
-        are counted over all sources, so a source's own ids have holes."""
+        `continuity`, only those whose start has that relation to the batch before; with
+        `run`, only those of runs whose ids begin so. Ids are counted over all sources,
+        so a source's own ids have holes."""
 
     def captured_batch(
         self,

@@ -593,11 +593,14 @@ def _batch_after_gtids(place: Place, chain: Sequence[Batch], gtids: GtidSet) -> 
     batches = [batch for batch in chain if batch.captured_end.gtid_set.contains(gtids)]
     if not batches:
         raise _unread_error(place, chain[-1])
-    if batches[0].start.gtid_set.contains(gtids):
+    first, *later = batches
+    is_begin = first.start.gtid_set.contains(gtids)
+    if is_begin and first.captured_end.gtid_set != gtids:
         raise _too_early_error(place, chain)
-    if sum(not batch.start.gtid_set.contains(gtids) for batch in batches) > 1:
+    if not all(batch.start.gtid_set.contains(gtids) for batch in later):
         raise _occurs_again_error(place)
-    return PlaceInBatch(batches[0], is_batch_end=False)
+    # A ledger made from the lake begins with its end.
+    return PlaceInBatch(first, is_batch_end=is_begin)
 
 
 def _unread_error(place: Place, last: Batch) -> PastRefused:

@@ -92,7 +92,7 @@ def history_begin(ledger: Decisions, batches: Sequence[Batch]) -> datetime | Non
 def batch_of_run(ledger: Ledger, source: str, run: str) -> Batch:
     """Return the newest captured batch of a run. `run`: its id, which may be shortened.
     Raise `SpanRefused` if the ledger has no batch of this run, or of several such runs."""
-    batches = ledger.live_batches(source, ledger.pruned_through(source))
+    batches = ledger.live_batches(source, ledger.pruned_through(source), run=run)
     captured_batches = [batch for batch in batches if batch.state is not BatchState.CAPTURING]
     batch = newest_of_run(captured_batches, run)
     if batch is None:

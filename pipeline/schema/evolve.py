@@ -233,7 +233,7 @@ def _table_of_create(
         or any(column.system_versioned for column in written_columns),
         hidden=hidden if context.facts.knows_hidden_places else (),
     )
-    return replace(table, foreign_keys=resolve_references(references, table, schema, context))
+    return replace(table, foreign_keys=resolve_references((), references, table, schema, context))
 
 
 def _table_like(

@@ -339,8 +339,10 @@ def _texts_reason(before: ColumnSchema, after: ColumnSchema, sql_mode: int) -> s
 def _max_bytes(before: ColumnSchema, after: ColumnSchema) -> int:
     """Return the largest number of bytes of a text of `before` in the character set of
     `after`, which has all its characters."""
-    width = max_character_bytes(before.charset or "utf8mb4")
-    stored = min(LOB_SIZES.get(before.type, (before.length or 0) * width), _MAX_PACKET_BYTES)
+    if before.type in LOB_SIZES:
+        stored = min(LOB_SIZES[before.type], _MAX_PACKET_BYTES)
+    else:
+        stored = (before.length or 0) * max_character_bytes(before.charset or "utf8mb4")
     keeps_bytes = before.charset == after.charset or before.charset in UTF8_COMPATIBLE_CHARSETS
     return stored if keeps_bytes else stored * _MAX_GROWTH
 

@@ -368,7 +368,6 @@ class SchemaTracker:
         self._loaded_schema = self.server_schema().with_table(schema)
         versions = reversed(self._all_versions(schema.name))
         before = next((version for version in versions if version.schema is not None), None)
-        keeps_rows = before is not None and columns_from is not None
         return self._record(
             schema.name,
             schema,
@@ -377,7 +376,7 @@ class SchemaTracker:
             columns_from=columns_from,
             # A column that the settings hide stays hidden, even under a new name that
             # they do not.
-            predecessor=(before, columns_from) if before and keeps_rows else None,
+            predecessor=(before, columns_from) if before and columns_from is not None else None,
         )
 
     def continue_with(self, version: SchemaVersion) -> None:
@@ -556,6 +555,11 @@ class SchemaTracker:
         statement, or became unknown. `predecessors`: those of renamed tables and of
         tables created LIKE another."""
         reasons = dict(unknown_structures(followed))
+        without_defaults = {
+            key
+            for key, (version, _) in predecessors.items()
+            if self.is_from_table_map(version.table)
+        }
         former_names = dict(former_column_names(followed.effects))
         for key in sorted(
             {*before.tables, *after.tables, *before.unknown_tables, *after.unknown_tables}
@@ -573,7 +577,8 @@ class SchemaTracker:
                 key if table is None else table.name,
                 new,
                 at,
-                VersionOrigin.STATEMENT,
+                # A new name or a copy of a table does not know the defaults either.
+                VersionOrigin.TABLE_MAP if key in without_defaults else VersionOrigin.STATEMENT,
                 columns_from=columns_from,
                 statement_number=statement_number,
                 reason=reasons.get(key, "not followed") if is_unknown else None,

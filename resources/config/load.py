@@ -21,6 +21,7 @@ from lockstep.resources.config.model import (
     LakeSection,
     LedgerSection,
     LineageSection,
+    NotifySection,
     PrivacySection,
     UpkeepSection,
 )
@@ -86,6 +87,7 @@ _SECTIONS: Mapping[str, type[BaseModel]] = {
     "upkeep": UpkeepSection,
     "privacy": PrivacySection,
     "lineage": LineageSection,
+    "notify": NotifySection,
     "catalog": CatalogSection,
     "sources": SourceSection,
     "bounds": BoundsSection,
@@ -105,6 +107,10 @@ _PATTERN_RULES: Mapping[str, str] = {
     "most)",
     "server_uuid": "must be what the server shows for SELECT @@server_uuid, in lower case, or "
     "server-id:<number> for MariaDB",
+    "replaces": "must be the fingerprint of a key: 16 hexadecimal digits in lower case",
+    "location": "must have only letters, digits and any of _ . : @ -",
+    "key_prefix": 'must be a list of words of letters, digits and _, or "{source}"',
+    "group": "must be a word of letters, digits and _",
 }
 """Key → what its value must be, for keys with a pattern."""
 
@@ -273,7 +279,7 @@ def key_lines(text: str) -> Mapping[KeyPath, int]:
     arrays: dict[KeyPath, int] = {}
     header: KeyPath = ()
     open_value = _OpenValue()
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):
         if open_value.continues(line):
             continue
         stripped = line.strip()

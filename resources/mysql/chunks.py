@@ -143,10 +143,6 @@ def _require_cut_by(schema: TableSchema, rows: Range) -> None:
         )
 
 
-_ROWS_COLUMN, _FILTERED_COLUMN = "rows", "filtered"
-"""Columns of EXPLAIN: rows examined, and the percentage of them that the condition
-selects."""
-
 _MOST_KEYS: Final = 1_000
 """Largest number of keys in one statement."""
 
@@ -228,8 +224,7 @@ def _explain_rows(cursor: Cursor, table: TableName, condition: RowCondition) -> 
             f"{table}: the server refuses the condition: {message}", hint=HINT
         ) from error
     return sum(
-        int(float(row.get(_ROWS_COLUMN) or 0) * _selected_share(row.get(_FILTERED_COLUMN)))
-        for row in rows
+        int(float(row.get("rows") or 0) * _selected_share(row.get("filtered"))) for row in rows
     )
 
 

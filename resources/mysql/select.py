@@ -84,8 +84,8 @@ def select_rows(
         )
         is not None
     }
-    if where is not None:
-        where = cursor.mogrify(where, tuple(parameters)) if parameters else where
+    if where is not None and parameters:
+        where = cursor.mogrify(where, tuple(parameters))
     answer = cursor.ask(_statement(structure, stored_expressions, where, index_hint, order, limit))
     columns = (*structure.columns, *(stored_column(column) for column in stored_expressions))
     if (mismatch := mismatched_column(columns, answer.definitions)) is not None:

@@ -90,9 +90,11 @@ class PostgresBatches(LedgerTables):
         last: int = LAST_BATCH,
         *,
         continuity: Continuity | None = None,
+        run: str | None = None,
         limit: int | None = None,
     ) -> list[Batch]:
-        values = {"first": first, "last": last, "continuity": continuity, "limit": limit}
+        bounds = {"first": first, "last": last, "limit": limit}
+        values = {**bounds, "continuity": continuity, "run": run}
         if continuity is not None:
             return self._cached(batch_of, "live_batches", source=source, **values)
         return [batch_of(row) for row in self._all("live_batches", source=source, **values)]

@@ -31,6 +31,7 @@ order by id
 select * from lockstep.begun_batches
 where source = %(source)s and state <> 'abandoned' and id between %(first)s and %(last)s
   and (%(continuity)s::text is null or continuity = %(continuity)s)
+  and (%(run)s::text is null or starts_with(dagster_run, %(run)s))
 order by id limit %(limit)s
 
 -- name: captured_batch

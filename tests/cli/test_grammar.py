@@ -129,12 +129,8 @@ def test_a_shell_completes_what_can_be_typed() -> None:
     assert done.stdout.split() == ["reload", "--output"]
 
 
-def test_a_reason_in_another_encoding_is_text() -> None:
+def test_a_reason_and_an_author_in_another_encoding_are_text() -> None:
     """The ledger has no bytes that are not UTF-8, as a terminal in Latin-1 types them."""
-    words = [
-        "pause",
-        "shop.orders",
-        "--reason",
-        b"caf\xe9, one day".decode("utf-8", "surrogateescape"),
-    ]
-    assert parse(words).reason == "caf\\udce9, one day"
+    text = b"caf\xe9, one day".decode("utf-8", "surrogateescape")
+    arguments = parse(["pause", "shop.orders", "--reason", text, "--author", text])
+    assert arguments.reason == arguments.author == "caf\\udce9, one day"

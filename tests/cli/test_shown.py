@@ -530,11 +530,21 @@ def test_a_source_without_a_run_does_not_keep_others_from_their_pages(
         say=lambda *_: None,
     )
     page = tmp_path / "pages/shop/1.html"
-    assert report_command.perform(parse(["report"]), context).payload["sources"] == {
-        "new": {"error": "nothing was captured yet"},
-        "shop": {"page": page},
+    outcome = report_command.perform(parse(["report"]), context)
+    assert outcome.code == exits.USAGE
+    assert outcome.payload["sources"] == {
+        "new": {"error": "nothing was captured yet", "exit_code": exits.USAGE},
+        "shop": {"page": page, "exit_code": exits.DONE},
     }
     assert page.read_text() == "a page"
     sources.pop()
     with pytest.raises(SpanRefused):
         report_command.perform(parse(["report"]), context)
+
+
+def test_the_error_of_a_source_names_it_once() -> None:
+    notes = list[str]()
+    context: Any = SimpleNamespace(note=notes.append)
+    for message in ("shop: nothing was captured yet", "nothing was captured yet"):
+        CommandContext.report_error(context, "shop", SpanRefused(message, hint="run"))
+    assert notes == ["shop: nothing was captured yet\nhint: run"] * 2

@@ -58,3 +58,8 @@ def test_a_part_without_a_line_takes_its_parents() -> None:
     lines = key_lines(TEXT)
     assert line_of(lines, ("sources", 0, "tables", 1)) == 10
     assert line_of(lines, ("nowhere",)) is None
+
+
+def test_a_line_ends_where_toml_says() -> None:
+    """Other characters at which Python splits lines may stand in a comment."""
+    assert key_lines("# a\u2028b\x85c\n[lake]\r\npath = 'x'\n")["lake", "path"] == 3

@@ -377,6 +377,20 @@ def test_a_value_out_of_range_is_told_the_range(text: str, sentence: str) -> Non
     assert message.endswith(f"{sentence}.")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[privacy]\nkey = "env:KEY"\nreplaces = "ABC"\n',
+        '[dagster]\nlocation = "two words"\n',
+        '[dagster]\ngroup = "two words"\n',
+        '[dagster]\nkey_prefix = ["{database}"]\n',
+    ],
+)
+def test_a_value_of_another_pattern_is_told_the_pattern(text: str) -> None:
+    key = text.splitlines()[-1].split()[0]
+    assert f"{key!r} must " in refused(text + SOURCE).message
+
+
 def test_every_range_has_words() -> None:
     """Whatever the sections bound by more than zero."""
     bounded = set[str]()
@@ -596,3 +610,8 @@ def test_a_privacy_key_has_some_length(written: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"16 bytes|is empty") as caught:
         settings.privacy_key()
     assert caught.value.hint
+
+
+def test_a_misspelt_key_of_notify_is_told_the_nearest() -> None:
+    message = refused('[notify]\nurl = ["env:CHANNEL"]\n' + SOURCE).message
+    assert "did you mean 'urls'?" in message

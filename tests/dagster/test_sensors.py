@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from time import time
-from typing import cast
+from types import SimpleNamespace
+from typing import Any, cast
 
 import dagster as dg
 import pytest
 
+from lockstep import exits
 from lockstep.assets.definitions import build_definitions
 from lockstep.assets.notices import assess_source
 from lockstep.assets.sensors import new_table_sensor, reason_to_start, reload_location
 from lockstep.assets.table_list import fingerprint, read_table_list, update_table_list
+from lockstep.commands import status
+from lockstep.grammar import parse
 from lockstep.pipeline.ports.source import SourceServer
 from lockstep.pipeline.status.facts import Headroom, Lag
 from lockstep.pipeline.status.verdict import State, Verdict
@@ -97,6 +102,14 @@ def test_settings_that_cannot_be_read_are_a_trouble_of_their_source(tmp_path: Pa
     _, verdict = assess_source(adapters, source, datetime.now(UTC))
     assert verdict.state is State.CONFIGURATION
     assert "NO_SUCH_PLACE" in verdict.sentence
+    context: Any = SimpleNamespace(
+        sources=lambda _: settings.sources,
+        adapters=lambda: nullcontext(adapters),
+        say=lambda *_: None,
+    )
+    outcome = status.perform(parse(["status"]), context)
+    assert outcome.code == exits.USAGE
+    assert "NO_SUCH_PLACE" in outcome.payload["sources"]["shop"]["sentence"]
 
 
 def test_new_tables_are_shown(tmp_path: Path) -> None:

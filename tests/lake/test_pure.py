@@ -107,6 +107,7 @@ def test_spark_has_half_of_what_its_process_may_have(tmp_path: Path) -> None:
     limits = [*memory_limits(tmp_path)]
     assert driver_memory(64 * GIB, limits) == 2 * GIB
     assert driver_memory(4 * GIB, limits) == GIB
+    assert driver_memory(4 * GIB, [GIB * 3 // 4]) == GIB // 2, "Spark starts with no less"
     assert [*memory_limits(tmp_path / "nowhere")] == []
 
 

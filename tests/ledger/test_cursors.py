@@ -7,12 +7,15 @@ from datetime import timedelta
 
 import pytest
 
-from lockstep.pipeline.model.batch import BatchTimes
+from lockstep.pipeline.model.batch import Batch, BatchTimes
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.run.status.span_report import report_of_run
 from lockstep.pipeline.run.unpruned_batches import batch_of_run
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import SpanRefused
+from lockstep.resources.postgres import batches
+from lockstep.resources.postgres.batches import batch_of
+from lockstep.resources.postgres.rows import Row
 from tests.ledger.made import (
     CONTIGUOUS,
     DECISION,
@@ -60,6 +63,24 @@ def test_a_run_is_found_by_its_id_or_its_beginning(ledger: Ledger, source: str) 
     with ledger.lock(source, "a test", "0f3c-10") as lease:
         next_captured(ledger, lease)
     assert batch_of_run(ledger, source, "0f3c-1").id == ids[0], "its whole id"
+
+
+def test_a_run_is_found_without_the_batches_of_others(
+    ledger: Ledger, source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There may be a hundred thousand of them."""
+    for number in range(4):
+        with ledger.lock(source, "a test", f"run-{number % 2}") as lease:
+            _ = next_captured(ledger, lease) if number else first_captured(ledger, lease)
+    made: list[int] = []
+
+    def counted(row: Row) -> Batch:
+        made.append(row["id"])
+        return batch_of(row)
+
+    monkeypatch.setattr(batches, "batch_of", counted)
+    assert batch_of_run(ledger, source, "run-1").id == made[-1]
+    assert len(made) == 2
 
 
 @pytest.mark.parametrize(("count", "shown_count"), [(39, 1), (40, 0), (41, 0)])

@@ -11,10 +11,13 @@ from functools import cache
 from itertools import product
 from random import Random
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lockstep.pipeline.binlog.arrays.cells import Cells, Layout
 from lockstep.pipeline.binlog.values.charset_tables import MULTI_BYTE
 from lockstep.pipeline.binlog.values.charsets import (
     CHARACTER_SETS,
@@ -25,6 +28,7 @@ from lockstep.pipeline.binlog.values.charsets import (
     single_byte_characters,
     text_decoder,
 )
+from lockstep.pipeline.binlog.values.strings import texts
 from lockstep.pipeline.schema.collations import charset_by_number
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import Column
@@ -184,3 +188,16 @@ def test_one_number_for_each_text(members: list[str], enum: bool) -> None:
             shown = shown.lstrip(",")
         if is_canonical_number(column, number):
             assert texts.setdefault(shown, number) == number
+
+
+@pytest.mark.parametrize("text", ["abcde" * 12, "é", "a€", "€" * 50])
+def test_a_converted_text_keeps_no_more_memory_than_it_has_bytes(text: str) -> None:
+    """Many batches of rows are in memory at once, so their buffers have no room to spare."""
+    stored, count = text.encode("cp1252"), 50_000
+    data = np.frombuffer((bytes([len(stored)]) + stored) * count, np.uint8)
+    places = (np.arange(count) * (len(stored) + 1)).astype(np.int32)
+    before = pa.total_allocated_bytes()
+    column = Column("c", "varchar", length=255, charset="latin1")
+    array = texts(column, Cells(data, places, Layout(15, -1, 255), has_nulls=False))
+    assert pa.total_allocated_bytes() - before <= 1.01 * array.nbytes
+    assert array.equals(pa.array([text] * count))

@@ -10,14 +10,17 @@ import pytest
 from lockstep.pipeline.model.batch import BatchState
 from lockstep.pipeline.run.status.plan import RunPlan, make_plan
 from lockstep.pipeline.run.status.plan_reading import PlannedReading, bytes_per_second
+from lockstep.pipeline.shape.shape import ShapeRules
 from lockstep.pipeline.start.bounds import Budget
 from lockstep.pipeline.start.question import StartRule
 from lockstep.pipeline.values.decisions import Continuity
+from lockstep.pipeline.values.policies import LakePolicies
 from lockstep.pipeline.values.segment import RowCounts
 from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower
+from tests.shape.follower import ShapedFollower
 
 
 @pytest.fixture
@@ -265,3 +268,32 @@ def test_a_table_that_would_be_quarantined_is_told(
 def test_speed_is_that_of_batches_of_some_size(shop: Follower) -> None:
     """Small ones say nothing, so nothing is said of the time."""
     assert bytes_per_second(shop.ledger.batches(SOURCE)) is None
+
+
+def test_a_statement_of_a_database_called_passed_is_listed(mysql: MySqlStand) -> None:
+    name = f"passed_{mysql.fresh_name()}"
+    mysql.execute(f"create database {name}", f"create table {name}.t (id int primary key)")
+    try:
+        follower = Follower(server(mysql), [f"{name}.*"])
+        follower.run()
+        mysql.execute(f"alter table {name}.t add v int")
+        (altered,) = reading_of(planned(follower)).statements
+        assert altered.effect.startswith(f"{name}.t: follow, ")
+        assert not altered.is_passed
+    finally:
+        mysql.execute(f"drop database {name}")
+
+
+def test_a_hidden_column_takes_no_name_of_a_stamp(mysql: MySqlStand, database: str) -> None:
+    """As the write decides it, from the columns that the lake shows."""
+    mysql.execute(f"create table {database}.t (id int primary key, _gtid int)")
+    follower = ShapedFollower(
+        mysql,
+        [f"{database}.t"],
+        {f"{database}.t": ShapeRules(exclude_columns=("_gtid",))},
+        lake_policies=LakePolicies(stamps=("_gtid",)),
+    )
+    follower.run()
+    mysql.execute(f"insert into {database}.t values (1, 1)")
+    sentences = reading_of(planned(follower)).merge_sentences
+    assert "quarantined" not in sentences[TableName(database, "t")]

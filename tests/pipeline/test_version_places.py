@@ -105,6 +105,19 @@ def test_a_batch_that_caught_tables_up_stands_for_the_place_it_ends_at() -> None
     assert found.id == 2
 
 
+def test_the_place_at_which_tables_were_first_read_has_versions() -> None:
+    """Where the first batch begins and ends, as from a snapshot or in a ledger made from the
+    lake. An earlier place is not known, and after a reset it may be another place."""
+    first = batch(1, PLACES[1], PLACES[1], BatchKind.ORDINARY)
+    chain = [first, *ORDINARY[1:]]
+    for place in ("binlog.000001:100", "2026-11-01T06:10:00Z", f"gtid:{ONE}:1-10"):
+        assert batch_for_place("shop", chain, parse_place(place, as_start=False)).id == 1
+    with pytest.raises(VersionSetUnknown, match="the history begins at"):
+        batch_for_place("shop", chain, parse_place(f"gtid:{ONE}:1-9"))
+    with pytest.raises(VersionSetUnknown, match="occurs more than once"):
+        batch_for_place("shop", [*chain, *RESET], parse_place(f"gtid:{ONE}:1-10"))
+
+
 @pytest.mark.parametrize(
     "place",
     [

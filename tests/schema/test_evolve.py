@@ -172,6 +172,19 @@ def test_a_table_that_is_renamed_last() -> None:
     assert [type(effect) for effect in done.effects] == [Changed, UnloggedChange, Renamed]
 
 
+def test_an_engine_without_foreign_keys_drops_them() -> None:
+    """A server drops the foreign keys of a table that gets such an engine."""
+    parent = "create table p (id int primary key) engine = InnoDB"
+    child = "create table c (p int, foreign key (p) references p (id)) engine = InnoDB"
+    for statement, count in (
+        ("alter table c comment 'x'", 1),
+        ("alter table c engine = MyISAM", 0),
+    ):
+        changed = after([parent, child, statement], MARIADB).schema.table(named("c"))
+        assert changed is not None
+        assert len(changed.foreign_keys) == count
+
+
 @pytest.mark.parametrize("statement", ["drop database shop", "create or replace database shop"])
 def test_dropped_databases(statement: str) -> None:
     """A database takes its tables along, the unknown ones too. MariaDB logs nothing else if it

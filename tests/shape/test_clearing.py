@@ -47,6 +47,7 @@ from lockstep.pipeline.values.policies import Deletes, LakePolicies
 from lockstep.pipeline.values.segment import Segment
 from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
+from tests.hostile.histories import lake_of
 from tests.positions.follower import SOURCE
 from tests.positions.interrupted import Crash, mortal
 from tests.positions.servers import head
@@ -652,6 +653,24 @@ def test_a_ledger_that_is_lost_before_it_is_cleared(cleared: Cleared) -> None:
     with cleared.follower.leased() as lease:
         recover(cleared.follower.ports(), lease, author="somebody")
     assert cleared.notes() == []
+
+
+def test_a_lake_of_before_it_was_cleared(cleared: Cleared) -> None:
+    """The ledger was made from the lake, and so has no file of before on record. No changelog lists
+    what was cleared, although the restored lake still does."""
+    follower = cleared.follower
+    follower.lose_ledger()
+    with follower.leased() as lease:
+        recover(follower.ports(), lease, author="somebody")
+    older = lake_of(follower.lake)
+    cleared.hide()
+    follower.run()
+    assert len(cleared.clear()) == 1
+    follower.lake = older
+    with follower.leased() as lease:
+        recover(follower.ports(), lease, author="somebody")
+    changes = follower.lake.tables[f"{SOURCE}/_changes/{cleared.name}/c"][-1].rows
+    assert WORD not in str(changes.to_pylist())
 
 
 @pytest.mark.parametrize("place", ["{name}.aa", "{name}.moved"])

@@ -262,8 +262,9 @@ def find_anchors(
     anchors: dict[str, SetAnchor] = {}
     for number, gtids_there in gtids_in.items():
         start = Coordinates(binlogs[number].file, FIRST_OFFSET)
-        later = [Coordinates(log.file, FIRST_OFFSET) for log in binlogs[number + 1 :]]
-        anchors |= _find_in(dumps, start, later[0] if later else end, gtids_there)
+        is_last = number + 1 == len(binlogs)
+        file_end = end if is_last else Coordinates(binlogs[number + 1].file, FIRST_OFFSET)
+        anchors |= _find_in(dumps, start, file_end, gtids_there)
     return anchors
 
 

@@ -23,7 +23,6 @@ import codecs
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from functools import cache, lru_cache
 from itertools import groupby, product
 from typing import Final
@@ -140,15 +139,20 @@ def _with_changes(table: CodeTable, decode_plain: Decoder) -> Decoder:
             raise UnicodeDecodeError("", code, 0, len(code), _NO_CHARACTER)
         return character_read
 
-    def decode(data: bytes) -> str:
-        if misread.search(data) is None:
-            with suppress(UnicodeDecodeError):
-                return decode_plain(data)
+    def decode_each(data: bytes) -> str:
         try:
             return "".join(map(decode_character, character.findall(data)))
         except UnicodeDecodeError as error:
             spans = (match.span() for match in character.finditer(data) if match[0] == error.object)
             raise UnicodeDecodeError(error.encoding, data, *next(spans), error.reason) from None
+
+    def decode(data: bytes) -> str:
+        if misread.search(data) is not None:
+            return decode_each(data)
+        try:
+            return decode_plain(data)
+        except UnicodeDecodeError:
+            return decode_each(data)
 
     return decode
 

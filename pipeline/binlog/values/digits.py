@@ -84,18 +84,26 @@ def put_time(
 ) -> int:
     """Write HH:MM:SS, or HHH:MM:SS from 100 hours on, and so many digits of the fraction
     after a point; return the address after it."""
-    width = 2 if hour < 100 else 3
-    put_digits(at, hour, width)
-    at += width
-    put8(at, _COLON)
-    put_digits(at + 1, minute, 2)
-    put8(at + 3, _COLON)
-    put_digits(at + 4, second, 2)
-    at += 6
+    if hour >= 100:
+        put8(at, _ZERO + hour // 100)
+        at += 1
+    put16(at, DIGIT_PAIRS[hour % 100])
+    put8(at + 2, _COLON)
+    put16(at + 3, DIGIT_PAIRS[minute])
+    put8(at + 5, _COLON)
+    put16(at + 6, DIGIT_PAIRS[second])
+    at += 8
     if fraction_digits:
         put8(at, _POINT)
-        put_digits(at + 1, microsecond // POWERS_OF_TEN[6 - fraction_digits], fraction_digits)
-        at += 1 + fraction_digits
+        at += 1
+        while fraction_digits >= 2:
+            put16(at, DIGIT_PAIRS[microsecond // 10_000])
+            microsecond = microsecond % 10_000 * 100
+            fraction_digits -= 2
+            at += 2
+        if fraction_digits:
+            put8(at, _ZERO + microsecond // 100_000)
+            at += 1
     return at
 
 

@@ -47,43 +47,69 @@ def plain_numbers(column: Column, cells: Cells) -> pa.Array:
     """TINYINT to BIGINT → the smallest signed Arrow integer that holds them, or
     decimal(20,0); FLOAT → float32, DOUBLE → float64, by copying their bits."""
     array_type = arrow_type(column)
-    size, width = cells.layout.size, array_type.bit_width // 8
-    buffer, out = allocate(len(cells), width)
-    _write_numbers(cells.data, cells.at, size, column.unsigned, width, out)
+    buffer, out = allocate(len(cells), array_type.bit_width // 8)
+    # Unsigned integers become a wider type, but an unsigned FLOAT does not.
+    is_unsigned = column.unsigned and not pa.types.is_floating(array_type)
+    _COPY_BY_SIZE[cells.layout.size](cells.data, cells.at, is_unsigned, out)
     return cells.array(array_type, buffer)
 
 
 @kernel
-def _write_numbers(
-    data: Bytes, at: Places, size: int, is_unsigned: bool, width: int, out: Bytes
-) -> None:
-    """Write numbers of `size` bytes as `width` bytes. Of those that become wider, only a
-    signed MEDIUMINT may be negative."""
+def _copy_bytes(data: Bytes, at: Places, is_unsigned: bool, out: Bytes) -> None:
     for i in range(len(at)):
-        value = 0
-        if at[i] >= 0:
-            if size == 1:
-                value = u8(data, at[i])
-            elif size == 2:
-                value = u16(data, at[i])
-            elif size == 3:
-                value = u24(data, at[i])
-                value = value if is_unsigned else (value ^ 0x800000) - 0x800000
-            elif size == 4:
-                value = u32(data, at[i])
-            else:
-                value = i64(data, at[i])
-        if width == 1:
-            put8(out, i, value)
-        elif width == 2:
+        value = u8(data, at[i]) if at[i] >= 0 else 0
+        if is_unsigned:
             put16(out, i * 2, value)
-        elif width == 4:
+        else:
+            put8(out, i, value)
+
+
+@kernel
+def _copy_shorts(data: Bytes, at: Places, is_unsigned: bool, out: Bytes) -> None:
+    for i in range(len(at)):
+        value = u16(data, at[i]) if at[i] >= 0 else 0
+        if is_unsigned:
             put32(out, i * 4, value)
-        elif width == 8:
+        else:
+            put16(out, i * 2, value)
+
+
+@kernel
+def _copy_mediums(data: Bytes, at: Places, is_unsigned: bool, out: Bytes) -> None:
+    for i in range(len(at)):
+        value = u24(data, at[i]) if at[i] >= 0 else 0
+        put32(out, i * 4, value if is_unsigned else (value ^ 0x800000) - 0x800000)
+
+
+@kernel
+def _copy_words(data: Bytes, at: Places, is_unsigned: bool, out: Bytes) -> None:
+    for i in range(len(at)):
+        value = u32(data, at[i]) if at[i] >= 0 else 0
+        if is_unsigned:
             put64(out, i * 8, value)
         else:
+            put32(out, i * 4, value)
+
+
+@kernel
+def _copy_longs(data: Bytes, at: Places, is_unsigned: bool, out: Bytes) -> None:
+    for i in range(len(at)):
+        value = i64(data, at[i]) if at[i] >= 0 else 0
+        if is_unsigned:
             put64(out, i * 16, value)
             put64(out, i * 16 + 8, 0)
+        else:
+            put64(out, i * 8, value)
+
+
+_COPY_BY_SIZE: Final = {
+    1: _copy_bytes,
+    2: _copy_shorts,
+    3: _copy_mediums,
+    4: _copy_words,
+    8: _copy_longs,
+}
+"""Bytes of a cell → the function that copies it, or widens it if it is unsigned."""
 
 
 def years(column: Column, cells: Cells) -> pa.Array:

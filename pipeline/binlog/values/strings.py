@@ -179,7 +179,9 @@ def _conversion_table(charset: str) -> Integers | None:
 
 def _translate_text(column: Column, cells: Cells, table: Integers) -> pa.Array:
     places, offsets, total = value_spans(column, cells)
-    buffer, out = allocate(total, int(table[:, 0].max()))
+    # Each character is written as four bytes, so the last ones need more room.
+    buffer = pa.allocate_buffer((total + 3) * int(table[:, 0].max()), resizable=True)
+    out = np.frombuffer(buffer, np.uint8)
     ends, size = np.frombuffer(offsets, np.int32), -cells.layout.size
     has_ascii = bool((table[:128, 1] == np.arange(128)).all() and (table[:128, 0] == 1).all())
     text_bytes = _translate(cells.data, places, size, table, has_ascii, ends, out)
@@ -187,7 +189,8 @@ def _translate_text(column: Column, cells: Cells, table: Integers) -> pa.Array:
         raise _undecodable_error(column)
     if text_bytes > _MAX_BYTES:
         raise _too_large_error(column)
-    return cells.array(pa.string(), offsets, buffer.slice(0, text_bytes))
+    buffer.resize(text_bytes, shrink_to_fit=True)
+    return cells.array(pa.string(), offsets, buffer)
 
 
 @kernel_part
@@ -230,9 +233,8 @@ def _translate(
                     code = u8(data, byte)
                     if table[code, 0] == 0:
                         return -1
-                    for index in range(table[code, 0]):
-                        put8(out, end, table[code, 1] >> 8 * index)
-                        end += 1
+                    put32(out, end, table[code, 1])
+                    end += table[code, 0]
         ends[i + 1] = end
     return end
 

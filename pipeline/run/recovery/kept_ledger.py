@@ -13,7 +13,7 @@ these, so that no file or transaction is mistaken for one of this ledger.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -60,9 +60,7 @@ class LakeDisagreement:
 
 def lake_disagreement(ports: RunPorts) -> LakeDisagreement | None:
     """Return how the ledger and the lake disagree, or None; nothing is written."""
-    reloads = tuple(
-        {**_reloads_of_disagreeing_tables(ports), **_reloads_of_lost_files(ports)}.items()
-    )
+    reloads = tuple((_reloads_of_disagreeing_tables(ports) | _reloads_of_lost_files(ports)).items())
     error, revision = lake_error(ports), ports.ledger.revisions(ports.source.name).open
     if error is not None:
         return LakeDisagreement(error.message, reloads)
@@ -103,7 +101,7 @@ class LakeChanges:
 def plan_lake_changes(ports: RunPorts, reloads: Iterable[tuple[TableName, str]]) -> LakeChanges:
     """Return what `keep_ledger` would change in the lake; nothing is written."""
     source = ports.source.name
-    cursor, highest = ports.ledger.cursors(source).captured, max(_used_numbers(ports)[0])
+    cursor, (highest, _) = ports.ledger.cursors(source).captured, _highest_numbers(ports)
     assert cursor is not None, "this ledger holds the source"
     pending, reread = ports.ledger.pending_batches(source), {table for table, _ in reloads}
     waiting = {
@@ -193,13 +191,14 @@ def _claim_with_void(ports: RunPorts, newest: int, highest: int) -> Claim:
 def _skip_used_numbers(ports: RunPorts, lease: Lease) -> int:
     """Give the ledger's next batch and next write higher numbers than any that a commit
     or file in the lake may have. Return the highest batch number in the lake."""
-    batch_ids, write_numbers = _used_numbers(ports)
-    ports.ledger.skip_numbers(lease, batch=max(batch_ids), txn_version=max(write_numbers))
-    return max(batch_ids)
+    batch, write_number = _highest_numbers(ports)
+    ports.ledger.skip_numbers(lease, batch=batch, txn_version=write_number)
+    return batch
 
 
-def _used_numbers(ports: RunPorts) -> tuple[list[int], list[int]]:
-    """Return the numbers of batches and of writes that the lake may have, or more."""
+def _highest_numbers(ports: RunPorts) -> tuple[int, int]:
+    """Return the highest number of a batch and of a write that the lake may have, or
+    higher ones."""
     source = ports.source.name
     claim = claim_of(ports, ports.ledger.identity())
     batch_ids = [claim.batch or 0, *(span.through for span in claim.void)]
@@ -222,26 +221,7 @@ def _used_numbers(ports: RunPorts) -> tuple[list[int], list[int]]:
             write_numbers.append(int(metadata.get("txn_version", 0)))
     for changelog in all_changelogs(ports):
         batch_ids.append(ports.changelog.newest_batch(changelog.folder, changelog.app_id) or 0)
-    return batch_ids, write_numbers
-
-
-def _adoption_test(ports: RunPorts, void_spans: Collection[BatchSpan]) -> Callable[[int], bool]:
-    """Return a function that tells whether the ledger adopted a batch. A ledger that
-    was made from the lake adopts the lake's batches: they count although the ledger has
-    no record of them, unless they are void or their changes were deleted on purpose."""
-    source = ports.source.name
-    adopted_spans = ports.ledger.inherited_batches(source)
-    deleted_through = ports.ledger.deletion_notes(source).last_batch
-
-    def is_adopted(batch: int) -> bool:
-        is_in_adopted_span = any(batch in span for span in adopted_spans)
-        return (
-            batch > deleted_through
-            and is_in_adopted_span
-            and not any(batch in span for span in void_spans)
-        )
-
-    return is_adopted
+    return max(batch_ids), max(write_numbers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,9 +242,12 @@ def _listings(
     ports: RunPorts, unmerged: Collection[int], void_spans: Collection[BatchSpan]
 ) -> Iterator[_Listing]:
     """Yield for each changelog what the ledger acknowledged of it. The next run
-    publishes the batches in `unmerged`, which were captured but not merged."""
+    publishes the batches in `unmerged`, which were captured but not merged. A ledger
+    that was made from the lake adopts the lake's batches: they count although the
+    ledger has no record of them, unless they are void or their changes were deleted on
+    purpose."""
     ledger, source = ports.ledger, ports.source.name
-    is_adopted = _adoption_test(ports, void_spans)
+    adopted_spans = ledger.inherited_batches(source)
     for changelog in all_changelogs(ports):
         table = changelog.table if isinstance(changelog.table, TableName) else None
         deleted_through = ledger.deletion_notes(source, table).last_batch
@@ -280,7 +263,12 @@ def _listings(
         ]
         for file, size in (ports.changelog.listed_files(changelog.folder) or {}).items():
             batch = batch_of(file)
-            if batch is not None and is_adopted(batch):
+            if (
+                batch is not None
+                and batch > deleted_through
+                and any(batch in span for span in adopted_spans)
+                and not any(batch in span for span in void_spans)
+            ):
                 files.append(SegmentFile(file, size=size))
         yield _Listing(changelog, max(merged_files, default=0), tuple(files))
 

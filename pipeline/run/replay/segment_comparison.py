@@ -114,18 +114,17 @@ class SegmentComparison:
         damage = next(iter(self.ports.segments.damage_sentences(folder, segment.files)), None)
         if damage is None:
             listed_paths = self._files_listed_in(folder)
-            unlisted_paths = [file.path for file in segment.files if file.path not in listed_paths]
-            damage = (
-                f"the changelog {folder} does not list {unlisted_paths[0]}"
-                if unlisted_paths
-                else None
-            )
+            for file in segment.files:
+                if file.path not in listed_paths:
+                    damage = f"the changelog {folder} does not list {file.path}"
+                    break
         if damage is not None:
             standing = SegmentStanding.DAMAGED
         elif new_segment is None:
             standing = SegmentStanding.AS_RECORDED
         else:
-            same = self._same_content(folder, segment, new_segment)
+            pairs = self._pieces_by_kind(folder, segment, new_segment)
+            same = all(have_same_rows(new_pieces, pieces) for new_pieces, pieces in pairs)
             standing = SegmentStanding.SAME if same else SegmentStanding.DIFFERENT
         files = () if new_segment is None or standing is SegmentStanding.SAME else new_segment.files
         result = SegmentResult(
@@ -152,14 +151,8 @@ class SegmentComparison:
         names_in_changelog = dict(zip(names, changelog_names([*names]), strict=True))
         shown_columns = ("_sequence", *(names_in_changelog[name] for name in key))
         count, columns, rows = 0, dict[str, None](), list[ReplayDifference]()
-        for ending in range(len(FILE_ENDINGS)):
-            content = content_difference(
-                self.ports.segments.pieces(
-                    self._scratch(folder), files_of_kind(new_segment.files, ending)
-                ),
-                self.ports.segments.pieces(folder, files_of_kind(segment.files, ending)),
-                most=details.most_rows - len(rows),
-            )
+        for new_pieces, pieces in self._pieces_by_kind(folder, segment, new_segment):
+            content = content_difference(new_pieces, pieces, most=details.most_rows - len(rows))
             count += content.row_count
             columns |= dict.fromkeys(content.columns)
             rows += (
@@ -173,18 +166,21 @@ class SegmentComparison:
             )
         return replace(result, wrong=count, columns=tuple(columns), rows=tuple(rows))
 
-    def _same_content(self, folder: str, segment: Segment, new_segment: Segment) -> bool:
-        """Return whether the rows are the same. Files are compared by kind, because
-        images that omit columns are in files of their own."""
-        return all(
-            have_same_rows(
-                self.ports.segments.pieces(folder, files_of_kind(segment.files, ending)),
-                self.ports.segments.pieces(
-                    self._scratch(folder), files_of_kind(new_segment.files, ending)
-                ),
+    def _pieces_by_kind(
+        self, folder: str, segment: Segment, new_segment: Segment
+    ) -> Iterator[tuple[Iterable[pa.Table], Iterable[pa.Table]]]:
+        """Yield the rows of the new segment and of the segment in the lake, for each
+        kind of file: images that omit columns are in files of their own, which have
+        more columns."""
+        for kind in range(len(FILE_ENDINGS)):
+            new_files, files = (
+                [file for file in files if file.has_logged + file.has_present == kind]
+                for files in (new_segment.files, segment.files)
             )
-            for ending in range(len(FILE_ENDINGS))
-        )
+            yield (
+                self.ports.segments.pieces(self._scratch(folder), new_files),
+                self.ports.segments.pieces(folder, files),
+            )
 
     def _files_listed_in(self, folder: str) -> frozenset[str]:
         if folder not in self._listed_files:
@@ -205,12 +201,6 @@ def changelog_folder(ports: RunPorts, segment: Segment) -> str:
     source = ports.source.name
     version = ports.ledger.schema_version(source, segment.table, segment.schema_version)
     return changelog_path(source, segment.table, version.generation)
-
-
-def files_of_kind(files: Iterable[SegmentFile], ending: int) -> list[SegmentFile]:
-    """Return the files with one ending (an index into `FILE_ENDINGS`). They have the same
-    columns."""
-    return [file for file in files if file.has_logged + file.has_present == ending]
 
 
 Flags = npt.NDArray[np.bool_]

@@ -196,7 +196,9 @@ def _merge_sentences(
     merges = {}
     for table, tally in tables.items():
         policies = ports.source.policies_of(table)
-        schema = structures.last_known_schema(table)
+        version = structures.version(table)
+        shown_schema = None if version is None else version.shown_schema
+        schema = shown_schema or structures.last_known_schema(table)
         counts = tally.counts
         facts = WriteFacts(
             has_key=schema is not None and bool(merge_key(schema)),
@@ -260,6 +262,7 @@ and of the others; further ones are only counted."""
 
 
 _PASSED: Final = "passed"
+_PASSED_UNCAPTURED: Final = "passed: no captured table"
 _REPLACE_REASONS: Final = {
     Action.CREATE: "the table is created, so it begins without rows",
     Action.EMPTY: "the table is emptied, so rows of before do not count",
@@ -300,7 +303,7 @@ class LoggedStatementEffect:
     @property
     def is_passed(self) -> bool:
         """Whether the statement concerns no captured table."""
-        return self.effect.startswith(_PASSED)
+        return self.effect in (_PASSED, _PASSED_UNCAPTURED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -396,9 +399,7 @@ class LogTally:
         is_relevant = bool(effects) or stops_the_run
         if self._listed_counts[is_relevant] < STATEMENTS:
             self._listed_counts[is_relevant] += 1
-            effect = "; ".join(effects) or (
-                f"{_PASSED}: no captured table" if by_table else _PASSED
-            )
+            effect = "; ".join(effects) or (_PASSED_UNCAPTURED if by_table else _PASSED)
             if stops_the_run:
                 effect = "stops a run: it is not understood and may change any table"
             text = first_words(logged.text)

@@ -131,10 +131,8 @@ def alter_table(
         ),
         hidden=_with_new_hidden_columns(hidden, keys, resolved, len(placed_columns), context),
     )
-    foreign_keys = (
-        *_remaining_references(table, plan, new_names),
-        *resolve_references(references, after, schema, context),
-    )
+    kept_references = _remaining_references(table, plan, new_names)
+    foreign_keys = resolve_references(kept_references, references, after, schema, context)
     former_names = tuple(placement.former_name for placement in placed_columns)
     return replace(after, foreign_keys=foreign_keys), new_names, former_names
 

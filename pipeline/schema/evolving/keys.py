@@ -399,21 +399,22 @@ def _generated_key(reference: WrittenReference) -> WrittenKey:
 
 
 def resolve_references(
+    kept: Iterable[ForeignKey],
     written: Iterable[WrittenReference],
     table: TableSchema,
     schema: ServerSchema,
     context: StatementContext,
 ) -> tuple[ForeignKey, ...]:
-    """Return new foreign keys as the server makes them. `table`: has its new columns
-    and keys, and its former foreign keys; the numbers in the names of new ones continue
-    theirs."""
+    """Return the foreign keys of a table: those that it keeps, then new ones as the
+    server makes them. `table`: has its new columns, keys and engine, and its former
+    foreign keys; the numbers in the names of new ones continue theirs."""
     if table.engine.lower() not in _ENGINES_WITH_FOREIGN_KEYS:
         return ()
     last_number = max(
         (_constraint_number(key.name, table.name.name) for key in table.foreign_keys), default=0
     )
     default_action: ReferentialAction = "NO ACTION" if context.facts.is_mysql_8 else "RESTRICT"
-    keys = []
+    keys = [*kept]
     for reference in written:
         name = reference.name
         if name is None:

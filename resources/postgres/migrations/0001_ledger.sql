@@ -2207,9 +2207,9 @@ begin
     where s.source = a_source and s.batch <= reached
       and exists (
           select from lockstep.segments n
-          join lockstep.batches b on b.id = n.batch and b.state <> 'abandoned'
           where (n.source, n.database, n.name) = (s.source, s.database, s.name)
-            and n.batch > s.batch and n.batch <= prune_contents.through);
+            and n.batch > s.batch and n.batch <= prune_contents.through
+            and (select b.state <> 'abandoned' from lockstep.batches b where b.id = n.batch));
     get diagnostics deleted = row_count; gone := gone + deleted;
     delete from lockstep.version_sets v
     where v.source = a_source and v.batch <= reached
@@ -2237,9 +2237,9 @@ begin
     where w.source = a_source and w.batch <= reached
       and exists (
           select from lockstep.set_anchors n
-          join lockstep.batches b on b.id = n.batch and b.state <> 'abandoned'
           where (n.source, n.origin) = (w.source, w.origin)
-            and n.batch > w.batch and n.batch <= prune_contents.through);
+            and n.batch > w.batch and n.batch <= prune_contents.through
+            and (select b.state <> 'abandoned' from lockstep.batches b where b.id = n.batch));
     get diagnostics deleted = row_count; gone := gone + deleted;
 
     delete from lockstep.deliveries d
