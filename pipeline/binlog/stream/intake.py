@@ -188,11 +188,11 @@ class PayloadInput:
         declared = int.from_bytes(unread[_SIZE_AT : _SIZE_AT + 4].tobytes(), "little")
         if len(unread) >= HEADER_BYTES and declared > MAX_EVENT_BYTES:
             raise _too_large()
-        pieces, missing = [unread], len(unread) + 1
+        pieces, bytes_wanted = [unread], len(unread) + 1
         for piece in self._pieces:
             pieces.append(piece)
-            missing -= len(piece)
-            if missing <= 0:
+            bytes_wanted -= len(piece)
+            if bytes_wanted <= 0:
                 break
         else:
             if len(pieces) == 1:
@@ -210,8 +210,8 @@ def dump_events(dump: Iterable[Received]) -> Iterator[bytes]:
     """Yield a dump's events one by one, without checking them, for callers that need
     only a few.
 
-    Ends where the server ends the log. Raises the server's error if it refuses the
-    dump, and DamagedEvent for an event without a whole header.
+    The events end where the server ends the log. Raise the server's error if it refuses
+    the dump, and DamagedEvent for an event without a whole header.
     """
     event = _LargeEvent()
     for received in dump:
@@ -258,7 +258,7 @@ def dump_refusal(text: str) -> LockstepError:
             hint="set global gtid_mode = ON_PERMISSIVE (from OFF by way of OFF_PERMISSIVE), run "
             "once to read these transactions, then set it back",
         )
-    if any(words in lowered for words in _NO_BOUNDARY):
+    if any(words in lowered for words in _NO_BOUNDARY_WORDS):
         return NotAnEventBoundary(
             f"the start is not the beginning of an event: {text}",
             hint="choose an offset that SHOW BINLOG EVENTS lists, or a file's beginning, 4",
@@ -269,7 +269,12 @@ def dump_refusal(text: str) -> LockstepError:
     )
 
 
-_NO_BOUNDARY = ("max_allowed_packet", "truncated in the middle", "bogus data", "event too small")
+_NO_BOUNDARY_WORDS = (
+    "max_allowed_packet",
+    "truncated in the middle",
+    "bogus data",
+    "event too small",
+)
 
 
 def is_end_packet(packet: bytes) -> bool:
