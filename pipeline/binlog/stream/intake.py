@@ -258,7 +258,7 @@ def dump_refusal(text: str) -> LockstepError:
             hint="set global gtid_mode = ON_PERMISSIVE (from OFF by way of OFF_PERMISSIVE), run "
             "once to read these transactions, then set it back",
         )
-    if any(words in lowered for words in _NO_BOUNDARY_WORDS):
+    if any(words in lowered for words in _NO_BOUNDARY):
         return NotAnEventBoundary(
             f"the start is not the beginning of an event: {text}",
             hint="choose an offset that SHOW BINLOG EVENTS lists, or a file's beginning, 4",
@@ -269,12 +269,7 @@ def dump_refusal(text: str) -> LockstepError:
     )
 
 
-_NO_BOUNDARY_WORDS = (
-    "max_allowed_packet",
-    "truncated in the middle",
-    "bogus data",
-    "event too small",
-)
+_NO_BOUNDARY = ("max_allowed_packet", "truncated in the middle", "bogus data", "event too small")
 
 
 def is_end_packet(packet: bytes) -> bool:
