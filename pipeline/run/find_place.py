@@ -329,14 +329,13 @@ def resolve_end(ports: RunPorts, place: Place, facts: ServerFacts, start: Positi
 
 
 def _end_of(ports: RunPorts, gtids: GtidSet, facts: ServerFacts, start: Position) -> Coordinates:
-    report_progress = search_reporter(ports)
     return find_end_of(
         ports.server,
         start,
         facts.head,
         gtids,
         binlogs=facts.binlogs,
-        report_progress=report_progress,
+        report_progress=search_reporter(ports),
     )
 
 

@@ -415,13 +415,7 @@ def _carried_versions(history: BatchHistory, tables: Collection[TableName]) -> B
 
 def _order_of(load: Load) -> TableOrder:
     return TableOrder(
-        id=0,
-        table=load.table,
-        kind=OrderKind.RELOAD,
-        author=load.author,
-        reason=load.reason,
-        ordered_at=load.ordered_at,
-        stopped=None,
+        0, load.table, OrderKind.RELOAD, load.author, load.reason, load.ordered_at, stopped=None
     )
 
 

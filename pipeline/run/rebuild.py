@@ -554,15 +554,8 @@ def _job(copy_ports: RunPorts, origin: RebuildOrigin) -> Job:
     live_batches = copy_ports.ledger.live_batches(source, first, last)
     batches = tuple(batch for batch in live_batches if batch.id in batch_ids)
     may_repeat = may_repeat_changes(copy_ports, batches)
-    intent = Intent(
-        id=0,
-        table=origin.table,
-        app_id=_app_id(copy_ports, origin),
-        txn_version=_MERGE_TXN,
-        first_batch=first,
-        last_batch=last,
-        step="copy",
-    )
+    app_id = _app_id(copy_ports, origin)
+    intent = Intent(0, origin.table, app_id, _MERGE_TXN, first, last, step="copy")
     state = replace(copy_ports.ledger.table_states(source)[origin.table], mirror=_NAME)
     has_base = origin.changelog_origin.base is not None
     policies = replace(origin.lineage.policies, readers=Readers.ANY)

@@ -273,7 +273,7 @@ def _columns_hidden_by(
         is_new = after.columns_from is None and name not in names_before
         origins = gone if is_new else [(origin or column).lower()]
         treatment = treatments.get(name, Visibility.SHOWN)
-        shown_before = [treatments_before.get(source, Visibility.SHOWN) for source in origins]
+        shown_before = [treatments_before.get(former, Visibility.SHOWN) for former in origins]
         shows_less = not all(shows_no_more(earlier, treatment) for earlier in shown_before)
         if name not in origins and shows_less:
             yield column

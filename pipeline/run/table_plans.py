@@ -611,9 +611,8 @@ def plan_returns(
     prepared = dict[Xid, PreparedTransaction]()
     spans = [table_plan.span for table_plan in plans.values() if table_plan.span is not None]
     if spans and cursor is not None:
-        with_prepared = _span_with_prepared(
-            ports, min(spans, key=lambda span: span.start.at), cursor
-        )
+        earliest = min(spans, key=lambda span: span.start.at)
+        with_prepared = _span_with_prepared(ports, earliest, cursor)
         if with_prepared is not None and facts.lists(with_prepared[0].start.at.file):
             first_span, prepared = with_prepared
         else:
@@ -621,15 +620,7 @@ def plan_returns(
                 if table_plan.span is not None:
                     reaches[table].reason_without_log = _PREPARED_GONE
             plans = {table: plan_table(table) for table in haves}
-    return TablePlans(
-        plans,
-        wants,
-        orders=tuple(orders),
-        cursor=cursor,
-        facts=facts,
-        first_span=first_span,
-        prepared_transactions=prepared,
-    )
+    return TablePlans(plans, wants, tuple(orders), cursor, facts, first_span, prepared)
 
 
 def with_prices(ports: RunPorts, plans: TablePlans) -> TablePlans:

@@ -38,6 +38,7 @@ from lockstep.pipeline.run.agreement.lake_logs import disagreeing_tables
 from lockstep.pipeline.run.commit_metadata import restatement_metadata
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.mirror_places import unused_folders
+from lockstep.pipeline.run.recovery.recovered_structures import transaction_numbers
 from lockstep.pipeline.run.repair import damages_of
 from lockstep.pipeline.run.stop_errors import reread_error
 from lockstep.pipeline.values.decisions import Lease
@@ -108,7 +109,7 @@ def plan_lake_changes(ports: RunPorts, reloads: Iterable[tuple[TableName, str]])
     assert cursor is not None, "this ledger holds the source"
     reread = {table for table, _ in reloads}
     pending = ports.ledger.pending_batches(source)
-    # `keep_ledger` marks a batch as merged if only these tables still need it.
+    # `keep_ledger` marks a batch as merged if only tables to re-read still need it.
     waiting = {
         batch for table, batches in pending.items() if table not in reread for batch in batches
     }
@@ -218,15 +219,10 @@ def _highest_numbers(ports: RunPorts) -> tuple[int, int]:
                 ports.ledger.newest_writes(source, [app_id])[app_id].last_txn_version
                 + _WRITE_NUMBER_MARGIN
             )
+        write_numbers += transaction_numbers(log.commits)
         for commit in log.commits:
-            write_numbers += [
-                number
-                for name, number in commit.transactions.items()
-                if name.startswith("lockstep/")
-            ]
-            metadata = commit.metadata or {}
-            batch_ids += [batch for batch in metadata.get("batches", []) if isinstance(batch, int)]
-            write_numbers.append(int(metadata.get("txn_version", 0)))
+            batches = (commit.metadata or {}).get("batches", [])
+            batch_ids += [batch for batch in batches if isinstance(batch, int)]
     for changelog in all_changelogs(ports):
         batch_ids.append(ports.changelog.newest_batch(changelog.folder, changelog.app_id) or 0)
     return max(batch_ids), max(write_numbers)

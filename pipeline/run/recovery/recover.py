@@ -668,9 +668,5 @@ def run_to_undo(ledger: Ledger, source: str, run: str) -> RunToUndo:
         if event.kind in (TableEventKind.REREAD, TableEventKind.REFRESHED)
     }
     return RunToUndo(
-        run_id,
-        first_batch=own_batches[0],
-        previous_batch=earlier_batches[-1],
-        later_count=later_count,
-        reread_tables=tuple(sorted(reread_tables)),
+        run_id, own_batches[0], earlier_batches[-1], later_count, tuple(sorted(reread_tables))
     )

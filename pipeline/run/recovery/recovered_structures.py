@@ -152,7 +152,7 @@ def read_lake(ports: RunPorts, after_batch: int | None) -> LakeContent:
             changelogs.append(
                 ChangelogListing(folder, table, commits[0].delta_version, files, files_of_ours)
             )
-            batch_ids += [*changelogs[-1].batches, *_transaction_numbers(commits)]
+            batch_ids += [*changelogs[-1].batches, *transaction_numbers(commits)]
             if table is SystemTable.TRANSACTIONS:
                 records = (record_of(commit, in_transactions=True) for commit in commits)
                 complete_records = [
@@ -174,7 +174,7 @@ def read_lake(ports: RunPorts, after_batch: int | None) -> LakeContent:
                 ]
         elif not is_changelog and (mirror := mirror_facts(folder, commits)) is not None:
             mirrors.append(mirror)
-            highest_txn_version = max([highest_txn_version, *_transaction_numbers(commits)])
+            highest_txn_version = max([highest_txn_version, *transaction_numbers(commits)])
     published_batches = dict[TableName, set[int]]()
     for changelog in changelogs:
         if isinstance(changelog.table, TableName):
@@ -197,7 +197,7 @@ def read_lake(ports: RunPorts, after_batch: int | None) -> LakeContent:
     return LakeContent(facts, tuple(changelogs), newest_versions, highest_txn_version)
 
 
-def _transaction_numbers(commits: Iterable[LakeCommit]) -> Iterable[int]:
+def transaction_numbers(commits: Iterable[LakeCommit]) -> Iterable[int]:
     """Yield the transaction numbers in commits: of writes to a mirror, or of a
     changelog's batches and revisions."""
     for commit in commits:

@@ -9,7 +9,7 @@ supplies it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -104,9 +104,8 @@ def after_start_over(ports: RunPorts) -> TablePlans:
 
 
 def _priced_plans(
-    ports: RunPorts, haves_and_wants: Iterable[tuple[Have, Want]], reach: KnownReach
+    ports: RunPorts, haves_and_wants: Sequence[tuple[Have, Want]], reach: KnownReach
 ) -> TablePlans:
-    pair_by_table = {have.table: (have, want) for have, want in haves_and_wants}
-    plans = {table: plan(have, want, reach) for table, (have, want) in pair_by_table.items()}
-    wants = {table: want for table, (_, want) in pair_by_table.items()}
+    plans = {have.table: plan(have, want, reach) for have, want in haves_and_wants}
+    wants = {have.table: want for have, want in haves_and_wants}
     return with_prices(ports, TablePlans(plans, wants))
