@@ -227,7 +227,7 @@ def _place_of_override(
 def _place_start(ports: RunPorts, question: Question, decision: Start) -> RunStart:
     """Return the start after finding its place in the server's log."""
     facts, cursor = question.facts, question.cursor
-    if decision.predecessor is not None and cursor is not None:
+    if decision.predecessor is not None and cursor is not None:  # where that batch ended
         # Transactions without a GTID may have been read, which the set does not tell.
         is_set_incomplete = cursor.gtid_lapsed and not cursor.by_gtid
         by_gtid = question.has_gtid_mode_on and not is_set_incomplete
