@@ -344,15 +344,8 @@ class DecodedEvents:
             event_image_counts += images_per_event(batch, count)
             event_row_counts += rows_per_event(batch, count)
             np.maximum.at(event_spans, batch.event.to_numpy(), batch.row.to_numpy() + 1)
-        return cls(
-            segment,
-            event_indexes=event_indexes,
-            events=events,
-            batches=batches,
-            event_image_counts=event_image_counts,
-            event_row_counts=event_row_counts,
-            event_spans=event_spans,
-        )
+        counts = event_image_counts, event_row_counts, event_spans
+        return cls(segment, event_indexes, events, batches, *counts)
 
 
 def _transaction_marks(group: TransactionGroup) -> TransactionMarks:

@@ -383,8 +383,7 @@ class TableChanges:
         last_known = self._structures.last_known_schema(table.name)
         stop_consequence = table.stop_consequence
         table.structure_order = None
-        may_rename = False
-        doubt_reason = None
+        may_rename, doubt_reason = False, None
         if stop_consequence is not None and stop_consequence.rule_name != NOT_FOLLOWED_RULE:
             # The statement was understood, so the column names after it are known.
             renames = ()
@@ -492,15 +491,8 @@ class TableChanges:
         if reading.load is not None:
             self._tables.joined_loads.append(JoinedLoad(reading.load.id, reading.table))
             self._tables.finished_loads.append(reading.load.progress)
-        self._tables.snapshots.append(
-            SnapshotFiles(
-                reading.table,
-                version=version,
-                low_sequence=sequence,
-                files=reading.files,
-                columns=reading.columns,
-            )
-        )
+        files = SnapshotFiles(reading.table, version, sequence, reading.files, reading.columns)
+        self._tables.snapshots.append(files)
 
     def rewrite(self, table: TableName, origin: ChangelogOrigin) -> None:
         """Record that a table's mirror is rewritten from its changelog, unless the

@@ -516,10 +516,7 @@ class ChunkReader:
         self._ports.ledger.record_chunk(self._lease, reading.load.id, chunk.number, result.rows)
         reading.put(replace(chunk, rows=result.rows))
         read = ChunkRead(
-            asked_rows=result.planned_rows,
-            rows=result.rows.row_count,
-            bytes=result.row_bytes,
-            seconds=result.rows.seconds,
+            result.planned_rows, result.rows.row_count, result.row_bytes, result.rows.seconds
         )
         reading.next_rows = next_size(self._ports.source.snapshot.pace, read)
         if reading not in self._waiting_readings and reading.goes_on:

@@ -177,13 +177,10 @@ def plan_reload(
         _require_consent(ports, state)
     is_being_read = facts.is_being_read(table)
     if is_being_read and supplier is not Supplier.CHANGELOG:
+        sentence = f"{table} is being read from the source already; the next run continues"
+        load = facts.loads[table].id if table in facts.loads else None
         return Reload(
-            request,
-            named_supplier=supplier,
-            supplier=Supplier.SOURCE,
-            sentence=f"{table} is being read from the source already; the next run continues",
-            is_already_reading=True,
-            load_id=facts.loads[table].id if table in facts.loads else None,
+            request, supplier, Supplier.SOURCE, sentence, is_already_reading=True, load_id=load
         )
     origin: ReloadOrigin = ""
     if is_being_read:
@@ -202,12 +199,7 @@ def plan_reload(
         sentence += f", {origin.clause}: {origin.size}; no row is read from the source"
         sentence += resumes or "; until then the table stops"
         return Reload(
-            request,
-            named_supplier=supplier,
-            supplier=Supplier.CHANGELOG,
-            sentence=sentence,
-            is_stopped=is_stopped,
-            origin=origin,
+            request, supplier, Supplier.CHANGELOG, sentence, is_stopped=is_stopped, origin=origin
         )
     sentence += ", from the source" + (f": {origin}" if origin else "") + resumes
     if table in facts.foreign_tables:
@@ -236,23 +228,17 @@ def plan_condition_reload(
         return plan_reload(ports, request, Supplier.SOURCE, facts)
     column_names = ", ".join(dict.fromkeys(limit.column for limit in condition.limits))
     other_rows = (
-        f"all other rows of the mirror that may match by {column_names}"
+        f"other rows of the mirror that may match by {column_names}"
         if column_names
-        else "all other rows of the mirror (the condition compares no column with a plain number "
-        "or date)"
+        else "all other rows of the mirror (no column is compared with a plain number or date)"
     )
     sentence = (
         f"rows of {table} are read from the source again, where {condition.short_text}; "
         f"{other_rows} are looked up by key, and deleted if the source does not have them"
     )
-    return Reload(
-        OrderRequest(table, order.author, order.reason),
-        named_supplier=Supplier.SOURCE,
-        supplier=Supplier.SOURCE,
-        sentence=sentence,
-        estimated_rows=ports.server.estimated_rows_where(table, condition),
-        condition_rows=order,
-    )
+    request, source = OrderRequest(table, order.author, order.reason), Supplier.SOURCE
+    rows = ports.server.estimated_rows_where(table, condition)
+    return Reload(request, source, source, sentence, estimated_rows=rows, condition_rows=order)
 
 
 def plan_repairs(ports: RunPorts, report: VerifyReport, author: str) -> list[Reload]:
