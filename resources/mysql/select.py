@@ -19,7 +19,7 @@ from pymysql.cursors import Cursor
 from lockstep.pipeline.binlog.values.charsets import (
     Decoder,
     ambiguous_key,
-    is_canonical,
+    canonical_check,
     is_canonical_number,
     is_reversible,
     may_be_ambiguous,
@@ -222,7 +222,7 @@ def require_text(
             raise ambiguous_key(column, _READ_ROW)
         return
     charset = column.charset or "utf8mb4"
-    decode, canonical = text_decoder(charset), is_canonical(charset)
+    decode, canonical = text_decoder(charset), canonical_check(charset)
     for text, stored_bytes in zip(printed.to_pylist(), stored_values.to_pylist(), strict=True):
         if stored_bytes is None:
             continue
