@@ -281,7 +281,7 @@ class SourceServer(Protocol):
         databases."""
 
     def engines(self) -> dict[TableName, str]:
-        """Return the engine of each table in `tables`, by one short query; '' for none."""
+        """Return the engine of each table in `tables`, or '', by one short query."""
 
     def missing_grants(self, tables: Collection[TableName]) -> dict[TableName, str]:
         """Return those of these tables on which the account has no privilege, each with

@@ -229,7 +229,8 @@ def _row_group_lists(file: pq.FileMetaData) -> Iterator[list[int]]:
             yield groups
             groups, row_count, byte_count = [], 0, 0
         groups.append(index)
-        row_count, byte_count = row_count + group.num_rows, byte_count + group.total_byte_size
+        row_count += group.num_rows
+        byte_count += group.total_byte_size
     if groups:
         yield groups
 

@@ -71,10 +71,10 @@ if TYPE_CHECKING:
 def new_table_properties(target: MirrorTarget, keep: timedelta) -> Mapping[str, str]:
     """Return the table properties of a new mirror. `keep`: how long each version stays
     readable."""
-    for_any = target.policies.readers == Readers.ANY
-    needs_mapping = not for_any and any(map(is_refused, target.schema.names))
+    is_for_every_reader = target.policies.readers == Readers.ANY
+    needs_mapping = not is_for_every_reader and any(map(is_refused, target.schema.names))
     properties = {
-        VECTORS_PROPERTY: "false" if for_any else "true",
+        VECTORS_PROPERTY: "false" if is_for_every_reader else "true",
         "delta.enableInCommitTimestamps": "true",
         **Retention.for_keep(keep).properties(),
     }

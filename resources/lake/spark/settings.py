@@ -161,9 +161,10 @@ class SparkSettings:
 
 
 def driver_memory(machine_bytes: int, limits: Iterable[int] = ()) -> int:
-    """Return the heap size in bytes: a quarter of the machine's memory, from 1 GiB to 8
-    GiB, and at most half of each limit of this process's memory, since Java and Python
-    need as much beside the heap; but half a GiB, because Spark starts with no less."""
+    """Return the heap size in bytes: a quarter of the machine's memory, but from 1 GiB
+    to 8 GiB. It is at most half of each limit of this process's memory, because Java
+    and Python need as much beside the heap. It is at least half a GiB, because Spark
+    does not start with less."""
     heap_bytes = max(_GIB, min(8 * _GIB, machine_bytes // 4))
     return max(_GIB // 2, min([heap_bytes, *(limit // 2 for limit in limits)]))
 

@@ -103,8 +103,8 @@ class LockedFolder:
     lock_descriptor: int
 
     def end(self) -> None:
-        """Remove the folder and release its lock. What cannot be removed now, the next
-        process removes."""
+        """Remove the folder and release its lock. The next process removes what cannot
+        be removed now."""
         _remove_with_lock(self.folder)
         os.close(self.lock_descriptor)
 
