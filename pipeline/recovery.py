@@ -22,7 +22,7 @@ been published in all tables: `_transactions` has it, or a mirror shows it. If a
 names a batch to go back to, N is the newest such batch up to that one.
 
 If a run was undone, or another ledger continued from an earlier batch, the lake went
-back to that batch. Later batches that it still has are void. The folder's claim, a file
+back to that batch. Later batches that the lake still has are void. The folder's claim, a file
 that names the owning ledger, lists them (`pipeline.model.claim`). A claim may be
 incomplete. Then N is a batch that `_transactions` has, because that table does not list
 void batches.
@@ -245,7 +245,7 @@ def record_of(commit: LakeCommit, *, in_transactions: bool = False) -> BatchReco
 
 
 LEAST_COMMITS: Final = 200
-"""Number of commits that are read from each table's Delta log at least, newest first."""
+"""Smallest number of commits that are read from each table's Delta log, newest first."""
 
 _BATCH_KINDS: Final = frozenset(
     {
@@ -265,12 +265,12 @@ def needed_commits(
     after_batch: int | None,
     least: int = LEAST_COMMITS,
 ) -> list[LakeCommit]:
-    """Return the newest commits of a table that a recovery needs: at least `least`, and all from
-    the newest one on that shows a batch which counts. `after_batch`: the batch to which a person
-    wants to go back; then that commit must not show a later batch. If there is no such commit, the
-    whole log is returned."""
+    """Return the commits of a table that a recovery needs, newest first: at least `least`, and
+    back to the first that shows a batch which is not void. `after_batch`: the batch to which a
+    person wants to go back; a commit that shows a later batch does not suffice then. If no commit
+    suffices, the whole log is returned."""
 
-    def shows_batch(commit: LakeCommit) -> bool:
+    def suffices(commit: LakeCommit) -> bool:
         record = record_of(commit)
         return (
             record is not None
@@ -279,11 +279,12 @@ def needed_commits(
             and not any(record.batch in span for span in void_spans)
         )
 
-    commits, is_shown = [], False
+    commits = []
+    has_sufficient_one = False
     for commit in newest_first:
         commits.append(commit)
-        is_shown = is_shown or shows_batch(commit)
-        if is_shown and len(commits) >= least:
+        has_sufficient_one = has_sufficient_one or suffices(commit)
+        if has_sufficient_one and len(commits) >= least:
             break
     return commits
 
@@ -315,8 +316,8 @@ def _recorded_cursor(values: Mapping[str, Any]) -> RecordedCursor:
 class _MirrorLog:
     """The state while a mirror's Delta log is read, oldest commit first. `last_shown`:
     the last version read, if it shows the end of a batch. `has_foreign_changes`:
-    another program's are in the mirror's rows. `MirrorFacts` explains the other
-    fields."""
+    the mirror's rows contain changes of another program. `MirrorFacts` explains the
+    other fields."""
 
     table: TableName | None = None
     mirror_generation: int = 0
@@ -328,12 +329,13 @@ class _MirrorLog:
 
     def read_commit(self, commit: LakeCommit) -> None:
         """Read the next commit. A ledger can continue with a version that shows the end
-        of a batch. It can also if later commits left the rows of such a version
+        of a batch, or with a later one if all commits between them left the rows
         unchanged, as OPTIMIZE does. Another program's changes stay in all later
         versions until all rows are replaced."""
         for name in commit.transactions:
             self._note_generation(name)
-        before, self.last_shown = self.last_shown, None
+        previous = self.last_shown
+        self.last_shown = None
         metadata = commit.metadata or {}
         is_neutral = judge_foreign(commit) is None
         repeats_version = is_neutral and commit.repeated_version is not None
@@ -343,8 +345,8 @@ class _MirrorLog:
                 self._note_record(commit, is_restore=is_restore)
         elif not is_neutral:
             self.has_foreign_changes = True
-        elif before is not None:
-            self.last_shown = replace(before, version=commit.delta_version)
+        elif previous is not None:
+            self.last_shown = replace(previous, version=commit.delta_version)
             self.shown_batches[-1] = self.last_shown
         elif repeats_version and not self.shown_batches and not self.has_foreign_changes:
             # The log no longer has the version whose rows this commit repeats.
@@ -374,21 +376,19 @@ class _MirrorLog:
         structure_key, shape = metadata.get("structure"), metadata.get("shape")
         if "shape" not in metadata and self.shown_batches:
             # The write did not change the structure or the shape.
-            structure_key, shape = (
-                self.shown_batches[-1].structure_key,
-                self.shown_batches[-1].shape,
-            )
+            previous = self.shown_batches[-1]
+            structure_key, shape = previous.structure_key, previous.shape
         replaces_rows = metadata.get("kind") in (WriteKind.REWRITE, WriteKind.RESTORE)
         self.has_foreign_changes &= not replaces_rows
         if self.has_foreign_changes:
             return
         self.last_shown = ShownBatch(
-            commit.delta_version,
-            last,
-            record.ledger,
-            structure_key if isinstance(structure_key, str) else None,
-            shape,
-            commit.user_metadata or "",
+            version=commit.delta_version,
+            batch=last,
+            ledger=record.ledger,
+            structure_key=structure_key if isinstance(structure_key, str) else None,
+            shape=shape,
+            user_metadata=commit.user_metadata or "",
         )
         self.shown_batches.append(self.last_shown)
 
@@ -414,9 +414,9 @@ def mirror_facts(folder: str, newest_first: Sequence[LakeCommit]) -> MirrorFacts
     return MirrorFacts(
         log.table,
         folder,
-        newest_first[0].delta_version,
-        tuple(reversed(log.shown_batches)),
-        frozenset(log.first_batches),
+        newest_version=newest_first[0].delta_version,
+        shown_batches=tuple(reversed(log.shown_batches)),
+        first_batches=frozenset(log.first_batches),
         mirror_generation=max(log.mirror_generation, 1),
         records=tuple(log.records.values()),
     )
@@ -443,7 +443,7 @@ def newest_mirrors(mirrors: Iterable[MirrorFacts], through: int) -> list[MirrorF
 
 
 RECENT_BATCHES: Final = 8
-"""Number of newest batches among which the number of tables to be read decides."""
+"""Number of newest batches of which the one with the fewest tables to be read is chosen."""
 
 DROPPED: Final = "dropped"
 """The condition of a table that was dropped at the source."""
@@ -587,7 +587,7 @@ def _possible_ends(facts: LakeFacts) -> list[BatchRecord]:
         (shown.batch for mirror in facts.mirrors for shown in mirror.shown_batches), default=-1
     )
     if not facts.is_claim_complete and any(record.is_whole for record in facts.records):
-        last_shown = -1
+        last_shown = -1  # only whole records count: `_transactions` lists no void batch
     ends: dict[int, BatchRecord] = {}
     for record in sorted(
         facts.records,

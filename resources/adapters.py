@@ -113,12 +113,12 @@ class Adapters:
             connect_timeout=settings.section.connect_timeout,
             read_timeout=settings.section.read_timeout,
         )
-        address = settings.replica_address()
-        replica = None if address is None else replace(primary, host=address[0], port=address[1])
-        standby_address = settings.standby_address()
+        replica = None
         standby = None
-        if standby_address is not None:
-            standby = replace(primary, host=standby_address[0], port=standby_address[1])
+        if (address := settings.replica_address()) is not None:
+            replica = replace(primary, host=address[0], port=address[1])
+        if (address := settings.standby_address()) is not None:
+            standby = replace(primary, host=address[0], port=address[1])
         plan = settings.plan()
         shaping = plan.shaping(self._settings.privacy_key()) if plan.has_shapes else None
         return MySqlServer(primary, standby=standby, read_from=replica, shaping=shaping)
@@ -171,7 +171,8 @@ class Adapters:
         """Return everything that a run of the source needs."""
         plan = self._settings.source(source).plan()
         server = self.server(source)
-        lake, key = self.lake(), self._settings.privacy_key()
+        lake = self.lake()
+        key = self._settings.privacy_key()
         return RunPorts(
             source=plan,
             server=server,

@@ -36,11 +36,8 @@ def open_lock(path: Path) -> int:
 def wait_for_lock(descriptor: int, operation: int, path: Path) -> None:
     """Wait for a lock (`operation`: `fcntl.LOCK_EX` or `LOCK_SH`); after
     `MESSAGE_AFTER_SECONDS` print on standard error which processes hold it."""
-    try:
+    with suppress(BlockingIOError):
         fcntl.flock(descriptor, operation | fcntl.LOCK_NB)
-    except BlockingIOError:
-        pass
-    else:
         return
     timer = Timer(MESSAGE_AFTER_SECONDS, _report_holders, (descriptor, path))
     timer.daemon = True

@@ -14,7 +14,7 @@ from typing import Final
 
 from lockstep.pipeline.values.errors import DiskFull
 
-_FULL_DISK_NUMBERS: Final = (errno.ENOSPC, errno.EDQUOT)
+_FULL_DISK_ERRNOS: Final = (errno.ENOSPC, errno.EDQUOT)
 FULL_CURE: Final = (
     "enlarge it, or free space that is not Lockstep's; delete nothing in the lake or in .lockstep "
     "by hand; then run again"
@@ -29,7 +29,7 @@ def disk_full_error(error: BaseException, folders: Iterable[Path] = ()) -> DiskF
     a file name, such as those of SQLite and of open files."""
     folders = (*folders, Path(tempfile.gettempdir()))
     for cause in _causes(error):
-        if isinstance(cause, OSError) and cause.errno in _FULL_DISK_NUMBERS:
+        if isinstance(cause, OSError) and cause.errno in _FULL_DISK_ERRNOS:
             files = [] if cause.filename is None else [os.fsdecode(cause.filename)]
         elif isinstance(cause, sqlite3.OperationalError) and "disk is full" in str(cause):
             files = []

@@ -17,8 +17,8 @@ from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.model.table_state import OrderKind, TableCondition
 from lockstep.pipeline.run.context import RunPorts, SilentProgress
 from lockstep.pipeline.run.orders.table_orders import (
+    OrderOutcome,
     OrderRequest,
-    RecordedOrder,
     give_order,
     plan_resume,
 )
@@ -86,7 +86,7 @@ def _chosen_tables(ports: RunPorts, kind: OrderKind, patterns: Sequence[str]) ->
 
 def _plan_resumes(
     context: CommandContext, ports: RunPorts, requests: Sequence[OrderRequest]
-) -> list[RecordedOrder]:
+) -> list[OrderOutcome]:
     planned_orders = [plan_resume(ports, request) for request in requests]
     context.say(*(f"{ports.source.name}: {planned.sentence}" for planned in planned_orders))
     return planned_orders
@@ -98,9 +98,9 @@ def _give_orders(
     lease: Lease,
     kind: OrderKind,
     requests: Sequence[OrderRequest],
-) -> list[RecordedOrder]:
+) -> list[OrderOutcome]:
     is_resume = kind is OrderKind.RESUME
-    planned_orders: Sequence[RecordedOrder | None] = [None] * len(requests)
+    planned_orders: Sequence[OrderOutcome | None] = [None] * len(requests)
     if is_resume:
         planned_orders = _plan_resumes(context, ports, requests)
     orders = []
@@ -161,7 +161,7 @@ def _parse_renames(options: Sequence[str]) -> tuple[tuple[str, str], ...]:
     return tuple(renames)
 
 
-def _order_values(recorded: RecordedOrder) -> dict[str, Any]:
+def _order_values(recorded: OrderOutcome) -> dict[str, Any]:
     order = recorded.order
     return {
         # A resume that is only planned has the id 0.

@@ -286,13 +286,13 @@ class Batches(Protocol):
 
     def capture_scopes(self, source: str) -> list[CaptureScope]:
         """Return the patterns of live batches, oldest first: one entry for each change
-        of them."""
+        of the patterns."""
 
     # -- what many batches captured ----------------------------------------------------------------
 
     def batch_times(self, source: str) -> list[BatchTimes]:
         """Return the commit times of all captured batches that were not deleted yet
-        (`pruned_through`), oldest first. They tell which batch has a moment."""
+        (`pruned_through`), oldest first. They tell in which batch a moment lies."""
 
     def first_changes(self, source: str, first: int, last: int) -> dict[TableName, int]:
         """Return, for each table, the first of these captured batches that has segments
@@ -373,9 +373,9 @@ class Structures(Protocol):
 class Tables(Protocol):
     """Tables' states, orders, loads and proofs. A table's state is the result of the
     events of its life (`model.life`). Each order has an author and a reason. A load
-    reads a table's rows from the source; a table has at most one that is neither joined
-    nor void. A proof is the result of a comparison with the source, and is recorded
-    without a lease."""
+    reads a table's rows from the source; a table has at most one load that is neither
+    joined nor void. A proof is the result of a comparison with the source, and is
+    recorded without a lease."""
 
     # -- states ------------------------------------------------------------------------------------
 
@@ -386,7 +386,7 @@ class Tables(Protocol):
     def complete_since(self, source: str) -> dict[TableName, int]:
         """Return, for each table, the newest live batch in which it was created, read from
         the source, or started again after a stop: changes that were missed before no
-        longer matter. A batch with an ALTER is not meant, because the table keeps its
+        longer matter. A batch with an ALTER does not count, because the table keeps its
         rows."""
 
     def partial_tables(self, source: str) -> list[Extent]:
@@ -398,8 +398,8 @@ class Tables(Protocol):
 
     def quarantine(self, lease: Lease, quarantined: StoppedTable) -> None:
         """Stop a followed table outside a capture; repeating it changes nothing. If the
-        table needs more than the log, its open write is given up: the next one does not
-        continue its mirror."""
+        table needs more than the log, its open write is given up: the next write does
+        not continue its mirror."""
 
     def record_event(self, lease: Lease, table: TableName, event: MirrorEvent) -> TableState:
         """Record an event of the table's mirror outside a capture; return the table's
@@ -422,14 +422,14 @@ class Tables(Protocol):
         """Record a person's order, and change the table's state if the order does so at
         once. A newer order replaces an open one.
 
-        `PAUSE` stops the table at once: a followed table at the end of the newest
-        capture, any other at the place that it has. Its unmerged changes, and a write that was
-        begun, wait until it is resumed; an open load of it is void. `RESUME`: the next
-        capture catches a stopped table up; the order is open until then. `schema` is
-        its structure from the place where it stopped, and `renames` its columns that
-        had another name before. `RELOAD`: the mirror is written again after the next
-        capture, from `supplier`; the order is open until then, and a followed table
-        stops at once.
+        `PAUSE` stops the table at once: if it is followed, at the end of the newest
+        capture, otherwise at the place that it has reached. Its unmerged changes, and a
+        write that was begun, wait until it is resumed; an open load of it is void.
+        `RESUME`: the next capture catches a stopped table up; the order is open until
+        then. `schema` is the table's structure from the place where it stopped, and
+        `renames` are its columns that had another name before. `RELOAD`: the mirror is
+        written again after the next capture, from `supplier`; the order is open until
+        then, and a followed table stops at once.
         """
 
     def open_orders(self, source: str) -> list[TableOrder]:
@@ -532,8 +532,8 @@ class Writes(Protocol):
 
     def intents_of_batch(self, source: str, batch: int) -> list[Intent]:
         """Return all writes that cover a batch, in their order: settled, open or given
-        up. The batch can no longer be abandoned if it has changes of a table among
-        them."""
+        up. If the batch has changes of a table that one of them writes, it can no
+        longer be abandoned."""
 
     def newest_writes(self, source: str, app_ids: Collection[str]) -> dict[str, NewestWrites]:
         """Return the newest writes of each of these Delta applications."""
@@ -580,7 +580,7 @@ class Writes(Protocol):
         revision."""
 
     def revisions(self, source: str) -> Revisions:
-        """Return the source's newest and open revision."""
+        """Return the source's newest revision and its open one."""
 
     def end_revision(self, lease: Lease, revision: Revision, *, settled: bool) -> None:
         """End a revision. `settled`: every changelog lists its files, which are the
@@ -596,8 +596,9 @@ class Writes(Protocol):
     def note_registration(
         self, lease: Lease, catalog: str, table: TableName, entry: RecordedEntry | None
     ) -> None:
-        """Record the table's entry in the catalog, before or after it is created there,
-        in place of the one recorded before. None: the table has no entry."""
+        """Record the table's entry in the catalog, before or after the catalog creates
+        it. It replaces the entry that was recorded before. None: the table has no
+        entry."""
 
     def note_registered_up_to(self, lease: Lease, catalog: str, statement: int) -> None:
         """Record the id of the last statement whose effects the catalog's entries show."""
@@ -630,8 +631,8 @@ class Writes(Protocol):
     ) -> None:
         """Have the next batch and the next write get numbers above these.
         `inherited`: the batches of earlier ledgers whose changes in the lake belong to
-        this ledger's history. They replace those that were recorded before; None keeps
-        those."""
+        this ledger's history. They replace the recorded ones; None keeps the recorded
+        ones."""
 
     def highest_number(self) -> int:
         """Return the highest number that a batch of any source was given, or that
@@ -680,8 +681,8 @@ class Deletions(Protocol):
 
     def pruned_through(self, source: str) -> int:
         """Return the batch up to which `prune` deletes rows of batches from the ledger;
-        0 if all are kept. Of this batch itself its end and its mirror versions are
-        kept; of the batches before it, nothing need be left."""
+        0 if all are kept. The ledger keeps this batch's end and its mirror versions; it
+        may have nothing of the batches before."""
 
     # -- tables of which less is shown than before -------------------------------------------------
 

@@ -18,11 +18,11 @@ from lockstep.pipeline.values.stamps import Stamp
 
 @dataclass(frozen=True, slots=True)
 class ColumnOrigin:
-    """The origin of a mirror's column in a write's files: their column `source`, of
-    Arrow type `type`, which is cast to the mirror's type; or `value`, which every row
-    gets. With neither, the files lack the column: an existing row keeps its value in
-    the mirror, and a new row gets NULL. `present_bit`: the index of the bit for
-    `source` in the column `StagedFiles.present_column`."""
+    """The origin of a mirror's column in a write. `source`: a column of the write's
+    files, whose Arrow type `type` is cast to the mirror's type; or `value`: the value
+    that every row gets. With neither, the files lack the column: an existing row keeps
+    its value in the mirror, and a new row gets NULL. `present_bit`: the index of the
+    bit for `source` in the column `StagedFiles.present_column`."""
 
     source: str | None = None
     type: pa.DataType | None = None
@@ -72,7 +72,7 @@ class MirrorTarget:
 
     - `schema`: the mirror's columns, without `_deleted_at`.
     - `app_id`, `txn_version`: the values of Delta's `txn` action.
-    - `policies`: those of the table.
+    - `policies`: the table's policies.
     """
 
     mirror: str
@@ -94,7 +94,7 @@ class FoldedChanges:
     the same.
 
     `kept_columns`: columns that keep the mirror's value in some rows. `lacking_columns`:
-    columns whose value is in none of the images of some rows; it is taken from the
+    columns that some rows have in none of their images; the value is taken from the
     mirror's row whose key is in the columns of `layout.origin_names`. Each of these
     columns has a marker column (`layout.keep_names`, `layout.lack_names`), which is
     true in those rows.

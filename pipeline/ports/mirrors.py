@@ -37,8 +37,8 @@ class MirrorCommit:
 @dataclass(frozen=True, slots=True)
 class MirrorSize:
     """The size of a version of a mirror. `row_count`: number of rows that a reader
-    sees; None if counting them would take long. `file_count`, `byte_count`: those of
-    its data files."""
+    sees; None if counting them would take long. `file_count`, `byte_count`: number and
+    bytes of its data files."""
 
     row_count: int | None
     file_count: int
@@ -73,7 +73,7 @@ class Mirrors(Protocol):
     def prepare(self, log_bytes: int = 0) -> None:
         """Begin to start Spark in the background; repeating it changes nothing.
         `log_bytes`: the bytes of log whose changes this process will write, as far as
-        they are known; for many, a local Spark uses Java's second compiler."""
+        they are known; if they are many, a local Spark uses Java's second compiler."""
 
     def find_commit(self, mirror: str, app_id: str, txn_version: int) -> MirrorCommit | None:
         """Return the commit with the `txn` action (app_id, txn_version), read from the
@@ -175,8 +175,8 @@ class Mirrors(Protocol):
 
     def changed_since(self, examined_versions: Mapping[str, int]) -> frozenset[str]:
         """Return the mirrors, or changelogs, whose newest version is not the one in
-        `examined_versions`. For each of them, this looks up two file names, however
-        long its log is."""
+        `examined_versions`. Each lookup asks for two file names, however long the log
+        is."""
 
     def log_since(self, mirror: str, version: int) -> LogSince:
         """Return the commit of the version and all commits after it."""

@@ -156,6 +156,6 @@ class Spool(Protocol):
 
     def delete_file(self, source: str, file: WaitingFile) -> None:
         """Delete the sealed file of a transaction that was committed or rolled back.
-        Call it only once the batch with that event is acknowledged: until then the
-        batch may be abandoned, and the next one needs the file. A missing file is no
-        error."""
+        Call it only after the batch with its COMMIT or ROLLBACK is acknowledged: until
+        then the batch may be abandoned, and the next one needs the file. A missing file
+        is no error."""

@@ -38,7 +38,8 @@ def acknowledge(ports: RunPorts, lease: Lease) -> AcknowledgeReport:
     recorded_requests = RequestCounts(0, 0)
     for batch in takewhile(lambda batch: batch.state is BatchState.MERGED, unfinished_batches):
         _record_mirrors_to_remove(ports, lease, batch.id)
-        new_requests, all_requests = None, ports.count_requests()
+        new_requests = None
+        all_requests = ports.count_requests()
         if all_requests is not None:
             # A request counts for one batch only.
             new_requests = all_requests - recorded_requests
@@ -126,7 +127,7 @@ def _deletes_mirror(ports: RunPorts, table: TableName) -> bool:
 def remove_unneeded_files(ports: RunPorts, batch_id: int) -> None:
     """Delete the files that nobody reads again after a batch was acknowledged: spooled
     rows of XA transactions that it saw committed or rolled back, and rows that it read
-    from the source, which the mirrors have."""
+    from the source, which the mirrors now have."""
     source = ports.source.name
     content = batch_content(ports.ledger, source, batch_id)
     for transaction in content.ended_transactions:

@@ -227,9 +227,10 @@ def _place_of_override(
 def _place_start(ports: RunPorts, question: Question, decision: Start) -> RunStart:
     """Return the start after finding its place in the server's log."""
     facts, cursor = question.facts, question.cursor
-    if decision.predecessor is not None and cursor is not None:
-        has_lapsed = cursor.gtid_lapsed and not cursor.by_gtid
-        by_gtid = question.has_gtid_mode_on and not has_lapsed
+    if decision.predecessor is not None and cursor is not None:  # where that batch ended
+        # Transactions without a GTID may have been read, which the set does not tell.
+        is_set_incomplete = cursor.gtid_lapsed and not cursor.by_gtid
+        by_gtid = question.has_gtid_mode_on and not is_set_incomplete
         return RunStart(decision, cursor.position, cursor.anchor, facts, by_gtid=by_gtid)
     place = find_place(ports, decision.where, facts)
     start = Position(place.at, place.gtid_set, facts.server_uuid)
@@ -269,8 +270,8 @@ def compare_gtids(
     ports: RunPorts, cursor: Cursor | None, facts: ServerFacts
 ) -> tuple[SetReading, str]:
     """Return whether the server executed the same transactions under the GTIDs of the
-    cursor, and if not, a GTID that it used for another one. They are only compared if
-    the GTID set alone says where to continue."""
+    cursor, and if not, a GTID that it used for another transaction. They are only
+    compared if the GTID set alone says where to continue."""
     if cursor is None or not cursor.by_gtid or facts.gtid_mode != "ON":
         return SetReading.NOT_COMPARED, ""
     place, read_gtids = cursor.position.at, cursor.position.gtid_set

@@ -95,12 +95,12 @@ def capture(ports: RunPorts, lease: Lease) -> CaptureReport:
 def _capture_up_to_stop(ports: RunPorts, lease: Lease, error: LogStops) -> CaptureReport:
     """Capture the log before the event that no run can pass. If that is already
     captured, raise the error, unless batches still have to be merged or acknowledged:
-    then return an empty report, so that this run does so. The stop needs no record,
+    then return an empty report, so that this run still does that. The stop needs no record,
     because every later run meets the event again."""
     stop_place = Coordinates.parse(error.transaction_end) if error.transaction_end else None
     cursor = ports.ledger.cursors(ports.source.name).captured
     at = _captured_at(ports)
-    # Nothing beyond the event was captured: another file is one before it.
+    # Nothing beyond the event was captured, so another file is an earlier file.
     if stop_place is not None and (at is None or at.file != stop_place.file or at < stop_place):
         source = replace(ports.source, until=AtCoordinates(stop_place))
         report = _capture_once(replace(ports, source=source), lease)
@@ -138,9 +138,9 @@ def _capture_with_read(ports: RunPorts, lease: Lease, order: RereadRows) -> Capt
             ports.progress.note(line)
         reread_counts = RereadCounts(
             read.table,
-            read.matching_rows.row_count,
-            read.deleted_rows.row_count,
-            read.unchecked_rows,
+            read=read.matching_rows.row_count,
+            gone=read.deleted_rows.row_count,
+            left=read.unchecked_rows,
         )
     report = replace(report, reread_counts=reread_counts)
     return report if report_before is None else report_before.followed_by(report)
@@ -207,7 +207,7 @@ def _capture_once(
         states = ports.ledger.table_states(ports.source.name)
         for invisible in invisible_tables:
             state = states.get(invisible.table)
-            # The log that was just read may have dropped or renamed it.
+            # The log that was just read may have dropped or renamed the table.
             if state is not None and state.condition is not TableCondition.DROPPED:
                 ports.progress.note(f"{invisible.table}: {invisible.reason}. {invisible.hint}")
     for report_before in (catch_up_result, past_report):
@@ -217,7 +217,7 @@ def _capture_once(
 
 
 def _stop_left_out_tables(ports: RunPorts, lease: Lease) -> None:
-    """Stop the tables that the patterns leave or left out, before this run reads on."""
+    """Stop the tables that the patterns leave out or once left out, before the log is read on."""
     cursor = ports.ledger.cursors(ports.source.name).captured
     place = "" if cursor is None else str(cursor.position.at)
     for table, error in left_out_now(ports).items():
@@ -255,16 +255,24 @@ def _capture_new_log(
         bounds = bounds_of(ports, run_start)
         start_seconds = perf_counter() - timer_start
         plans = plan_readings(ports, run_start, return_plans)
-        # A start that a person chose is recorded by a batch, even by an empty one. A
-        # batch has an anchor (the checksum of the event before its end), so there is
-        # none if no event lies before the start.
+        # A start that a person chose is recorded by a batch, even by an empty one. But a
+        # batch needs an anchor (the checksum of the event before its end), and an empty
+        # batch without an event before its start has none.
         needs_batch = run_start.decision.predecessor is None and run_start.anchor is not None
         has_work = needs_batch or read is not None or plans
         if not has_work and bounds.is_reached(run_start.start.at):
             require_complete(ports, run_start, bounds, run_start.start.gtid_set)
             return _record_idle(ports, lease, run_start, bounds, repairs, start_seconds)
         result = _capture_batch(
-            ports, lease, run_start, bounds, plans, repairs, start_seconds, read, result
+            ports,
+            lease,
+            run_start,
+            bounds,
+            plans,
+            repairs=repairs,
+            start_seconds=start_seconds,
+            read=read,
+            misread=result,
         )
     return result
 
@@ -306,13 +314,14 @@ def _capture_batch(
     run_start: RunStart,
     bounds: RunBounds,
     plans: TablePlans,
+    *,
     repairs: tuple[str, ...],
     start_seconds: float,
     read: ConditionRead | None,
     misread: _MisreadTables,
 ) -> CaptureReport | _MisreadTables:
     """Capture a batch from the start to its end. If rows were decoded with a wrong
-    structure, discard the batch and return these tables."""
+    structure, abandon the batch and return the findings."""
     timer_start = perf_counter()
     decision = run_start.decision
     batch = ports.ledger.begin_batch(
@@ -433,8 +442,8 @@ def _abandon_misread(
         reason = new_errors[read.table].reason
         raise RowsNotRead(f"{read.table}: {reason}", hint=repeat_hint(read.table))
     names = ", ".join(sorted(map(str, new_errors)))
-    reason = f"the structure of {names} is not the history's"
-    ports.progress.note(abandon(ports, lease, batch, reason))
+    sentence = abandon(ports, lease, batch, f"the structure of {names} is not the history's")
+    ports.progress.note(sentence)
     restarted_loads = set[TableName]()
     all_errors = {**earlier.errors, **new_errors}
     for load in ports.ledger.open_loads(ports.source.name):

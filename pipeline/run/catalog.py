@@ -120,7 +120,8 @@ def _new_statements(ports: RunPorts, seen_statement_id: int) -> tuple[int, list[
 
 
 def _may_be_named_in(name: str, words: Collection[str], texts: Collection[str]) -> bool:
-    """Return whether a statement may concern a table of this name."""
+    """Return whether a statement may concern a table of this name. `words`: those of all
+    `texts`."""
     if _WORD.fullmatch(name):
         return name in words
     return any(name in text for text in texts)
@@ -274,7 +275,7 @@ def register(
     return _Registration(ports, registry, lease, examine_all).run()
 
 
-def register_after(ports: RunPorts, lease: Lease) -> CatalogReport | None:
+def register_after_run(ports: RunPorts, lease: Lease) -> CatalogReport | None:
     """Register mirrors at the end of a run, if a catalog is configured. An error is
     reported and does not end the run."""
     try:
@@ -300,8 +301,8 @@ def differences(ports: RunPorts, registry: Registry) -> CatalogReport:
 class _Registration:
     """One registration, with its results so far. `lease`: None if nothing may be
     changed. `examine_all`: examine all entries, and take over entries of others that
-    point at Lockstep's mirrors. `freed_names`: names of entries that were
-    dropped or got another name, or would. `has_refusal`: the catalog refused an entry,
+    point at Lockstep's mirrors. `freed_names`: former names of entries that were
+    dropped or renamed, or would be with a lease. `has_refusal`: the catalog refused an entry,
     which the next run tries again."""
 
     ports: RunPorts
@@ -329,12 +330,12 @@ class _Registration:
             trouble = error
         return CatalogReport(
             self.registry.catalog.identity,
-            tuple(self.changes),
-            tuple(self.missing),
-            self.correct_count,
-            self.waiting_count,
-            trouble,
-            perf_counter() - timer_start,
+            changes=tuple(self.changes),
+            missing_entries=tuple(self.missing),
+            correct_count=self.correct_count,
+            waiting=self.waiting_count,
+            trouble=trouble,
+            seconds=perf_counter() - timer_start,
         )
 
     def _plan_steps(self) -> tuple[list[EntryStep], int | None]:

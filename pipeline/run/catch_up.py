@@ -113,7 +113,11 @@ def read_proven(lease: Lease, capture: BatchCapture) -> None:
 
 def _tables_with_supply(plans: TablePlans, kind: type[Supply]) -> dict[TableName, str]:
     """Return the tables that catch up and also need this supply, each with the reason."""
-    return {t: reason for t, reason in plans.tables_supplied(kind).items() if t in plans.spans}
+    return {
+        table: reason
+        for table, reason in plans.tables_supplied(kind).items()
+        if table in plans.spans
+    }
 
 
 def _capture_missing_changes(

@@ -156,7 +156,9 @@ def _clear_changes(ports: RunPorts, lease: Lease, note: UnclearedValues) -> None
     state = ports.ledger.table_states(source)[note.table]
     for changelog in changelogs_of(source, [state]):
         listed = ports.changelog.listed_files(changelog.folder) or {}
-        old_paths = [path for path in listed if (batch_of(path) or through + 1) <= through]
+        old_paths = [
+            path for path in listed if (batch := batch_of(path)) is not None and batch <= through
+        ]
         if old_paths:
             ports.changelog.revise(
                 changelog.folder,
@@ -215,14 +217,17 @@ def _clear_former_folders(ports: RunPorts, lease: Lease, note: UnclearedValues) 
 def _redacted_statements(ports: RunPorts, note: UnclearedValues) -> Mapping[int, SchemaStatement]:
     """Return the old statements that name the table or made a version of its structure,
     by their id in the ledger, and without the values in them."""
-    source, redactions, after = ports.source.name, dict[int, SchemaStatement](), 0
+    source = ports.source.name
     versions = ports.ledger.schema_versions(source, note.table)
-    of_versions = {version.statement_number for version in versions}
+    statements_of_versions = {version.statement_number for version in versions}
+    redactions = dict[int, SchemaStatement]()
+    after = 0
     while page := ports.ledger.schema_statements(source, limit=_PAGE_SIZE, after=after):
         after = page[-1].id
         for statement in page:
-            is_of_table = statement.id in of_versions or _mentions(statement.text, note.table)
-            if is_of_table and statement.batch <= note.tightening.last_batch:
+            is_old = statement.batch <= note.tightening.last_batch
+            makes_version = statement.id in statements_of_versions
+            if is_old and (makes_version or _mentions(statement.text, note.table)):
                 redactions[statement.id] = _redacted_statement(statement)
     return redactions
 
@@ -285,8 +290,8 @@ def _system_files(
 ) -> Iterator[tuple[int, SegmentFile]]:
     """Yield the files of the batches after `above` and up to `through`, each with its
     batch. They include files that only the lake lists, because the ledger that recorded
-    them was lost. Files that are missing have no values: a clearing deleted them that
-    this ledger does not know, because it was restored from a copy of before."""
+    them was lost. A missing file is not yielded, since it has no values left: an earlier
+    clearing deleted it, and this ledger was restored from a copy without that clearing."""
     folder = system_table_path(ports.source.name, table)
     listed = {**(ports.changelog.listed_files(folder) or {})}
     for first in range(above + 1, through + 1, _PAGE_SIZE):
@@ -298,13 +303,13 @@ def _system_files(
                     if not _is_missing(ports, folder, file.path):
                         yield content.batch, file
     for path, size in listed.items():
-        is_in_range = above < (batch := batch_of(path) or 0) <= through
-        if is_in_range and not _is_missing(ports, folder, path):
+        batch = batch_of(path) or 0
+        if above < batch <= through and not _is_missing(ports, folder, path):
             yield batch, SegmentFile(path, size=size)
 
 
 def _is_missing(ports: RunPorts, folder: str, path: str) -> bool:
-    # Of a file without a recorded size and checksum, nothing else can be wrong.
+    # No size and checksum are given, so the only possible damage is that the file is missing.
     return bool(ports.segments.damage_sentences(folder, [SegmentFile(path)]))
 
 
@@ -437,8 +442,8 @@ class UpkeepTarget:
 def upkeep_target(
     ports: RunPorts, state: TableState, examined_version: int | None, upkeep_version: int = -1
 ) -> UpkeepTarget:
-    """Return the table's mirror. Raise TableError if it may get no commit that changes
-    no row. `examined_version`: the version up to which its Delta log was checked for
+    """Return the table's mirror. Raise `TableError` if upkeep must not commit to it.
+    `examined_version`: the version up to which its Delta log was checked for
     commits of other programs. `upkeep_version`: the newest version by upkeep that the
     ledger recorded."""
     mirror, app_id = state.mirror, application_id(ports.source.name, state, "mirror")
@@ -446,12 +451,12 @@ def upkeep_target(
     write = newest.settled_write
     if write is None or write.delta_version < (state.adopted_version or 0):
         raise TableError("nothing was written to it since it was adopted", hint=_NEXT_RUN)
-    relation = mirror_judgement(ports, state, examined_version, newest_writes=newest)
-    if not isinstance(relation, AllExpected) or relation.newest is None:
+    judgement = mirror_judgement(ports, state, examined_version, newest_writes=newest)
+    if not isinstance(judgement, AllExpected) or judgement.newest is None:
         raise TableError(
             "its log has a commit that is not Lockstep's; the next run reports it", hint=_NEXT_RUN
         )
-    version, written_version = relation.newest, write.delta_version
+    version, written_version = judgement.newest, write.delta_version
     for commit in ports.mirrors.history(mirror):
         shown_versions = (commit.delta_version, commit.repeated_version)
         if written_version in shown_versions and commit.user_metadata is not None:

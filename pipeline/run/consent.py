@@ -1,9 +1,9 @@
-"""A person's consent: no run shows what was hidden so far, because it got another name,
-before somebody has agreed to show it (`lockstep resume`).
+"""A person's consent: if something hidden gets another name, no run shows it before
+somebody has agreed (`lockstep resume`).
 
-A statement that the log tells of while the table is captured is judged where it is
-followed (`StatementDecider`). Here are the tables of which nobody judged it: they were
-left out of the patterns meanwhile, or a statement could not be followed.
+While a table is captured, `StatementDecider` judges each statement on it. This module
+finds the tables for which that did not happen: the patterns left them out meanwhile, or
+a statement could not be followed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def consent_errors(ports: RunPorts) -> dict[TableName, TableError]:
 
 def unshown_tables(ports: RunPorts) -> dict[TableName, TableError]:
     """Return the tables that are not followed, and of which the settings would show more
-    than was shown before the patterns left them out."""
+    than they showed before the patterns left them out."""
     source = ports.source.name
     versions = ports.ledger.schemas_at(source, shaped=True)
     if not versions:
@@ -46,9 +46,10 @@ def unshown_tables(ports: RunPorts) -> dict[TableName, TableError]:
         is_followed = state is not None and state.condition is TableCondition.FOLLOWING
         if is_followed or (state and state.need is Need.CONSENT):
             continue
-        # A table that is not captured is recorded as strictly as its values were before.
-        then = [scope.patterns for scope in scopes if scope.batch <= version.batch]
-        if not then or then[-1].matches(table):
+        # Only a version that was recorded while the patterns left the table out needs
+        # this check: it says what was hidden before.
+        earlier_patterns = [scope.patterns for scope in scopes if scope.batch <= version.batch]
+        if not earlier_patterns or earlier_patterns[-1].matches(table):
             continue
         if (error := ports.shaping.consent_error(version)) is not None:
             errors[table] = error
@@ -56,14 +57,14 @@ def unshown_tables(ports: RunPorts) -> dict[TableName, TableError]:
 
 
 def unknown_structure_error(ports: RunPorts, table: TableName) -> TableError | None:
-    """Return an error if the table's structure is not known any more, and the last that
-    was known hides something; otherwise None."""
+    """Return an error if the table's structure is not known any more, and its last known
+    structure hides something; otherwise None."""
     newest = ports.ledger.schema_at(ports.source.name, table)
     if newest is None or newest.knowledge is not Knowledge.UNKNOWN:
         return None
     versions = ports.ledger.schema_versions(ports.source.name, table)
-    known = [version for version in versions if version.schema is not None]
-    if not known or known[-1].shown_as is None:
+    known_versions = [version for version in versions if version.schema is not None]
+    if not known_versions or known_versions[-1].shown_as is None:
         return None
     reason = f"{newest.reason}, so that what its settings hide may have another name"
     return TableError(reason, hint=consent_hint(table), need=Need.CONSENT)

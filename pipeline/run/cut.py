@@ -39,8 +39,8 @@ class Cut:
     """A place between two transactions. It lies inside `batch`, or at its end if
     `is_end_of_batch`. Before it lie all changes up to number `sequence` and all table
     events up to the place `at`. `gtid`, `committed_at`: those of the last transaction
-    before the cut, if known. `previous_batch`: the newest that ends before the cut; 0
-    for none."""
+    before the cut, if known. `previous_batch`: the newest batch that ends at the cut
+    or before it; 0 for none."""
 
     batch: Batch
     is_end_of_batch: bool
@@ -64,8 +64,8 @@ def cut_at(ports: RunPorts, place: Place) -> Cut:
         raise PastRefused(
             f"{place} lies too early: {beginning_sentence(batches[0], begin)}", hint=_LATER_HINT
         )
-    runs = _batch_of_named_run(ports, place)
-    within = batch_at(place, batches, runs, read_until_for(ports.ledger, place, batches))
+    batch_by_run = _batch_of_named_run(ports, place)
+    within = batch_at(place, batches, batch_by_run, read_until_for(ports.ledger, place, batches))
     if within.is_batch_end:
         return _end_of_batch(within.batch)
     deletion = ports.ledger.deletion_notes(ports.source.name).newest

@@ -39,7 +39,8 @@ def expected_log_bytes(
     newest_batches = ledger.batches(source, limit=1)
     if not newest_batches or not batch_content(ledger, source, newest_batches[0].id).segments:
         return waiting_bytes
-    facts, read_until = server.facts(), captured.position.at
+    facts = server.facts()
+    read_until = captured.position.at
     if facts.head == read_until:
         return waiting_bytes
     return (waiting_bytes or 0) + log_between(read_until, facts.head, facts.binlogs)

@@ -1,8 +1,8 @@
 """Searches the server's log for places: the start and the end of a run, and moments.
 
-A start may be named by a GTID set. The run then begins at a log file before the first
-transaction that is missing in the set, and leaves out the transactions after it that
-are in the set, because they were read before.
+A start may be named by a GTID set. The run then begins at the start of a log file,
+before the first transaction that is missing in the set. Transactions of the set that
+follow in the log were read before, so the run leaves them out.
 """
 
 from __future__ import annotations
@@ -329,14 +329,13 @@ def resolve_end(ports: RunPorts, place: Place, facts: ServerFacts, start: Positi
 
 
 def _end_of(ports: RunPorts, gtids: GtidSet, facts: ServerFacts, start: Position) -> Coordinates:
-    report_progress = search_reporter(ports)
     return find_end_of(
         ports.server,
         start,
         facts.head,
         gtids,
         binlogs=facts.binlogs,
-        report_progress=report_progress,
+        report_progress=search_reporter(ports),
     )
 
 

@@ -134,8 +134,8 @@ _WHOLE_LOG_REASON: Final = "the server's log begins there"
 
 class PastScan:
     """A `log_reader.LogTaker` that finds where the pasts of tables begin, and keeps no
-    rows. `pasts`: at first, each past is the whole log. It begins later after each
-    change that the log does not have."""
+    rows. `pasts`: at first, each past is the whole log. A change that is missing in the
+    log lets the past begin after this change."""
 
     change_count = row_count = 0
 
@@ -270,7 +270,8 @@ def _loads_with_past(ports: RunPorts) -> tuple[list[Load], list[Load]]:
     `--until`, because it reads no rows."""
     if ports.source.until is not None:
         return [], []
-    states, cursor = ports.ledger.table_states(ports.source.name), None
+    states = ports.ledger.table_states(ports.source.name)
+    cursor = None
     ordered_loads, late_loads = list[Load](), list[Load]()
     for load in ports.ledger.open_loads(ports.source.name):
         if not load.with_past or load.followed_from is not None:
@@ -291,7 +292,8 @@ def follow_pasts(ports: RunPorts, lease: Lease) -> CaptureReport | None:
     """Capture the tables that were ordered with their past, and return the report; None
     if there is no past to capture. A table without a past is read from MySQL alone, and
     a message says why."""
-    timer_start, (ordered_loads, late_loads) = perf_counter(), _loads_with_past(ports)
+    timer_start = perf_counter()
+    ordered_loads, late_loads = _loads_with_past(ports)
     for load in late_loads:
         _give_up_past(ports, lease, load, "it is in the lake, or being read from MySQL, by now")
     if not ordered_loads:
@@ -412,8 +414,9 @@ def _carried_versions(history: BatchHistory, tables: Collection[TableName]) -> B
 
 
 def _order_of(load: Load) -> TableOrder:
-    values = (load.author, load.reason, load.ordered_at)
-    return TableOrder(0, load.table, OrderKind.RELOAD, *values, stopped=None)
+    return TableOrder(
+        0, load.table, OrderKind.RELOAD, load.author, load.reason, load.ordered_at, stopped=None
+    )
 
 
 def _begin_loads(

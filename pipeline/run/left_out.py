@@ -30,8 +30,8 @@ def _left_out_tables(
     patterns: TablePatterns,
     is_at_source: Callable[[TableName], bool] = lambda table: False,
 ) -> Iterator[tuple[TableName, TableError]]:
-    """Yield the tables that the next run stops because patterns leave or left them out,
-    each with the error that stops it. `is_at_source`: returns whether the server has the
+    """Yield the tables that the next run stops because patterns leave them out, or once
+    did, each with the error that stops it. `is_at_source`: returns whether the server has the
     table now; asked only about dropped tables with a hole."""
     cursor = ledger.cursors(source).captured
     if cursor is None:
@@ -58,8 +58,8 @@ def _left_out_tables(
 
 
 def hole_sentence(end: str) -> str:
-    """Return the reason why a table lacks changes. `end`: of the log that was not read
-    for it."""
+    """Return the reason why a table lacks changes. `end`: the end of the part
+    of the log that was not read for it."""
     return (
         f"the patterns of earlier runs left it out, so that its changes up to {end} were not read"
     )
@@ -90,8 +90,8 @@ def states_of_next_run(
 
 
 def left_out_now(ports: RunPorts) -> dict[TableName, TableError]:
-    """Return the tables that the next run stops because patterns leave or left them
-    out."""
+    """Return the tables that the next run stops because patterns leave them out, or once
+    did."""
     source, engines = ports.source, cache(ports.server.engines)
     return dict(
         _left_out_tables(

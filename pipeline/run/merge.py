@@ -366,13 +366,13 @@ class _Merger:
         """Record a write that was made. If another program also wrote, quarantine the
         table."""
         version, intent = written.commit.delta_version, task.intent
-        foreign: TableError | None = None
+        foreign_error: TableError | None = None
         try:
             # Another program may have committed between the version that was read and
             # our commit.
             self._check_log(task, intent)
         except TableError as error:
-            foreign = error
+            foreign_error = error
         self.ports.ledger.settle(
             self.lease,
             intent,
@@ -380,12 +380,12 @@ class _Merger:
             shows=task.plan.final_version,
             reason=written.reason,
             table_id=written.commit.table_id,
-            is_examined=foreign is None,
+            is_examined=foreign_error is None,
         )
-        if foreign is None:
+        if foreign_error is None:
             self.examined_versions[task.state.mirror] = version
         else:
-            self._quarantine(intent.table, intent.last_batch, foreign)
+            self._quarantine(intent.table, intent.last_batch, foreign_error)
         report = TableMerge(
             table=intent.table,
             counts=task.counts,
@@ -413,7 +413,7 @@ class _Merger:
                 self._renew(table, error.reason)
                 return
         elif error.need is None and plan_merge(contents).copy_event is not None:
-            # It was to begin with a copy of another table's rows.
+            # The write was to begin with a copy of another table's rows.
             error = reread_error(error.reason)
         if error.by is StoppedBy.RUN and begins_with_mirror(contents):
             error = read_after_resume_error(table, error.reason)
@@ -424,8 +424,8 @@ class _Merger:
         self.tables_with_new_mirror.add(table)
 
     def _quarantine(self, table: TableName, batch_id: int, error: TableError) -> None:
-        """Quarantine a table, which gives up its open intent. The intent is settled by
-        now, or it was not committed: otherwise `find_commit_of` would have found the
+        """Quarantine a table. This gives up its open intent, which is safe: the intent
+        is settled by now, or it was not committed, since `find_commit_of` found no
         commit."""
         stopped = StoppedTable.of(table, error, f"batch {batch_id}")
         stopped = replace(stopped, need=error.need or Need.MIRROR)

@@ -180,8 +180,8 @@ def replace_mirror(ports: RunPorts, lease: Lease, table: TableName, reason: str)
         # If the mirror gets another name, its folders are numbered from 1 again.
         generation = mirror_generation = 1
     name, is_configured = plan.mirror_name(table), plan.mirror_names.is_configured(table)
-    find_place = partial(free_place, plan.name, name, generation, ignores_case=is_configured)
-    while ports.mirrors.version(mirror := find_place(used_folders, mirror_generation)) is not None:
+    find_folder = partial(free_place, plan.name, name, generation, ignores_case=is_configured)
+    while ports.mirrors.version(mirror := find_folder(used_folders, mirror_generation)) is not None:
         used_folders.add(mirror)
     ledger.give_up(lease, table)
     ledger.record_event(lease, table, MirrorReplaced(mirror))

@@ -127,7 +127,8 @@ class _Publisher:
         """Publish files. If some are damaged, publish the others, and return a sentence
         about the damage. Return also the errors of other programs' commits between the
         check and this commit."""
-        damage, folder = None, changelog.folder
+        damage = None
+        folder = changelog.folder
         publish = partial(
             self.ports.changelog.publish,
             folder,
@@ -180,10 +181,10 @@ class _Publisher:
         """Correct the changelog after commits of another program. Return their error,
         unless they only moved rows to other files (compaction) and all recorded files
         are still there."""
-        finding = correct_changelog(self.ports, self.lease, changelog, examined_version)
-        if finding.version is not None:
-            self.examined_now[changelog.folder] = finding.version
-        error = error_of_check(finding)
+        check = correct_changelog(self.ports, self.lease, changelog, examined_version)
+        if check.version is not None:
+            self.examined_now[changelog.folder] = check.version
+        error = error_of_check(check)
         return [] if error is None else [error]
 
 

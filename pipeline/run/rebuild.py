@@ -434,14 +434,14 @@ def rebuild_as_of(
 def _write_table(ports: RunPorts, mirrors: Mirrors, origin: RebuildOrigin) -> int:
     """Write the table among the given mirrors, and return its Delta version.
     Raise `PastRefused` if a file of its origin is damaged."""
-    aside = replace(ports, mirrors=mirrors, source=ports.source.for_readers(Readers.ANY))
+    copy_ports = replace(ports, mirrors=mirrors, source=ports.source.for_readers(Readers.ANY))
     _require_undamaged(ports, origin)
     try:
         with arrow_errors_as_table_error("make it again"):
             if origin.changelog_origin.base is not None:
-                _copy_base(ports, aside, origin.changelog_origin.base, origin)
+                _copy_base(ports, copy_ports, origin.changelog_origin.base, origin)
             if origin.changelog_origin.contents:
-                write_once(aside, _job(aside, origin), no_check)
+                write_once(copy_ports, _job(copy_ports, origin), no_check)
     except TableError as error:
         raise PastRefused(
             f"{origin.table} cannot be made as of {origin.cut}: {error.reason}",
@@ -470,12 +470,12 @@ def _folders(ports: RunPorts, origin: RebuildOrigin) -> dict[int, str]:
 
 
 def _copy_base(
-    ports: RunPorts, aside: RunPorts, base: MirrorVersion, origin: RebuildOrigin
+    ports: RunPorts, copy_ports: RunPorts, base: MirrorVersion, origin: RebuildOrigin
 ) -> None:
     """Write the rows of the version with which the table begins. Rows that are marked
     as deleted there are staged as deletions, which mark them again."""
     mirror_schema = ports.mirrors.schema(base.mirror, base.delta_version)
-    policies = aside.source.policies_of(origin.table)
+    policies = copy_ports.source.policies_of(origin.table)
     has_marks = policies.marks_deleted and DELETED_AT.name in mirror_schema.names
     schema = pa.schema(
         field for field in mirror_schema if not has_marks or field.name != DELETED_AT.name
@@ -493,10 +493,10 @@ def _copy_base(
             deletion_times = rows.column(DELETED_AT.name) if has_marks else pa.nulls(rows.num_rows)
             present_rows = rows.filter(pc.is_null(deletion_times)).select(schema.names)
             if present_rows.num_rows:
-                present_paths.append(aside.mirrors.stage(_NAME, present_rows))
+                present_paths.append(copy_ports.mirrors.stage(_NAME, present_rows))
             if present_rows.num_rows < rows.num_rows:
                 changes = _deletions(rows.filter(pc.is_valid(deletion_times)), schema)
-                deleted_paths.append(aside.mirrors.stage(_NAME, changes))
+                deleted_paths.append(copy_ports.mirrors.stage(_NAME, changes))
         columns = tuple(ColumnOrigin(field.name, field.type) for field in schema)
         snapshot = (StagedFiles(tuple(present_paths), columns),) if present_paths else ()
         # The changes after the version may bring the column that marks deleted rows.
@@ -504,19 +504,19 @@ def _copy_base(
         target = MirrorTarget(
             _NAME,
             schema,
-            _app_id(aside, origin),
+            _app_id(copy_ports, origin),
             _COPY_TXN,
-            _user_metadata(aside, origin, _COPY_TXN),
+            _user_metadata(copy_ports, origin, _COPY_TXN),
             replace(policies, deletes=deletes),
         )
-        aside.mirrors.write(
+        copy_ports.mirrors.write(
             Replace(target, key, snapshot, FoldedChanges(tuple(deleted_paths)))
             if key
             else CountedReplace(target, (), snapshot)
         )
     finally:
         for path in (*present_paths, *deleted_paths):
-            aside.mirrors.unstage(path)
+            copy_ports.mirrors.unstage(path)
 
 
 def _deletions(rows: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -546,33 +546,34 @@ def _user_metadata(ports: RunPorts, origin: RebuildOrigin, txn_version: int) -> 
     )
 
 
-def _job(aside: RunPorts, origin: RebuildOrigin) -> Job:
+def _job(copy_ports: RunPorts, origin: RebuildOrigin) -> Job:
     """Return the job that merges the changes up to the cut as a run would."""
-    source = aside.source.name
+    source = copy_ports.source.name
     batch_ids = {content.batch for content in origin.changelog_origin.contents}
     first, last = min(batch_ids), max(batch_ids)
-    live_batches = aside.ledger.live_batches(source, first, last)
+    live_batches = copy_ports.ledger.live_batches(source, first, last)
     batches = tuple(batch for batch in live_batches if batch.id in batch_ids)
-    may_repeat = may_repeat_changes(aside, batches)
-    intent = Intent(0, origin.table, _app_id(aside, origin), _MERGE_TXN, first, last, "copy")
-    state = replace(aside.ledger.table_states(source)[origin.table], mirror=_NAME)
+    may_repeat = may_repeat_changes(copy_ports, batches)
+    app_id = _app_id(copy_ports, origin)
+    intent = Intent(0, origin.table, app_id, _MERGE_TXN, first, last, step="copy")
+    state = replace(copy_ports.ledger.table_states(source)[origin.table], mirror=_NAME)
     has_base = origin.changelog_origin.base is not None
     policies = replace(origin.lineage.policies, readers=Readers.ANY)
     lineage = replace(origin.lineage, policies=policies)
-    user_metadata = _user_metadata(aside, origin, _MERGE_TXN)
-    task = Task(intent, state, batches, origin.plan, user_metadata, None)
+    user_metadata = _user_metadata(copy_ports, origin, _MERGE_TXN)
+    task = Task(intent, state, batches, origin.plan, user_metadata, structure=None)
     return Job(
         task=task,
         lineage=lineage,
         key=origin.key,
         steps=() if origin.plan.replaces_rows or not has_base else evolution_steps(lineage),
         segments=origin.plan.segments,
-        folders=_folders(aside, origin),
+        folders=_folders(copy_ports, origin),
         last_written_version=0 if has_base else -1,
-        emptying_stamps=find_emptying_stamps(aside, origin.table, origin.plan, batches),
+        emptying_stamps=find_emptying_stamps(copy_ports, origin.table, origin.plan, batches),
         read_stamp=find_read_stamp(
-            aside, origin.table, origin.plan, batches, has_stamps=bool(lineage.policies.stamps)
+            copy_ports, origin.table, origin.plan, batches, has_stamps=bool(lineage.policies.stamps)
         ),
         may_repeat=may_repeat,
-        all_new=not may_repeat and not aside.ledger.gaps(source),
+        all_new=not may_repeat and not copy_ports.ledger.gaps(source),
     )

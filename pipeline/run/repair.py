@@ -62,7 +62,7 @@ def repair(ports: RunPorts, lease: Lease) -> tuple[str, ...]:
     """Clean up after a dead run: abandon unfinished batches, and damaged batches of
     which no table shows changes. Return a sentence for each repair."""
     source = ports.source.name
-    replays = settle_replays(ports, lease)
+    replay_notes = settle_replays(ports, lease)
     if all(
         batch.state is not BatchState.MERGED for batch in ports.ledger.unfinished_batches(source)
     ):
@@ -90,7 +90,7 @@ def repair(ports: RunPorts, lease: Lease) -> tuple[str, ...]:
     for damage in damages:
         if damage.batch.id not in abandoned_ids:
             notes += _quarantine_damaged(ports, lease, damage)
-    notes = [*replays, *notes]
+    notes = [*replay_notes, *notes]
     for note in notes:
         ports.progress.note(note)
     return tuple(notes)
@@ -119,8 +119,8 @@ def _batches_to_capture_again(
     ports: RunPorts, captured_batches: list[Batch], damages: Sequence[Damage]
 ) -> Iterator[Abandonment]:
     """Yield all captured batches from the first damaged one on, unless a table shows
-    changes of them. Raise `SegmentsLost` if one does, and rows of a prepared XA
-    transaction are damaged: they belong to no table yet that could be quarantined."""
+    changes of them. If one does, and rows of a prepared XA transaction are damaged,
+    raise `SegmentsLost`: these rows belong to no table yet that could be quarantined."""
     first_damage = damages[0]
     batches = [batch for batch in captured_batches if batch.id >= first_damage.batch.id]
     tables = [table for batch in batches for table in _tables_showing(ports, batch)]
@@ -149,7 +149,7 @@ def _captured_before_override(
 
 def _quarantine_damaged(ports: RunPorts, lease: Lease, damage: Damage) -> list[str]:
     """Quarantine the table with a damaged file, and return a sentence about it. Return
-    none if the table is already stopped, or if the file is of a system table
+    no sentence if the table is already stopped, or if the file is of a system table
     (`_transactions`, `_ddl`): `publish` reports that."""
     table, batch = damage.table, damage.batch
     if not isinstance(table, TableName):

@@ -87,8 +87,9 @@ class CaptureReport:
     passed_statements: int = 0
 
     def followed_by(self, later: CaptureReport) -> CaptureReport:
-        """Return the reports of two successive captures as one. The later one has
-        started again the tables that this one stopped until the next."""
+        """Return the reports of two successive captures as one. Tables that this capture
+        stopped until the next are not quarantined in the result: the later capture has
+        started them again."""
         counts = dict(self.counts)
         for table, count in later.counts.items():
             counts[table] = counts.get(table, RowCounts()) + count

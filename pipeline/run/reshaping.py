@@ -220,9 +220,9 @@ def _tightenings_by_renames(
     ports: RunPorts, history: Sequence[SchemaVersion]
 ) -> Iterator[Tightening]:
     """Yield a tightening for each captured column that was shown until it got a name that
-    the settings hide. Its last batch is that of the statement, which may have values
-    from before it; the next batch read the table again. `history`: as for
-    `_tightenings_by_settings`."""
+    the settings hide. Its last batch is the one with the statement, because this batch
+    may have values from before the statement. The next batch read the table again.
+    `history`: as for `_tightenings_by_settings`."""
     ledger, source = ports.ledger, ports.source.name
     noted = {
         (note.table, column): note.tightening.last_batch
@@ -232,13 +232,16 @@ def _tightenings_by_renames(
     newest, knowledge = dict[TableName, SchemaVersion](), dict[TableName, Knowledge]()
     for version in history:
         table = version.table
-        knowledge_before, knowledge[table] = knowledge.get(table), version.knowledge
+        knowledge_before = knowledge.get(table)
+        knowledge[table] = version.knowledge
         # A version without a structure says nothing of what was shown.
         if version.schema is None or ports.shaping.rules_of(table) is None:
             continue
-        before, newest[table] = newest.get(table), version
+        before = newest.get(table)
+        newest[table] = version
         # A batch that read the table again has no values from before that.
-        last_batch = version.batch - (version.columns_from is None)
+        is_read_again = version.columns_from is None
+        last_batch = version.batch - 1 if is_read_again else version.batch
         columns = tuple(
             column
             for column in _columns_hidden_by(
@@ -270,8 +273,9 @@ def _columns_hidden_by(
         is_new = after.columns_from is None and name not in names_before
         origins = gone if is_new else [(origin or column).lower()]
         treatment = treatments.get(name, Visibility.SHOWN)
-        shown_before = [treatments_before.get(one, Visibility.SHOWN) for one in origins]
-        if name not in origins and not all(shows_no_more(one, treatment) for one in shown_before):
+        shown_before = [treatments_before.get(former, Visibility.SHOWN) for former in origins]
+        shows_less = not all(shows_no_more(earlier, treatment) for earlier in shown_before)
+        if name not in origins and shows_less:
             yield column
 
 
@@ -282,10 +286,12 @@ def _versions_with_settings(
     choose its shape. For a dropped table this may be a name that a RENAME gave it: the
     first of its names with settings."""
     source, shaping = ports.source.name, ports.shaping
-    newest_known, end_versions = (
-        {version.table: version for version in history if version.knowledge is knowledge}
-        for knowledge in (Knowledge.KNOWN, Knowledge.DROPPED)
-    )
+    newest_known = {
+        version.table: version for version in history if version.knowledge is Knowledge.KNOWN
+    }
+    end_versions = {
+        version.table: version for version in history if version.knowledge is Knowledge.DROPPED
+    }
     for table, version in sorted(newest_known.items()):
         names = [table]
         if table in dropped:

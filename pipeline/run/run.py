@@ -22,7 +22,7 @@ from lockstep.pipeline.ports.ledger import Leases, Ledger
 from lockstep.pipeline.ports.mirrors import MirrorUpkeep
 from lockstep.pipeline.run.acknowledge import acknowledge
 from lockstep.pipeline.run.capture import capture
-from lockstep.pipeline.run.catalog import CatalogReport, register_after
+from lockstep.pipeline.run.catalog import CatalogReport, register_after_run
 from lockstep.pipeline.run.clear import clear
 from lockstep.pipeline.run.context import Progress, RunPorts, StepProgress
 from lockstep.pipeline.run.merge import merge
@@ -171,7 +171,7 @@ class RunSession:
 
     def _make_ports(self) -> RunPorts:
         ports = self.adapters.ports(self.source, self.progress)
-        # The first counter also has the requests from before a reconnection to the ledger.
+        # After a reconnection to the ledger, the first counter is kept: it has all requests.
         self._count_requests = self._count_requests or ports.count_requests
         source = replace(ports.source, reread_rows=self.reread)
         if self.until is not None:
@@ -349,7 +349,7 @@ def acknowledge_step(session: RunSession) -> AcknowledgeReport:
     report = replace(report, sample_report=prove_sample(session.ports(), SystemRandom()))
     session.record.acknowledge_report = report
     session.run(clear)
-    session.record.catalog_report = session.run(register_after)
+    session.record.catalog_report = session.run(register_after_run)
     return report
 
 

@@ -187,10 +187,10 @@ def needs_of(state: TableState) -> frozenset[Need]:
 
 
 def only_server_supplies(state: TableState) -> bool:
-    """Return whether only the server can supply the table's rows, and not log or
+    """Return whether only the server can supply the table's rows, not the log or a
     changelog."""
-    dropped = state.condition is TableCondition.DROPPED
-    return dropped or bool(needs_of(state) & {Need.ROWS, Need.CONSENT})
+    is_dropped = state.condition is TableCondition.DROPPED
+    return is_dropped or bool(needs_of(state) & {Need.ROWS, Need.CONSENT})
 
 
 def _have_of_stopped(state: TableState, stale_mirrors: Collection[TableName]) -> Have:
@@ -341,7 +341,7 @@ class StoppedReach:
 
 @dataclass(frozen=True, slots=True)
 class KnownReach:
-    """How far each supply of a table reaches, told beforehand. By default only the
+    """How far each supply of a table reaches, known beforehand. By default only the
     server has anything of it."""
 
     log: None = None
@@ -519,8 +519,8 @@ class TablePlans:
         """The tables that this run leaves as they are, each with the reason why it
         needs rows of the server."""
         return {
-            t: plan.reason_to_wait
-            for t, plan in self.plans.items()
+            table: plan.reason_to_wait
+            for table, plan in self.plans.items()
             if plan.reason_to_wait is not None
         }
 
@@ -583,7 +583,8 @@ def plan_returns(
     """
     if not orders:
         return TablePlans()
-    cursor, facts = ports.ledger.cursors(ports.source.name).captured, ports.server.facts()
+    cursor = ports.ledger.cursors(ports.source.name).captured
+    facts = ports.server.facts()
     known = known or KnownTables.of(ports)
     states = known.states
     haves = {
@@ -606,10 +607,12 @@ def plan_returns(
         return best if ports.source.until is None else best.without_reading_rows
 
     plans = {table: plan_table(table) for table in haves}
-    first_span, prepared = None, dict[Xid, PreparedTransaction]()
+    first_span = None
+    prepared = dict[Xid, PreparedTransaction]()
     spans = [table_plan.span for table_plan in plans.values() if table_plan.span is not None]
     if spans and cursor is not None:
-        with_prepared = _span_with_prepared(ports, min(spans, key=lambda s: s.start.at), cursor)
+        earliest = min(spans, key=lambda span: span.start.at)
+        with_prepared = _span_with_prepared(ports, earliest, cursor)
         if with_prepared is not None and facts.lists(with_prepared[0].start.at.file):
             first_span, prepared = with_prepared
         else:
@@ -679,25 +682,25 @@ def _span_with_prepared(
     batches do not cover the log from there on without interruption."""
     source = ports.source.name
     at_end = span.batch.end is not None and span.start.at == span.batch.end.at
-    begin = span.batch.id + 1 if at_end else span.batch.id
-    ended_transactions = _ended_transactions(ports, begin, cursor.batch)
-    earliest = min((transaction.batch for transaction in ended_transactions), default=begin)
-    if earliest >= begin:
+    first_batch = span.batch.id + 1 if at_end else span.batch.id
+    ended_transactions = _ended_transactions(ports, first_batch, cursor.batch)
+    earliest = min((transaction.batch for transaction in ended_transactions), default=first_batch)
+    if earliest >= first_batch:
         return span, {}
     earlier_batches = ports.ledger.live_batches(source, earliest, span.batch.id)
     if _is_interrupted(earlier_batches[1:]):
         return None
-    first = LogSpan(earlier_batches[0], earlier_batches[0].start, None, span.low)
-    ended_transactions += _ended_transactions(ports, earliest, begin - 1)
-    return first, {
+    longer_span = LogSpan(earlier_batches[0], earlier_batches[0].start, None, span.low)
+    ended_transactions += _ended_transactions(ports, earliest, first_batch - 1)
+    return longer_span, {
         transaction.xid: replace(transaction, file=None)
         for transaction in ended_transactions
         if transaction.batch < earliest
     }
 
 
-def _ended_transactions(ports: RunPorts, begin: int, end: int) -> list[PreparedTransaction]:
-    contents = ports.ledger.contents(ports.source.name, begin, end)
+def _ended_transactions(ports: RunPorts, first: int, last: int) -> list[PreparedTransaction]:
+    contents = ports.ledger.contents(ports.source.name, first, last)
     return [transaction for content in contents for transaction in content.ended_transactions]
 
 
@@ -722,18 +725,19 @@ def plan_readings(
         *void_by_table,
         *_new_tables(ports, states, valid_loads.keys() | void_by_table.keys()),
     }
-    tables |= {t for t, state in states.items() if state.is_loading}
+    tables |= {table for table, state in states.items() if state.is_loading}
     plans, wants = dict(return_plans.plans), dict(return_plans.wants)
-    errors = {t: error for t, error in consent_errors(ports).items() if t not in states}
+    errors = {table: error for table, error in consent_errors(ports).items() if table not in states}
     tables -= errors.keys()
     for table in sorted(filter(ports.source.patterns.matches, tables)):
-        state, load = states.get(table), valid_loads.get(table) or void_by_table.get(table)
+        state = states.get(table)
+        load = valid_loads.get(table) or void_by_table.get(table)
         if table in plans and (table not in tables_without_log or plans[table].reads_all_rows):
             if ports.source.until is None:
                 plans[table] = plans[table].continuing(valid_loads.get(table))
             continue
         if table not in plans and state is not None and state.has_stopped:
-            continue  # it waits for an order
+            continue  # the table waits for an order
         needs = {Need.LOG} if table in tables_without_log else set()
         have = _have_of(state, table, valid_loads.get(table), frozenset(needs))
         if load is not None:
@@ -771,11 +775,12 @@ def _valid_and_void_loads(
     reason."""
     valid_loads, void = dict[TableName, Load](), list[tuple[Load, str]]()
     for load in ports.ledger.open_loads(ports.source.name):
-        gap = run_start.decision.continuity is Continuity.GAP
+        has_gap = run_start.decision.continuity is Continuity.GAP
         if load.followed_from is not None:
-            gap = _has_gap_since(ports, run_start, load.followed_from.batch)
-        facts, log = run_start.facts, (run_start.start.at, run_start.facts.head)
-        reason = reason_void(load, states.get(load.table), facts.server_uuid, log, gap=gap)
+            has_gap = _has_gap_since(ports, run_start, load.followed_from.batch)
+        facts = run_start.facts
+        log = (run_start.start.at, facts.head)
+        reason = reason_void(load, states.get(load.table), facts.server_uuid, log, gap=has_gap)
         reason = reason or _reason_shape_changed(ports, load)
         if reason is None and load.is_complete:
             folder = snapshot_path(ports.source.name, load.table)
@@ -792,10 +797,12 @@ def _reason_shape_changed(ports: RunPorts, load: Load) -> str | None:
     if load.basis is None:
         return None
     try:
-        now = ports.shaping.shape_fingerprint(load.basis.schema)
+        present_shape = ports.shaping.shape_fingerprint(load.basis.schema)
     except TableError as error:
         return error.reason
-    return None if now == load.basis.shape else "its settings show something else of it now"
+    if present_shape == load.basis.shape:
+        return None
+    return "its settings show something else of it now"
 
 
 def _has_gap_since(ports: RunPorts, run_start: RunStart, batch: int) -> bool:
@@ -816,16 +823,16 @@ def _is_interrupted(batches: Iterable[Batch]) -> bool:
 def find_tables_without_log(
     run_start: RunStart, states: Mapping[TableName, TableState], plans: TablePlans
 ) -> set[TableName]:
-    """Return the tables that lack a part of the log, which the start passes over
-    although no person chose that: the captured tables, and the tables that `plans`
-    resume."""
+    """Return the tables that lack a part of the log because the start passes over that
+    part: the captured tables, and the tables that `plans` resume. Return none if a
+    person chose such a start."""
     decision = run_start.decision
     if decision.continuity is not Continuity.GAP or decision.override is not None:
         return set()
     resumed = {
         table for table, table_plan in plans.plans.items() if table_plan.reason_to_wait is None
     }
-    return {t for t, state in states.items() if not state.has_stopped or t in resumed}
+    return {table for table, state in states.items() if not state.has_stopped or table in resumed}
 
 
 def _new_tables(

@@ -71,10 +71,10 @@ def read_until_for(ledger: Decisions, place: Place, batches: Sequence[Batch]) ->
 
 
 def history_begin(ledger: Decisions, batches: Sequence[Batch]) -> datetime | None:
-    """Return a moment before which nothing was committed that was captured: when the
-    last transaction before the first batch was committed, or when the log ended where
-    it starts, or when its only log file was created. None if unknown, or if changes
-    before the batch were deleted. `batches`: oldest first; only the first one counts."""
+    """Return a moment that is not after the commit of any captured change: when the last
+    transaction before the first batch was committed, or when the log ended where this
+    batch starts, or when the batch's only log file was created. None if it is unknown,
+    or if changes before the batch were deleted. `batches`: oldest first."""
     first = next(iter(batches), None)
     if first is None or first.follows is not None:
         return None
@@ -103,7 +103,7 @@ def batch_of_run(ledger: Ledger, source: str, run: str) -> Batch:
 def newest_of_run(batches: Sequence[Batch], run: str) -> Batch | None:
     """Return the newest of these batches, which are given oldest first, that a run
     captured. `run`: its id, which may be shortened. Raise `SpanRefused` if the ids of
-    several runs begin so."""
+    several runs begin with it."""
     of_run = {batch.dagster_run: batch for batch in batches if batch.dagster_run is not None}
     ids = [run] if run in of_run else [name for name in of_run if name.startswith(run)]
     if len(ids) > 1:

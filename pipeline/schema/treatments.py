@@ -137,4 +137,6 @@ def shape_in_words(
     """Return how the lake shows a table, in one line: `email hashed, ssn left out, rows
     where not test`; empty if it shows every column and row as it is."""
     words = [f"{name} {text}" for name, text in treatments_in_words(names, treatments).items()]
-    return ", ".join([*words, *([] if row_condition is None else [f"rows where {row_condition}"])])
+    if row_condition is not None:
+        words.append(f"rows where {row_condition}")
+    return ", ".join(words)

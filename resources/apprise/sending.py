@@ -44,10 +44,12 @@ def send(
     is_failure: bool = True,
 ) -> str:
     """Send the message; return why it did not arrive, or "". `timeout_seconds`:
-    seconds until it counts as undelivered. `is_failure`: apprise's type of the message
-    is `failure`, else `success`. Raise the errors of `require_address`."""
+    seconds until it counts as undelivered. `is_failure`: whether apprise shows it as a
+    failure or as a success. Raise the errors of `require_address`."""
     require_address(url, reference)
     import apprise
+
+    kinds = apprise.NotifyType
 
     failure = f"{reference} did not answer within {timeout_seconds:g} s"
 
@@ -60,9 +62,7 @@ def send(
                 title=title,
                 body=body,
                 body_format=apprise.NotifyFormat.TEXT,
-                notify_type=apprise.NotifyType.FAILURE
-                if is_failure
-                else apprise.NotifyType.SUCCESS,
+                notify_type=kinds.FAILURE if is_failure else kinds.SUCCESS,
             )
         except Exception as error:  # noqa: BLE001 - a service's failure must not fail the run
             failure = f"{reference}: {type(error).__name__}"

@@ -60,9 +60,10 @@ def text_of_new_file(
 
 
 def fill_example(example: str, values: Mapping[str, Mapping[str, object]]) -> str:
-    """Return the example with these values of its keys, by section. Its comments are
+    """Return the example with these values (section → key → value). Its comments are
     kept."""
-    lines, section = [_FIRST_LINE], ""
+    lines = [_FIRST_LINE]
+    section = ""
     for line in example.splitlines()[1:]:
         if header := _HEADER.match(line):
             section = header["name"]

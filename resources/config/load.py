@@ -178,7 +178,8 @@ def error_of(file: str, problems: Sequence[Problem]) -> LockstepError:
         message = f"{file}: {problems[0]}"
         message += "" if message.endswith("?") else "."
     else:
-        message, sentences = f"{file} has {len(problems)} mistakes:", [*map(str, problems)]
+        message = f"{file} has {len(problems)} mistakes:"
+        sentences = [*map(str, problems)]
     if all(problem.is_planned for problem in problems):
         hint = f"remove from {file} what is not built yet"
         return NotYet(message, hint=hint, listed=sentences)
@@ -236,16 +237,14 @@ def _section_of(path: KeyPath) -> str | None:
 
 
 def _unknown_key(path: KeyPath, key: str, line: int | None) -> Problem:
-    top_level = len(path) == 1
-    model = (
-        ConfigFile if top_level else _SECTIONS.get(_section_of(path) or str(path[0]), ConfigFile)
-    )
+    section_name = _section_of(path) or str(path[0])
+    model = ConfigFile if len(path) == 1 else _SECTIONS.get(section_name, ConfigFile)
     headers = [
         _header_of(name) for name, section in _SECTIONS.items() if key in section.model_fields
     ]
     if headers == ["[[sources]]"] and _section_of(path) == "table":
-        applies = f"{key!r} applies to a source as a whole, not to some of its tables"
-        return Problem(line, f"{applies}; it belongs under {headers[0]}")
+        sentence = f"{key!r} applies to a source as a whole, not to some of its tables"
+        return Problem(line, f"{sentence}; it belongs under {headers[0]}")
     if headers:
         return Problem(line, f"unknown key {key!r} here; it belongs under {' or '.join(headers)}")
     nearest = difflib.get_close_matches(key, model.model_fields, n=1, cutoff=0.0)
@@ -276,21 +275,21 @@ def key_lines(text: str) -> Mapping[KeyPath, int]:
     """Return the line, from 1, of each key path and header of a valid TOML text. Tables
     in arrays are numbered from 0: `("sources", 0, "name")`."""
     lines: dict[KeyPath, int] = {}
-    arrays: dict[KeyPath, int] = {}
+    newest_indexes: dict[KeyPath, int] = {}
     header: KeyPath = ()
     open_value = _OpenValue()
     for number, line in enumerate(text.split("\n"), 1):
-        if open_value.continues(line):
+        if open_value.scan_continuation(line):
             continue
         stripped = line.strip()
         if stripped.startswith("[["):
-            array = _indexed_path(_split_key(stripped[2:])[0], arrays)
-            arrays[array] = arrays.get(array, -1) + 1
-            header = (*array, arrays[array])
+            array = _indexed_path(_split_key(stripped[2:])[0], newest_indexes)
+            newest_indexes[array] = newest_indexes.get(array, -1) + 1
+            header = (*array, newest_indexes[array])
             lines.setdefault(array, number)
             lines[header] = number
         elif stripped.startswith("["):
-            header = _indexed_path(_split_key(stripped[1:])[0], arrays)
+            header = _indexed_path(_split_key(stripped[1:])[0], newest_indexes)
             for length in range(1, len(header) + 1):
                 lines.setdefault(header[:length], number)
         elif stripped and not stripped.startswith("#"):
@@ -315,14 +314,11 @@ def _split_key(text: str) -> tuple[tuple[str, ...], str]:
     keys: list[str] = []
     at = 0
     while match := _KEY_PART.match(text, at):
-        basic = match["basic"]
-        keys.append(
-            re.sub(r"\\(.)", r"\1", basic)
-            if basic is not None
-            else match["literal"]
-            if match["literal"] is not None
-            else match["bare"]
-        )
+        basic, literal, bare = match.group("basic", "literal", "bare")
+        if basic is not None:
+            keys.append(re.sub(r"\\(.)", r"\1", basic))
+        else:
+            keys.append(bare if literal is None else literal)
         at = match.end()
         if not text.startswith(".", at):
             break
@@ -330,14 +326,14 @@ def _split_key(text: str) -> tuple[tuple[str, ...], str]:
     return tuple(keys), text[at:]
 
 
-def _indexed_path(keys: tuple[str, ...], arrays: Mapping[KeyPath, int]) -> KeyPath:
+def _indexed_path(keys: tuple[str, ...], newest_indexes: Mapping[KeyPath, int]) -> KeyPath:
     """Return the path of a header's keys. After each array of tables, except at the
-    end, it has the number of the array's newest table."""
+    end, it has the index of the array's newest table."""
     path: KeyPath = ()
     for place, key in enumerate(keys, 1):
         path = (*path, key)
-        if place < len(keys) and path in arrays:
-            path = (*path, arrays[path])
+        if place < len(keys) and path in newest_indexes:
+            path = (*path, newest_indexes[path])
     return path
 
 
@@ -353,7 +349,7 @@ class _OpenValue:
         self._depth, self._quote = 0, ""
         self._scan(text)
 
-    def continues(self, line: str) -> bool:
+    def scan_continuation(self, line: str) -> bool:
         """Scan the line if the value is still open, and return whether it was."""
         if not self._depth and not self._quote:
             return False

@@ -46,8 +46,8 @@ but are not secret themselves."""
 
 
 class LineageSection(Section):
-    """The OpenLineage client's `transport`, in its own format (if empty, the client
-    uses its own configuration), and the namespace of jobs."""
+    """`transport`: the OpenLineage client's transport, in the client's format; if it is
+    empty, the client uses its own configuration. `namespace`: the namespace of jobs."""
 
     transport: dict[Text, Any] = Field(default_factory=dict)
     namespace: Text = "lockstep"
@@ -111,7 +111,7 @@ _OBJECT_STORE = re.compile(r"([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
 
 
 class LakeSection(Section):
-    """The folder or prefix of the Delta tables. `options`: for its object store;
+    """The folder or prefix of the Delta tables. `options`: its object store's options;
     `keep`: seconds for which each version of a mirror stays readable."""
 
     path: Text = "lake"
@@ -160,7 +160,7 @@ class NotifySection(Section):
 
 class PrivacySection(Section):
     """`key`: a reference to the key with which hash_columns hashes values; all sources
-    and hosts that write to one lake need the same. `replaces`: the fingerprint of an
+    and hosts that write to one lake need the same key. `replaces`: the fingerprint of an
     earlier key, which this one replaces."""
 
     key: Annotated[str, AfterValidator(require_secret_reference)]
@@ -314,7 +314,7 @@ def check_page_address(text: str) -> str:
     return text
 
 
-_LOG_STORE_PREFIXES = ("spark.delta.logStore.", "delta.logStore.", "spark.lockstep.")
+_RESERVED_PREFIXES = ("spark.delta.logStore.", "delta.logStore.", "spark.lockstep.")
 
 
 class ConfigFile(Section):
@@ -343,8 +343,8 @@ class ConfigFile(Section):
 
     @field_validator("spark")
     @classmethod
-    def _refuse_log_store_keys(cls, spark: dict[str, str]) -> dict[str, str]:
-        reserved = sorted(key for key in spark if key.startswith(_LOG_STORE_PREFIXES))
+    def _refuse_reserved_keys(cls, spark: dict[str, str]) -> dict[str, str]:
+        reserved = sorted(key for key in spark if key.startswith(_RESERVED_PREFIXES))
         if reserved:
             raise KeyMistake(
                 reserved[0],

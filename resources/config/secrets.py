@@ -59,7 +59,7 @@ def resolve(text: str, folder: Path) -> str:
                 hint=f"export {target}=…",
             )
         return value
-    path = folder / target
+    path = folder / target  # for the message, if the home folder is unknown
     try:
         path = folder / Path(target).expanduser()
         return path.read_text(encoding="utf-8").removesuffix("\n")

@@ -168,8 +168,8 @@ class SourceSettings:
     def _place(self, start: str | None) -> Place | None:
         return None if start is None else self._parse_reference(parse_start, start)
 
-    def _parse_reference(self, parse: Callable[[str], Value], text: str, key: str = "") -> Value:
-        return parse_reference(parse, text, self.folder, f"Source {self.name!r}{key}")
+    def _parse_reference(self, parse: Callable[[str], Value], text: str, suffix: str = "") -> Value:
+        return parse_reference(parse, text, self.folder, f"Source {self.name!r}{suffix}")
 
 
 def parse_reference(parse: Callable[[str], Value], text: str, folder: Path, subject: str) -> Value:
@@ -240,7 +240,11 @@ class Settings:
         section = self.file.upkeep
         keep = None if section.keep_changes is None else timedelta(seconds=section.keep_changes)
         return UpkeepPolicy(
-            section.small_files, section.file_size, section.deleted_share, purge, keep
+            small_files=section.small_files,
+            file_bytes=section.file_size,
+            deleted_share=section.deleted_share,
+            purge=purge,
+            keep_changes=keep,
         )
 
     def privacy_key(self) -> PrivacyKey | None:
@@ -269,8 +273,8 @@ class Settings:
         return parse_reference(check_page_address, address, self.folder, "dagster.webserver")
 
     def lineage_transport(self) -> dict[str, Any]:
-        """Return the transport for the OpenLineage client; an empty one if the client
-        shall use its own configuration."""
+        """Return the transport for the OpenLineage client; it is empty if the client is
+        to use its own configuration."""
         section = self.file.lineage
         return {} if section is None else resolved_transport(section.transport, self.folder)
 

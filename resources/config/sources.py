@@ -136,8 +136,8 @@ ColumnPatterns = Annotated[
 
 
 def _hashes_by_column(value: object) -> object:
-    """Return a TOML table with the hash `exact` for each name of a list; return a TOML
-    table unchanged."""
+    """For a list of names, return a TOML table with the hash `exact` for each name;
+    return a TOML table unchanged."""
     names = as_list(value)
     return dict.fromkeys(names, Hash.EXACT) if isinstance(names, list) else value
 
@@ -158,7 +158,8 @@ def _refuse_repeated(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 class TableSection(Section):
-    """Settings of the tables whose names match; they override the source's settings."""
+    """Settings of the tables whose names match; they override the source's settings.
+    `keep_clear`: why earlier values stay readable after the settings show less."""
 
     match: Annotated[
         tuple[Pattern, ...], BeforeValidator(as_list), Field(min_length=1, strict=False)
@@ -234,7 +235,9 @@ class TableSection(Section):
 class SourceSection(Section):
     """A MySQL server, the tables that are captured from it, and the policies for them.
     Timeouts and `fallback_interval` are in seconds. `prove_rows`: number of rows, of a
-    few tables chosen at random, that each run compares with MySQL."""
+    few tables chosen at random, that each run compares with MySQL. `passed_statements`:
+    tables that statements which MySQL logs instead of rows may change; no captured
+    table changes with them."""
 
     name: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
     host: Text

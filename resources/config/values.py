@@ -96,7 +96,7 @@ Pattern = Annotated[Text, AfterValidator(check_table_pattern)]
 
 
 def as_list(value: object) -> object:
-    """Return a list with the text; return any other value unchanged."""
+    """Return a text as a list of one; return any other value unchanged."""
     return [value] if isinstance(value, str) else value
 
 
@@ -117,13 +117,13 @@ def duration_in_seconds(value: object) -> object:
 def refuse_literal_secrets(options: dict[str, str]) -> dict[str, str]:
     """Return the options. Raise `KeyMistake` if one has a literal value and a name that
     suggests a secret."""
-    literal = sorted(
+    names = sorted(
         name for name, value in options.items() if is_sensitive(name) and not is_reference(value)
     )
-    if literal:
+    if names:
         raise KeyMistake(
-            literal[0],
-            f"a literal value of {literal[0]!r} is refused (its name suggests a secret); write "
+            names[0],
+            f"a literal value of {names[0]!r} is refused (its name suggests a secret); write "
             "env:NAME or file:PATH",
         )
     return options

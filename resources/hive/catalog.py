@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
@@ -83,8 +83,8 @@ class HiveCatalog:
             return None
         serde_parameters = table.sd.serdeInfo.parameters or {}
         properties: Mapping[str, str] = table.parameters or {}
-        is_of_spark = "spark.sql.sources.provider" in properties
-        location = serde_parameters.get("path") if is_of_spark else None
+        is_spark_table = "spark.sql.sources.provider" in properties
+        location = serde_parameters.get("path") if is_spark_table else None
         return CatalogEntry(
             location or table.sd.location or None,
             properties.get(SOURCE_MARK),
@@ -113,11 +113,8 @@ class HiveCatalog:
     def drop(self, name: EntryName) -> None:
         from pymetastore.hive_metastore import ttypes
 
-        with self._open_client() as client:
-            try:
-                client.drop_table(name.schema, name.table, False)
-            except ttypes.NoSuchObjectException:
-                return
+        with self._open_client() as client, suppress(ttypes.NoSuchObjectException):
+            client.drop_table(name.schema, name.table, deleteData=False)
 
     def _table(self, name: EntryName) -> Any:
         from pymetastore.hive_metastore import ttypes
@@ -176,7 +173,8 @@ def _fill_in(table: Any, entry: WantedEntry) -> Any:
 
     serde_parameters = {"path": entry.location, "serialization.format": "1"}
     table.dbName, table.tableName = entry.name.schema, entry.name.table
-    table.tableType, table.partitionKeys = "EXTERNAL_TABLE", []
+    table.tableType = "EXTERNAL_TABLE"
+    table.partitionKeys = []
     table.owner = table.owner or "lockstep"
     table.sd = ttypes.StorageDescriptor(
         cols=[_field_schema(column) for column in entry.columns],
@@ -199,5 +197,5 @@ def _fill_in(table: Any, entry: WantedEntry) -> Any:
 def _field_schema(column: EntryColumn) -> Any:
     from pymetastore.hive_metastore import ttypes
 
-    kind = column.type.replace("timestamp_ntz", "timestamp")  # Hive has one timestamp type
-    return ttypes.FieldSchema(column.name.lower(), kind, column.comment[:_COMMENT_LENGTH])
+    hive_type = column.type.replace("timestamp_ntz", "timestamp")  # Hive has one timestamp type
+    return ttypes.FieldSchema(column.name.lower(), hive_type, column.comment[:_COMMENT_LENGTH])

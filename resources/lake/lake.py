@@ -49,8 +49,8 @@ class Lake:
         on_warning: Callable[[str], None],
         keep: timedelta = DEFAULT_KEEP,
     ) -> None:
-        self._path = path = lake_path.absolute()
-        self._staging = staging_folder = Path(staging).absolute()
+        path = lake_path.absolute()
+        staging_folder = Path(staging).absolute()
         server = configured_server(spark_conf)
         spark: Spark
         if server is None:
@@ -59,6 +59,8 @@ class Lake:
             )
         else:
             spark = RemoteSpark(server, spark_conf, lake=path, staging=staging_folder)
+        self._path = path
+        self._staging = staging_folder
         self._spark = spark
         self.segments = ParquetSegments(path, spark=spark)
         self.spool = FileSpool(path, staging_folder / "spool")
@@ -89,11 +91,12 @@ class Lake:
         """
         if not isinstance(self._path, ObjectPath):
             return lambda: None
-        own_requests, spark = self._path.bucket.requests, self._spark
-        own_before, spark_before = own_requests.total, spark.request_count()
+        own_requests = self._path.bucket.requests
+        own_before = own_requests.total
+        spark_before = self._spark.request_count()
 
         def requests_since() -> RequestCounts:
-            spark_now = spark.request_count()
+            spark_now = self._spark.request_count()
             by_spark = None
             if spark_now is not None and spark_before is not None:
                 by_spark = max(spark_now - spark_before, 0)  # 0 if Spark was stopped meanwhile

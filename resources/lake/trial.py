@@ -45,7 +45,6 @@ from lockstep.resources.lake.store.storage import lake_errors, remove_folder, re
 
 _SCHEMA: Final = pa.schema([("id", pa.int64())])
 _PAGE_HINT: Final = "see docs/deploy.md#where-spark-runs for what a server needs"
-"""The end of a hint."""
 
 
 def require_correct_writes(spark: Spark, lake: LakePath, staging: Path) -> None:
@@ -135,7 +134,8 @@ def require_conditional_writes(lake: ObjectPath) -> None:
     with lake_errors(lake):
         try:
             first_created, second_created = path.create_once(b"1"), path.create_once(b"2")
-            content, listed_names = path.read_bytes(), [file.name for file in path.parent.rglob()]
+            content = path.read_bytes()
+            listed_names = [file.name for file in path.parent.rglob()]
         finally:
             path.unlink()
     if not first_created or second_created or content != b"1":

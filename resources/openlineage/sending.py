@@ -69,7 +69,8 @@ class EventSender:
         self._transport, self._report_loss = transport, report_loss
         self._timeout_seconds = timeout_seconds
         self._queue: SimpleQueue[Callable[[], RunEvent] | None] = SimpleQueue()
-        self._queued_count = self._sent_count = 0
+        self._queued_count = 0
+        self._sent_count = 0
         self._reason = f"the backend did not answer within {timeout_seconds:g} s"
         self._thread: threading.Thread | None = None
 

@@ -78,7 +78,7 @@ class UnityCatalog:
             "schema_name": schema,
             "table_type": "EXTERNAL",
             "data_source_format": "DELTA",
-            "columns": [column_json(column, number) for number, column in enumerate(entry.columns)],
+            "columns": [column_json(column, index) for index, column in enumerate(entry.columns)],
             "storage_location": entry.location,
             "comment": entry.comment,
             "properties": entry.marks,

@@ -237,11 +237,9 @@ def error_of_check(check: ChangelogCheck) -> TableError | None:
     rows had only been moved to other files and the recorded files are listed again."""
     error, table = check.error, check.changelog.table
     if check.reason_not_corrected is not None:
-        reason = check.reason_not_corrected
-        reason = reason if error is None else f"{error.reason}: {reason}"
-        return TableError(
-            reason, hint=(check.cure or replay_hint(table)) if error is None else error.hint
-        )
+        if error is None:
+            return TableError(check.reason_not_corrected, hint=check.cure or replay_hint(table))
+        return TableError(f"{error.reason}: {check.reason_not_corrected}", hint=error.hint)
     if error is None or check.version is None:
         return error
     return TableError(
@@ -281,8 +279,9 @@ def _correct_once(
 ) -> ChangelogCheck:
     """Examine the changelog once, and correct it by at most one commit. `earlier`: the
     result of earlier rounds."""
-    folder, commits = changelog.folder, earlier.commits
-    log, error = LogSince(None), earlier.error
+    folder = changelog.folder
+    error = earlier.error
+    log = LogSince(None)
     if examined_version is not None:
         log = ports.changelog.log_since(folder, examined_version)
     if examined_version is not None and error is None:
@@ -303,7 +302,7 @@ def _correct_once(
             and any(map(changes_more_than_files, commits_that_count))
         ):
             version = _restore(ports, lease, changelog, examined_version)
-            return replace(check, commits=(*commits, version))
+            return replace(check, commits=(*earlier.commits, version))
         mismatch = listing_difference(
             ports, changelog, recorded_files(ports, changelog), foreign_files(commits_that_count)
         )
@@ -318,7 +317,7 @@ def _correct_once(
             check = replace(check, reason_not_corrected=reason, cure=cure)
         if lease is not None and reason is None:
             version = _list_again(ports, lease, changelog, mismatch.surplus, to_list)
-            check = replace(check, commits=(*commits, version))
+            check = replace(check, commits=(*earlier.commits, version))
     except TableError as table_error:
         check = replace(check, reason_not_corrected=table_error.reason)
     return check
@@ -375,17 +374,17 @@ def _cure_of_lost_files(
     """Return what to do if recorded files are lost and files of another program may
     have their changes: a replay, unless the log never had all of these changes."""
     table, source = changelog.table, ports.source.name
-    batch_ids = {lost for path in damage_by_path if (lost := batch_of(path)) is not None}
+    batch_ids = {batch for path in damage_by_path if (batch := batch_of(path)) is not None}
     if not isinstance(table, TableName) or not batch_ids:
         return replay_hint(table)
     first, last = min(batch_ids), max(batch_ids)
     special_batches = ports.ledger.special_batches(source, first, last)
-    for batch in ports.ledger.live_batches(source, first, last):
-        reason = special_batches.reason_not_in_log(batch)
-        if batch.id in batch_ids and reason is not None:
+    for lost_batch in ports.ledger.live_batches(source, first, last):
+        reason = special_batches.reason_not_in_log(lost_batch)
+        if lost_batch.id in batch_ids and reason is not None:
             return (
-                f"{keep_hint(table)}: no replay brings back the files of batch {batch.id}, because "
-                f"{reason}"
+                f"{keep_hint(table)}: no replay brings back the files of batch {lost_batch.id}, "
+                f"because {reason}"
             )
     return f"{replay_hint(table)}, if the server still has the log; {keep_hint(table)}"
 

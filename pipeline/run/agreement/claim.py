@@ -59,7 +59,8 @@ def claim_error(ports: RunPorts, claim: Claim | Unclaimed | None = None) -> Lock
             source, claim, newest, published if _expects_tables(ports) else None
         )
         return error if error is not None or claim.empty else _disagreement(ports)
-    claimed, is_claimed_pruned = None, False
+    claimed = None
+    is_claimed_pruned = False
     if claim.batch is not None:
         # The claim may name a batch that was abandoned since.
         claimed = _batch_with_id(batches, claim.batch) or _batch_with_id(
@@ -70,10 +71,10 @@ def claim_error(ports: RunPorts, claim: Claim | Unclaimed | None = None) -> Lock
         claim,
         LedgerSide(
             ports.ledger.identity(),
-            newest,
-            published,
-            claimed,
-            is_claimed_pruned,
+            newest=newest,
+            published=published,
+            claimed=claimed,
+            is_claimed_pruned=is_claimed_pruned,
             highest_number=ports.ledger.highest_number() if claim.void else 0,
             contradicted=contradicted_spans(ports, claim),
         ),

@@ -3,8 +3,8 @@ records the Delta version up to which each table's log was examined.
 
 A commit of another program quarantines (stops) one table. So does a mirror (the table
 with the current rows) that is missing or ends too early. A commit of Lockstep that this
-ledger does not know concerns the whole source: ledger or lake was restored, or two
-ledgers write to one lake.
+ledger does not know concerns the whole source: the ledger or the lake was restored,
+or two ledgers write to one lake.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ def disagreeing_tables(ports: RunPorts) -> list[StoppedTable]:
     states = ports.ledger.table_states(ports.source.name).values()
     examined_versions = ports.ledger.examined_versions(ports.source.name)
     return [
-        _disagreeing(state.table, _mirror_error(ports, state, judgement))
+        _stopped_table(state.table, _mirror_error(ports, state, judgement))
         for state, judgement in _mirror_judgements(ports, states, examined_versions)
         if isinstance(judgement, Ahead | Behind) and not state.is_mirror_removed
     ]
@@ -184,7 +184,7 @@ def _mirror_judgements(
         yield state, mirror_judgement(ports, state, examined_version, intent)
 
 
-def _disagreeing(table: TableName, error: TableError | ForeignCommit) -> StoppedTable:
+def _stopped_table(table: TableName, error: TableError | ForeignCommit) -> StoppedTable:
     return StoppedTable(table, str(error), error.hint, "")
 
 
@@ -265,9 +265,9 @@ def mirrors_with_new_commits(
 
 def tables_to_quarantine(ports: RunPorts, changelogs: ChangedChangelogs) -> list[StoppedTable]:
     """Return the tables that runs would quarantine because of commits that are not
-    Lockstep's: the next run because of those to a mirror, the next run that publishes
-    there because of those to a changelog. Mirrors that are written again, because a
-    person ordered a reload, are left out."""
+    Lockstep's. For a commit to a mirror, the next run does so. For a commit to a
+    changelog, the next run that publishes to this changelog does so. A mirror is left
+    out if a person ordered to reload its table, because it is written again."""
     source = ports.source.name
     orders = ports.ledger.open_orders(source)
     to_reload = {order.table for order in orders if order.kind is OrderKind.RELOAD}
@@ -275,7 +275,7 @@ def tables_to_quarantine(ports: RunPorts, changelogs: ChangedChangelogs) -> list
     changed_mirrors = mirrors_with_new_commits(ports, examined_versions)
     states = [state for state in changed_mirrors if state.table not in to_reload]
     disagreeing = [
-        _disagreeing(state.table, _mirror_error(ports, state, judgement))
+        _stopped_table(state.table, _mirror_error(ports, state, judgement))
         for state, judgement in _mirror_judgements(ports, states, examined_versions)
         if isinstance(judgement, Behind | Foreign | Unknown)
     ]
@@ -285,7 +285,7 @@ def tables_to_quarantine(ports: RunPorts, changelogs: ChangedChangelogs) -> list
             continue
         table = table_by_folder[folder]
         if (changelog_problem := changelog_error(ports, folder, judgement, table)) is not None:
-            disagreeing.append(_disagreeing(table, changelog_problem))
+            disagreeing.append(_stopped_table(table, changelog_problem))
     return disagreeing
 
 
@@ -393,8 +393,8 @@ def _commit_time_text(commit: LakeCommit) -> str:
 def foreign_mirrors(ports: RunPorts, tables: Iterable[TableName]) -> dict[TableName, str]:
     """Return those of the tables that runs do not begin to capture, each with a sentence
     that says why: another program has a Delta table in the folder of their mirror, or
-    that folder cannot be read. Not returned are tables that are captured already, and
-    those of which a person ordered a reload."""
+    that folder cannot be read. Tables that are already captured, or that a person ordered
+    to reload, are not returned."""
     source = ports.source.name
     captured_tables = ports.ledger.table_states(source).keys()
     examined_versions = ports.ledger.examined_versions(source)

@@ -150,9 +150,9 @@ def _wrong_rows(
         for row_hashes in sides.mirror.row_hashes(sides.hasher):
             lake.put(row_hashes)
         changes = _changes_in_log(ports, cursor, sides, low, share_count)
-        for number, share_changes in enumerate(changes):
+        for index, share_changes in enumerate(changes):
             yield share_changes.wrong_rows(
-                source.share(number), lake.share(number), keeps_deleted=sides.keeps_deleted
+                source.share(index), lake.share(index), keeps_deleted=sides.keeps_deleted
             )
 
 
@@ -178,16 +178,16 @@ class _Shares:
         self._sizes = [0] * count
 
     def put(self, row_hashes: RowHashes) -> None:
-        share_numbers = share_indexes(row_hashes["key"], len(self._files))
-        sorted_hashes = row_hashes[np.argsort(share_numbers, kind="stable")]
-        ends = np.cumsum(np.bincount(share_numbers, minlength=len(self._files)))
-        for share_number, rows in enumerate(np.split(sorted_hashes, ends[:-1])):
+        indexes = share_indexes(row_hashes["key"], len(self._files))
+        sorted_hashes = row_hashes[np.argsort(indexes, kind="stable")]
+        ends = np.cumsum(np.bincount(indexes, minlength=len(self._files)))
+        for index, rows in enumerate(np.split(sorted_hashes, ends[:-1])):
             if len(rows):
-                self._files[share_number].write(rows.tobytes())
-                self._sizes[share_number] += rows.nbytes
+                self._files[index].write(rows.tobytes())
+                self._sizes[index] += rows.nbytes
 
-    def share(self, number: int) -> RowHashes:
-        return np.frombuffer(self._files[number].read(0, self._sizes[number]), ROW_HASH_TYPE)
+    def share(self, index: int) -> RowHashes:
+        return np.frombuffer(self._files[index].read(0, self._sizes[index]), ROW_HASH_TYPE)
 
     def close(self) -> None:
         for file in self._files:
@@ -225,7 +225,7 @@ def _where_condition(
     sides: BothSides, wrong: WrongRows, source: RowsByKey, lake: RowsByKey
 ) -> str | None:
     """Return a SQL condition that selects the wrong rows; None if there are none, or
-    unless the key is one integer column."""
+    if the key is not a single integer column."""
     if not sides.has_key or len(sides.hasher.key_columns) != 1 or not wrong.all_keys:
         return None
     [name] = sides.hasher.key_columns
@@ -303,8 +303,8 @@ def _difference(
         kind,
         _key_text(sides, source if source is not None else lake, show_values=show_values),
         columns,
-        _value_texts(source, shown) if show_values else None,
-        _value_texts(lake, shown) if show_values else None,
+        source=_value_texts(source, shown) if show_values else None,
+        lake=_value_texts(lake, shown) if show_values else None,
     )
 
 

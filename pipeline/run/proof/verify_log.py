@@ -59,9 +59,9 @@ class TableReader(Protocol):
     hasher: RowHasher
     """Computes the hashes; images must have its columns."""
 
-    def take(self, images: RowImages, transaction_numbers: Integers) -> None:
-        """Take images in the order of the log. `transaction_numbers`: of
-        each image's transaction in its group."""
+    def take(self, images: RowImages, transaction_indexes: Integers) -> None:
+        """Take images in the order of the log. `transaction_indexes`: by image, the
+        index of its transaction in the group."""
 
     def end_group(self, transactions: Transactions) -> None:
         """End a group of transactions: its images were taken since the last call."""
@@ -93,10 +93,11 @@ class ImageTaker:
     def __init__(self, basis: Basis, readers: Mapping[TableName, TableReader]) -> None:
         self._readers = readers
         self._policies_of = basis.ports.source.policies_of
-        self._treated = basis.ports.shaping.treatment_texts
+        self._treatments = basis.ports.shaping.treatment_texts
         self._decoding = ImageDecoder(basis.structures, basis.ports.shaping)
         self._watch = CascadeWatch(basis.structures, self.is_wanted)
-        self._start, self._gtids = basis.run_start.start.gtid_set, GtidCollector()
+        self._start_gtids = basis.run_start.start.gtid_set
+        self._gtids = GtidCollector()
         self.uncompared_tables: dict[TableName, UncomparedTable] = {}
         self.row_count = 0
 
@@ -113,7 +114,7 @@ class ImageTaker:
         """Do nothing: no table waits for a place."""
 
     def apply_statement(self, logged: LoggedStatement, followed: FollowedStatement) -> None:
-        effects = consequences(followed, self._policies_of, logged, self._treated)
+        effects = consequences(followed, self._policies_of, logged, self._treatments)
         for table, consequence in effects.items():
             if consequence.action is not Action.NOTHING and self.is_wanted(table):
                 self._stop_comparing(
@@ -137,17 +138,20 @@ class ImageTaker:
                 if self.is_wanted(table):
                     reason = f"rows changed at {loss.at} without being logged: {loss.reason}"
                     self._stop_comparing(table, reason)
-            for name, _, part in split_by_table(block, maps):
-                if self.is_wanted(name) and self._take(name, part, group):
-                    tables_with_images.add(name)
-        transactions = _Transactions(group, lambda: union(self._start, self._gtids.merged_set()))
+            for table, _, part in split_by_table(block, maps):
+                if self.is_wanted(table) and self._take(table, part, group):
+                    tables_with_images.add(table)
+        transactions = _Transactions(
+            group, lambda: union(self._start_gtids, self._gtids.merged_set())
+        )
         for table in tables_with_images:
             if self.is_wanted(table):
                 self._readers[table].end_group(transactions)
         self._gtids.add(group.transactions, group.gtid_sources)
 
-    def _take(self, name: TableName, part: Block, group: TransactionGroup) -> bool:
-        reader = self._readers[name]
+    def _take(self, table: TableName, part: Block, group: TransactionGroup) -> bool:
+        """Give the reader of a table its images. Return whether all could be read."""
+        reader = self._readers[table]
         at = group.begin(int(part.events[0, columns.TRANSACTION]))
         transactions = part.events[:, columns.TRANSACTION]
         try:
@@ -155,16 +159,16 @@ class ImageTaker:
                 for images in self._decoding.images(part, at):
                     if images.columns.schema != reader.hasher.schema:
                         self._stop_comparing(
-                            name, f"its structure at {at} differs from the source's now"
+                            table, f"its structure at {at} differs from the source's now"
                         )
                         return False
                     self.row_count += images.columns.num_rows
                     reader.take(images, transactions[images.event.to_numpy()])
         except TableError as error:
-            self._stop_comparing(name, error.reason, error.hint)
+            self._stop_comparing(table, error.reason, error.hint)
             return False
         except DamagedEvent as error:
-            self._stop_comparing(name, error.message, error.hint)
+            self._stop_comparing(table, error.message, error.hint)
             return False
         return True
 
@@ -204,7 +208,7 @@ _EXISTS_AFTER: Final = np.array(
 
 
 def _exists_after(images: RowImages) -> npt.NDArray[np.bool_]:
-    """Return, for each image, whether the row exists after it."""
+    """Return, for each image, whether it shows the row after a change, not before."""
     return np.asarray(_EXISTS_AFTER[images.change_type.to_numpy()])
 
 
@@ -229,7 +233,7 @@ def _key_hashes(hasher: RowHasher, images: RowImages) -> Hashes:
 
 
 def _signed_hashes(hasher: RowHasher, images: RowImages) -> tuple[Counts, Hashes]:
-    """Return, for each image, 1 if its row exists after it, otherwise -1; and its hash."""
+    """Return, for each image, 1 if it shows the row after a change, else -1; and its hash."""
     return np.where(_exists_after(images), 1, -1), hasher.row_hashes(images.columns)
 
 
@@ -243,18 +247,18 @@ class SumReader:
     has_partial_images: bool = False
     _group_images: list[tuple[Counts, Counts, Hashes]] = field(default_factory=list)
 
-    def take(self, images: RowImages, transaction_numbers: Counts) -> None:
+    def take(self, images: RowImages, transaction_indexes: Counts) -> None:
         self.has_partial_images = self.has_partial_images or not _has_all_columns(images).all()
-        self._group_images.append((transaction_numbers, *_signed_hashes(self.hasher, images)))
+        self._group_images.append((transaction_indexes, *_signed_hashes(self.hasher, images)))
 
     def end_group(self, transactions: Transactions) -> None:
         images, self._group_images = self._group_images, []
         if not images:
             return
-        transaction_numbers, signs, hashes = (
+        transaction_indexes, signs, hashes = (
             np.concatenate(arrays) for arrays in zip(*images, strict=True)
         )
-        self.carried_sum.put(transactions, *sums_by_transaction(transaction_numbers, signs, hashes))
+        self.carried_sum.put(transactions, *sums_by_transaction(transaction_indexes, signs, hashes))
 
 
 @dataclass(slots=True)
@@ -264,7 +268,7 @@ class BeforeHashReader:
     hasher: RowHasher
     rows_before_log: RowsBeforeLog
 
-    def take(self, images: RowImages, transaction_numbers: Counts) -> None:
+    def take(self, images: RowImages, transaction_indexes: Counts) -> None:
         keys, rows = _key_hashes(self.hasher, images), self.hasher.row_hashes(images.columns)
         self.rows_before_log.put(keys, rows, _exists_after(images), _has_all_columns(images))
 
@@ -282,15 +286,15 @@ class TallyReader:
     low: Coordinates
     _group_images: list[tuple[Counts, Counts, Hashes]] = field(default_factory=list)
 
-    def take(self, images: RowImages, transaction_numbers: Counts) -> None:
-        self._group_images.append((transaction_numbers, *_signed_hashes(self.hasher, images)))
+    def take(self, images: RowImages, transaction_indexes: Counts) -> None:
+        self._group_images.append((transaction_indexes, *_signed_hashes(self.hasher, images)))
 
     def end_group(self, transactions: Transactions) -> None:
         images, self._group_images = self._group_images, []
         first_after = transactions.through(self.low)
-        for transaction_numbers, signs, hashes in images:
+        for transaction_indexes, signs, hashes in images:
             for after_low in (False, True):
-                is_in_half = (transaction_numbers >= first_after) == after_low
+                is_in_half = (transaction_indexes >= first_after) == after_low
                 self.tally.put(hashes[is_in_half], signs[is_in_half].tolist(), after_low=after_low)
 
 
@@ -304,7 +308,7 @@ class BeforeRowReader:
     key_hashes: Hashes
     rows: dict[int, pa.RecordBatch | None] = field(default_factory=dict)
 
-    def take(self, images: RowImages, transaction_numbers: Counts) -> None:
+    def take(self, images: RowImages, transaction_indexes: Counts) -> None:
         keys, exists_after = _key_hashes(self.hasher, images), _exists_after(images)
         for index in np.flatnonzero(np.isin(keys, self.key_hashes)).tolist():
             # A row's first image is its preimage, or the insert of a row that did not

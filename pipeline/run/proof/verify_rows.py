@@ -118,10 +118,10 @@ def quiet_lake(ports: RunPorts) -> QuietLake:
                 cursor,
                 states,
                 versions,
-                waiting_tables,
-                loading_tables,
-                reshaped,
-                facts.flavour,
+                waiting_tables=waiting_tables,
+                loading_tables=loading_tables,
+                reshaped_tables=reshaped,
+                flavour=facts.flavour,
                 is_same_server=facts.server_uuid == cursor.position.server_uuid,
             )
         if live_lease(ledger, source) is None:
@@ -224,16 +224,20 @@ def make_report(
         comparison = comparisons[table]
         if isinstance(comparison, TableComparison):
             compared.append(comparison)
+        elif comparison.is_readable:
+            not_proven.append(comparison)
         else:
-            (not_proven if comparison.is_readable else unreadable).append(comparison)
+            unreadable.append(comparison)
     return VerifyReport(
         cursor.batch,
         cursor.position,
-        tuple(compared),
-        stopped_tables(ports.ledger.table_states(ports.source.name), ports.source.patterns.matches),
-        seconds,
-        tuple(unreadable),
-        tuple(not_proven),
+        tables=tuple(compared),
+        quarantined=stopped_tables(
+            ports.ledger.table_states(ports.source.name), ports.source.patterns.matches
+        ),
+        seconds=seconds,
+        not_compared=tuple(unreadable),
+        not_proven=tuple(not_proven),
     )
 
 

@@ -143,8 +143,8 @@ def _sample_table(
     if not sides.has_key:
         reason = "it has no key by which a sample of rows could be drawn"
         raise NotSampled(reason, hint=f"`lockstep verify {table}`")
-    is_number = has_integer_key(sides.hasher.structure)
-    draw_sample = _sample_by_number if is_number else _sample_by_value
+    has_number = has_integer_key(sides.hasher.structure)
+    draw_sample = _sample_by_number if has_number else _sample_by_value
     sample = draw_sample(ports, sides, row_count, randomness)
     lake.require_comparable(table, sample.marks)
     return sample
@@ -156,18 +156,20 @@ def _sample_by_number(
     """Return a sample by a numeric key. Both sides order numbers in the same way, so
     each reads all rows in the stretches (ranges of consecutive keys) of the sample."""
     structure = sides.hasher.structure
-    first = structure.primary_key[0]
+    first_column = structure.primary_key[0]
 
     def choose(least: int, most: int) -> list[int]:
         return stretch_starts(least, most, row_count, randomness)
 
     sample = ports.server.sample(structure, choose)
-    ranges = covered_ranges([start for (start,) in sample.starts], sample.rows, first)
+    ranges = covered_ranges([start for (start,) in sample.starts], sample.rows, first_column)
 
     def is_sampled(batch: pa.RecordBatch) -> npt.NDArray[np.bool_]:
-        return np.asarray(is_in_ranges(batch.column(first), ranges).to_numpy(zero_copy_only=False))
+        return np.asarray(
+            is_in_ranges(batch.column(first_column), ranges).to_numpy(zero_copy_only=False)
+        )
 
-    lake_rows = _lake_rows(sides, first, ranges, is_sampled)
+    lake_rows = _lake_rows(sides, first_column, ranges, is_sampled)
     return TableSample(sides, sample.marks, _distinct_rows(sides, sample), lake_rows)
 
 
@@ -179,24 +181,25 @@ def _sample_by_value(
     One stretch begins at the table's first row, the others at random rows of the
     mirror."""
     structure = sides.hasher.structure
-    first = structure.primary_key[0]
+    first_column = structure.primary_key[0]
     schema = sides.hasher.schema
-    keys = pa.schema([schema.field(name) for name in structure.primary_key])
-    starts = random_rows(sides.mirror.batches(keys), stretch_count(row_count) - 1, randomness)
+    key_schema = pa.schema([schema.field(name) for name in structure.primary_key])
+    starts = random_rows(sides.mirror.batches(key_schema), stretch_count(row_count) - 1, randomness)
     sample = ports.server.sample(structure, [(), *starts])
     source = _distinct_rows(sides, sample)
     first_keys = pa.RecordBatch.from_pylist(
-        [dict(zip(keys.names, start, strict=True)) for start in starts], keys
+        [dict(zip(key_schema.names, start, strict=True)) for start in starts], key_schema
     )
     key_hashes = _key_hashes(sides, [*source.to_batches(), first_keys])
-    values = {*source.column(first).to_pylist(), *first_keys.column(0).to_pylist()}
-    single = pa.types.is_string(keys.field(0).type) or pa.types.is_integer(keys.field(0).type)
-    ranges = [ValueRange(value, value) for value in sorted(values)] if single else []
+    values = {*source.column(first_column).to_pylist(), *first_keys.column(0).to_pylist()}
+    first_type = key_schema.field(0).type
+    can_filter = pa.types.is_string(first_type) or pa.types.is_integer(first_type)
+    ranges = [ValueRange(value, value) for value in sorted(values)] if can_filter else []
 
     def is_sampled(batch: pa.RecordBatch) -> npt.NDArray[np.bool_]:
         return np.asarray(np.isin(sides.hasher.key_hashes(batch), key_hashes))
 
-    lake_rows = _lake_rows(sides, first, ranges, is_sampled)
+    lake_rows = _lake_rows(sides, first_column, ranges, is_sampled)
     return TableSample(sides, sample.marks, source, lake_rows)
 
 
@@ -218,8 +221,8 @@ def _distinct_rows(sides: BothSides, sample: SourceSample) -> pa.Table:
     """Return the rows of all stretches without duplicates, because stretches may
     overlap."""
     rows = pa.concat_tables([sides.hasher.schema.empty_table(), *sample.rows]).combine_chunks()
-    _, firsts = np.unique(_key_hashes(sides, rows.to_batches()), return_index=True)
-    return rows.take(pa.array(firsts))
+    _, first_indexes = np.unique(_key_hashes(sides, rows.to_batches()), return_index=True)
+    return rows.take(pa.array(first_indexes))
 
 
 def _key_hashes(sides: BothSides, batches: Iterable[pa.RecordBatch]) -> Hashes:
@@ -246,15 +249,15 @@ def _compare_sample(
     rows = tuple(differing_rows(sides, wrong, unchanged_rows, in_lake, show_values=show_values))
     return TableComparison(
         sides.table,
-        len(source),
-        len(lake),
-        len(wrong.only_source),
-        len(wrong.only_lake),
-        len(wrong.different),
-        tuple(map(str, rows[:MOST_EXAMPLES])),
-        ProofKind.SAMPLE,
-        place_of(cursor),
-        rows,
+        source_rows=len(source),
+        lake_rows=len(lake),
+        only_in_source=len(wrong.only_source),
+        only_in_lake=len(wrong.only_lake),
+        different=len(wrong.different),
+        examples=tuple(map(str, rows[:MOST_EXAMPLES])),
+        proof=ProofKind.SAMPLE,
+        place=place_of(cursor),
+        rows=rows,
         compared=len(keys) - wrong.incomplete_count,
         kept=wrong.kept_count,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 
 from lockstep.pipeline.model.batch import Batch, BatchState
@@ -66,7 +66,7 @@ def verify_schema(ports: RunPorts) -> SchemaVerification:
 
     Raise `NothingMatches` before the first capture, and `SourceMoving` if structures
     change faster than they can be read. Raise the errors that would refuse the next
-    run, if the server's log is perhaps not the one that was read.
+    run, if the server's log may not be the one that was read.
     """
     timer_start = perf_counter()
     ledger, source = ports.ledger, ports.source.name
@@ -147,9 +147,9 @@ def _recorded_batch(
     """Return what a batch recorded. If it did not continue its predecessor, add the
     databases at its start, so that its statements can be applied without earlier
     batches."""
-    content = tuple(statements), tuple(versions)
-    if batch.predecessor is not None or (batch.catches_up and not content[0]):
-        return RecordedBatch(batch.id, *content)
+    recorded = RecordedBatch(batch.id, tuple(statements), tuple(versions))
+    if batch.predecessor is not None or (batch.catches_up and not recorded.statements):
+        return recorded
     start = batch.start.at
     origins = {
         version.origin
@@ -168,7 +168,7 @@ def _recorded_batch(
     is_baseline = any(
         database.batch == batch.id and database.since == start for database in databases
     )
-    return RecordedBatch(batch.id, *content, tuple(databases), has_all_tables=is_baseline)
+    return replace(recorded, databases=tuple(databases), has_all_tables=is_baseline)
 
 
 def _precedes(earlier: Batch, batch: Batch) -> bool:
@@ -201,9 +201,9 @@ def _server_disagreements(
     """Yield a disagreement for each table whose newest version is not the server's
     structure."""
     schemas = {schema.name: schema for schema in baseline.tables}
-    for name, table in sorted(schemas.items()):
+    for name, schema in sorted(schemas.items()):
         version = versions[name]
-        sentences = _disagreement_sentences(version, table)
+        sentences = _disagreement_sentences(version, schema)
         if sentences:
             number = None if version is None else version.version
             yield Disagreement(baseline.high, sentences, name, number)
@@ -215,7 +215,7 @@ def _server_disagreements(
             yield Disagreement(baseline.high, (sentence,), name, version.version)
 
 
-def _disagreement_sentences(version: SchemaVersion | None, table: TableSchema) -> tuple[str, ...]:
+def _disagreement_sentences(version: SchemaVersion | None, schema: TableSchema) -> tuple[str, ...]:
     if version is None:
         return ("the server has it, and the history does not",)
     match version.knowledge:
@@ -224,7 +224,7 @@ def _disagreement_sentences(version: SchemaVersion | None, table: TableSchema) -
         case Knowledge.UNKNOWN:
             return ()
     assert version.schema is not None, "a known version has a schema"
-    return tuple(disagreements(version.schema, table))
+    return tuple(disagreements(version.schema, schema))
 
 
 def _tables_not_shown(

@@ -38,6 +38,7 @@ from lockstep.pipeline.run.agreement.lake_logs import disagreeing_tables
 from lockstep.pipeline.run.commit_metadata import restatement_metadata
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.mirror_places import unused_folders
+from lockstep.pipeline.run.recovery.recovered_structures import transaction_numbers
 from lockstep.pipeline.run.repair import damages_of
 from lockstep.pipeline.run.stop_errors import reread_error
 from lockstep.pipeline.values.decisions import Lease
@@ -61,7 +62,8 @@ class LakeDisagreement:
 def lake_disagreement(ports: RunPorts) -> LakeDisagreement | None:
     """Return how the ledger and the lake disagree, or None; nothing is written."""
     reloads = tuple((_reloads_of_disagreeing_tables(ports) | _reloads_of_lost_files(ports)).items())
-    error, revision = lake_error(ports), ports.ledger.revisions(ports.source.name).open
+    error = lake_error(ports)
+    revision = ports.ledger.revisions(ports.source.name).open
     if error is not None:
         return LakeDisagreement(error.message, reloads)
     if revision is not None:
@@ -72,7 +74,8 @@ def lake_disagreement(ports: RunPorts) -> LakeDisagreement | None:
 
 def _reloads_of_disagreeing_tables(ports: RunPorts) -> dict[TableName, str]:
     source = ports.source.name
-    pending, states = ports.ledger.pending_batches(source), ports.ledger.table_states(source)
+    pending = ports.ledger.pending_batches(source)
+    states = ports.ledger.table_states(source)
     return {
         disagreeing.table: disagreeing.reason
         for disagreeing in disagreeing_tables(ports)
@@ -101,13 +104,16 @@ class LakeChanges:
 def plan_lake_changes(ports: RunPorts, reloads: Iterable[tuple[TableName, str]]) -> LakeChanges:
     """Return what `keep_ledger` would change in the lake; nothing is written."""
     source = ports.source.name
-    cursor, (highest, _) = ports.ledger.cursors(source).captured, _highest_numbers(ports)
+    cursor = ports.ledger.cursors(source).captured
+    highest, _ = _highest_numbers(ports)
     assert cursor is not None, "this ledger holds the source"
-    pending, reread = ports.ledger.pending_batches(source), {table for table, _ in reloads}
+    reread = {table for table, _ in reloads}
+    pending = ports.ledger.pending_batches(source)
+    # `keep_ledger` marks a batch as merged if only tables to re-read still need it.
     waiting = {
         batch for table, batches in pending.items() if table not in reread for batch in batches
     }
-    unmerged = {batch for batch in _unmerged(ports) if batch in waiting}
+    unmerged = _unmerged(ports) & waiting
     void_spans = _claim_with_void(ports, cursor.batch, highest).void
     restatements = {
         (folder := listing.changelog.folder): Restatement.between(
@@ -143,6 +149,7 @@ def keep_ledger(
         ports.ledger.record_event(lease, table, LakeRestarted())
         mirror = states[table].mirror
         ports.ledger.note_examined_versions(lease, {mirror: ports.mirrors.version(mirror)})
+    # Batches that only the quarantined tables still needed are merged by now.
     ports.ledger.mark_merged(lease)
     unknown_folders = _unknown_folders(ports)
     moved_folders = tuple(move_away(ports, folder) for folder in unknown_folders)
@@ -152,7 +159,7 @@ def keep_ledger(
 
 
 def _unknown_folders(ports: RunPorts) -> tuple[str, ...]:
-    """Return the tables in the lake that the ledger does not know."""
+    """Return the folders of tables in the lake that the ledger does not know."""
     source = ports.source.name
     known_folders = {changelog.folder for changelog in all_changelogs(ports)} | {
         state.mirror for state in ports.ledger.table_states(source).values()
@@ -212,13 +219,10 @@ def _highest_numbers(ports: RunPorts) -> tuple[int, int]:
                 ports.ledger.newest_writes(source, [app_id])[app_id].last_txn_version
                 + _WRITE_NUMBER_MARGIN
             )
+        write_numbers += transaction_numbers(log.commits)
         for commit in log.commits:
-            write_numbers += [
-                n for name, n in commit.transactions.items() if name.startswith("lockstep/")
-            ]
-            metadata = commit.metadata or {}
-            batch_ids += [n for n in metadata.get("batches", []) if isinstance(n, int)]
-            write_numbers.append(int(metadata.get("txn_version", 0)))
+            batches = (commit.metadata or {}).get("batches", [])
+            batch_ids += [batch for batch in batches if isinstance(batch, int)]
     for changelog in all_changelogs(ports):
         batch_ids.append(ports.changelog.newest_batch(changelog.folder, changelog.app_id) or 0)
     return max(batch_ids), max(write_numbers)
@@ -226,7 +230,8 @@ def _highest_numbers(ports: RunPorts) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class _Listing:
-    """The files that a changelog must list, and the newest batch that has some."""
+    """The files that a changelog must list. `newest_batch`: the newest merged batch that
+    this ledger recorded of it, even if its files were deleted since; 0 for none."""
 
     changelog: ChangelogTable
     newest_batch: int

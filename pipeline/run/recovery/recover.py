@@ -261,9 +261,8 @@ def _source_held_error(ports: RunPorts) -> ForeignCommit:
 
 
 def declare_undone(ports: RunPorts, lease: Lease, recovery: RecoveryOutcome) -> None:
-    """Record in the lake that the batches after the one where the ledger is to continue
-    are void. If the recovery dies after this, whoever recovers later continues there,
-    too."""
+    """Record in the lake that all batches after the plan's `lake_end` are void. If this
+    recovery dies afterwards, a later one also continues at `lake_end`."""
     assert recovery.plan is not None, "the ledger is made from the lake"
     claim = claim_of(ports, recovery.plan.lake_end.ledger)
     ports.ledger.require_held(lease)
@@ -368,7 +367,7 @@ def _outcome_from_lake(
     case: RecoveryCase, basis: RecoveryBasis, reread_tables: Collection[TableName]
 ) -> RecoveryOutcome:
     lost_rows = (
-        (table, "rows of it were read from the source, by what is undone now")
+        (table, "rows of it were read from the source by a run that is undone now")
         for table in sorted(basis.structures.adopted_tables.intersection(reread_tables))
     )
     return RecoveryOutcome(
@@ -411,12 +410,12 @@ def _restore_mirrors(
     for adoption in adopted:
         version, folder = adoption.mirror.newest_version, adoption.mirror.folder
         if adoption.needs_restore:
-            words = metadata_of_kind(
+            metadata = metadata_of_kind(
                 adoption.shown_batch.user_metadata, WriteKind.RESTORE, restored=adoption.version
             )
             ports.progress.note(f"{folder} is set back to version {adoption.version}")
             try:
-                version = ports.mirrors.restore(folder, adoption.version, words, require_held)
+                version = ports.mirrors.restore(folder, adoption.version, metadata, require_held)
             except TableError as error:
                 refused_tables.append((adoption.mirror.table, error.reason))
                 continue
@@ -563,8 +562,8 @@ def _record_basis(
 
 
 def _stopped_table(table: TableName, at: Coordinates) -> StoppedTable:
-    """Return a table that would show more than settings hid: the former ledger asked for
-    somebody's consent, and so does this one."""
+    """Return the stop of a table that may show values which were hidden under another
+    name: the former ledger asked for somebody's consent, and so does this one."""
     error = TableError(
         "it has values that were hidden under another name, and the lake does not say which",
         hint="hide them under their present name, too, then `lockstep resume "
@@ -592,7 +591,7 @@ def _handover(ports: RunPorts, adoption: Adoption, version: int, basis: Recovery
     `version`."""
     mirror, generation = adoption.mirror, basis.structures.generation(adoption.mirror.table)
     changelog = changelog_path(ports.source.name, mirror.table, generation)
-    before = TableState(
+    state_before = TableState(
         mirror.table,
         TableCondition.FOLLOWING,
         mirror.mirror_generation,
@@ -600,7 +599,14 @@ def _handover(ports: RunPorts, adoption: Adoption, version: int, basis: Recovery
         changelog,
         changelog_generation=generation,
     )
-    return Handover(mirror.table, mirror.mirror_generation + 1, mirror.folder, version, 1, before)
+    return Handover(
+        mirror.table,
+        generation=mirror.mirror_generation + 1,
+        mirror=mirror.folder,
+        delta_version=version,
+        shown_version=1,
+        state_before=state_before,
+    )
 
 
 def _claim_and_acknowledge(ports: RunPorts, lease: Lease) -> None:
@@ -617,9 +623,9 @@ class RunToUndo:
     """A run to undo. `run`: its full id. `first_batch`: its first batch.
     `previous_batch`: the batch before that one, to which the ledger goes back.
     `later_count`: number of batches that other runs captured afterwards, which are
-    undone too. `reread_tables`: tables of which any of all these batches has rows that
-    were read from the source. The log need not have what was wrong with them, so they
-    are read again."""
+    undone too. `reread_tables`: tables whose rows one of these batches read from the
+    source. They are read again, because the log need not show what was wrong with these
+    rows."""
 
     run: str
     first_batch: int
@@ -637,14 +643,14 @@ def run_to_undo(ledger: Ledger, source: str, run: str) -> RunToUndo:
     assert newest is not None, "a run captured a batch"
     pruned_through = ledger.pruned_through(source)
     batches = ledger.live_batches(source, pruned_through, newest.batch)
-    name = batch.dagster_run or run
+    run_id = batch.dagster_run or run
     own_batches = [other.id for other in batches if other.dagster_run == batch.dagster_run]
     earlier_batches = [other.id for other in batches if other.id < own_batches[0]]
     if own_batches[0] <= pruned_through:
         raise SpanRefused(no_such_run(ledger, source, run), hint=RUNS_HINT)
     if not earlier_batches:
         raise SpanRefused(
-            f"run {name} captured the first batch of {source}: there is nothing to go back to",
+            f"run {run_id} captured the first batch of {source}: there is nothing to go back to",
             hint="to start over, move the ledger away, then `lockstep recover --start-over "
             f"--source {source}`",
         )
@@ -662,5 +668,5 @@ def run_to_undo(ledger: Ledger, source: str, run: str) -> RunToUndo:
         if event.kind in (TableEventKind.REREAD, TableEventKind.REFRESHED)
     }
     return RunToUndo(
-        name, own_batches[0], earlier_batches[-1], later_count, tuple(sorted(reread_tables))
+        run_id, own_batches[0], earlier_batches[-1], later_count, tuple(sorted(reread_tables))
     )

@@ -129,7 +129,8 @@ def read_lake(ports: RunPorts, after_batch: int | None) -> LakeContent:
     system_tables = {system_table_path(source, table): table for table in SystemTable}
     newest_versions = dict[str, int]()
     mirrors, changelogs = list[MirrorFacts](), list[ChangelogListing]()
-    transactions, highest_txn_version = list[BatchRecord](), 0
+    transaction_records = list[BatchRecord]()
+    highest_txn_version = 0
     claim = claim_of(ports, "")
     batch_ids = [claim.batch or 0]
     void_spans = list(claim.void)
@@ -151,14 +152,14 @@ def read_lake(ports: RunPorts, after_batch: int | None) -> LakeContent:
             changelogs.append(
                 ChangelogListing(folder, table, commits[0].delta_version, files, files_of_ours)
             )
-            batch_ids += [*changelogs[-1].batches, *_transaction_numbers(commits)]
+            batch_ids += [*changelogs[-1].batches, *transaction_numbers(commits)]
             if table is SystemTable.TRANSACTIONS:
                 records = (record_of(commit, in_transactions=True) for commit in commits)
                 complete_records = [
                     record for record in records if record is not None and record.is_whole
                 ]
                 listed_batches = changelogs[-1].batches
-                transactions = [
+                transaction_records = [
                     record for record in complete_records if record.batch in listed_batches
                 ]
                 # A batch is void if it was committed, is no longer listed, and was not
@@ -168,11 +169,12 @@ def read_lake(ports: RunPorts, after_batch: int | None) -> LakeContent:
                     record.batch for record in complete_records if record.batch > deleted_through
                 }
                 void_spans += [
-                    BatchSpan(b - 1, b) for b in sorted(committed_batches - listed_batches)
+                    BatchSpan(batch - 1, batch)
+                    for batch in sorted(committed_batches - listed_batches)
                 ]
         elif not is_changelog and (mirror := mirror_facts(folder, commits)) is not None:
             mirrors.append(mirror)
-            highest_txn_version = max([highest_txn_version, *_transaction_numbers(commits)])
+            highest_txn_version = max([highest_txn_version, *transaction_numbers(commits)])
     published_batches = dict[TableName, set[int]]()
     for changelog in changelogs:
         if isinstance(changelog.table, TableName):
@@ -180,9 +182,9 @@ def read_lake(ports: RunPorts, after_batch: int | None) -> LakeContent:
     completed_mirrors = tuple(_completed_mirrors(mirrors, published_batches))
     tables_with_mirror = {mirror.table for mirror in mirrors}
     facts = LakeFacts(
-        claim.ledger or None,
-        tuple(transactions),
-        completed_mirrors,
+        owner=claim.ledger or None,
+        records=tuple(transaction_records),
+        mirrors=completed_mirrors,
         void_spans=tuple(void_spans),
         is_claim_complete=claim.complete,
         highest_batch=max(batch_ids),
@@ -195,11 +197,13 @@ def read_lake(ports: RunPorts, after_batch: int | None) -> LakeContent:
     return LakeContent(facts, tuple(changelogs), newest_versions, highest_txn_version)
 
 
-def _transaction_numbers(commits: Iterable[LakeCommit]) -> Iterable[int]:
+def transaction_numbers(commits: Iterable[LakeCommit]) -> Iterable[int]:
     """Yield the transaction numbers in commits: of writes to a mirror, or of a
     changelog's batches and revisions."""
     for commit in commits:
-        yield from (n for name, n in commit.transactions.items() if name.startswith("lockstep/"))
+        for name, number in commit.transactions.items():
+            if name.startswith("lockstep/"):
+                yield number
         txn_version = (commit.metadata or {}).get("txn_version")
         if isinstance(txn_version, int):
             yield txn_version
@@ -211,8 +215,8 @@ def _completed_mirrors(
     """Yield the mirrors, completed with the batches of all changelogs of their tables
     (`published_batches`) and the writes to all folders of their tables' mirrors. A
     version shows the end of a batch only if no write to another folder began after it.
-    The mirror with the highest generation of a table comes first. All its mirrors get
-    that number, so that the next number is new to each."""
+    Of each table, the mirror with the highest generation comes first. All mirrors of the
+    table get that number, so that the next number is new to each."""
     first_batches, generations = dict[TableName, set[int]](), dict[TableName, int]()
     for mirror in mirrors:
         first_batches.setdefault(mirror.table, set()).update(mirror.first_batches)
@@ -282,7 +286,11 @@ def _place_of(ports: RunPorts, lake_end: BatchRecord, facts: ServerFacts) -> Rec
     proven_position = find_place(ports, cursor.gtids, facts)
     position = Position(lake_end.end, cursor.gtids, cursor.server, cursor.committed_at)
     return RecoveryPlace(
-        lake_end, position, cursor.anchor, True, _run_start(lake_end, proven_position, facts)
+        lake_end,
+        position,
+        cursor.anchor,
+        by_gtid=True,
+        run_start=_run_start(lake_end, proven_position, facts),
     )
 
 
@@ -424,7 +432,7 @@ def _find_tightenings(
         if version.shown_as is not None
         and any(
             _shows_other_shape(ports, version, shown_batch)
-            for mirror in lake.facts.mirrors  # of one table, if its mirror moved: several
+            for mirror in lake.facts.mirrors  # several of one table if its mirror moved
             if mirror.table == version.table
             for shown_batch in mirror.shown_batches
         )
@@ -446,9 +454,11 @@ def _tightening_of(ports: RunPorts, version: SchemaVersion) -> Tightening:
     hidden = version.hidden_columns
     return Tightening(
         version.table,
-        0,
-        tuple(column.name for column in version.schema.columns if column.name.lower() in hidden),
-        version.shown_as.row_condition is not None,
+        last_batch=0,
+        columns=tuple(
+            column.name for column in version.schema.columns if column.name.lower() in hidden
+        ),
+        has_fewer_rows=version.shown_as.row_condition is not None,
         kept_because=keep_clear_reason(ports, version.table),
     )
 
@@ -496,9 +506,9 @@ def _structure_in_lake(
     """Return the newest structure of a table that the lake keeps, up to the plan's
     batch; None without one."""
     keys = [
-        (lake_end.batch, lake_end.structures_key)
-        for lake_end in lake.facts.records
-        if lake_end.structures_key
+        (record.batch, record.structures_key)
+        for record in lake.facts.records
+        if record.structures_key
     ]
     keys += [
         (shown.batch, shown.structure_key)

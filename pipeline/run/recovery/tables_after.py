@@ -9,7 +9,7 @@ supplies it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -40,7 +40,7 @@ def after_new_ledger(
 ) -> TablePlans:
     """Return the plans of tables after a ledger is made from the lake.
     `adopted_states`: the states of the tables that continue with their mirrors."""
-    haves = [
+    haves_and_wants = [
         (Have(table, SupplyStanding.NEW, reason=reason), Want())
         for table, reason in missing_rows
         if ports.source.patterns.matches(table)
@@ -48,11 +48,13 @@ def after_new_ledger(
     states = {state.table: state for state in adopted_states}
     for table, name in pending_moves(ports, states).to_reload.items():
         have = Have(table, SupplyStanding.STOPPED, reason=move_reason(name))
-        haves.append((have, Want(rewrite=True)))
+        haves_and_wants.append((have, Want(rewrite=True)))
     # The mirror has rows that this ledger has not seen, so its changelog is not
     # complete.
-    incomplete = reload_origin((), is_adopted=True, batches_after_gaps=(), overlapping_batches=())
-    return _priced_plans(ports, haves, KnownReach(changelog=str(incomplete)))
+    reason_incomplete = reload_origin(
+        (), is_adopted=True, batches_after_gaps=(), overlapping_batches=()
+    )
+    return _priced_plans(ports, haves_and_wants, KnownReach(changelog=str(reason_incomplete)))
 
 
 def after_kept_ledger(ports: RunPorts, missing_rows: MissingRows) -> TablePlans:
@@ -67,12 +69,14 @@ def after_kept_ledger(ports: RunPorts, missing_rows: MissingRows) -> TablePlans:
     known = replace(known, states={**known.states, **states})
     with suppress(LockstepError):
         return tables_of_next_run(ports, known)
-    haves = [
+    haves_and_wants = [
         (Have(table, SupplyStanding.STOPPED, frozenset({Need.ROWS}), error.reason), Want())
         for table, error in errors.items()
         if states[table].reason == error.reason
     ]
-    return TablePlans({have.table: plan(have, want, KnownReach()) for have, want in haves})
+    return TablePlans(
+        {have.table: plan(have, want, KnownReach()) for have, want in haves_and_wants}
+    )
 
 
 def tables_of_next_run(ports: RunPorts, known: KnownTables | None = None) -> TablePlans:
@@ -84,25 +88,24 @@ def tables_of_next_run(ports: RunPorts, known: KnownTables | None = None) -> Tab
 
 
 def after_start_over(ports: RunPorts) -> TablePlans:
-    """Return the plans of the first run afterwards. If the source starts with a
+    """Return the plans of the first run after the source starts over. If it starts with a
     snapshot, that run reads all tables that have rows."""
     if not ports.source.loads_new_tables:
         return TablePlans()
     tables = [table.name for table in ports.server.tables()]
     tables = [table for table in tables if ports.source.patterns.matches(table)]
     colliding_tables = collisions(ports, {}, tables)
-    haves = [
+    haves_and_wants = [
         (Have(table, SupplyStanding.NEW, reason=OLDER_REASON), Want())
         for table in tables
         if table not in colliding_tables
     ]
-    return _priced_plans(ports, haves, KnownReach())
+    return _priced_plans(ports, haves_and_wants, KnownReach())
 
 
 def _priced_plans(
-    ports: RunPorts, haves: Iterable[tuple[Have, Want]], reach: KnownReach
+    ports: RunPorts, haves_and_wants: Sequence[tuple[Have, Want]], reach: KnownReach
 ) -> TablePlans:
-    haves_and_wants = {have.table: (have, want) for have, want in haves}
-    plans = {table: plan(have, want, reach) for table, (have, want) in haves_and_wants.items()}
-    wants = {table: want for table, (_, want) in haves_and_wants.items()}
+    plans = {have.table: plan(have, want, reach) for have, want in haves_and_wants}
+    wants = {have.table: want for have, want in haves_and_wants}
     return with_prices(ports, TablePlans(plans, wants))

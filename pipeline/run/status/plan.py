@@ -207,8 +207,8 @@ def _shapes_and_tables(
     ports: RunPorts, left_out: Mapping[TableName, TableError]
 ) -> tuple[dict[TableName, PlannedShape], KnownTables]:
     """Return the tables whose shape (columns and rows that are shown) the settings
-    change. Return also the states of all tables once those, and the ones that are
-    `left_out`, are stopped for it (`stop_reshaped_tables`)."""
+    change. Return also the states of all tables as they will be once the run has stopped
+    these tables (`stop_reshaped_tables`) and those that are `left_out`."""
     known = KnownTables.of(ports)
     errors = {state.table: error for state, error in reshaped_tables(ports)}
     cursor = ports.ledger.cursors(ports.source.name).captured
@@ -238,14 +238,12 @@ SPACE_SENTENCE: Final = "a table's rows are in the lake twice until its mirror i
 def forecast_loads(ports: RunPorts, facts: ServerFacts, row_count: int) -> tuple[str, ...]:
     """Return sentences on reading `row_count` rows from MySQL: how long it takes, how
     much space it needs, and whether the server keeps its log long enough."""
-    plan = ports.source.snapshot
-    reading_time = ReadingTime(log_retention(facts.settings), plan.max_seconds)
-    short = (
-        ()
-        if reading_time.shortening_sentence is None
-        else (f"{reading_time.shortening_sentence}: {week_statement(facts.settings)}",)
-    )
-    return (reading_time.forecast(row_count, plan.connections), SPACE_SENTENCE, *short)
+    snapshot_plan = ports.source.snapshot
+    reading_time = ReadingTime(log_retention(facts.settings), snapshot_plan.max_seconds)
+    sentences = [reading_time.forecast(row_count, snapshot_plan.connections), SPACE_SENTENCE]
+    if reading_time.shortening_sentence is not None:
+        sentences.append(f"{reading_time.shortening_sentence}: {week_statement(facts.settings)}")
+    return tuple(sentences)
 
 
 def next_start(ports: RunPorts) -> PlannedStart:
@@ -263,19 +261,19 @@ def _cursor_after(ports: RunPorts, abandonments: Sequence[Abandonment]) -> Curso
     """Return the captured cursor as it will be once these batches are abandoned."""
     cursors = ports.ledger.cursors(ports.source.name)
     captured, acknowledged = cursors.captured, cursors.acknowledged
-    batch_ids = {abandonment.batch.id for abandonment in abandonments}
-    if captured is None or captured.batch not in batch_ids:
+    abandoned_ids = {abandonment.batch.id for abandonment in abandonments}
+    if captured is None or captured.batch not in abandoned_ids:
         return captured
     first = 0 if acknowledged is None else acknowledged.batch + 1
     live_batches = ports.ledger.live_batches(ports.source.name, first)
-    batches = [batch for batch in live_batches if batch.id not in batch_ids]
+    batches = [batch for batch in live_batches if batch.id not in abandoned_ids]
     if not batches:
         return acknowledged
     batch = batches[-1]
     if batch.end is None or batch.anchor is None:
         return None
-    resumable = batch.by_gtid and captured.by_gtid
-    return Cursor(batch.id, batch.end, batch.anchor, resumable, captured.gtid_lapsed)
+    by_gtid = batch.by_gtid and captured.by_gtid
+    return Cursor(batch.id, batch.end, batch.anchor, by_gtid, captured.gtid_lapsed)
 
 
 def _planned_start(ports: RunPorts, proposal: StartProposal) -> PlannedStart:
@@ -290,12 +288,12 @@ def _planned_start(ports: RunPorts, proposal: StartProposal) -> PlannedStart:
 def _waiting_batches(
     ports: RunPorts, abandonments: Sequence[Abandonment]
 ) -> dict[int, tuple[TableName, ...]]:
-    batch_ids = {abandonment.batch.id for abandonment in abandonments}
+    abandoned_ids = {abandonment.batch.id for abandonment in abandonments}
     pending = ports.ledger.pending_batches(ports.source.name)
     return {
         batch.id: tuple(table for table, batches in pending.items() if batch.id in batches)
         for batch in ports.ledger.unfinished_batches(ports.source.name)
-        if batch.id not in batch_ids
+        if batch.id not in abandoned_ids
     }
 
 

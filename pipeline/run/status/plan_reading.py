@@ -126,11 +126,11 @@ def read_ahead(ports: RunPorts, run_start: RunStart, plans: TablePlans) -> Plann
             raise
         errors.append(error)
     remaining = log_between(reading.end.at, bounds.end, run_start.facts.binlogs)
-    last_run = not reading.reached_limit or remaining <= 0
+    is_last_run = not reading.reached_limit or remaining <= 0
     return PlannedReading(
         end=reading.end,
         end_reason=_end_reason(ports, reading.reached_limit, bounds.end, run_start.facts.head),
-        run_count=1 if last_run else 1 + -(-remaining // max(reading.log_bytes, 1)),
+        run_count=1 if is_last_run else 1 + -(-remaining // max(reading.log_bytes, 1)),
         transaction_count=reading.transaction_count,
         log_bytes=reading.log_bytes,
         tallies=dict(sorted(tally.tables.items())),
@@ -191,7 +191,7 @@ def _merge_sentences(
     # After a gap or in an overlap, the mirror may already have a row that the log
     # inserts.
     continues = run_start.decision.continuity not in (Continuity.GAP, Continuity.OVERLAP)
-    all_new = continues and not ports.ledger.gaps(ports.source.name)
+    inserts_are_new = continues and not ports.ledger.gaps(ports.source.name)
     states = ports.ledger.table_states(ports.source.name)
     merges = {}
     for table, tally in tables.items():
@@ -207,7 +207,7 @@ def _merge_sentences(
             replace_reason=replaced_tables.get(table, ""),
             image_count=counts.total + counts.updated,
             inserts_only=only_inserts([counts]),
-            inserts_are_new=all_new,
+            inserts_are_new=inserts_are_new,
             # Assumed: only a write looks for deleted rows in the mirror.
             may_have_kept_rows=policies.keeps_rows,
             has_stamps=bool(policies.stamps),
@@ -265,9 +265,9 @@ _PASSED: Final = "passed"
 _PASSED_UNCAPTURED: Final = "passed: no captured table"
 _REPLACE_REASONS: Final = {
     Action.CREATE: "the table is created, so it begins without rows",
-    Action.EMPTY: "the table is emptied, so rows of before do not count",
+    Action.EMPTY: "the table is emptied, so earlier rows do not count",
     Action.COPY: "the table is renamed, so it begins with the rows of its former name",
-    Action.REREAD: "the table is read from MySQL, so rows of before do not count",
+    Action.REREAD: "the table is read from MySQL, so earlier rows do not count",
 }
 """Why a table's earlier rows do not count after these actions."""
 
@@ -275,7 +275,7 @@ _REPLACE_REASONS: Final = {
 @dataclass(frozen=True, slots=True)
 class TableTally:
     """Counts of one table's changes. `counts`: rows by operation; `event_count`:
-    number of row events; `size_bytes`: theirs, uncompressed."""
+    number of row events; `size_bytes`: the size of these events, uncompressed."""
 
     counts: RowCounts = field(default_factory=RowCounts)
     event_count: int = 0
@@ -292,8 +292,8 @@ class TableTally:
 @dataclass(frozen=True, slots=True)
 class LoggedStatementEffect:
     """A statement in the log. `position`: where its transaction begins; `text`: its
-    first words, without literals; `effect`: what a run does with it. `stops_the_run`: a
-    run refuses to continue there."""
+    first words, without literals; `effect`: what a run does with the statement.
+    `stops_the_run`: a run refuses to continue there."""
 
     position: Coordinates
     text: str
@@ -471,11 +471,11 @@ class LogTally:
     ) -> _Tallies:
         """Count the captured rows of a block. `transaction_count`: number of
         transactions in its group; `begin`: returns where the transaction with a given
-        number begins."""
+        index begins."""
         tables: dict[TableName, TableTally] = {}
         rows = np.zeros(transaction_count, np.int64)
-        for name, _, part in split_by_table(block, self._decoding.buffer.maps.table_maps):
-            if not self.is_wanted(name):
+        for table, _, part in split_by_table(block, self._decoding.buffer.maps.table_maps):
+            if not self.is_wanted(table):
                 continue
             transactions = np.minimum(part.events[:, columns.TRANSACTION], transaction_count - 1)
             at = begin(int(transactions[0]))
@@ -485,7 +485,7 @@ class LogTally:
                     for map_number, indices, events in split_by_map(part)
                 ]
             except TableError as error:
-                self._quarantine(name, at, error)
+                self._quarantine(table, at, error)
                 continue
             for indices, event_counts in event_counts_by_map:
                 np.add.at(rows, transactions[indices], event_counts.rows)
@@ -495,7 +495,7 @@ class LogTally:
             )
             counts = RowCounts(int(kinds[INSERT]), int(kinds[AFTER]), int(kinds[DELETE]))
             size = int(part.events[:, columns.SIZE].sum())
-            tables[name] = TableTally(counts, len(part.events), size)
+            tables[table] = TableTally(counts, len(part.events), size)
         return tables, rows
 
     def _decoder(self, map_number: int, at: Coordinates) -> TableDecoder:
@@ -520,6 +520,7 @@ class LogTally:
         sizes = group.transactions[:, columns.LOG_BYTES]
         self.foreign_transaction_count += int((~has_captured_rows).sum())
         self.foreign_bytes += int(sizes[~has_captured_rows].sum())
-        most = int(np.argmax(sizes))
-        if self.largest is None or sizes[most] > self.largest.bytes:
-            self.largest = LargestTransaction(group.begin(most), int(sizes[most]), int(rows[most]))
+        index = int(np.argmax(sizes))
+        size = int(sizes[index])
+        if self.largest is None or size > self.largest.bytes:
+            self.largest = LargestTransaction(group.begin(index), size, int(rows[index]))

@@ -35,8 +35,9 @@ def count_keys(ports: RunPorts, state: TableState) -> KeyCount:
     version = mirrors.version(state.mirror)
     if version is None or state.mirror_version is None:
         return KeyCount(table, (), reason="nothing of it was merged yet")
-    shows = ports.ledger.schema_version(ports.source.name, table, state.mirror_version)
-    key = shows.shown_schema.primary_key if shows.shown_schema is not None else ()
+    version_shown = ports.ledger.schema_version(ports.source.name, table, state.mirror_version)
+    schema = version_shown.shown_schema
+    key = () if schema is None else schema.primary_key
     names = mirrors.schema(state.mirror, version).names
     if not key or not set(key) <= set(names):
         return KeyCount(table, key, reason="it has no primary key")

@@ -94,7 +94,7 @@ def unknown_table_error(
     hint: str = "`lockstep tables` lists all tables",
 ) -> NothingMatches:
     """Return the error for an unknown table, with the most similar names as its hint.
-    `hint`: if no names are similar."""
+    `hint`: the hint if no names are similar."""
     names = sorted(map(str, tables))
     names_in_lower_case = {name.lower(): name for name in names}
     similar_names = [
@@ -148,7 +148,7 @@ def _version_at(
 def _servers(ledger: Batches, source: str) -> list[str]:
     """Return the UUIDs of the servers from which the source was read, newest first."""
     return list(
-        dict.fromkeys(reign.server_uuid for reign in reversed(ledger.server_periods(source)))
+        dict.fromkeys(period.server_uuid for period in reversed(ledger.server_periods(source)))
     )
 
 

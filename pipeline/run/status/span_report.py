@@ -61,7 +61,7 @@ class StructureChange:
 class TableTotal:
     """The totals of one table over all batches of the report. `counts`: captured rows
     by operation; `rows_read`: number of rows that were read from MySQL; `size_bytes`:
-    of its files; `last_write`: the last write of its mirror; `proof`: the comparison with
+    the size of its files; `last_write`: the last write of its mirror; `proof`: the comparison with
     MySQL that found its open difference, or else its newest one."""
 
     table: TableName
@@ -101,23 +101,23 @@ class SpanReport:
     def totals(self) -> tuple[TableTotal, ...]:
         """The totals by table, without the rows of `earlier_batches`."""
         batch_ids = {batch.id for batch in self.batches}
-        rows: dict[TableName, list[CapturedRows]] = {}
-        for row in self.captured_rows:
-            if row.batch in batch_ids:
-                rows.setdefault(row.table, []).append(row)
+        captured_by_table: dict[TableName, list[CapturedRows]] = {}
+        for captured in self.captured_rows:
+            if captured.batch in batch_ids:
+                captured_by_table.setdefault(captured.table, []).append(captured)
         last_writes = {write.intent.table: write for write in self.writes}
         oldest_first = sorted(self.proofs, key=lambda proof: proof.compared_at)
         proofs = {proof.table: proof for proof in oldest_first} | open_differences(self.proofs)
         return tuple(
             TableTotal(
                 table,
-                sum((row.counts for row in table_rows), RowCounts()),
-                sum(row.rows_read for row in table_rows),
-                sum(row.size for row in table_rows),
-                last_writes.get(table),
-                proofs.get(table),
+                counts=sum((part.counts for part in parts), RowCounts()),
+                rows_read=sum(part.rows_read for part in parts),
+                size_bytes=sum(part.size for part in parts),
+                last_write=last_writes.get(table),
+                proof=proofs.get(table),
             )
-            for table, table_rows in sorted(rows.items())
+            for table, parts in sorted(captured_by_table.items())
         )
 
     @property
@@ -164,7 +164,7 @@ def report_of_span(ledger: Ledger, source: str, span: Span, now: datetime) -> Sp
     there are none, or if some of them were pruned."""
     runs = {run: batch_of_run(ledger, source, run).id for run in named_runs(span)}
     all_batches = unpruned_batches(ledger, source)
-    pruned_through = ledger.pruned_through(source)  # of this batch, the ledger has only the end
+    pruned_through = ledger.pruned_through(source)  # the ledger has only this batch's end
     begin = history_begin(ledger, all_batches)
     batches = batches_in_span(span, all_batches, runs, begin=begin)
     end = all_batches[0].end
@@ -194,9 +194,9 @@ def _report(
     first_plotted = earlier_batches[0].id if earlier_batches else first
     acknowledged_batches = [batch for batch in batches if batch.state is BatchState.ACKNOWLEDGED]
     contents = ledger.contents(source, first_plotted, last)
-    rows = [row for content in contents for row in content.captured_rows()]
+    captured_rows = [part for content in contents for part in content.captured_rows()]
     events = (event for content in contents if content.batch >= first for event in content.events)
-    tables = {row.table for row in rows}
+    tables = {part.table for part in captured_rows}
     # After a table was resumed, one write may merge much earlier batches too.
     writes = ledger.writes_within(source, first, last)
     return SpanReport(
@@ -205,7 +205,7 @@ def _report(
         made_at=now,
         batches=batches,
         earlier_batches=earlier_batches,
-        captured_rows=tuple(rows),
+        captured_rows=tuple(captured_rows),
         writes=tuple(write for write in writes if write.intended_at >= batches[0].created_at),
         structure_changes=tuple(structure_changes(ledger, source, events)),
         version_set=version_set_of(ledger, source, acknowledged_batches[-1])

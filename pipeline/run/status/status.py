@@ -49,6 +49,7 @@ from lockstep.pipeline.values.position import LogFile, Position
 from lockstep.pipeline.values.table import TableName, TablePatterns
 
 _BATCHES = 1_000
+"""Number of newest batches that are examined."""
 
 
 def standing_of(
@@ -59,8 +60,8 @@ def standing_of(
     now: datetime,
 ) -> Standing:
     """Return the state of a source, even if its server does not answer. Nothing is
-    written. `patterns`: the tables to capture; those that they do not match any more are
-    left out. `ports`: the ports, or the error that prevented its set-up."""
+    written. `patterns`: the tables to capture; tables that no pattern matches any more
+    are left out. `ports`: the ports, or the error that prevented their set-up."""
     cursors = ledger.cursors(source)
     acknowledged, captured = cursors.acknowledged, cursors.captured
     override = ledger.open_override(source)
@@ -70,7 +71,7 @@ def standing_of(
     pending = ledger.pending_batches(source)
     states = states_of_next_run(ledger, source, patterns)
     position = acknowledged.position if acknowledged else None
-    needed = position or (captured.position if captured else None)
+    needed_position = position or (captured.position if captured else None)
     facts: ServerFacts | None = None
     server_error: LockstepError | None = None
     start: Start | Refusal | None = None
@@ -80,7 +81,7 @@ def standing_of(
         if isinstance(ports, LockstepError):
             raise ports
         facts = ports.server.facts()
-        room = _headroom(ports.server, facts, needed) if needed else None
+        room = _headroom(ports.server, facts, needed_position) if needed_position else None
         if override is None:
             start = decide_start(gather_facts(ports, captured, None))
         if states:
@@ -188,9 +189,10 @@ def _log_end_known_at(
     It is the moment when a run found nothing after the position. If the position is the
     source's start, before any captured commit, it is the creation of the batch that
     ends there."""
-    created_at = next((batch.created_at for batch in batches if batch.end == position), None)
-    first = created_at if position is not None and position.committed_at is None else None
-    return log_end_reached_at(attempts, position) or first
+    reached_at = log_end_reached_at(attempts, position)
+    if reached_at is not None or position is None or position.committed_at is not None:
+        return reached_at
+    return next((batch.created_at for batch in batches if batch.end == position), None)
 
 
 def _headroom(server: SourceServer, facts: ServerFacts, position: Position) -> Headroom | None:

@@ -84,7 +84,8 @@ def plan_changes(
         return ChangesPlan()
     now = ledger.clock()
     doubt = clock_doubt(ports.clock(), now, None, last_lease_at(ports), keep_changes or keep_files)
-    to_unlist, to_delete = _listed_notes(notes), list[DeletedChanges]()
+    to_unlist = _listed_notes(notes)
+    to_delete = list[DeletedChanges]()
     if doubt is None:
         to_delete = [
             note
@@ -160,7 +161,8 @@ def delete_changes(ports: RunPorts, plan: ChangesPlan, holder: str) -> ChangesPl
 def _prune_ledger(ports: RunPorts, holder: str, note: DeletedChanges) -> int:
     """Delete the ledger's rows of a note, and return their number. If a run takes the
     source meanwhile, the next upkeep does the rest."""
-    count, ledger = 0, ports.ledger
+    ledger = ports.ledger
+    count = 0
     with suppress(SourceBusy):
         for rows in PrunableRows:
             above = note.after_batch if rows is PrunableRows.CONTENTS else 0
@@ -168,7 +170,8 @@ def _prune_ledger(ports: RunPorts, holder: str, note: DeletedChanges) -> int:
             while not is_complete:
                 with ledger.lock(ports.source.name, holder, None) as lease:
                     result = ledger.prune(lease, rows, above, note.last_batch, _BATCHES_AT_ONCE)
-                count, above = count + result.deleted_rows, result.last_id
+                count += result.deleted_rows
+                above = result.last_id
                 is_complete = result.is_complete
         with ledger.lock(ports.source.name, holder, None) as lease:
             ledger.note_deletion_step(lease, DeletionStep.PRUNED, note.last_batch)
@@ -258,8 +261,9 @@ def _by_changelog(
     ports: RunPorts, note: DeletedChanges
 ) -> list[tuple[ChangelogTable, list[ChangeFile]]]:
     """Return the files by their changelog, `_transactions` first."""
-    source, files = ports.source.name, dict[ChangelogTable, list[ChangeFile]]()
+    source = ports.source.name
     states = ports.ledger.table_states(source)
+    files = dict[ChangelogTable, list[ChangeFile]]()
     for file in _files(ports, note):
         if isinstance(file.table, SystemTable):
             changelog = system_table(source, file.table)

@@ -132,7 +132,7 @@ def plan_upkeep(
     return [
         _plan_table(ports, lake, policy, facts, mirror_states[table])
         if table in mirror_states
-        else TableUpkeep(table, "", "it has no mirror in the lake")
+        else TableUpkeep(table, mirror="", reason_left_alone="it has no mirror in the lake")
         for table in sorted(mirror_states if only_tables is None else only_tables)
     ]
 
@@ -262,7 +262,7 @@ def _commit_steps(ports: RunPorts, lake: MirrorUpkeep, table: TableUpkeep) -> Up
 
 
 def _target_now(ports: RunPorts, table: TableUpkeep) -> UpkeepTarget:
-    """Return the mirror version to which upkeep may write now, because the plan may be
+    """Return the mirror version to which upkeep may write now; that of the plan may be
     minutes old. Raise TableError if upkeep leaves the mirror alone."""
     facts = UpkeepFacts.read(ports)
     state = facts.states[table.table]
@@ -314,7 +314,8 @@ def _vacuum(ports: RunPorts, lake: MirrorUpkeep, table: TableUpkeep) -> None:
 def thin_logs(ports: RunPorts, lake: MirrorUpkeep, *, delete: bool) -> FileTotal:
     """Delete checkpoints that are not needed (`checkpoints_to_delete`). Return the
     total of those that were deleted, or would be."""
-    now, states = ports.clock(), ports.ledger.table_states(ports.source.name).values()
+    now = ports.clock()
+    states = ports.ledger.table_states(ports.source.name).values()
     folders = [state.mirror for state in states if state.mirror_version is not None]
     folders += [changelog.folder for changelog in all_changelogs(ports)]
     totals = [lake.thin_log(folder, now, delete=delete) for folder in folders]

@@ -68,8 +68,8 @@ class DeltaChangelog:
         path = self._lake / folder
         with lake_errors(path):
             table = table_if_exists(path)
-            newest: int | None = None if table is None else table.transaction_version(app_id)
-        return newest
+            batch: int | None = None if table is None else table.transaction_version(app_id)
+        return batch
 
     def publish(
         self,
@@ -84,7 +84,7 @@ class DeltaChangelog:
     ) -> Published:
         path = self._lake / folder
         commit_properties = _commit_properties(app_id, batch, user_metadata)
-        for table in _newest_tables(path):
+        for table in _table_at_each_try(path):
             with lake_errors(path):
                 published_version = _published_version(
                     path, table, app_id, batch, files, user_metadata
@@ -125,7 +125,7 @@ class DeltaChangelog:
     ) -> Published:
         path = self._lake / folder
         commit_properties = _commit_properties(app_id, revision, user_metadata)
-        for table in _newest_tables(path):
+        for table in _table_at_each_try(path):
             if table is None:
                 raise _missing_table_error(path)
             with lake_errors(path):
@@ -161,7 +161,7 @@ class DeltaChangelog:
     ) -> int:
         path = self._lake / folder
         commit_properties = _commit_properties(app_id, txn_version, user_metadata)
-        for table in _newest_tables(path):
+        for table in _table_at_each_try(path):
             require_held()
             if table is None:
                 raise _missing_table_error(path)
@@ -215,9 +215,9 @@ class DeltaChangelog:
         return replace(change, delta_version=version)
 
 
-def _newest_tables(path: LakePath) -> Iterator[DeltaTable | None]:
-    """Yield the newest version of a table for each try of a commit; None if there is no
-    table."""
+def _table_at_each_try(path: LakePath) -> Iterator[DeltaTable | None]:
+    """Yield the table, opened again at its newest version for each try of a commit;
+    None if there is no table."""
     for _ in PUBLISH.tries():
         with lake_errors(path):
             table = table_if_exists(path)
@@ -355,7 +355,7 @@ def commit_files(
             )
             return 0
         _add_columns(table, schema, commit_properties.custom_metadata or {})
-        refuse_other_columns(table, schema, all_of_them=False)
+        refuse_other_columns(table, schema, refuse_missing=False)
         actions: list[AddAction | RemoveAction] = [*_remove_actions(removed_sizes), *add_actions]
         # The commit directly follows the version at which the table was opened, because
         # delta-rs makes no second try. The newest version may already be another writer's.

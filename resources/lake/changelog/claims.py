@@ -125,7 +125,8 @@ class FileClaims:
                     write_durably(file, structures_text(after, cleared=True).encode())
 
     def move_away(self, folder: str, name: str) -> str:
-        path, target = self._lake / folder, f"_before/{name}/{folder}"
+        path = self._lake / folder
+        target = f"_before/{name}/{folder}"
         with lake_errors(path):
             if path.exists():
                 move_folder(path, self._lake / target)
@@ -133,5 +134,6 @@ class FileClaims:
 
 
 def _text_of(file: LakePath) -> str:
-    """Return a file's text. Damaged characters are replaced, so its key does not fit."""
+    """Return a file's text. Damaged characters are replaced, so the text no longer has
+    the hash in the file's name."""
     return file.read_bytes().decode(errors="replace")

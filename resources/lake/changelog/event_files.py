@@ -101,7 +101,7 @@ class DiskEventFile:
 
 class SealedEventFile:
     """`pipeline.ports.EventFile` over the descriptor of a sealed file. Raises
-    `SegmentsLost` if the file differs from what was sealed. `key`: that of `file`,
+    `SegmentsLost` if the file differs from what was sealed. `key`: the file's key,
     unwrapped."""
 
     def __init__(self, descriptor: int, path: LakePath, file: WaitingFile, key: bytes) -> None:
@@ -166,7 +166,8 @@ class _Pieces:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF))
         if offset < 0 or count < 0 or offset + count > self.size:
             raise lost_error(self._path, f"ends at byte {self.size}, before {offset} + {count}")
-        end, slices = offset + count, list[bytes]()
+        end = offset + count
+        slices: list[bytes] = []
         index = bisect_right(self._pieces, offset, key=attrgetter("offset")) - 1
         while offset < end:
             start = self._pieces[index].offset
@@ -180,7 +181,8 @@ class _Pieces:
         if not isinstance(self._path, ObjectPath):
             os.fsync(self._descriptor)
             return
-        sink, offset = self._path.create(), 0
+        sink = self._path.create()
+        offset = 0
         while offset < self._file_bytes:
             offset += sink.write(os.pread(self._descriptor, PIECE_BYTES, offset)) or 0
         close_durably(self._path, sink, self._file_bytes)

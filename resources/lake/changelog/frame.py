@@ -2,8 +2,9 @@
 delivery (batches that a consumer reads together), or all generations (the Delta tables
 of which it consists).
 
-For a delivery, Spark is given the files and their columns. So it need not list folders
-or infer columns, takes no folder's name for a partition, and needs no Delta extension.
+For a delivery, Spark is given the files and their columns. So Spark need not list
+folders or infer columns, takes no folder's name for a partition, and needs no Delta
+extension.
 `pipeline.mirror.delivered` chooses the files.
 """
 

@@ -5,7 +5,7 @@ There are two kinds of files. A scratch file has no name, so the operating syste
 deletes it when the process ends, even if it is killed. A prepared file holds the row
 events of a prepared XA transaction. It is in the folder `<lake>/<source>/_prepared`,
 and its name is `batch-<batch, 12 digits>-<random digits>-<number, 5 digits>.events`. No
-database has this folder, because the names of their folders never begin with `_`
+database's folder is called so, because its name never begins with `_`
 (`pipeline.mirror.layout`). If the lake is in an object store, a prepared file is first
 written to a scratch file and uploaded when it is sealed; before it is read, it is
 copied to a scratch file.
@@ -106,7 +106,8 @@ class FileSpool:
         return replace(waiting_file, key=aes_key_wrap(self._wrapping_key, waiting_file.key))
 
     def open(self, source: str, file: WaitingFile) -> SealedEventFile:
-        path, key = self._prepared_folder(source) / file.path, self._unwrapped_key(file)
+        path = self._prepared_folder(source) / file.path
+        key = self._unwrapped_key(file)
         with lake_errors(path):
             try:
                 if isinstance(path, ObjectPath):
@@ -142,8 +143,8 @@ class FileSpool:
         return descriptor
 
     def delete_batch(self, source: str, batch: int) -> int:
-        # The files of a batch that this process began are its own; those of a batch that
-        # another process began have unknown digits.
+        # If this process began the batch, the batch's files have its digits. If another
+        # process began the batch, their digits are unknown.
         own_digits = f"{self._random_digits}-" if batch in self._own_batches else ""
         folder = self._prepared_folder(source)
         with lake_errors(folder):

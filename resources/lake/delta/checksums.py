@@ -36,9 +36,9 @@ def read_checksum_file(path: LakePath, version: int) -> Mapping[str, Any]:
 
 
 def recent_commits(path: LakePath, version: int) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the text of a version's commit file and the content of its checksum file,
-    as `read_checksum_file` does; then those of the versions before it, newest first, at
-    most `MOST_COMMITS_BACK` in all, and none before one whose commit file is missing."""
+    """Yield the text of a version's commit file and the content of its checksum file
+    (as `read_checksum_file` does), then those of the versions before it, newest first:
+    at most `MOST_COMMITS_BACK` in all. End at the first missing commit file."""
     for log_version in range(version, max(version - MOST_COMMITS_BACK, -1), -1):
         content = commit_content(path, log_version)
         if content is None:
@@ -56,8 +56,8 @@ def file_list_settings(
 ) -> Mapping[str, str]:
     """Return the session settings for the commit after a version: `_NO_FILE_LIST` if the
     version's checksum file lists no files, because Delta would run a query for them.
-    But the list is needed if recent commits do not tell the files, so that
-    `add_actions`, the result of `add_actions_at`, is None."""
+    But if `add_actions`, the result of `add_actions_at`, is None, recent commits do not
+    tell the files, so the list is needed."""
     if add_actions is None or "allFiles" in read_checksum_file(path, version):
         return {}
     return _NO_FILE_LIST

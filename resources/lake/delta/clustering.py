@@ -78,9 +78,9 @@ def _columns_in(domains: Sequence[Any]) -> list[str]:
 
 def statement_to_cluster(path: LakePath, columns: Sequence[str]) -> str | None:
     """Return the statement that clusters a table by these columns; None if it is
-    clustered so already. Also return None if Delta cannot cluster it so: the limit on
-    columns with statistics depends on the table's order of columns, which can differ
-    from the source's."""
+    clustered by them already, or if Delta cannot cluster by them: Delta needs their
+    statistics, which it has only of the table's first columns, and the table's order of
+    columns can differ from the source's."""
     table = delta_table(path)
     names = clustered_by(columns, schema_of(table))
     if names is None or names == clustering_of(path, table):
@@ -90,7 +90,8 @@ def statement_to_cluster(path: LakePath, columns: Sequence[str]) -> str | None:
 
 def statement_to_uncluster(path: LakePath, columns: Collection[str]) -> str | None:
     """Return the statement that must run before these columns are dropped; None if the
-    table is clustered by none of them."""
+    table is clustered by none of them. If recent commits do not tell the clustering,
+    the statement ends it."""
     table = delta_table(path)
     names = clustering_of(path, table)
     if names is None:

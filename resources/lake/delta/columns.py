@@ -76,10 +76,10 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
 
 
 def refuse_other_columns(
-    table: DeltaTable, written_schema: pa.Schema, *, all_of_them: bool
+    table: DeltaTable, written_schema: pa.Schema, *, refuse_missing: bool
 ) -> None:
     """Raise `TableError` for a column of `written_schema` that the table does not have
-    with that type; with `all_of_them`, also for a column of the table that
+    with that type; with `refuse_missing`, also for a column of the table that
     `written_schema` does not have."""
     types = {field.name: field.type for field in table.schema().fields}
     types_by_source_name = {name: types[spelled] for name, spelled in table_spelling(table).items()}
@@ -91,7 +91,7 @@ def refuse_other_columns(
                 f"column {field.name!r} has another type in the lake's table", hint=_CURE
             )
     missing_names = types_by_source_name.keys() - set(written_schema.names)
-    if all_of_them and missing_names:
+    if refuse_missing and missing_names:
         raise TableError(
             f"column {min(missing_names)!r} of the lake's table is missing at the source",
             hint=_CURE,

@@ -291,7 +291,7 @@ def _rows_before(path: LakePath, version: int) -> Mapping[str, int]:
 
 def _metadata_change(path: LakePath, version: int) -> MetadataChange:
     """Return whether a version changed the table's columns, and which properties it
-    changed; None and none if that is unknown."""
+    changed; `MetadataChange(None)` if that is unknown."""
     if version == 0:
         return MetadataChange(None)
     try:

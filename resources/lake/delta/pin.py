@@ -67,8 +67,8 @@ def head_of(path: LakePath) -> Head:
 def pinned_errors(path: LakePath, head: Head) -> Iterator[None]:
     """Turn errors of Spark inside the context into our errors about `path`. Every
     error becomes `CommitConflict` if another commit came after `head`, because that
-    commit may be the cause: it may have added a column, for example, that Spark says
-    exists already."""
+    commit may be the cause. For example, Spark reports that a column exists already if
+    that commit has added the column."""
     try:
         with spark_errors(path):
             yield

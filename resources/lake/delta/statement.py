@@ -32,7 +32,6 @@ _IS_NO_DELETE = "s.`_change_type` <> 'delete'"
 _IS_COMPLETION = f"s.`_change_type` = '{COMPLETION}'"
 _NO_MARKS: Mapping[str, str] = MappingProxyType({})
 
-
 CHANGES_VIEW: Final = "changes"
 """The view with the changes that a MERGE reads."""
 
@@ -55,13 +54,13 @@ def merge_statement(
     """Return the MERGE of folded changes into a mirror.
 
     `mirror`: its absolute path. The view `CHANGES_VIEW` has `_change_type` and
-    `source_columns`, which are its names for `columns`, in the same order.
+    `source_columns`: the view's names for `columns`, in the same order.
     `bounds`: key columns with the least and the greatest value of the changes as
     literals, by which Delta skips files. `keep_marks`: a column → the view's boolean
     column that is true where the mirror's value stays. `soft`: a deleted row stays as
-    its last image shows it, and its `_deleted_at` gets the view's `_committed_at`; in
-    all other rows it is NULL. `completed_columns`: the columns that a "complete" row
-    sets in an existing row.
+    its last image shows it, and its `_deleted_at` gets the view's `_committed_at`; all
+    other changed rows get NULL there. `completed_columns`: the columns that a
+    "complete" row sets in an existing row.
     """
     view_names = dict(zip(columns, source_columns, strict=True))
     conditions = [f"t.{quoted(c)} = s.{quoted(view_names[c])}" for c in key]

@@ -130,10 +130,9 @@ def _may_have_widened_columns(table: DeltaTable) -> bool:
 def rows_at(path: LakePath, version: int, columns: Sequence[str] | None = None) -> pa.Table:
     """Return `columns` of all rows at a version, or all columns, in no particular
     order."""
-    all_columns = mirror_schema(path, version)
-    schema = (
-        all_columns if columns is None else pa.schema([all_columns.field(name) for name in columns])
-    )
+    schema = mirror_schema(path, version)
+    if columns is not None:
+        schema = pa.schema([schema.field(name) for name in columns])
     return pa.Table.from_batches(scan_rows(path, schema.names, version), schema)
 
 
@@ -318,50 +317,52 @@ def files_size(files: Iterable[LakePath]) -> Size | None:
     return total
 
 
-def rows_and_sizes(table: DeltaTable) -> tuple[int | None, list[int]]:
-    """Return the number of rows in a table's files, deleted rows included, None if the
-    log does not tell it; and the size of each file in bytes."""
+def row_count_and_sizes(table: DeltaTable) -> tuple[int | None, list[int]]:
+    """Return the number of rows in a table's files, deleted rows included (None if the
+    log does not tell it), and the size of each file in bytes."""
     actions = pa.table(table.get_add_actions(flatten=True))
     if not actions.num_rows:
         return 0, []
+    sizes = actions["size_bytes"].to_pylist()
     counts = actions["num_records"].to_pylist() if "num_records" in actions.column_names else [None]
-    return None if None in counts else sum(counts), actions["size_bytes"].to_pylist()
+    return (None, sizes) if None in counts else (sum(counts), sizes)
 
 
 def table_size(table: DeltaTable) -> Size | None:
     """Return the rows in a table's files, deleted rows included, and the files' bytes;
     None if the log does not tell them."""
     try:
-        rows, sizes = rows_and_sizes(table)
+        row_count, sizes = row_count_and_sizes(table)
     except (DeltaError, pa.ArrowException):
         return None
-    return None if rows is None else Size(rows, sum(sizes))
+    return None if row_count is None else Size(row_count, sum(sizes))
 
 
 def visible_size(path: LakePath, table: DeltaTable) -> MirrorSize | None:
     """Return the size of the table's version; None if the log does not tell how many
     rows its files have."""
-    rows, sizes = rows_and_sizes(table)
-    if rows is None:
+    row_count, sizes = row_count_and_sizes(table)
+    if row_count is None:
         return None
-    deleted = count_deleted_rows(path, table, rows)
-    return MirrorSize(None if deleted is None else rows - deleted, len(sizes), sum(sizes))
+    deleted_count = count_deleted_rows(path, table, row_count)
+    visible_count = None if deleted_count is None else row_count - deleted_count
+    return MirrorSize(visible_count, file_count=len(sizes), byte_count=sum(sizes))
 
 
-def count_deleted_rows(path: LakePath, table: DeltaTable, rows: int | None) -> int | None:
-    """Return how many of the `rows` of the files at `path` are marked as deleted.
+def count_deleted_rows(path: LakePath, table: DeltaTable, row_count: int | None) -> int | None:
+    """Return how many of the `row_count` rows of the table's files are marked as deleted.
 
     The version's checksum file tells it; otherwise the deletion vectors are counted.
     Return None if they cannot be read, as in a table with widened columns, or if there
     are more rows than `_MOST_COUNTED_ROWS`. Raise `OSError` if the checksum file cannot
     be read.
     """
-    if rows == 0 or "deletionVectors" not in (table.protocol().reader_features or ()):
+    if row_count == 0 or "deletionVectors" not in (table.protocol().reader_features or ()):
         return 0
     count = read_checksum_file(path, table.version()).get("numDeletedRecordsOpt")
     if isinstance(count, int):
         return count
-    if rows is None or rows > _MOST_COUNTED_ROWS:
+    if row_count is None or row_count > _MOST_COUNTED_ROWS:
         return None
     try:
         masks = pa.table(table.deletion_vectors()).column("selection_vector")

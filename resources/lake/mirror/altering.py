@@ -11,6 +11,7 @@ also record a transaction, by which Delta skips them at a second try.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any, assert_never
 
 import pyarrow as pa
@@ -59,9 +60,9 @@ def recorded_steps(
     txn_version: int,
     after_version: int,
 ) -> tuple[MirrorCommit | None, ...]:
-    """Return for each step its commit after Delta version `after_version`, None if it
-    was not committed. Raise `ForeignCommit` if the commit with a step's number did
-    something else."""
+    """Return for each step its commit after Delta version `after_version`, or None if
+    the step was not committed. Raise `ForeignCommit` if the commit with a step's number
+    did something else."""
     commits: dict[int, tuple[MirrorCommit, Mapping[str, Any]]] = {}
     for version, metadata in metadata_since(path, after_version):
         record = read_metadata(metadata) or {}
@@ -71,8 +72,8 @@ def recorded_steps(
     for number, (commit, record) in commits.items():
         if number > len(steps) or record["values"] != step_values(steps[number - 1]):
             raise ForeignCommit(
-                f"version {commit.delta_version} of {path} is step {number} of {txn_version} of "
-                f"{app_id}, but did something else: {record['does']}",
+                f"version {commit.delta_version} of {path} records step {number} of transaction "
+                f"{txn_version} of {app_id}, but did something else: {record['does']}",
                 hint="set the policies back to what they were when the run was cut off, then run "
                 "again; otherwise compare the ledger with the table's history",
             )
@@ -135,7 +136,7 @@ def refuse_column_names(table: DeltaTable, steps: Sequence[MirrorStep]) -> None:
         isinstance(step, SetProperties) and MAPPING in step.properties for step in steps
     ):
         return
-    for name in (name for step in steps for name in _new_names(step)):
+    for name in chain.from_iterable(map(_new_names, steps)):
         if is_refused(spell(name)):
             raise TableError(
                 f"column {name!r} has a character in its name that Delta takes only with column "

@@ -3,8 +3,8 @@ rows), so that values which were removed from it cannot be read any more. Its lo
 begins at the newest version, and files that this version does not need are deleted.
 
 The log must be cut, too, because commits and checkpoints contain statistics of files,
-which have values of rows. Those of removed files are taken out of the checkpoint with
-which the log then begins.
+which have values of rows. The statistics of removed files are taken out of the
+checkpoint with which the log then begins.
 
 No lock excludes other writers: upkeep rewrites files without a lock, and a suspended
 run still writes when it wakes up. Therefore no file is deleted that another writer
@@ -65,7 +65,6 @@ _VERSIONED_NAME: Final = re.compile(r"\.?(\d{20})\..+")
 checkpoints and their parts, checksum files, compacted commits, and the checksum that
 Hadoop keeps beside each of them."""
 
-
 _SIDECARS: Final = "_sidecars"
 
 _FILE_COLUMNS: Final = [
@@ -86,7 +85,7 @@ def delete_history(
     on_commit: Callable[[int], None],
     require_held: RequireHeld,
 ) -> None:
-    """Implement `Mirrors.delete_history`. `user_metadata`: that of the empty commit.
+    """Implement `Mirrors.delete_history`. `user_metadata`: for the empty commit.
     `on_commit` is called with the version of that commit. `require_held` raises an
     error if another run has taken over the source."""
     log = path / "_delta_log"
@@ -181,7 +180,7 @@ def _make_empty_commit(path: LakePath, head: Head, user_metadata: str) -> Head:
     }
     for _, info in actions(parent, "commitInfo"):
         if (parent_ms := info.get("inCommitTimestamp")) is not None:
-            # It must be later than that of the commit before ("In-Commit Timestamps").
+            # Each must be later than the one before ("In-Commit Timestamps").
             commit_info["inCommitTimestamp"] = max(now_ms, parent_ms + 1)
     content = f"{json.dumps({'commitInfo': commit_info})}\n".encode()
     if not _create_commit_file(commit_file(path, version), content):
@@ -221,20 +220,20 @@ def _delete_removed_statistics(checkpoint: LakePath) -> None:
     readers do not need (Delta protocol, "Add File and Remove File")."""
     with pq.ParquetFile(parquet_content(checkpoint)) as file:
         table = file.read().combine_chunks()
-    index = table.schema.get_field_index("remove")
-    if index < 0 or table.num_rows == 0:
+    remove_index = table.schema.get_field_index("remove")
+    if remove_index < 0 or table.num_rows == 0:
         return
-    removes: pa.StructArray = table.column(index).chunk(0)
-    position = removes.type.get_field_index("stats")
-    if position < 0:
+    removes: pa.StructArray = table.column(remove_index).chunk(0)
+    stats_index = removes.type.get_field_index("stats")
+    if stats_index < 0:
         return
-    columns = [removes.field(number) for number in range(removes.type.num_fields)]
-    if columns[position].null_count == len(removes):
+    fields = [removes.field(index) for index in range(removes.type.num_fields)]
+    if fields[stats_index].null_count == len(removes):
         return
-    columns[position] = pa.nulls(len(removes), removes.type.field(position).type)
-    cleared = pa.StructArray.from_arrays(columns, fields=list(removes.type), mask=removes.is_null())
+    fields[stats_index] = pa.nulls(len(removes), removes.type.field(stats_index).type)
+    cleared = pa.StructArray.from_arrays(fields, fields=list(removes.type), mask=removes.is_null())
     content = io.BytesIO()
-    table = table.set_column(index, table.schema.field(index), cleared)
+    table = table.set_column(remove_index, table.schema.field(remove_index), cleared)
     pq.write_table(table, content, store_schema=False)
     write_durably(checkpoint, content.getvalue())
 

@@ -113,7 +113,7 @@ def commit_rows(
         if new_properties is not None:
             transaction.create_table(rows.schema, new_properties)
         else:
-            if replace_columns and not _same_columns(transaction.fields(), rows.schema):
+            if replace_columns and not _has_columns(transaction.fields(), rows.schema):
                 transaction.set_columns(rows.schema)
                 if was_ever_clustered(delta_table(path, version)):
                     # The columns by which the table is clustered can be dropped here. A
@@ -130,8 +130,9 @@ def commit_rows(
         transaction.commit_write(actions, overwrite=replace_rows)
 
 
-def _same_columns(fields: Sequence[Field], schema: pa.Schema) -> bool:
-    """Return whether a table has these columns, in this order."""
+def _has_columns(fields: Sequence[Field], schema: pa.Schema) -> bool:
+    """Return whether a table with these fields has exactly the columns of `schema`, in
+    this order."""
     wanted = Schema.from_arrow(schema).fields
     return [(field.name, field.type) for field in fields] == [
         (field.name, field.type) for field in wanted
@@ -232,7 +233,7 @@ class _Transaction:
             yield from (self.action({"add": file}) for file in add_actions)
             return
         files = self.snapshot.getAllFiles(False)
-        yield from (files.apply(number) for number in range(files.size()))
+        yield from (files.apply(index) for index in range(files.size()))
 
     def fields(self) -> list[Field]:
         """Return the columns that the table has after this transaction."""

@@ -50,8 +50,8 @@ if TYPE_CHECKING:
 
 
 def keep_marks(schema: pa.Schema, changes: FoldedChanges) -> dict[str, str]:
-    """Return for each column in which the mirror's value may stay the name of the
-    boolean column that is true in changes where it stays."""
+    """Return the names of marker columns, by the columns in which the mirror's value may
+    stay. A marker is true in changes where the value stays."""
     marks = keep_names(schema.names)
     return {name: marks[name] for name in changes.kept_columns}
 
@@ -63,7 +63,8 @@ def read_changes(
     columns: those of `layout.MARKS` that the write needs, the mirror's columns as a
     changelog spells them, and the columns that folding adds (`keep_names`,
     `lack_names`, `origin_names`)."""
-    schema, changes = write.target.schema, changes or write.changes
+    schema = write.target.schema
+    changes = changes or write.changes
     marks = ["_change_type"]
     marks += ["_committed_at"] if write.target.policies.marks_deleted else []
     marks += ["_sequence"] if isinstance(write, Merge) and write.completion is not None else []
@@ -170,9 +171,10 @@ def column(name: str) -> Column:
     return f.col(quoted(name))
 
 
-_PACKED = _IS_COMPLETE = "_derived"
-"""The name of a temporary column. It is the name of one of a changelog's own columns,
-so no column of a table is spelled like this in a changelog."""
+_PACKED = "_derived"
+_IS_COMPLETE = "_derived"
+"""The name of two temporary columns; no DataFrame has both. A changelog has a column
+of its own with this name, so it spells no column of a table like this."""
 
 
 def pack(rows: DataFrame, names: Sequence[str]) -> tuple[DataFrame, Column, dict[str, Column]]:
@@ -275,7 +277,8 @@ def _join_rows(changes: DataFrame, write: Merge | Replace, rows: DataFrame) -> D
     found."""
     from pyspark.sql import functions as f
 
-    names, lacking_columns = write.target.schema.names, write.changes.lacking_columns
+    names = write.target.schema.names
+    lacking_columns = write.changes.lacking_columns
     lack_marks, origins = lack_names(names), origin_names(names)
     spelled = changelog_spelling(names)
     packed, packed_row, packed_fields = pack(rows, (*write.key, *lacking_columns))

@@ -132,9 +132,9 @@ class SparkMirrors:
 
     - `staging`: a local folder for temporary files of changes.
     - `input_lake`: the lake with the files that writes read, by default `lake`.
-    - `few_limit`: the largest size of a write, with its mirror, that counts as few rows
+    - `few_limit`: the largest size of a write and its mirror together that counts as few rows
       (`mirror.strategy`).
-    - `in_memory`: in such a write, compute the mirror's rows in this process if that is possible.
+    - `in_memory`: whether this process may compute the rows of a mirror after such a write.
     - `keep`: how long each version of a new mirror stays readable.
     """
 
@@ -207,14 +207,15 @@ class SparkMirrors:
             return None  # the size is only displayed, so an error must not stop a run
 
     def changed_since(self, examined_versions: Mapping[str, int]) -> frozenset[str]:
-        def changed(mirror: str) -> bool:
+        def has_changed(mirror: str) -> bool:
             with self._folder_of(mirror) as path:
                 return not is_newest_version(path, examined_versions[mirror])
 
         if not isinstance(self._lake, ObjectPath) or len(examined_versions) < 2:
-            return frozenset(filter(changed, examined_versions))
+            return frozenset(filter(has_changed, examined_versions))
         with ThreadPoolExecutor(_MOST_LOOKUPS_AT_ONCE, thread_name_prefix="lockstep-logs") as pool:
-            return frozenset(compress(examined_versions, pool.map(changed, examined_versions)))
+            is_changed = pool.map(has_changed, examined_versions)
+            return frozenset(compress(examined_versions, is_changed))
 
     def log_since(self, mirror: str, version: int) -> LogSince:
         with self._folder_of(mirror) as path:
@@ -277,7 +278,7 @@ class SparkMirrors:
             if table is not None and not isinstance(write, Replace | CountedReplace):
                 mark_fields = [DELETED_AT] if target.policies.marks_deleted else []
                 refuse_other_columns(
-                    table, pa.schema([*target.schema, *mark_fields]), all_of_them=True
+                    table, pa.schema([*target.schema, *mark_fields]), refuse_missing=True
                 )
             chosen_scale = self._choose_scale(path, table, write)
         with exclusive_session(self._spark, few_rows=chosen_scale.is_few_rows) as session:
@@ -294,7 +295,7 @@ class SparkMirrors:
                 # The conflicting commit may come from an earlier try of this write.
                 if self._own_commit(target) is None:
                     raise
-            # After the write, because a query that overwrites the rows ends the
+            # This follows the write, because a query that overwrites the rows ends the
             # clustering.
             with self._folder_of(target.mirror) as path:
                 statement = statement_to_cluster(path, target.policies.cluster_by)
@@ -350,9 +351,16 @@ class SparkMirrors:
 
     def _own_commit(self, target: MirrorTarget) -> MirrorCommit | None:
         """Return the write's commit, made by this try or by an earlier one; None if
-        there is none."""
+        there is none. Raise `ForeignCommit` if its transaction is of another write."""
         commit = self.find_commit(target.mirror, target.app_id, target.txn_version)
-        return None if commit is None else _require_same_write(target, commit)
+        if commit is not None and not is_same_write(commit.user_metadata, target.user_metadata):
+            raise ForeignCommit(
+                f"Version {commit.delta_version} of {target.mirror} carries transaction "
+                f"{target.txn_version} of {target.app_id}, but not this write's description",
+                hint="restore ledger and lake from the same moment; `lockstep recover` goes "
+                "on with this ledger; without `--yes` it only shows what it would do",
+            )
+        return commit
 
     def _choose_scale(self, path: LakePath, table: DeltaTable | None, write: MirrorWrite) -> Scale:
         """Choose how a write is carried out, by the size of the mirror and of the
@@ -545,7 +553,7 @@ class SparkMirrors:
     @contextmanager
     def _folder_of(self, mirror: str) -> Iterator[LakePath]:
         """Yield the mirror's folder. Errors of files and of Delta inside the context
-        become errors of this mirror, or errors of the lake if all of it fails."""
+        become errors of this mirror, or of the lake if the whole lake fails."""
         path = self._lake / mirror
         with mirror_errors(self._lake, path):
             yield path
@@ -556,16 +564,5 @@ def _require_step_commit(path: LakePath, commit: MirrorCommit | None) -> MirrorC
         raise ForeignCommit(
             f"A change of {path}'s columns ended without its record in the log",
             hint="look in the table's history for a commit that is not Lockstep's",
-        )
-    return commit
-
-
-def _require_same_write(target: MirrorTarget, commit: MirrorCommit) -> MirrorCommit:
-    if not is_same_write(commit.user_metadata, target.user_metadata):
-        raise ForeignCommit(
-            f"Version {commit.delta_version} of {target.mirror} carries transaction "
-            f"{target.txn_version} of {target.app_id}, but not this write's description",
-            hint="restore ledger and lake from the same moment; `lockstep recover` goes "
-            "on with this ledger; without `--yes` it only shows what it would do",
         )
     return commit

@@ -327,7 +327,7 @@ def _indexes_in(
 ) -> pa.ChunkedArray:
     """Return for each key of `asked_keys` its index in `keys`, which are unique; NULL
     if it is missing. Both arguments have one array per key column."""
-    names = [str(number) for number in range(len(asked_keys))]
+    names = [str(index) for index in range(len(asked_keys))]
     asked = _with_indexes(asked_keys, names, _ASKED_INDEX)
     joined = asked.join(_with_indexes(keys, names, _INDEX), keys=names, join_type="left outer")
     return joined.sort_by(_ASKED_INDEX).column(_INDEX)

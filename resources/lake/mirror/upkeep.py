@@ -33,7 +33,7 @@ from lockstep.pipeline.values.retention import Retention
 from lockstep.resources.lake.delta.delta_log import newest_version
 from lockstep.resources.lake.delta.pin import head_of, pinned_errors
 from lockstep.resources.lake.delta.statement import quoted
-from lockstep.resources.lake.delta.versions import count_deleted_rows, rows_and_sizes
+from lockstep.resources.lake.delta.versions import count_deleted_rows, row_count_and_sizes
 from lockstep.resources.lake.spark.java_errors import spark_errors
 from lockstep.resources.lake.spark.spark import (
     USER_METADATA_SETTING,
@@ -76,19 +76,19 @@ class SparkUpkeep:
         path = self._lake / mirror
         with mirror_errors(self._lake, path):
             table = delta_table(path)
-            rows, sizes = rows_and_sizes(table)
-            deleted_rows = count_deleted_rows(path, table, rows)
+            row_count, sizes = row_count_and_sizes(table)
+            deleted_rows = count_deleted_rows(path, table, row_count)
             retention = Retention.of(table.metadata().configuration)
             is_kept = retention is not None and retention.covers(self.keep)
             deletable = _deletable_files(path, table, self.keep) if is_kept else FileTotal()
             free_bytes = None if isinstance(path, ObjectPath) else shutil.disk_usage(path).free
         return MirrorFiles(
             tuple(sizes),
-            rows,
+            row_count,
             deleted_rows,
-            deletable,
-            None if is_kept else _RETENTION_TOO_SHORT,
-            free_bytes,
+            unneeded=deletable,
+            reason_unknown=None if is_kept else _RETENTION_TOO_SHORT,
+            free_bytes=free_bytes,
         )
 
     def carry_out(
@@ -101,9 +101,10 @@ class SparkUpkeep:
                 f"Another writer committed to {mirror} before its upkeep did",
                 hint="wait for the next upkeep, which tries again",
             )
-        statement = f"REORG TABLE delta.{quoted(str(path))} APPLY (PURGE)"
         settings = {**head.pin_settings(), USER_METADATA_SETTING: user_metadata}
-        if step.kind is StepKind.COMPACT:
+        if step.kind is not StepKind.COMPACT:
+            statement = f"REORG TABLE delta.{quoted(str(path))} APPLY (PURGE)"
+        else:
             statement = f"OPTIMIZE delta.{quoted(str(path))}"
             settings |= {
                 f"{_SETTING_PREFIX}.optimize.minFileSize": str(step.target_bytes // 2),
@@ -136,10 +137,11 @@ class SparkUpkeep:
                 if (match := _CHECKPOINT.fullmatch(file)) is not None
             ]
             replaced = checkpoints_to_delete(checkpoints, now)
-            for checkpoint in replaced if delete else ():
-                name = f"{checkpoint.version:020d}.checkpoint.parquet"
-                (log / name).unlink(missing_ok=True)
-                (log / f".{name}.crc").unlink(missing_ok=True)
+            if delete:
+                for checkpoint in replaced:
+                    name = f"{checkpoint.version:020d}.checkpoint.parquet"
+                    (log / name).unlink(missing_ok=True)
+                    (log / f".{name}.crc").unlink(missing_ok=True)
         return FileTotal.of([checkpoint.size for checkpoint in replaced])
 
     def vacuum(self, mirror: str) -> FileTotal:
@@ -168,8 +170,8 @@ class SparkUpkeep:
 
 def _deletable_files(path: LakePath, table: DeltaTable, keep: timedelta) -> FileTotal:
     """Return the number and bytes of data files that VACUUM would delete: files that
-    have not been part of the newest version for `keep`, rounded up to hours, and files
-    of that age that were never committed."""
+    were replaced at least `keep` ago, rounded up to hours, and files of that age that
+    were never committed."""
     hours = -(-keep // _HOUR)
     names = table.vacuum(hours, dry_run=True, enforce_retention_duration=False, full=True)
     files = files_below(path)

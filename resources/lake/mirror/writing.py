@@ -71,10 +71,10 @@ if TYPE_CHECKING:
 def new_table_properties(target: MirrorTarget, keep: timedelta) -> Mapping[str, str]:
     """Return the table properties of a new mirror. `keep`: how long each version stays
     readable."""
-    for_any = target.policies.readers == Readers.ANY
-    needs_mapping = not for_any and any(map(is_refused, target.schema.names))
+    is_for_every_reader = target.policies.readers == Readers.ANY
+    needs_mapping = not is_for_every_reader and any(map(is_refused, target.schema.names))
     properties = {
-        VECTORS_PROPERTY: "false" if for_any else "true",
+        VECTORS_PROPERTY: "false" if is_for_every_reader else "true",
         "delta.enableInCommitTimestamps": "true",
         **Retention.for_keep(keep).properties(),
     }
@@ -173,7 +173,8 @@ def _within_bounds(rows: DataFrame, write: Merge) -> DataFrame:
 def _merge_into(
     session: SparkSession, changes: DataFrame, write: Merge, destination: _Destination
 ) -> None:
-    schema, spell = write.target.schema, destination.spell
+    schema = write.target.schema
+    spell = destination.spell
     statement = merge_statement(
         mirror=str(destination.path),
         columns=list(map(spell, schema.names)),

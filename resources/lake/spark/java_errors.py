@@ -70,7 +70,8 @@ _MACHINE_WORDS = (
 """Words in error messages of a Spark that is being stopped, or of a machine that fails."""
 
 _NAMES = re.compile(r"\S*/\S*/\S*|`[^`]*`")
-"""Matches the paths and the quoted identifiers in a message, which can be any words."""
+"""Matches the paths and the quoted identifiers in a message, which can contain any of
+these words."""
 
 _MACHINE_CONDITIONS = (
     "CANNOT_ACQUIRE_MEMORY",
@@ -78,8 +79,8 @@ _MACHINE_CONDITIONS = (
     "SPARK_JOB_CANCELLED",
     "UNABLE_TO_ACQUIRE_MEMORY",
 )
-"""Spark's error conditions of the same two kinds, and the one of a session that is set
-while its Spark is still loading Delta's settings."""
+"""Spark's error conditions of a Spark that is being stopped or of a machine that fails;
+and CANNOT_MODIFY_CONFIG, which can be raised while Spark loads Delta's settings."""
 
 _MACHINE_CLASSES = (
     "CancellationException",
@@ -145,8 +146,9 @@ def error_of(path: LakePath, chain: Sequence[JavaError]) -> LockstepError | Tabl
     is_about_table = is_about_files or innermost.class_name.startswith(_TABLE_PACKAGES)
     if not is_about_table or any(_is_machine_failure(error) for error in chain):
         return LakeUnavailable(f"Spark could not write {path}: {reason}", hint="run again")
-    reason = _reason_in_spark_words(chain)
-    return MirrorRefused(f"Spark refused its mirror: {reason}", hint="rewrite the mirror")
+    return MirrorRefused(
+        f"Spark refused its mirror: {_reason_in_spark_words(chain)}", hint="rewrite the mirror"
+    )
 
 
 def _is_machine_failure(error: JavaError) -> bool:
@@ -186,7 +188,6 @@ def silence_pyspark() -> None:
     from pyspark.logger import PySparkLogger
 
     logging.getLogger().addFilter(_is_not_from_py4j)
-
     for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
         PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)
     if "SPARK_CONNECT_LOG_LEVEL" not in os.environ:

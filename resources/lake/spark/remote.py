@@ -110,13 +110,13 @@ def configured_server(user_settings: Mapping[str, str]) -> SparkServer | None:
     if remote is None:
         if token is not None:
             raise ConfigurationError(
-                "[spark] has a token, but no remote that it is for",
+                "[spark] has a token, but no remote",
                 hint='add remote = "sc://127.0.0.1:15002" to [spark], or take token out',
             )
         return None
     match = _REMOTE_URL.fullmatch(remote)
     if match is None:
-        # Its parameters may hold a secret, so the message does not repeat it.
+        # Parameters may hold a secret, so the message does not repeat the address.
         raise ConfigurationError(
             "remote under [spark] is no address of Spark Connect", hint=_REMOTE_HINT
         )
@@ -170,8 +170,8 @@ _HADOOP_PREFIX: Final = "spark.hadoop."
 class Connection:
     """A server that accepts sessions. `version`: Spark's version. `defaults`: the
     settings of a new session. `sessions`: all sessions of this process.
-    `idle_sessions`: its unused sessions; under True those with the settings for few
-    rows."""
+    `idle_sessions`: the unused ones; under the key True, those with the settings for
+    few rows."""
 
     version: str
     defaults: Mapping[str, str]
@@ -361,8 +361,8 @@ def _close_session(session: SparkSession) -> None:
 
 
 def _set_retries(session: SparkSession, most_retries: int) -> None:
-    """Set how often PySpark repeats a request. Its warning that it gives up is
-    silenced, because it raises an error as well."""
+    """Set how often PySpark repeats a request. When it gives up, its warning is
+    silenced, because it also raises an error."""
     from pyspark.sql.connect.client.retries import DefaultPolicy
 
     warnings.filterwarnings("ignore", r"\[RETRIES_EXCEEDED\]", UserWarning)

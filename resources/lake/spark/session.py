@@ -102,9 +102,9 @@ class JavaProcess:
                 try:
                     # A process group of its own, so that Ctrl-C in a terminal reaches
                     # only Python.
-                    popen = {"stdout": log, "stderr": log, "process_group": 0}
+                    popen_arguments = {"stdout": log, "stderr": log, "process_group": 0}
                     launch: Callable[..., JavaGateway] = launch_gateway
-                    self._gateway = launch(conf, popen)
+                    self._gateway = launch(conf, popen_arguments)
                 except (PySparkException, Py4JError, OSError) as error:
                     raise start_error(settings, error) from error
         elif self._gateway.proc.poll() is not None:
@@ -164,9 +164,7 @@ def define_environment(
     # machine.
     environment["SPARK_HOME"] = str(spark_home())
     if last_jars:
-        present_jars = [
-            path for path in environment.get(_LAST_JARS_VARIABLE, "").split(":") if path
-        ]
+        present_jars = filter(None, environment.get(_LAST_JARS_VARIABLE, "").split(":"))
         environment[_LAST_JARS_VARIABLE] = ":".join(
             dict.fromkeys([*present_jars, *map(str, last_jars)])
         )
@@ -182,7 +180,7 @@ _BAD_HEAP_MESSAGES: Final = ("INVALID_DRIVER_MEMORY", "Invalid maximum heap size
 
 
 def start_error(settings: SparkSettings, error: Exception | None = None) -> LockstepError:
-    """Return the error for a Spark that did not start. `error`: what was raised."""
+    """Return our error for a Spark that did not start. `error`: Spark's own, if any."""
     log = log_path(settings)
     message = f"Spark did not start: {_last_message(log)}"
     texts = (str(error), log.read_text(errors="replace") if log.is_file() else "")

@@ -58,10 +58,10 @@ class SparkSettings:
     `last_jars`: jars at the end of the class path. `archive`: a class-data archive,
     which is valid only for class paths that begin with the one it was made for.
     `log4j`: the file with the settings of logging. `scratch`: a folder that is removed
-    when this process ends. `cores`: those of the machine. `heap_bytes`: the heap size
-    unless the user sets it.
-    `hadoop_settings`: Hadoop's settings for the lake's object store. `log_bytes`: how
-    much of the binary log this process will write to the lake, as far as it is known.
+    when this process ends. `cores`: number of the machine's cores. `heap_bytes`: the
+    heap size unless the user sets it. `hadoop_settings`: Hadoop's settings for the
+    lake's object store. `log_bytes`: how much of the binary log this process will write
+    to the lake, as far as it is known.
     """
 
     user_settings: Mapping[str, str]
@@ -161,9 +161,10 @@ class SparkSettings:
 
 
 def driver_memory(machine_bytes: int, limits: Iterable[int] = ()) -> int:
-    """Return the heap size in bytes: a quarter of the machine's memory, from 1 GiB to 8
-    GiB, and at most half of each limit of this process's memory, since Java and Python
-    need as much beside the heap; but half a GiB, because Spark starts with no less."""
+    """Return the heap size in bytes: a quarter of the machine's memory, but from 1 GiB
+    to 8 GiB. It is at most half of each limit of this process's memory, because Java
+    and Python need as much beside the heap. It is at least half a GiB, because Spark
+    does not start with less."""
     heap_bytes = max(_GIB, min(8 * _GIB, machine_bytes // 4))
     return max(_GIB // 2, min([heap_bytes, *(limit // 2 for limit in limits)]))
 

@@ -52,7 +52,7 @@ class Spark(Protocol):
     def prepare(self, log_bytes: int = 0) -> None:
         """Begin the start in the background unless it has begun; `session` raises the
         start's errors. `log_bytes`: how many bytes of the binlog will be written, as
-        far as that is known; for many, Java compiles more thoroughly."""
+        far as that is known; if they are many, Java compiles more thoroughly."""
 
     def session(self, settings: Mapping[str, str] = MappingProxyType({})) -> SparkSession:
         """Wait for the start and return a new session, with its own configuration and
@@ -110,14 +110,17 @@ class BackgroundStart(Generic[T]):
         """Return what `launch` returned, without waiting; None if it has not returned
         yet, or has failed."""
         start = self._start
-        return None if start is None or not start.done() or start.exception() else start.result()
+        if start is None or not start.done() or start.exception():
+            return None
+        return start.result()
 
     def end(self) -> None:
         """Stop what was started. This does not wait for a start that is still going on:
         the start's own thread then stops what it started, unless `begin` was called
         again or the process has ended by then."""
         with self._lock:
-            start, self._is_wanted = self._start, False
+            self._is_wanted = False
+            start = self._start
             if start is None or not start.done():
                 return
             self._start = None

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 S3_SCHEMES: Final = ("s3", "s3a")
 """A lake's URL has the scheme `s3`; Spark uses Hadoop's client S3A, under both schemes. Only S3's
-protocol was tested: Spark is set up (`spark.settings.store_settings`) and snippets for readers are
-shown for no other."""
+protocol was tested. For other protocols, Spark is not set up (`spark.settings.store_settings`) and
+no snippets for readers are shown."""
 
 LAKE_SCHEMES: Final = ("s3", "gs", "abfss")
 """The schemes that a lake's URL may have. obstore and delta-rs know all of them. For `gs` and
@@ -86,7 +86,8 @@ class ObjectReader(io.RawIOBase):
     """A raw Python stream of an object, which requests the ranges that are read."""
 
     def __init__(self, store: ObjectStore, key: str, size: int, requests: RequestCounter) -> None:
-        self._store, self._key, self._size, self._requests = store, key, size, requests
+        self._store, self._key, self._size = store, key, size
+        self._requests = requests
         self._offset = 0
         self._buffer, self._buffer_start = memoryview(b""), 0
 
@@ -136,7 +137,8 @@ class ObjectWriter:
         self._sink = obstore.open_writer(
             store, key, buffer_size=PART_BYTES, max_concurrency=PARTS_AT_ONCE
         )
-        self._requests, self._written_bytes = requests, 0
+        self._requests = requests
+        self._written_bytes = 0
 
     def write(self, data: bytes | memoryview, /) -> int | None:
         self._written_bytes += len(data)
@@ -327,7 +329,7 @@ class ObjectPath:
     def remove_table(self, require_held: RequireHeld) -> None:
         """Call `require_held`, then delete the Delta table that was here before the call,
         not one that another process created since. The checkpoints are deleted first,
-        because readers begin with them, then the commits, oldest first, so that an
+        because readers begin with them; then the commits, oldest first. So an
         interrupted deletion leaves no table rather than an older version of it."""
         log_prefix = f"{self.key}/_delta_log/"
         keys = [path.key for path in self.rglob()]

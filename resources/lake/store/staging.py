@@ -96,15 +96,15 @@ class Staging:
 
 @dataclass(frozen=True, slots=True)
 class LockedFolder:
-    """A folder of this process. `lock_descriptor`: that of the locked file beside it.
+    """A folder of this process. `lock_descriptor`: of the locked file beside it.
     The operating system releases the lock when the process ends."""
 
     folder: Path
     lock_descriptor: int
 
     def end(self) -> None:
-        """Remove the folder and release its lock. What cannot be removed now, the next
-        process removes."""
+        """Remove the folder and release its lock. The next process removes what cannot
+        be removed now."""
         _remove_with_lock(self.folder)
         os.close(self.lock_descriptor)
 

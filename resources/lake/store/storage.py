@@ -215,9 +215,9 @@ def create_file(path: LakePath) -> ByteSink:
 
 
 def close_durably(path: LakePath, file: ByteSink, size: int) -> None:
-    """Close a file that `create_file` created; its `size` bytes then survive a crash of
-    the machine, and in a file system its name does after `sync_folder`. Raise `OSError`
-    if the object in a store has another length."""
+    """Close a file that `create_file` created. Its `size` bytes then survive a crash of
+    the machine; in a file system, its name survives only after `sync_folder`. Raise
+    `OSError` if the object in a store has another length."""
     if isinstance(path, ObjectPath):
         file.close()
         stored_size = path.stat().st_size
@@ -290,8 +290,8 @@ def delta_tables(folder: LakePath) -> Iterator[LakePath]:
 def files_below(folder: LakePath) -> dict[str, os.stat_result | ObjectFacts]:
     """Return the files below a folder, at any depth: their relative names, with their
     size and time of modification. Hidden files, as Delta defines them, are left out:
-    names of files or folders that begin with `_` or `.`, such as `_delta_log`, except
-    those of the change data feed and of indexes."""
+    files and folders whose names begin with `_` or `.`, such as `_delta_log`, but not
+    the change data feed and indexes."""
     if isinstance(folder, ObjectPath):
         return {
             name: facts
@@ -337,8 +337,8 @@ def remove_table(folder: LakePath, require_held: RequireHeld) -> None:
     """Remove a Delta table: first its log, so that readers find no table rather than a
     part of one, then its files and its folder. A missing table is no error. A table
     that another process creates under the same name after `require_held` was called
-    remains: in a file system, the folder is opened before, and its content is deleted
-    through that descriptor."""
+    remains: in a file system, the folder is opened before the call, and its content is
+    deleted through that descriptor."""
     if isinstance(folder, ObjectPath):
         folder.remove_table(require_held)
         return
