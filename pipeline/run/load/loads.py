@@ -199,7 +199,7 @@ def _begin_loads(
             void_load(ports, lease, load, "it was dropped" if error is None else error.reason)
             continue
         if low < run_start.start.at:
-            # MySQL logs a transaction before its rows are visible: rows would be
+            # MySQL logs a transaction before its rows are visible, so rows of it would be
             # missing.
             busy = TableBusy(
                 "transactions that are in the log are not committed yet", hint=NEXT_RUN_READS_HINT
@@ -223,8 +223,8 @@ def _begin_loads(
 def _shape_to_read(ports: RunPorts, schema: TableSchema) -> str | None:
     """Return the fingerprint of a table's shape. Raise `TableError` if the table must
     not be read: the log does not describe its rows, the settings cannot be applied, or
-    a new column may be a hidden one under another name. The log with that rename is not
-    read yet, so it matters only until a person consents to show the column."""
+    a new column may be a hidden one under a new name, because the log with its rename is
+    not read yet. If a person has consented to show it, the last does not count."""
     error = unsupported_error(schema)
     state = ports.ledger.table_states(ports.source.name).get(schema.name)
     if error is None and (state is None or state.need is not Need.CONSENT):
