@@ -309,12 +309,13 @@ class LoadReading:
 
 @dataclass(frozen=True, slots=True)
 class _ChunkResult:
-    """A chunk that a thread has read. `rows`: its files, or the error. `planned_rows`:
-    the number of rows that it was to have. `row_bytes`: size of its rows in memory."""
+    """A chunk that a thread has read. `outcome`: its rows, or the error.
+    `planned_rows`: the number of rows that it was to have. `row_bytes`: size of its rows in
+    memory."""
 
     reading: LoadReading
     chunk: Chunk
-    rows: ChunkRows | TableError | StructureMoved
+    outcome: ChunkRows | TableError | StructureMoved
     planned_rows: int
     row_bytes: int
 
@@ -510,14 +511,13 @@ class ChunkReader:
         """Record a chunk that was read, and choose the size of its table's next chunk."""
         reading, chunk = result.reading, result.chunk
         reading.chunks_in_progress.discard(chunk.number)
-        if not isinstance(result.rows, ChunkRows):
-            reading.error = reading.error or result.rows
+        rows = result.outcome
+        if not isinstance(rows, ChunkRows):
+            reading.error = reading.error or rows
             return
-        self._ports.ledger.record_chunk(self._lease, reading.load.id, chunk.number, result.rows)
-        reading.put(replace(chunk, rows=result.rows))
-        read = ChunkRead(
-            result.planned_rows, result.rows.row_count, result.row_bytes, result.rows.seconds
-        )
+        self._ports.ledger.record_chunk(self._lease, reading.load.id, chunk.number, rows)
+        reading.put(replace(chunk, rows=rows))
+        read = ChunkRead(result.planned_rows, rows.row_count, result.row_bytes, rows.seconds)
         reading.next_rows = next_size(self._ports.source.snapshot.pace, read)
         if reading not in self._waiting_readings and reading.goes_on:
             self._waiting_readings.append(reading)
