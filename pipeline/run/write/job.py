@@ -639,7 +639,7 @@ def lineage_over(
     ledger."""
     moments = _moments_of(ports, versions, statements)
     policies = policies or ports.source.policies_of(versions[-1].table)
-    return lineage(versions, policies, mirror=mirror, moments=moments, read=columns_read)
+    return lineage(versions, policies, mirror=mirror, moments=moments, columns_read=columns_read)
 
 
 def _moments_of(
