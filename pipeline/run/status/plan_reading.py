@@ -488,9 +488,9 @@ class LogTally:
                 self._quarantine(table, at, error)
                 continue
             for indices, event_counts in event_counts_by_map:
-                np.add.at(rows, transactions[indices], event_counts.rows)
+                np.add.at(rows, transactions[indices], event_counts.rows_by_event)
             kinds = sum(
-                (event_counts.kinds for _, event_counts in event_counts_by_map),
+                (event_counts.images_by_kind for _, event_counts in event_counts_by_map),
                 np.zeros(len(CHANGE_TYPES), np.int64),
             )
             counts = RowCounts(int(kinds[INSERT]), int(kinds[AFTER]), int(kinds[DELETE]))
