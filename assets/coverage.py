@@ -122,13 +122,17 @@ def _first_commit(ports: RunPorts, last: Coverage | None) -> datetime | None:
     batch = next(iter(ports.ledger.live_batches(ports.source.name, limit=1)), None)
     if batch is None or batch.end is None or batch.anchor is None:
         return None
-    first_commit = batch.start.committed_at
-    if first_commit is None and last is not None:
+    if batch.start.committed_at is None and last is not None:
         return last.begins
-    first_commit = first_commit or _earliest_commit(ports, batch) or batch.end.committed_at
-    first_commit = first_commit or batch.created_at
-    created = datetime.fromtimestamp(batch.anchor.file_created, UTC)
-    return min(max(first_commit.astimezone(UTC), created), batch.captured_at or created)
+    first_commit = (
+        batch.start.committed_at
+        or _earliest_commit(ports, batch)
+        or batch.end.committed_at
+        or batch.created_at
+    )
+    log_created_at = datetime.fromtimestamp(batch.anchor.file_created, UTC)
+    upper_limit = batch.captured_at or log_created_at
+    return min(max(first_commit.astimezone(UTC), log_created_at), upper_limit)
 
 
 def _earliest_commit(ports: RunPorts, batch: Batch) -> datetime | None:

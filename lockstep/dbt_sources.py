@@ -109,8 +109,9 @@ def _source_entries(
     transactions = _sql_literal(str(lake / f"{source}/{SystemTable.TRANSACTIONS}"))
     newest_commit = f"select max(_committed_at) from delta_scan({transactions})"
     for database, members in tables_by_database.items():
-        spelling = members[0].database
-        name = f"{source}_{spelling}" if has_several_sources else spelling
+        name = members[0].database
+        if has_several_sources:
+            name = f"{source}_{name}"
         tables_in_words = (
             f"the MySQL database {database}" if database in source_databases else "MySQL tables"
         )
@@ -130,7 +131,8 @@ def _dbt_tables(
     states: Sequence[TableState],
     names: SourceNames,
 ) -> list[DbtTable]:
-    lake, catalog = context.settings.lake_path().absolute(), context.settings.file.catalog
+    lake = context.settings.lake_path().absolute()
+    catalog = context.settings.file.catalog
     plan = context.settings.source(source).plan()
     schema_pattern = catalog.schemas if catalog else DATABASE_PLACEHOLDER
     column_comments, table_comments = _comments(
@@ -139,7 +141,8 @@ def _dbt_tables(
     mirrors = adapters.lake().mirrors
     tables = []
     for state in states:
-        table, version = state.table, mirrors.version(state.mirror)
+        table = state.table
+        version = mirrors.version(state.mirror)
         if version is None or state.mirror_version is None:
             continue
         schema_version = adapters.ledger().schema_version(source, table, state.mirror_version)
@@ -199,12 +202,12 @@ def testable_unique_keys(schema: TableSchema) -> list[tuple[str, ...]]:
     return testable_keys
 
 
-def _table_entry(source: str, table: DbtTable) -> dict[str, Any]:
+def _table_entry(dbt_source: str, table: DbtTable) -> dict[str, Any]:
     scan = f"delta_scan({_sql_literal(table.path)})"
     # dbt-duckdb formats this text, so braces are doubled.
     location = _escape_jinja(scan.replace("{", "{{").replace("}", "}}"))
     config: dict[str, Any] = {"external_location": location}
-    if table.asset_key != (source, table.name):  # dagster-dbt's default
+    if table.asset_key != (dbt_source, table.name):  # dagster-dbt's default
         config["meta"] = {"dagster": {"asset_key": list(table.asset_key)}}
     entry: dict[str, Any] = {"name": table.name}
     if table.name != table.mirror_name.name:
@@ -215,24 +218,24 @@ def _table_entry(source: str, table: DbtTable) -> dict[str, Any]:
     keys = [key for key in _shown_keys(table) if len(key) > 1 and _can_be_unquoted(key)]
     if keys:
         entry["data_tests"] = [
-            _test_entry("unique", source, table, key, {"column_name": f"({', '.join(key)})"})
+            _test_entry("unique", dbt_source, table, key, {"column_name": f"({', '.join(key)})"})
             for key in keys
         ]
     entry["columns"] = [
-        _column_entry(source, table, name, data_type) for name, data_type in table.columns
+        _column_entry(dbt_source, table, name, data_type) for name, data_type in table.columns
     ]
     return entry
 
 
-def _column_entry(source: str, table: DbtTable, name: str, data_type: str) -> dict[str, Any]:
+def _column_entry(dbt_source: str, table: DbtTable, name: str, data_type: str) -> dict[str, Any]:
     entry: dict[str, Any] = {"name": name, "data_type": data_type}
     if comment := table.column_comments.get(name):
         entry["description"] = _escape_jinja(comment)
     tests = []
     if (name,) in _shown_keys(table):
-        tests.append(_test_entry("unique", source, table, (name,)))
+        tests.append(_test_entry("unique", dbt_source, table, (name,)))
     if name in table.primary_key:
-        tests.append(_test_entry("not_null", source, table, (name,)))
+        tests.append(_test_entry("not_null", dbt_source, table, (name,)))
     if tests:
         entry["quote"] = True
         entry["data_tests"] = tests
@@ -254,14 +257,14 @@ def _can_be_unquoted(key: tuple[str, ...]) -> bool:
 
 def _test_entry(
     kind: str,
-    source: str,
+    dbt_source: str,
     table: DbtTable,
     key: tuple[str, ...],
     arguments: Mapping[str, str] | None = None,
 ) -> str | dict[str, Any]:
     """Return a dbt test. It gets a name if the one that dbt would generate is invalid."""
     settings: dict[str, Any] = {"arguments": dict(arguments)} if arguments else {}
-    words = "_".join((kind, source, table.name, *key))
+    words = "_".join((kind, dbt_source, table.name, *key))
     if not _PLAIN_NAME.fullmatch(words):
         digest = hashlib.sha256(words.encode()).hexdigest()[:8]
         name = re.sub(r"\W", "_", words, flags=re.ASCII)

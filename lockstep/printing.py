@@ -24,8 +24,9 @@ _MAX_ROWS = 20
 def comparison_lines(comparison: TableComparison) -> Iterator[str]:
     """Yield lines with the first rows that differ between MySQL and the lake, and one
     with the number of further rows."""
-    count, prefix = comparison.difference_count, f"{comparison.table}: "
-    yield from differing_row_lines(comparison.rows, count, prefix=prefix)
+    yield from differing_row_lines(
+        comparison.rows, comparison.difference_count, prefix=f"{comparison.table}: "
+    )
 
 
 def differing_row_lines(

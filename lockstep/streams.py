@@ -183,7 +183,8 @@ class LiveProgress:
         if step.step not in self._tasks:
             description = f"{self._source}: {step.step}"
             self._tasks[step.step] = self._bars.add_task(description, figures="")
-        task, total = self._tasks[step.step], max(step.total, 1)
+        task = self._tasks[step.step]
+        total = max(step.total, 1)
         self._bars.update(task, completed=step.done, total=total, figures=printable(step.text))
 
     def note(self, sentence: str) -> None:

@@ -327,7 +327,8 @@ def declare_tables(settings: Settings, ports: RunPorts) -> None:
     from lockstep.pipeline.mirror.layout import changelog_path, mirror_path
     from lockstep.pipeline.run.mirror_places import collisions
 
-    source, states = ports.source, ports.ledger.table_states(ports.source.name)
+    source = ports.source
+    states = ports.ledger.table_states(source.name)
     tables = [table.name for table in ports.server.tables()]
     # A table that was dropped and created again exists, even if no run has read that yet.
     existing_states = {

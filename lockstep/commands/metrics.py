@@ -57,7 +57,8 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 def _source_figures(
     adapters: Adapters, source: SourceSettings, *, count_files: bool
 ) -> SourceFigures:
-    now, ledger, name = datetime.now(UTC), adapters.ledger(), source.name
+    now = datetime.now(UTC)
+    ledger, name = adapters.ledger(), source.name
     standing, source_verdict = assess_source(adapters, source, now)
     is_captured = readable_patterns(source).matches
     states = [state for table, state in ledger.table_states(name).items() if is_captured(table)]

@@ -33,7 +33,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     changelog (`--changes`)."""
     if arguments.dbt:
         return _print_dbt_sources(arguments, context)
-    table = parse_table_name(arguments.table)
+    typed_name = parse_table_name(arguments.table)
     if arguments.at and arguments.changes:
         raise UsageError(
             "--at applies to a mirror; a changelog has every change with its place.",
@@ -42,7 +42,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     place = place_option(arguments, "--at")
     with context.adapters() as adapters:
         ledger, lake = adapters.ledger(), context.settings.lake_path()
-        source, table = _find_table(ledger, context.sources(arguments.source), table)
+        source, table = _find_table(ledger, context.sources(arguments.source), typed_name)
         values = _mirror_values(ledger, source, table, lake)
         if place is not None:
             values |= _version_values(ledger, source, table, lake.absolute(), place)

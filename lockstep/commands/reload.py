@@ -42,7 +42,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     the rows at once, in runs that this command makes. With `--dry-run`, only show what
     would be done."""
     if arguments.where is not None:
-        _require_one_table(arguments)
+        _require_valid_where(arguments)
     with context.adapters() as adapters:
         source = context.source_with_tables(
             adapters, arguments.source, arguments.tables, may_be_new=True
@@ -175,7 +175,7 @@ def _cost_lines(ports: RunPorts, reloads: Sequence[Reload]) -> list[str]:
 SUCCESS_CODES: Final = (exits.DONE, exits.QUARANTINED, exits.DIFFERENCES)
 
 
-def _require_one_table(arguments: argparse.Namespace) -> None:
+def _require_valid_where(arguments: argparse.Namespace) -> None:
     if len(arguments.tables) != 1 or arguments.from_ not in (None, Supplier.SOURCE):
         raise UsageError(
             "--where reads rows of one table from MySQL.",

@@ -37,7 +37,8 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     if arguments.output or arguments.run or span:
         sources = (context.one_source(arguments.source),)
     answers: dict[str, tuple[int, dict[str, Any]]] = {}
-    now, lake = datetime.now(UTC), context.settings.lake_path().absolute()
+    now = datetime.now(UTC)
+    lake = context.settings.lake_path().absolute()
     with context.adapters() as adapters:
         for source in sources:
             ledger, name = adapters.ledger(), source.name

@@ -48,7 +48,8 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     answers: dict[str, tuple[int, dict[str, Any]]] = {}
     with context.adapters() as adapters:
         for source in context.sources(arguments.source):
-            now, ledger = datetime.now(UTC), adapters.ledger()
+            now = datetime.now(UTC)
+            ledger = adapters.ledger()
             plan: SourcePlan | None = None
             with suppress(LockstepError):  # The verdict says what is wrong with the settings.
                 plan = source.plan()
