@@ -55,7 +55,7 @@ class MergePlan:
     or empty. `segments`: files of row images, of which those with `above` < `_sequence`
     <= `through` are merged (None: no upper limit; a limit is set if the plan ends
     inside a batch). `first_version`: the oldest structure version that matters; None
-    for the one that the mirror shows. `final_version`: the version that the mirror
+    for the version that the mirror shows. `final_version`: the version that the mirror
     shows afterwards. `is_dropped`: the table was dropped. `completion`: columns that
     were read from the source by key, for rows without a later image; the newest such
     reading has all columns that are needed. `read_until`: the number of an image after
@@ -134,7 +134,7 @@ def plan_merge(contents: Sequence[TableContent]) -> MergePlan:
 def before_copy(contents: Sequence[TableContent], copied: TableEvent) -> tuple[TableContent, ...]:
     """Return a table's contents up to the RENAME `copied`, which gave its rows to another
     name."""
-    kept = (
+    cut_contents = (
         replace(
             content,
             segments=tuple(s for s in content.segments if s.first_sequence <= copied.sequence),
@@ -147,7 +147,9 @@ def before_copy(contents: Sequence[TableContent], copied: TableEvent) -> tuple[T
         for content in contents
     )
     return tuple(
-        content for content in kept if content.segments or content.events or content.snapshot
+        content
+        for content in cut_contents
+        if content.segments or content.events or content.snapshot
     )
 
 

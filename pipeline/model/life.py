@@ -253,8 +253,8 @@ _NEEDS: Final = (Need.CONSENT, Need.ROWS, Need.MIRROR, Need.COLUMNS)
 
 
 class NotAllowed(Exception):
-    """The table of transitions has no row for an event. `rule`: the database's name for
-    the broken rule."""
+    """The table of transitions has no row for an event in a condition. `rule`: the
+    database's name for the broken rule."""
 
     def __init__(self, rule: str) -> None:
         super().__init__(rule)

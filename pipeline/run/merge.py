@@ -271,7 +271,7 @@ class _Merger:
         writes the table."""
         if state.table not in self._tables_to_renew:
             return False
-        name = self.ports.source.misplaced_mirror(state)
+        name = self.ports.source.new_mirror_name(state)
         try:
             reason = (
                 reason_to_change_readers(self.ports, state) if name is None else move_reason(name)

@@ -58,7 +58,7 @@ def claim_error(ports: RunPorts, claim: Claim | Unclaimed | None = None) -> Lock
         error = judge_unclaimed(
             source, claim, newest, published if _expects_tables(ports) else None
         )
-        return error if error is not None or claim.empty else _disagreement(ports)
+        return error if error is not None or claim.is_empty else _disagreement(ports)
     claimed = None
     is_claimed_pruned = False
     if claim.batch is not None:
@@ -120,7 +120,7 @@ def claim_of(ports: RunPorts, ledger: str) -> Claim:
         return Claim(source, ledger, ports.clock(), complete=False)
     if isinstance(claim, Claim):
         return claim
-    return Claim(source, ledger, ports.clock(), complete=claim.empty)
+    return Claim(source, ledger, ports.clock(), complete=claim.is_empty)
 
 
 def claim_folder(ports: RunPorts) -> None:

@@ -210,7 +210,7 @@ def _outcome_and_basis(
     case = case_of(
         _ledger_content(ports),
         lambda: disagreement() is not None,
-        lambda: ports.claims.read(ports.source.name) != Unclaimed(empty=True),
+        lambda: ports.claims.read(ports.source.name) != Unclaimed(is_empty=True),
         back_to=after_batch is not None,
         start_over=start_over,
     )
