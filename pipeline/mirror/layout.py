@@ -212,15 +212,15 @@ def changelog_spelling(columns: Sequence[str]) -> dict[str, str]:
 
 
 def keep_flag_names(columns: Sequence[str]) -> dict[str, str]:
-    """Return for each column the name of the boolean column of folded changes that is
-    true where the mirror's value stays. No name is in `changelog_names`."""
+    """Return for each column the name of a boolean column of folded changes. It is true
+    where the mirror's value stays. No such name is in `changelog_names`."""
     return _all_free("_keeps_", columns)
 
 
 def lack_flag_names(columns: Sequence[str]) -> dict[str, str]:
-    """Return for each column the name of the boolean column of folded changes that is
-    true where the value must be looked up in the mirror, because all of the row's
-    images left it out."""
+    """Return for each column the name of a boolean column of folded changes. It is true
+    where all of the row's images left the value out, so that the value must be looked
+    up in the mirror."""
     return _all_free("_lacks_", columns)
 
 

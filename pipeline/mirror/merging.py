@@ -1,9 +1,9 @@
-"""The plan of a merge of some batches (the changes that a run captured) into the mirror
-of one table (the Delta table with its present rows), and the choice of where a reload
-takes the mirror's rows from. Pure.
+"""The plan of a merge of batches (the changes that a run captured) into a mirror (the
+Delta table with a table's present rows). Also the choice of the origin from which a
+reload takes the mirror's rows. Pure.
 
-Some events settle a table's rows: after CREATED and TRUNCATED the table is empty, after
-REREAD it has the rows that were read from the source, and after COPIED those that
+Some events settle a table's rows. After CREATED and TRUNCATED the table is empty. After
+REREAD it has the rows that were read from the source. After COPIED it has the rows that
 another table had before a RENAME (`pipeline.run.write.copying`). Only changes after the
 last such event matter. An event has a number that is compared with the `_sequence` of
 row images, so no file has to end at the event. If a table was read over several
