@@ -66,8 +66,8 @@ class RunEventSender:
 
     def send_end(self, open_ports: Callable[[], RunPorts], *, found_dead: bool) -> None:
         """Send the last event. `open_ports` opens the ports through which tables are
-        read. `found_dead`: if this run lost its lease, the run or sensor that found it
-        dead sends its end."""
+        read. `found_dead`: if this run lost its lease, another run or a sensor has found
+        it dead and sends its last event."""
         is_sent_elsewhere = found_dead and isinstance(self._record.error, LeaseLost)
         type_and_reason = None if is_sent_elsewhere else last_event(self._record)
         if type_and_reason is not None:
@@ -110,9 +110,9 @@ class RunEventSender:
                 self._dataset_addresses(),
                 run_id or self._run_id,
                 moment,
-                capture,
-                news,
-                reason,
+                capture_report=capture,
+                news=news,
+                error_text=reason,
             )
 
         self._sender.send(make_event)
@@ -120,14 +120,15 @@ class RunEventSender:
     def _dataset_addresses(self) -> DatasetAddresses:
         from lockstep.resources.openlineage.events import DatasetAddresses
 
-        source, lake = self._settings.source(self._record.source), self._settings.lake_path()
+        source = self._settings.source(self._record.source)
+        lake = self._settings.lake_path()
         return DatasetAddresses(
-            self._namespace,
-            source.name,
-            source.host(),
-            source.section.port,
-            lake.bucket.url if isinstance(lake, ObjectPath) else "file",
-            lake.key if isinstance(lake, ObjectPath) else str(lake.absolute()),
+            job_namespace=self._namespace,
+            source=source.name,
+            host=source.host(),
+            port=source.section.port,
+            lake_namespace=lake.bucket.url if isinstance(lake, ObjectPath) else "file",
+            lake_path=lake.key if isinstance(lake, ObjectPath) else str(lake.absolute()),
         )
 
 

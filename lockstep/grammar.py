@@ -24,9 +24,9 @@ class UsageError(ConfigurationError):
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        missing_names = message.removeprefix("the following arguments are required: ")
-        if missing_names != message:
-            message = f"{missing_names} must be given"
+        required = "the following arguments are required: "
+        if message.startswith(required):
+            message = f"{message.removeprefix(required)} must be given"
         sentence = message.removeprefix("argument ")
         raise UsageError(f"{sentence[0].upper()}{sentence[1:]}.", hint=f"`{self.prog} --help`")
 
@@ -58,8 +58,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def _known_command(arguments: Sequence[str]) -> str | None:
-    """Return the command; None if there is none. Raise `UsageError`, which suggests the
-    most similar command, if it is unknown."""
+    """Return the command that was typed; None if there is none. If the command is
+    unknown, raise `UsageError` with the most similar command."""
     parser = _global_options()
     parser.add_argument("command", nargs="?")
     typed_command: str | None = parser.parse_known_args(arguments)[0].command
@@ -155,7 +155,7 @@ _COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "start-at": (
         "Choose where the next run starts; recorded, and used once",
         """\
-place PLACE     where the next run starts; until it has, the latest choice counts
+place PLACE     where the next run starts; the latest choice counts until a run uses it
 --reason TEXT!  why; recorded for good
 @author
 @one-source
@@ -220,8 +220,8 @@ tables TABLE+   the tables, each as database.table; with * and ? all that are st
 tables TABLE+   the tables, each as database.table with * and ?
 --reason TEXT!  why; recorded for good
 --from {changelog,source,log}  where the rows come from (default: the changelog if it is complete,
-                else the source, which is MySQL); log: of a table that is not in the lake yet, all
-                changes that MySQL's log still has
+                else the source, which is MySQL); log: all changes that MySQL's log still has, for
+                a table that is not in the lake yet
 --where CONDITION  read only the rows of one table that match this SQL condition in MySQL, and read
                 them at once
 @author
@@ -234,7 +234,7 @@ tables TABLE+   the tables, each as database.table with * and ?
         """\
 tables TABLE*   the tables, each as database.table (default: all)
 --sample ROWS   compare this many rows of each table, chosen at random
---repair        read the rows that differ again from MySQL, or have the next run read the table
+--repair        read differing rows again from MySQL, or have the next run read the whole table
 --dry-run       show what --repair would read, and about how many rows; record and read nothing
 --show-values   also show the values that differ
 @source
@@ -355,7 +355,7 @@ _FURTHER_ARGUMENTS: Final[Mapping[str, Mapping[str, Any]]] = {
     "--ledger": {"default": "embedded"},
     "--back-to": {"type": int},
     "--sample": {"type": _number_of_rows},
-    "--author": {"type": printable},  # also bytes that are not UTF-8
+    "--author": {"type": printable},  # makes bytes that are not UTF-8 printable, too
     "--reason": {"type": partial(printable, keep="\n\t")},
     "--tables": _REPEATABLE,
     "--exclude": _REPEATABLE,

@@ -284,9 +284,9 @@ class SourceServer(Protocol):
         """Return the engine of each table in `tables`, or '', by one short query."""
 
     def missing_grants(self, tables: Collection[TableName]) -> dict[TableName, str]:
-        """Return those of these tables on which the account has no privilege, each with
-        the GRANT to type. Tables that the server does not have are left out. Each table
-        costs a short query."""
+        """Return the tables among these on which the account has no privilege, each
+        with the GRANT to type. Tables that the server does not have are left out. Each
+        table costs a short query."""
 
     def comments(self, tables: Collection[TableName]) -> dict[TableName, dict[str, str]]:
         """Return the present comments on columns of these tables, by table and column.
@@ -347,19 +347,19 @@ class SourceServer(Protocol):
         self,
         schema: TableSchema,
         after: Bound | None,
-        rows: int,
+        row_count: int,
         *,
         since: Coordinates | None = None,
     ) -> Bound | None:
-        """Return the last key of the chunk of `rows` rows after the key `after` (None:
-        from the table's first row). Return None if at most that many rows are left, or
-        if the server cannot cut the table. `since` as for `chunk`; errors as for
-        `snapshot`."""
+        """Return the last key of the chunk of `row_count` rows after the key `after`
+        (None: from the table's first row). Return None if at most that many rows are
+        left, or if the server cannot cut the table. `since` as for `chunk`; errors as
+        for `snapshot`."""
 
     def chunk(
         self,
         schema: TableSchema,
-        rows: Range,
+        key_range: Range,
         *,
         exact: bool = False,
         most_seconds: float = PIECE_SECONDS,
@@ -425,7 +425,7 @@ class SourceServer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ListedTable:
-    """A base table of the source. `rows`: the server's estimate of their number."""
+    """A base table of the source. `rows`: the server's estimate of its rows' number."""
 
     name: TableName
     engine: str

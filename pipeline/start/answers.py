@@ -475,9 +475,9 @@ def _snapshot_start(question: Question) -> Start:
     """Start at the head; or, if an unfinished run has read some tables already, at the
     place where it began, because their rows need the log from there."""
     where, name = question.facts.head, "its end"
-    low = question.load_low
-    if low is not None and low.offset <= (question.facts.size_of(low.file) or 0):
-        where, name = low, "the place where an unfinished run began to read them,"
+    watermark = question.load_watermark
+    if watermark is not None and watermark.offset <= (question.facts.size_of(watermark.file) or 0):
+        where, name = watermark, "the place where an unfinished run began to read them,"
     reason = f"start = 'snapshot': tables are read from the source, and the log from {name} {where}"
     return Start(StartRule.CONFIGURED_SNAPSHOT, f"{reason} on", where)
 

@@ -421,33 +421,33 @@ class MySqlServer:
         self,
         schema: TableSchema,
         after: Bound | None,
-        rows: int,
+        row_count: int,
         *,
         since: Coordinates | None = None,
     ) -> Bound | None:
         shaped = self._shaped_tables.require_same(schema)
         if shaped is None or not shaped.hides_bounds:
-            return self._next_bound(schema, after, rows, since)
+            return self._next_bound(schema, after, row_count, since)
         cipher = shaped.bound_cipher
         if cipher is None:
             return None
         after = None if after is None else cipher.decrypt(after)
-        bound = self._next_bound(schema, after, rows, since)
+        bound = self._next_bound(schema, after, row_count, since)
         return None if bound is None else cipher.encrypt(bound)
 
     def _next_bound(
-        self, schema: TableSchema, after: Bound | None, rows: int, since: Coordinates | None
+        self, schema: TableSchema, after: Bound | None, row_count: int, since: Coordinates | None
     ) -> Bound | None:
         if self._replica is not None:
-            return self._replica.next_bound(schema, after, rows, since)
+            return self._replica.next_bound(schema, after, row_count, since)
         with self._cursor_on(schema.name, schema.names) as cursor:
-            return next_bound(cursor, schema, after, rows)
+            return next_bound(cursor, schema, after, row_count)
 
     @contextmanager
     def chunk(
         self,
         schema: TableSchema,
-        rows: Range,
+        key_range: Range,
         *,
         exact: bool = False,
         most_seconds: float = PIECE_SECONDS,
@@ -455,12 +455,12 @@ class MySqlServer:
     ) -> Iterator[TableSnapshot]:
         shaped = self._shaped_tables.require_same(schema)
         if shaped is not None:
-            schema, rows = shaped.schema, shaped.decrypt_bounds(rows)
+            schema, key_range = shaped.schema, shaped.decrypt_bounds(key_range)
         if self._replica is not None and not exact:
-            chunk = self._replica.chunk(schema, rows, since, most_seconds=most_seconds)
+            chunk = self._replica.chunk(schema, key_range, since, most_seconds=most_seconds)
         else:
             settings = self._settings_for_read()
-            chunk = open_chunk(settings, schema, rows, exact=exact, most_seconds=most_seconds)
+            chunk = open_chunk(settings, schema, key_range, exact=exact, most_seconds=most_seconds)
         with chunk as snapshot:
             yield snapshot if shaped is None else shaped.shape_snapshot(snapshot)
 

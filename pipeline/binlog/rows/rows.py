@@ -112,8 +112,8 @@ class ImageCounts:
     """Numbers of images by kind, in the order of `CHANGE_TYPES`, and numbers of rows by
     event."""
 
-    kinds: Integers
-    rows: Integers
+    images_by_kind: Integers
+    rows_by_event: Integers
 
 
 class TableDecoder:
@@ -184,12 +184,13 @@ class TableDecoder:
     def count_images(self, block: Block) -> ImageCounts:
         """Count the rows of the block's events without decoding values. Raise the same
         errors as `decode`, except those for values."""
-        kinds = np.zeros(len(CHANGE_TYPES), np.int64)
-        rows = np.zeros(len(block.events), np.int64)
+        by_kind = np.zeros(len(CHANGE_TYPES), np.int64)
+        by_event = np.zeros(len(block.events), np.int64)
         for located in self._locate(block):
-            kinds += np.bincount(located.kind, minlength=len(kinds))
-            rows += np.bincount(located.event[located.kind != BEFORE], minlength=len(rows))
-        return ImageCounts(kinds, rows)
+            by_kind += np.bincount(located.kind, minlength=len(by_kind))
+            row_events = located.event[located.kind != BEFORE]
+            by_event += np.bincount(row_events, minlength=len(by_event))
+        return ImageCounts(images_by_kind=by_kind, rows_by_event=by_event)
 
     def _locate(self, block: Block) -> Iterator[_Images]:
         """Yield the images of the block's events in batches, with the places of their

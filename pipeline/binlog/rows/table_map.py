@@ -19,7 +19,7 @@ from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import Column, TableName, TableStructure
 
 _ENUM, _SET = 247, 248
-_STRING_CODES: Final = frozenset({15, 242, 252, 253, 254})
+_STRING_CODES: Final = frozenset({15, 242, 252, 253, 254})  # with BLOB and VECTOR
 _STRING, _GEOMETRY, _JSON = 254, 255, 245
 _BARE_DOUBLES_BEFORE: Final = 80000
 """MySQL prints whole doubles in JSON documents without ".0" before this version."""
@@ -225,13 +225,13 @@ def _column(layout: Layout) -> Column:
     """Return a column with the type and width that its layout gives."""
     column = Column(name="", type=_TYPES_BY_CODE[layout.code][0])
     match layout.code:
-        case 246:
+        case 246:  # DECIMAL
             return replace(column, precision=layout.precision, scale=layout.scale)
-        case 17 | 18 | 19:
+        case 17 | 18 | 19:  # TIMESTAMP2, DATETIME2, TIME2
             return replace(column, length=layout.scale)
-        case 15 | 16 | 253 | 254:
+        case 15 | 16 | 253 | 254:  # VARCHAR, BIT, VAR_STRING, STRING
             return replace(column, length=layout.width)
-        case 242 | 245 | 247 | 248 | 252 | 255:
+        case 242 | 245 | 247 | 248 | 252 | 255:  # VECTOR, JSON, ENUM, SET, BLOB, GEOMETRY
             return replace(column, length=abs(layout.size))
         case _:
             return column

@@ -164,7 +164,7 @@ ReportProgress = Callable[[int, int], None]
 
 _TRANSACTIONS: Final = 1 << 14
 _RING_BYTES: Final = 1 << 12
-_MAX_COUNT: Final = 1 << 16
+_MAX_WALKED: Final = 1 << 16
 
 
 class Dumps(Protocol):
@@ -209,7 +209,7 @@ def scan(
     that stops early has to close the generator (`contextlib.closing`), which closes the
     dump.
     """
-    at, count, bytes_read = start, 1, 0
+    at, walked_count, bytes_read = start, 1, 0
     while at < end:
         with closing(dumps.dump(at)) as dump:
             dump_start, begins = at, dump.begins or at
@@ -230,14 +230,14 @@ def scan(
         if not is_refused:
             break
         with closing(dumps.dump(at)) as dump:
-            after, stretch = read_transactions(dump, at, end, count)
+            after, stretch = read_transactions(dump, at, end, walked_count)
         if after <= at:
             raise damaged("the log changed between two dumps of the same place", at)
         at = after
         if stretch is not None:
             yield stretch
         # Twice as many each time, so that a log full of refused events needs few dumps.
-        count = min(2 * count, _MAX_COUNT)
+        walked_count = min(2 * walked_count, _MAX_WALKED)
     if must_reach_end and at < end:
         raise StreamEndedEarly(
             f"the server's log ended at {at}, before {end}",

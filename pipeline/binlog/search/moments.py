@@ -85,17 +85,16 @@ def find_moment(
     oldest = heads.read(0).created
     if moment > now or (not earlier_count and moment < oldest):
         raise _out_of_range(moment, oldest, now)
-    chosen_file = max(earlier_count - 1, 0)
-    total = log_between(Coordinates(binlogs[chosen_file].file, FIRST_OFFSET), log_end, binlogs)
+    first = last = max(earlier_count - 1, 0)
+    total = log_between(Coordinates(binlogs[first].file, FIRST_OFFSET), log_end, binlogs)
 
     def read(index: int) -> _Times:
         return _read_times(dumps, binlogs[index].file, log_end, divider, report_progress, total)
 
-    files, last = [read(chosen_file)], chosen_file
+    files = [read(first)]
     while files[-1].balance >= 0 and last + 1 < len(binlogs):
         last += 1
         files.append(read(last))
-    first = chosen_file
     while files[0].balance <= 0 and first:
         first -= 1
         files.insert(0, read(first))

@@ -347,7 +347,7 @@ def read_description(event: Event) -> FormatDescription:
     """Read a format description: format version 2 (always 4), server version 50, time
     4, header length 1 (always 19), one byte per event type, then the checksum
     algorithm."""
-    reader = Reader(event.raw[HEADER_BYTES:], "the format description")
+    reader = Reader(event.body, "the format description")
     format_version = reader.integer(2)
     version = reader.take(50).rstrip(b"\0").decode("latin-1")
     reader.take(4)

@@ -121,7 +121,7 @@ class TransactionBuffer:
 
         first = begins or start
         first_limits = self._limits if self._skip_to is None else Limits(end=start)
-        self._loop = loop = Loop(
+        self._loop = Loop(
             first.offset,
             ring,
             TableMaps(
@@ -131,10 +131,14 @@ class TransactionBuffer:
             ),
             TextBuffer.of(text_bytes),
         )
-        self._log = log = LogPlace(first, loop.registers, first_limits, file_created)
-        self._transactions = RingTransactions(loop, log, spool)
+        self._log = LogPlace(first, self._loop.registers, first_limits, file_created)
+        self._transactions = RingTransactions(self._loop, self._log, spool)
         self._rare = RareEvents(
-            loop, log, self._transactions, self.prepared, read_before=leave_out or GtidSet()
+            self._loop,
+            self._log,
+            self._transactions,
+            self.prepared,
+            read_before=leave_out or GtidSet(),
         )
         self._wire = WireInput()
         self.has_ended = False

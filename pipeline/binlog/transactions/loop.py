@@ -221,7 +221,8 @@ class LogPlace:
 
     def describe(self, event: Event) -> FormatDescription:
         """Read a format description, which applies to all events after it."""
-        self.description = description = read_description(event)
+        description = read_description(event)
+        self.description = description
         self._registers.checksum = description.has_checksums
         self._registers.server_id = event.server_id
         if not event.is_artificial:

@@ -280,7 +280,8 @@ def _write_document(
     if limit - place < SLACK:
         return FULL
     value_type, at, stop = u8(begin), begin + 1, end
-    top, bottom, highest = stack - _FRAME, stack - _FRAME, stack + _STACK_BYTES - _FRAME
+    bottom = stack - _FRAME
+    top, highest = bottom, bottom + _STACK_BYTES
     while True:
         if value_type > LARGE_ARRAY:
             place = _write_scalar(value_type, at, stop, end, place, limit, bare_doubles)

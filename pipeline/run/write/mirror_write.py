@@ -158,7 +158,7 @@ def _strategy_facts(ports: RunPorts, job: Job, parts: Sequence[SegmentPart]) -> 
         image_count=image_count(parts),
         unpacked_bytes=unpacked_bytes(ports.segments, parts),
         inserts_only=only_inserts(segment.counts for segment in job.task.plan.segments),
-        inserts_are_new=job.all_new,
+        inserts_are_new=job.inserts_are_new,
         may_have_kept_rows=job.lineage.has_deleted_at or policies.ignores_truncates,
         fills_columns=bool(job.lineage.columns_by_key),
         has_stamps=bool(job.lineage.policies.stamps),
@@ -216,14 +216,18 @@ def _snapshot(ports: RunPorts, job: Job) -> Inputs:
     files, copied_rows = job.task.plan.snapshot, job.task.copied_rows
     copied_version = None if copied_rows is None else copied_rows.copied_version
     if copied_version is not None:
-        columns = job.lineage.mirror
+        columns = job.lineage.mirror_origins
         if job.read_stamp is not None:
             columns = job.lineage.with_stamp(columns, job.read_stamp)
         path = ports.mirrors.path(copied_version.mirror)
         return (MirrorRows(path, copied_version.delta_version, columns),)
     if files is None:
         return ()
-    return (job.lineage.part(files.version, snapshot_paths(ports, files), read=job.read_stamp),)
+    return (
+        job.lineage.part(
+            files.version, snapshot_paths(ports, files), snapshot_stamp=job.read_stamp
+        ),
+    )
 
 
 def _completion(ports: RunPorts, job: Job) -> StagedFiles | None:

@@ -86,7 +86,8 @@ class ObjectReader(io.RawIOBase):
     """A raw Python stream of an object, which requests the ranges that are read."""
 
     def __init__(self, store: ObjectStore, key: str, size: int, requests: RequestCounter) -> None:
-        self._store, self._key, self._size, self._requests = store, key, size, requests
+        self._store, self._key, self._size = store, key, size
+        self._requests = requests
         self._offset = 0
         self._buffer, self._buffer_start = memoryview(b""), 0
 
@@ -393,8 +394,8 @@ class ObjectPath:
         offset = None if after is None else (self / after).key
         pages = obstore.list(self.bucket.store, prefix, offset=offset, chunk_size=PAGE_KEYS)
         self.bucket.requests.add()  # also if there is no page
-        for number, page in enumerate(pages):
-            if number:
+        for index, page in enumerate(pages):
+            if index:
                 self.bucket.requests.add()
             yield from (meta for meta in page if meta["size"])
 
