@@ -80,8 +80,8 @@ def _show_one_table(
     table: TableName,
     place: Place | None,
 ) -> Outcome:
-    """Show the table of the first source that has it. MySQL is asked only if the ledger
-    does not have the structure."""
+    """Show the structure of a table, from the first source that has the table. MySQL is
+    asked only if the ledger does not have the structure."""
     known_tables: list[TableName] = []
     for source in context.sources(source_name):
         open_ports = partial(adapters.ports, source.name, SilentProgress())
@@ -193,7 +193,8 @@ def _print_columns(context: CommandContext, version: SchemaVersion, schema: Tabl
         heads.append("in the lake")
     rows = []
     for column in _column_values(version, schema):
-        nullable, keys = "yes" if column["nullable"] else "no", ", ".join(column["keys"])
+        nullable = "yes" if column["nullable"] else "no"
+        keys = ", ".join(column["keys"])
         row = (column["name"], column["type"], nullable, column["default"], keys, column["more"])
         rows.append((*row, column.get("shown", ""))[: len(heads)])
     show_table(context, heads, rows)
@@ -250,15 +251,15 @@ def verification_lines(source: str, verification: SchemaVerification) -> Iterato
     )
     for disagreement in verification.refold_disagreements:
         yield from _disagreement_lines(disagreement, "recorded, by its statements")
-    equal = (
+    equal_count = (
         verification.compared_count
         - len(verification.server_disagreements)
         - len(verification.unknown_versions)
     )
     tables = pluralize(verification.compared_count, "table")
     yield (
-        f"{source} at {verification.at}: {equal} of {tables} "
-        f"{'is' if equal == 1 else 'are'} on the server as in the history, "
+        f"{source} at {verification.at}: {equal_count} of {tables} "
+        f"{'is' if equal_count == 1 else 'are'} on the server as in the history, "
         f"{verification.seconds:.1f} s"
     )
     for disagreement in verification.server_disagreements:
@@ -273,8 +274,8 @@ def verification_lines(source: str, verification: SchemaVerification) -> Iterato
     for version in verification.unknown_versions:
         yield f"  {version.table}: not known since {version.since}: {version.reason}"
     if verification.unseen_tables:
-        tables = name_list(verification.unseen_tables)
-        yield f"  not captured, and not visible to this account: {tables}"
+        names = name_list(verification.unseen_tables)
+        yield f"  not captured, and not visible to this account: {names}"
 
 
 def _disagreement_lines(disagreement: Disagreement, compared: str) -> Iterator[str]:

@@ -21,7 +21,7 @@ from lockstep.pipeline.binlog.transactions.spill import CommittedRows
 from lockstep.pipeline.run.begin import RunStart
 from lockstep.pipeline.run.context import RunPorts, capture_progress
 from lockstep.pipeline.run.dump.basis import Basis
-from lockstep.pipeline.run.dump.initial_schemas import Stopped, with_command_to_continue
+from lockstep.pipeline.run.dump.initial_schemas import LogError, with_command_to_continue
 from lockstep.pipeline.run.dump.logged_statements import (
     all_statements,
     dialect_of_writer,
@@ -232,7 +232,7 @@ class LogReading:
         except LogStops as error:
             raise self._add_places(error) from error
 
-    def _add_places(self, error: Stopped) -> Stopped:
+    def _add_places(self, error: LogError) -> LogError:
         """Return the error with the places before and after the transaction that it is
         about."""
         last_end = self._group_begin or self.buffer.complete_end
@@ -319,7 +319,7 @@ class LogReading:
             if statement.replaces_rows:
                 self._apply_verdict(self.row_statements.judge_row_statement(statement), statement)
                 continue
-            self._apply_verdict(self.row_statements.judge_created(statement), statement)
+            self._apply_verdict(self.row_statements.judge_create_select(statement), statement)
             logged = with_existing_view(
                 statement, self._structures.server_schema, self._ports.server
             )
@@ -466,7 +466,7 @@ class RowStatements:
             self.passed_counts[f"{names} (passed_statements)" if is_by_setting else names] += 1
         return verdict
 
-    def judge_created(self, statement: LoggedStatement) -> Verdict:
+    def judge_create_select(self, statement: LoggedStatement) -> Verdict:
         """Return the captured tables that may have been changed by functions in the
         query of a CREATE TABLE … SELECT. The log has the query only if the session logs
         statements."""
