@@ -264,15 +264,7 @@ def _capture_new_log(
             require_complete(ports, run_start, bounds, run_start.start.gtid_set)
             return _record_idle(ports, lease, run_start, bounds, repairs, start_seconds)
         result = _capture_batch(
-            ports,
-            lease,
-            run_start,
-            bounds,
-            plans,
-            repairs=repairs,
-            start_seconds=start_seconds,
-            read=read,
-            misread=result,
+            ports, lease, run_start, bounds, plans, repairs, start_seconds, read, misread=result
         )
     return result
 
@@ -314,7 +306,6 @@ def _capture_batch(
     run_start: RunStart,
     bounds: RunBounds,
     plans: TablePlans,
-    *,
     repairs: tuple[str, ...],
     start_seconds: float,
     read: ConditionRead | None,

@@ -193,10 +193,10 @@ def resolve_place(ports: RunPorts, place: Place, facts: ServerFacts) -> LogPlace
         case OfRun(run):
             return _end_of_run(ports, run, facts)
         case Snapshot():
-            raise snapshot_not_chosen()
+            raise snapshot_chosen_error()
 
 
-def snapshot_not_chosen() -> NotYet:
+def snapshot_chosen_error() -> NotYet:
     """Return the error for `start-at snapshot`. A chosen start is a place in the log,
     but `snapshot` is a way to begin a source that was never captured."""
     return NotYet(
@@ -355,6 +355,6 @@ def end_of_transactions_to_leave_out(
         raise TransactionsWithoutGtid(
             f"the log of {facts.server_uuid} holds transactions without a GTID after "
             f"{proven_position.at}: nothing says whether they were read before",
-            hint=f"choose the place to go on at: {start_at('PLACE', ports.source.name)}; if they "
-            "come after it, with gtid_mode = ON_PERMISSIVE until they are read",
+            hint=f"choose the place to continue at: {start_at('PLACE', ports.source.name)}; if "
+            "these transactions come after it, set gtid_mode = ON_PERMISSIVE until they are read",
         ) from error

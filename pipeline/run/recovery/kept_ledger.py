@@ -280,7 +280,8 @@ def _listings(
 
 def _restate_changelogs(ports: RunPorts, lease: Lease) -> tuple[tuple[str, Restatement], ...]:
     """Make each changelog list what the ledger acknowledged."""
-    ledger, restatements = ports.ledger, dict[str, Restatement]()
+    ledger = ports.ledger
+    restatements = dict[str, Restatement]()
     void_spans = claim_of(ports, ledger.identity()).void
     for listing in _listings(ports, _unmerged(ports), void_spans):
         changelog = listing.changelog
