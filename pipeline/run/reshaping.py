@@ -170,8 +170,8 @@ def plaintext_sentence(ports: RunPorts, table: TableName) -> str | None:
 
 
 def new_tightenings(ports: RunPorts) -> list[Tightening]:
-    """Return the tightenings that are not recorded yet: one for each table of which the
-    settings show less than the lake has. These may be stopped or dropped tables, and
+    """Return the tightenings that are not recorded yet: one for each table whose settings
+    show less than the lake has of it. These may be stopped or dropped tables, and
     tables that the setting `tables` no longer matches."""
     source = ports.source.name
     cursor = ports.ledger.cursors(source).captured
@@ -204,7 +204,7 @@ def new_tightenings(ports: RunPorts) -> list[Tightening]:
 def _tightenings_by_settings(
     ports: RunPorts, history: Sequence[SchemaVersion], dropped: Set[TableName]
 ) -> Iterator[Tightening]:
-    """Yield a tightening for each table of which the settings show less than its newest
+    """Yield a tightening for each table whose settings show less than its newest
     structure in the ledger does. `history`: the versions of the tables with settings and
     of the dropped ones."""
     for version, name in _versions_with_settings(ports, history, dropped):

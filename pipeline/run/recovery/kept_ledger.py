@@ -69,7 +69,10 @@ def lake_disagreement(ports: RunPorts) -> LakeDisagreement | None:
     if revision is not None:
         sentence = f"revision {revision.id} of an interrupted replay is in some changelogs only"
         return LakeDisagreement(sentence, reloads)
-    return LakeDisagreement(f"{reloads[0][0]}: {reloads[0][1]}", reloads) if reloads else None
+    if not reloads:
+        return None
+    table, reason = reloads[0]
+    return LakeDisagreement(f"{table}: {reason}", reloads)
 
 
 def _reloads_of_disagreeing_tables(ports: RunPorts) -> dict[TableName, str]:

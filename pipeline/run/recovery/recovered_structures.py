@@ -423,8 +423,8 @@ def find_structures(
 def _find_tightenings(
     ports: RunPorts, lake: LakeContent, versions: Iterable[SchemaVersion]
 ) -> list[Tightening]:
-    """Return a tightening for each table of which a version of a mirror shows more, or
-    other, columns and rows than the settings allow now. The lost ledger may have
+    """Return a tightening for each table whose mirrors have a version that shows other
+    columns or rows than the settings allow now. The lost ledger may have
     recorded that hidden values must still be cleared from it."""
     return [
         _tightening_of(ports, version)
