@@ -374,8 +374,8 @@ def _capture_batch(
         by_gtid=log_reading.by_gtid,
         carried_out_orders=tuple(order.id for order in plans.resumed_orders),
     )
-    # As late as this, so that a first run which fails does not claim the lake for its
-    # ledger.
+    # The folder is claimed as late as this, so that a first run which fails leaves it
+    # unclaimed.
     require_claim(ports)
     ports.ledger.record_capture(lease, batch.id, record)
     if reached_limit is not None:

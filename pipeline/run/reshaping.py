@@ -177,8 +177,8 @@ def new_tightenings(ports: RunPorts) -> list[Tightening]:
     cursor = ports.ledger.cursors(source).captured
     if cursor is None or not ports.shaping.has_rules:
         return []
-    # After the table was read again, the same settings may be relaxed and tightened
-    # once more. So a tightening only counts as recorded until then.
+    # After a table was read again, the same settings may be relaxed and tightened once
+    # more. So a recorded tightening counts only until the table was read again.
     notes = [note for note in ports.ledger.uncleared_values(source) if note.has_stale_mirror]
     recorded_keys = {_comparison_key(note.tightening) for note in notes}
     states, shaping = ports.ledger.table_states(source), ports.shaping

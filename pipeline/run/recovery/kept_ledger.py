@@ -94,7 +94,7 @@ def move_away(ports: RunPorts, folder: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class LakeChanges:
-    """What a ledger that continues as it is changes in the lake. `restatements`: the
+    """The changes to the lake of a ledger that continues as it is. `restatements`: the
     changed changelogs by folder; `unknown_folders`: folders that the ledger does not
     know, which move to `_before`; `moved_folders`: the new places of folders that were
     moved away, relative to the lake."""
