@@ -70,8 +70,8 @@ def first_transaction_since(
         if read_until is None:
             raise
         oldest = facts.binlogs[0].file
-        begins = read_file_head(ports.server, oldest).created
-        if read_until < begins + timedelta(seconds=1):  # a file's head has whole seconds
+        log_begin = read_file_head(ports.server, oldest).created
+        if read_until < log_begin + timedelta(seconds=1):  # a file's head has whole seconds
             raise MomentOutOfRange(
                 f"{error.message}; the last commit that was read is from {moment_text(read_until)}",
                 hint="restore older log files to the server; or accept what may be missing: "
@@ -79,7 +79,7 @@ def first_transaction_since(
             ) from error
         ports.progress.note(
             f"the log does not reach back to {moment_text(moment)}: it is read from its "
-            f"beginning, {oldest}, made at {moment_text(begins)}"
+            f"beginning, {oldest}, made at {moment_text(log_begin)}"
         )
         return Coordinates(oldest, FIRST_OFFSET)
     return place.at if read_until is None else place.first_begin or place.at
