@@ -40,6 +40,7 @@ from lockstep.pipeline.status.verdict import Verdict, late_verdict, risk_verdict
 from lockstep.pipeline.values.consumers import Consumer
 from lockstep.pipeline.values.errors import StoppedBy
 from lockstep.pipeline.values.segment import RowCounts
+from lockstep.pipeline.values.shown import pluralize
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.config import Settings
 
@@ -58,8 +59,8 @@ class SourceFacts:
     `complete_tables`: the tables that follow the source and lack nothing.
     `accounts`: numbers of rows read and written in the newest acknowledged batches,
     oldest first.
-    `consumers`: each with the time since which it has changes to read, or None if it
-    has none.
+    `consumers`: each with the time since which it has unread changes, or None if it has
+    read all.
     """
 
     source: str
@@ -91,7 +92,7 @@ def _gather_facts(settings: Settings, ports: RunPorts, consumers: Consumers) -> 
     source, ledger, now = ports.source.name, ports.ledger, ports.clock()
     states = ledger.table_states(source)
     complete_tables = frozenset(table for table, state in states.items() if state.is_complete)
-    _, lag, room = log_state(ports, now)
+    _, lag, headroom = log_state(ports, now)
     return SourceFacts(
         source=source,
         now=now,
@@ -103,7 +104,7 @@ def _gather_facts(settings: Settings, ports: RunPorts, consumers: Consumers) -> 
         extents=partial_tables(ledger, source, ports.source.patterns),
         proofs=captured_proofs(ledger, source, ports.source.patterns),
         lag=lag,
-        headroom=room,
+        headroom=headroom,
         accounts=newest_accounts(ledger, source, complete_tables),
         consumers=[
             (consumer, _waiting_since(ledger, consumer)) for consumer in consumers.consumers(source)
@@ -114,7 +115,8 @@ def _gather_facts(settings: Settings, ports: RunPorts, consumers: Consumers) -> 
 def newest_accounts(
     ledger: Ledger, source: str, complete_tables: frozenset[TableName]
 ) -> tuple[Account, ...]:
-    pruned_through = ledger.pruned_through(source)  # The ledger lacks the contents up to there.
+    # The ledger no longer has the contents of the batches up to this one.
+    pruned_through = ledger.pruned_through(source)
     acknowledged = [
         batch
         for batch in ledger.batches(source, limit=2 * _MAX_BATCHES)
@@ -134,9 +136,9 @@ def newest_accounts(
 
 
 def _waiting_since(ledger: Ledger, consumer: Consumer) -> datetime | None:
-    """Return the time at which a run acknowledged the first batch that the consumer has
-    not, or at which the consumer was created if that was later. Return None if it has
-    nothing to read."""
+    """Return the time since which the consumer has unread changes: when a run
+    acknowledged the first batch that the consumer did not read, or when the consumer
+    was created if that was later. Return None if it has read all."""
     first_unread = ledger.live_batches(consumer.source, (consumer.cursor or 0) + 1, limit=1)
     acknowledged_at = first_unread[0].acknowledged_at if first_unread else None
     return None if acknowledged_at is None else max(acknowledged_at, consumer.made_at)
@@ -165,13 +167,13 @@ def _judge_stopped(facts: SourceFacts) -> CheckResult:
 
 
 def _judge_gaps(facts: SourceFacts) -> CheckResult:
-    gaps = [
+    rows = [
         (", ".join(gap.open_tables), gap.begin, gap.end, gap.reason, gap.decided_at)
         for gap in facts.gaps
         if gap.is_open
     ]
     heads = ("tables", "from", "to", "reason", "decided at")
-    return CheckResult(not gaps, _WARN, {"gaps": metadata_table(heads, gaps)} if gaps else {})
+    return CheckResult(not rows, _WARN, {"gaps": metadata_table(heads, rows)} if rows else {})
 
 
 def _judge_partial(facts: SourceFacts) -> CheckResult:
@@ -223,28 +225,26 @@ def _judge_late(facts: SourceFacts) -> CheckResult:
 
 
 def _judge_at_risk(facts: SourceFacts) -> CheckResult:
-    room = facts.headroom
-    verdict = risk_verdict(facts.source, room, facts.pause)
-    return _result_of_verdict(verdict, _ERROR, distance_metadata(Lag(), room))
+    verdict = risk_verdict(facts.source, facts.headroom, facts.pause)
+    return _result_of_verdict(verdict, _ERROR, distance_metadata(Lag(), facts.headroom))
 
 
 def _judge_accounts(facts: SourceFacts) -> CheckResult:
-    accounts = facts.accounts
     wrong_accounts = [
-        account for account in accounts if not (account.has_all_images and account.is_merged)
+        account for account in facts.accounts if not (account.has_all_images and account.is_merged)
     ]
-    figures: Metadata = {"batches": len(accounts)}
+    figures: Metadata = {"batches": len(facts.accounts)}
     row_counts = {
-        "written": [account.written_rows for account in accounts],
-        "merged": [account.merged_rows for account in accounts],
-        "of tables that stopped": [account.stopped_rows for account in accounts],
+        "written": [account.written_rows for account in facts.accounts],
+        "merged": [account.merged_rows for account in facts.accounts],
+        "of tables that stopped": [account.stopped_rows for account in facts.accounts],
     }
     for name, batch_counts in row_counts.items():
         counts = sum(batch_counts, RowCounts())
         for operation in ("inserted", "updated", "deleted"):
             figures[f"rows {operation}, {name}"] = getattr(counts, operation)
-    figures["images read"] = sum(account.read_images for account in accounts)
-    figures["images written"] = sum(account.written_images for account in accounts)
+    figures["images read"] = sum(account.read_images for account in facts.accounts)
+    figures["images written"] = sum(account.written_images for account in facts.accounts)
     if not wrong_accounts:
         return CheckResult(True, _WARN, figures)
     heads = ("batch", "images read", "images written", "rows written", "rows merged", "not merged")
@@ -269,26 +269,26 @@ def _judge_accounts(facts: SourceFacts) -> CheckResult:
 def _judge_proof_ages(facts: SourceFacts) -> CheckResult:
     """Judge how long ago each table that follows was last proven equal, completely or
     by samples."""
-    complete_tables, limit = facts.complete_tables, facts.version_retention.total_seconds()
     ages: dict[TableName, float] = {}
     for proof in facts.proofs:
         age = _age_seconds(facts, proof.proven_at)
-        if age is not None and proof.table in complete_tables:
+        if age is not None and proof.table in facts.complete_tables:
             ages[proof.table] = min(age, ages.get(proof.table, age))
-    never_proven = complete_tables - ages.keys()
+    never_proven = facts.complete_tables - ages.keys()
     figures: Metadata = {"tables proven": len(ages), "tables never proven": len(never_proven)}
     if not ages:
         sentence = "no table was ever compared with MySQL: `lockstep verify`"
         return CheckResult(True, _WARN, figures, sentence if never_proven else None)
     figures["oldest proof in seconds"] = max(ages.values())
-    figures["limit in seconds"] = limit
-    old_tables = sorted(table for table, age in ages.items() if age > limit)
+    limit_seconds = facts.version_retention.total_seconds()
+    figures["limit in seconds"] = limit_seconds
+    old_tables = sorted(table for table, age in ages.items() if age > limit_seconds)
     if not old_tables:
         return CheckResult(True, _WARN, figures)
     limit_words = duration_text(facts.version_retention)
     sentence = (
-        f"{len(old_tables)} tables were last found equal more than {limit_words} ago, "
-        f"{old_tables[0]} first: `lockstep verify {old_tables[0]}`"
+        f"{pluralize(len(old_tables), 'table was', 'tables were')} last found equal more than "
+        f"{limit_words} ago, {old_tables[0]} first: `lockstep verify {old_tables[0]}`"
     )
     return CheckResult(False, _WARN, figures, sentence)
 
@@ -332,14 +332,14 @@ CHECKS: Sequence[tuple[str, str, Callable[[SourceFacts], CheckResult]]] = (
     ),
     (
         "no_gap",
-        "No part of the log was left unread because somebody chose a later start: after such a "
-        "gap, tables may differ from the source.",
+        "The log was read without a gap. A gap is left if somebody chooses a later start; tables "
+        "may then differ from the source.",
         _judge_gaps,
     ),
     (
         "no_partial_mirror",
-        "No mirror has only a part of its table, because the table had rows before the place from "
-        "which its log is read.",
+        "No mirror is partial. A mirror is partial if its table had rows before the place from "
+        "which the log is read.",
         _judge_partial,
     ),
     (

@@ -1,5 +1,5 @@
-"""Lockstep as a component of a `dg` project: its defs.yaml has the path of a
-lockstep.toml. Other projects import it from `lockstep.location`."""
+"""Lockstep as a component of a `dg` project. The component's defs.yaml has the path of a
+lockstep.toml. Other projects import the component from `lockstep.location`."""
 
 from __future__ import annotations
 
@@ -53,7 +53,8 @@ class SourceParams(BaseModel):
     @model_validator(mode="after")
     def _require_valid(self) -> SourceParams:
         # `dg` makes a folder for the component before it calls the scaffolder, so wrong
-        # options are refused here. The folder may only give the name.
+        # options are refused here. Without a name, the source gets that of the folder, which
+        # is not known here.
         self.configuration_text(self.name or "source")
         return self
 
@@ -97,7 +98,7 @@ Translation = Annotated[
     TranslationFn[MirroredTable],
     TranslationFnResolver[MirroredTable](lambda table: {"table": table}),
 ]
-"""Templates in defs.yaml for attributes of an asset, which can use `table`."""
+"""Templates in defs.yaml for an asset's attributes. A template can use `table`."""
 
 
 @dg.scaffold_with(SourceScaffolder)

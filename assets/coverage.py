@@ -1,9 +1,9 @@
-"""Reports to Dagster which partitions of a source were read: the hours or days of its
-commit time.
+"""Reports to Dagster which partitions of a source's past were read. A partition is an
+hour or a day of commit time.
 
-`.lockstep/coverage.json` keeps which partitions were reported. It only serves Dagster's
-page. If it is lost, the beginning is taken from the first batch, and all partitions are
-reported again.
+`.lockstep/coverage.json` keeps which partitions were reported. The file only serves
+Dagster's page. If it is lost, the beginning is taken from the first batch, and all
+partitions are reported again.
 """
 
 from __future__ import annotations
@@ -74,8 +74,7 @@ def next_coverage(
     the file, if there is one; `first_commit`: the commit time of the first captured
     transaction. If the file has no coverage, or one that begins after the partition of
     `first_commit`, all partitions are reported again. Otherwise `last` is rounded down
-    to whole partitions, whose length may have been changed in the settings
-    meanwhile."""
+    to whole partitions, because the settings may have changed their length."""
     begin = partitions.begin_of(first_commit)
     if last is None or begin < partitions.begin_of(last.begins):
         return Coverage(begin, begin)
@@ -92,8 +91,8 @@ def report_coverage(
 ) -> None:
     """Report the partitions that have ended and were read completely.
     `log_end_asked_at`: the time at which this run asked the server for the end of the
-    log, by this machine's clock. All partitions before that time were read; if it is
-    None, all partitions before the last captured commit were read.
+    log, by this machine's clock. All partitions before that time were read; if the time
+    is None, all before the last acknowledged commit.
     """
     source, partitions = ports.source.name, settings.file.dagster.partitions
     cursor = ports.ledger.cursors(source).acknowledged
@@ -116,10 +115,10 @@ def report_coverage(
 
 def _first_commit(ports: RunPorts, last: Coverage | None) -> datetime | None:
     """Return the earliest commit time of the source's first batch, or None if nothing
-    was captured yet. The first batch of tables that were read as they are has no
-    transaction; then the past begins when it was begun. A server's clock may be wrong,
-    so the time is limited to the span from the creation of the log file to the capture
-    of the batch."""
+    was captured yet. If that batch has no transaction, because it only read tables as
+    they were, return the time at which it began. The server's clock may be wrong, so the
+    time is limited to the span from the creation of the log file to the capture of the
+    batch."""
     batch = next(iter(ports.ledger.live_batches(ports.source.name, limit=1)), None)
     if batch is None or batch.end is None or batch.anchor is None:
         return None
@@ -140,7 +139,8 @@ def _earliest_commit(ports: RunPorts, batch: Batch) -> datetime | None:
         segment for segment in segments if segment.table is SystemTable.TRANSACTIONS
     ]
     files = [file for segment in transaction_segments for file in segment.files]
-    folder, moments = system_table_path(batch.source, SystemTable.TRANSACTIONS), list[datetime]()
+    folder = system_table_path(batch.source, SystemTable.TRANSACTIONS)
+    moments: list[datetime] = []
     if not ports.segments.damage_sentences(folder, files):
         for record_batch in ports.segments.pieces(folder, files, ["_committed_at"]):
             moments += filter(None, [pc.min(record_batch.column(0)).as_py()])

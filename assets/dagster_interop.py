@@ -15,8 +15,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def evaluate_annotations(function: Function) -> Function:
-    """Evaluate the function's annotations, without type arguments, and return the
-    function.
+    """Replace the function's annotations by the classes that they name, without type
+    arguments. Return the function.
 
     Our modules do not evaluate annotations (`from __future__ import annotations`), but
     Dagster compares the annotations of contexts and results with its own classes.

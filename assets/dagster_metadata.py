@@ -275,6 +275,7 @@ def materialization_of(
     merge: TableMerge,
     lake: LakePath,
     now: datetime,
+    *,
     position: Position | None,
     change_bytes: int,
     version: SchemaVersion | None,
@@ -327,9 +328,9 @@ def _table_address(table: TableName, folder: LakePath) -> Metadata:
 def _shape_metadata(version: SchemaVersion | None) -> Metadata:
     """Return the columns and rows of the table that the settings hide or change in the
     mirror."""
-    shown_as = None if version is None else version.shown_as
-    if version is None or shown_as is None:
+    if version is None or version.shown_as is None:
         return {}
+    shown_as = version.shown_as
     treatments = [f"{name} {words}" for name, words in version.treatments_in_words.items()]
     return {
         "columns not shown as they are": ", ".join(treatments) or None,
@@ -346,11 +347,9 @@ def _table_schema(
     and MySQL's comment.
     """
     columns = []
-    source_schema = shown_schema = None
-    treatments: Mapping[str, str] = {}
-    if version is not None:
-        source_schema, shown_schema = version.schema, version.shown_schema
-        treatments = version.treatments_in_words
+    source_schema = None if version is None else version.schema
+    shown_schema = None if version is None else version.shown_schema
+    treatments: Mapping[str, str] = {} if version is None else version.treatments_in_words
     for name, data_type in merge.columns:
         shown_column = None if shown_schema is None else shown_schema.column(name)
         source_column = None
@@ -432,8 +431,8 @@ def evaluation_of(result: dg.AssetCheckResult) -> dg.AssetCheckEvaluation:
 
 
 def structure_observation(names: SourceNames, change: StructureChange) -> dg.AssetObservation:
-    """Return how a statement changed a table's structure, without the statement's
-    literals."""
+    """Return an observation that tells how a statement changed a table's structure. The
+    statement's literals are left out."""
     event = change.event
     metadata = {
         "change": event.kind.value,

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 import dagster as dg
@@ -33,7 +33,7 @@ _UNDER_WAY_STATUSES = [
 
 @dataclass(frozen=True, slots=True)
 class RunUnderWay:
-    """A Dagster run that has not ended. `token`: the token of its lease, or None.
+    """A Dagster run that has not ended. `token`: the token of its last lease, or None.
     `last_sign_at`: the time at which its process began, or last said that it waits for
     the lock. `has_released`: the run released that lease."""
 
@@ -45,14 +45,15 @@ class RunUnderWay:
 
 def reason_dead(run: RunUnderWay, lease: LeaseView | None, now: datetime) -> str | None:
     """Return the reason why the run's process must be gone, or None if it may be alive."""
-    holds_lease = lease is not None and lease.dagster_run == run.run_id
-    if lease is not None and lease.live and holds_lease:
+    own_lease = lease if lease is not None and lease.dagster_run == run.run_id else None
+    if own_lease is not None and own_lease.live:
         return None
     # A run that released its lease may be between two steps. It can only be called dead
     # if it took another lease afterwards.
-    if run.has_released and not (holds_lease and lease is not None and lease.token != run.token):
+    took_another = own_lease is not None and own_lease.token != run.token
+    if run.has_released and not took_another:
         return None
-    if holds_lease or run.token is not None:
+    if own_lease is not None or run.token is not None:
         return "The process of this run is gone: its lease on the source is not held any more."
     if now - run.last_sign_at > GRACE:
         return "The process of this run is gone: it never took its source's lock."
@@ -110,19 +111,16 @@ def tag_run_and_report_dead(
     other_runs = [
         run for run in runs_under_way(instance, source) if run.run_id != lease.dagster_run
     ]
-    # This run holds the lock now, so nobody holds the previous lease, whatever its view
-    # says.
-    released_lease = previous and LeaseView(
-        previous.token, previous.holder, previous.dagster_run, previous.taken_at, live=False
-    )
-    return report_dead_runs(instance, other_runs, released_lease, now)
+    # This run holds the lock now, so the previous lease is not live any more.
+    former_lease = previous and replace(previous, live=False)
+    return report_dead_runs(instance, other_runs, former_lease, now)
 
 
 def ids_of_own_runs(
     instance: dg.DagsterInstance, source: str, run_ids: Collection[str]
 ) -> list[str]:
-    """Return the ids of the runs of the source's own job. Only these runs have sent
-    OpenLineage events."""
+    """Return those of the ids that are runs of the source's own job. Only these runs
+    have sent OpenLineage events."""
     if not run_ids:
         return []
     records = instance.get_runs(dg.RunsFilter(run_ids=list(run_ids), job_name=job_name(source)))
@@ -140,9 +138,9 @@ def _last_sign_of_life(record: dg.RunRecord) -> datetime:
     began_at = record.update_timestamp.astimezone(UTC)
     if record.start_time is not None:
         began_at = datetime.fromtimestamp(record.start_time, UTC)
-    waits = record.dagster_run.tags.get(WAITS_TAG)
+    waited_at_text = record.dagster_run.tags.get(WAITS_TAG, "")
     with suppress(TypeError, ValueError):
-        return max(began_at, datetime.fromisoformat(waits or ""))
+        return max(began_at, datetime.fromisoformat(waited_at_text))
     return began_at
 
 

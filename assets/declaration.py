@@ -21,7 +21,7 @@ from lockstep.resources.config import Settings
 @dataclass(frozen=True, slots=True)
 class MirroredTable:
     """A MySQL table whose mirror is an asset. `spec`: the asset as Lockstep declares
-    it. It has no metadata if only the translator's key is used."""
+    it. The spec has no metadata if only the key is used that the translator returns."""
 
     source: str
     database: str
@@ -54,7 +54,8 @@ class Declaration:
     def of(
         cls, settings: Settings, source: str, translator: LockstepTranslator | None = None
     ) -> Declaration:
-        section, names = settings.file.dagster, _default_names(settings, source)
+        section = settings.file.dagster
+        names = _default_names(settings, source)
         declaration = cls(names, section.owners, section.tags, translator or LockstepTranslator())
         if translator is None:
             return declaration
@@ -96,5 +97,6 @@ def loaded_names(settings: Settings, source: str) -> SourceNames:
 
 
 def _default_names(settings: Settings, source: str) -> SourceNames:
-    section, mirrors = settings.file.dagster, settings.source(source).mirror_names()
-    return SourceNames(source, section.key_prefix, section.group, mirrors=mirrors)
+    section = settings.file.dagster
+    mirror_names = settings.source(source).mirror_names()
+    return SourceNames(source, section.key_prefix, section.group, mirror_names=mirror_names)

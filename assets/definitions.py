@@ -115,11 +115,11 @@ def definitions_of(
     table_lists = {name: read_table_list(settings.state_folder, name) for name in names}
     for name, entries in table_lists.items():
         asset_names = Declaration.of(settings, name, translator).names
+        keys = {entry.table: asset_names.table_key(entry.table) for entry in entries}
         translated_keys = {
-            entry.table: tuple(key.path)
-            for entry in entries
-            if (key := asset_names.table_key(entry.table))
-            != asset_names.default_table_key(entry.table)
+            table: tuple(key.path)
+            for table, key in keys.items()
+            if key != asset_names.default_table_key(table)
         }
         try:
             record_keys(settings.state_folder, name, translated_keys)
@@ -139,7 +139,7 @@ def definitions_of(
 def build_definitions(
     settings: Settings,
     table_lists: TableLists,
-    open_site: OpenAdapters,
+    open_adapters: OpenAdapters,
     *,
     coverages: Mapping[str, Coverage | None] = MappingProxyType({}),
     make_record: Callable[[str], RunRecord] = RunRecord,
@@ -149,18 +149,18 @@ def build_definitions(
     """Return everything that Dagster shows of these settings.
 
     `table_lists`: the mirrors to declare, by source. `coverages`: the pasts of the
-    sources that have one. `open_site` opens the adapters of a run, an upkeep, a
+    sources that have one. `open_adapters` opens the adapters of a run, an upkeep, a
     schedule or a sensor. `make_record` creates the record that a run fills.
     """
     declarations = {
         source.name: Declaration.of(settings, source.name, translator)
         for source in settings.sources
     }
-    entries = {
+    entries_by_source = {
         name: _entries_without_collisions(declaration.names, table_lists.get(name, ()))
         for name, declaration in declarations.items()
     }
-    _refuse_shared_keys(declarations, entries)
+    _refuse_shared_keys(declarations, entries_by_source)
     assets: list[dg.AssetsDefinition | dg.AssetSpec] = []
     jobs: list[Any] = []
     schedules: list[dg.ScheduleDefinition] = []
@@ -168,20 +168,20 @@ def build_definitions(
         name, declaration = source.name, declarations[source.name]
         assets += [
             *run_assets(settings, declaration),
-            *mirror_assets(settings, declaration, entries[name]),
+            *mirror_assets(settings, declaration, entries_by_source[name]),
         ]
         names = declaration.names
         description = f"One bounded run of {name}: capture, publish, merge, acknowledge."
         jobs.append(_asset_job(name, "", description, *names.step_keys))
         if source.schedule is not None:
-            schedules.append(source_schedule(name, source.schedule, open_site))
+            schedules.append(source_schedule(name, source.schedule, open_adapters))
         if (coverage := coverages.get(name)) is not None:
             assets.append(replay_asset(settings, declaration, coverage))
             description = f"Reads a span of the past of {name} again."
             jobs.append(_asset_job(name, "replay", description, names.replayed_key))
             if source.section.replay is not None:
                 schedules.append(replay_schedule(settings, name, coverage))
-        jobs.append(upkeep_job(settings, name, open_site))
+        jobs.append(upkeep_job(settings, name, open_adapters))
         if settings.file.upkeep.schedule is not None:
             schedules.append(_upkeep_schedule(name, settings.file.upkeep.schedule))
     loaded_fingerprint = fingerprint({name: table_lists.get(name, ()) for name in declarations})
@@ -196,31 +196,31 @@ def build_definitions(
         jobs=jobs,
         schedules=schedules,
         sensors=[
-            dead_run_sensor(settings, open_site),
+            dead_run_sensor(settings, open_adapters),
             new_table_sensor(settings, loaded_fingerprint),
-            attention_sensor(settings, open_site, notify),
-            other_runs_sensor(settings, declarations, open_site),
-            *(traffic_sensor(source, open_site) for source in sources_with_trigger),
+            attention_sensor(settings, open_adapters, notify),
+            other_runs_sensor(settings, declarations, open_adapters),
+            *(traffic_sensor(source, open_adapters) for source in sources_with_trigger),
         ],
-        resources={SESSIONS: sessions_resource(settings, open_site, make_record)},
+        resources={SESSIONS: sessions_resource(settings, open_adapters, make_record)},
     )
 
 
 def _entries_without_collisions(
     names: SourceNames, entries: Sequence[TableEntry]
 ) -> Sequence[TableEntry]:
-    """Return the entries. If two tables' mirrors would have one name, mark one of them
-    as ended, so that it is not shown. The table whose mirror already has that name
-    keeps it."""
-    mirrors = names.mirrors
-    if mirrors is None or not mirrors.rules:
+    """Return the entries. If the mirrors of two tables would have one name, one of the
+    two entries is marked as ended, so that it is not shown. The table whose mirror
+    already has the name keeps it."""
+    mirror_names = names.mirror_names
+    if mirror_names is None or not mirror_names.rules:
         return entries
     would_move = {
-        entry.table: not is_folder_of(entry.mirror, names.source, mirrors.of(entry.table))
+        entry.table: not is_folder_of(entry.mirror, names.source, mirror_names.of(entry.table))
         for entry in entries
         if not entry.ended
     }
-    colliding_tables = mirrors.collisions(
+    colliding_tables = mirror_names.collisions(
         sorted(would_move, key=lambda table: (would_move[table], table))
     )
     return [
@@ -235,9 +235,10 @@ def _refuse_shared_keys(declarations: Mapping[str, Declaration], table_lists: Ta
     tables: dict[dg.AssetKey, str] = {}
     for source, declaration in declarations.items():
         for entry in table_lists.get(source, ()):
-            key, table = declaration.names.table_key(entry.table), f"{entry.table} of {source}"
             if entry.ended:
                 continue
+            key = declaration.names.table_key(entry.table)
+            table = f"{entry.table} of {source}"
             if key in tables:
                 raise dg.DagsterInvalidDefinitionError(
                     f"The mirrors of {tables[key]} and {table} have the same key, "
@@ -289,7 +290,7 @@ def source_checks(settings: Settings, declaration: Declaration) -> dg.AssetCheck
     )(evaluate_annotations(checks))
 
 
-# -- every mirror as an asset with its checks, which can be materialized alone ---------
+# -- every mirror as an asset that can be materialized alone, with its checks ----------
 #
 # Materializing mirrors merges the captured changes of these tables and performs their
 # checks; it captures and acknowledges nothing. All mirrors of a source share one op, so
@@ -441,7 +442,7 @@ def replay_asset(
             metadata = replay_metadata(report)
             event = dg.AssetMaterialization(names.replayed_key, partition=key, metadata=metadata)
             context.log_event(event)
-        yield from ()
+        yield from ()  # no further results: the events above have them
 
     spec = declaration.make_spec(
         names.replayed_key,
@@ -463,15 +464,18 @@ def _replay_partition(
     ports: RunPorts, lease: Lease, *, begin: datetime, end: datetime
 ) -> ReplayReport:
     """Replay one partition. A partition after the last commit or before the history has
-    no batch: do nothing. The one in which the history begins is replayed from there."""
+    no batch: do nothing. The partition in which the history begins is replayed from that
+    beginning."""
     source = ports.source.name
-    first = history_begin(ports.ledger, ports.ledger.live_batches(source, limit=1))
+    history_begins = history_begin(ports.ledger, ports.ledger.live_batches(source, limit=1))
     times = [time for time in ports.ledger.batch_times(source) if time.is_acknowledged]
     is_after = bool(times) and not ids_at_or_after(times, begin)
-    is_before = first is not None and end <= first
-    begins_inside = first is not None and begin < first
+    is_before = history_begins is not None and end <= history_begins
+    begins_inside = history_begins is not None and begin < history_begins
     span = Span(Earliest() if begins_inside else AtMoment(begin), AtMoment(end))
-    return ReplayReport(span, (), ()) if is_after or is_before else replay(ports, lease, span)
+    if is_after or is_before:
+        return ReplayReport(span, (), ())
+    return replay(ports, lease, span)
 
 
 def replay_schedule(settings: Settings, source: str, coverage: Coverage) -> dg.ScheduleDefinition:
@@ -535,14 +539,14 @@ _ENDED_STATUSES = [
 ]
 
 
-def upkeep_job(settings: Settings, source: str, open_site: OpenAdapters) -> dg.JobDefinition:
+def upkeep_job(settings: Settings, source: str, open_adapters: OpenAdapters) -> dg.JobDefinition:
     """Return the job of upkeep, which takes the source's lock only to record what it
     wrote."""
     run_retention = settings.file.upkeep.dagster_runs
 
     def perform(context: dg.OpExecutionContext) -> None:
         progress = LoggedProgress(context.log)
-        with dagster_failures(), open_site() as adapters:
+        with dagster_failures(), open_adapters() as adapters:
             ports = adapters.ports(source, progress)
             policy = settings.upkeep_policy()
             report = carry_out_upkeep(ports, adapters.upkeep(), policy, holder_name("upkeep"))

@@ -42,15 +42,15 @@ class SourceNames:
 
     `prefix`: the first parts of each mirror's key. `group`: the group of its assets;
     None stands for the source's name. `translated_key` returns the key that a
-    translator chose; None if there is no translator. `mirrors`: the names of mirrors in
-    the lake.
+    translator chose; None if there is no translator. `mirror_names`: the names of
+    mirrors in the lake.
     """
 
     source: str
     prefix: tuple[str, ...] = (SOURCE_PART,)
     group: str | None = None
     translated_key: Callable[[TableName], dg.AssetKey] | None = field(default=None, compare=False)
-    mirrors: MirrorNames | None = field(default=None, compare=False)
+    mirror_names: MirrorNames | None = field(default=None, compare=False)
 
     @property
     def group_name(self) -> str:
@@ -90,7 +90,7 @@ class SourceNames:
 
     def default_table_key(self, table: TableName) -> dg.AssetKey:
         """Return a mirror's key without a translator."""
-        name = table if self.mirrors is None else self.mirrors.of(table)
+        name = table if self.mirror_names is None else self.mirror_names.of(table)
         return dg.AssetKey([*self._prefix, _escaped(name.database), _escaped(name.name)])
 
     def op_name(self, word: str) -> str:
@@ -105,8 +105,8 @@ class SourceNames:
     def _key(self, name: str) -> dg.AssetKey:
         """Return a step's key. Its number of parts differs from that of a mirror's key,
         so no mirror can have the same key."""
-        own = () if SOURCE_PART in self.prefix else (_OWN_PART, self.source)
-        return dg.AssetKey([*self._prefix, *own, name])
+        own_parts = () if SOURCE_PART in self.prefix else (_OWN_PART, self.source)
+        return dg.AssetKey([*self._prefix, *own_parts, name])
 
 
 def output_name(letter: str, number: int) -> str:
@@ -120,8 +120,8 @@ JOB_SUFFIXES = ("", "replay", "upkeep")
 
 
 def job_name(source: str, suffix: str = "") -> str:
-    """Return the name of a job with one of `JOB_SUFFIXES`; "" is that of the job of a
-    run."""
+    """Return the name of a job. `suffix`: one of `JOB_SUFFIXES`; the job of runs has
+    the suffix ""."""
     return f"lockstep_{source}_{suffix}" if suffix else f"lockstep_{source}"
 
 
@@ -130,9 +130,9 @@ def lease_tag(source: str) -> str:
 
 
 def _escaped(name: str) -> str:
-    """Return the name with each byte as `.XX` that is not an ASCII letter, a digit, `_`
-    or `-`, because Dagster refuses other characters in an asset's `deps`. Different
-    names stay different.
+    """Return the name in which each byte that is not an ASCII letter, a digit, `_` or
+    `-` is written as `.XX`: Dagster refuses other characters in an asset's `deps`.
+    Different names stay different.
     """
     return "".join(
         letter if letter in _UNESCAPED else "".join(f".{byte:02X}" for byte in letter.encode())

@@ -38,14 +38,15 @@ def assess_source(
     not answer or its settings are wrong. Raise `LockstepError` if the ledger cannot be
     reached."""
     ledger, patterns = adapters.ledger(), readable_patterns(source)
-    ports: RunPorts | LockstepError
+    ports_or_error: RunPorts | LockstepError
     try:
-        # Nobody waits long for an assessment, so it waits only a tenth of a run's pause
-        # before each retry.
-        ports = replace(adapters.ports(source.name, SilentProgress()), pause=pause_a_tenth)
+        ports = adapters.ports(source.name, SilentProgress())
+        # Nobody waits long for an assessment, so its pauses before retries are a tenth of
+        # those of a run.
+        ports_or_error = replace(ports, pause=pause_a_tenth)
     except LockstepError as error:
-        ports = error
-    standing = standing_of(source.name, patterns, ledger, ports, now)
+        ports_or_error = error
+    standing = standing_of(source.name, patterns, ledger, ports_or_error, now)
     return standing, verdict(standing, now, longest_pause_from_now(source.schedule))
 
 
@@ -81,11 +82,13 @@ def notify_people(
         notify_addresses(settings, name, source_verdict, note)
 
 
-def notify_addresses(settings: Settings, source: str, verdict: Verdict, note: WriteNote) -> None:
-    """Notify each address of a source's trouble, or that the trouble is over, unless it
-    was notified of that before. Send nothing while a run holds the source's lock, or
-    fails so that the next one may succeed: the earlier trouble may last."""
-    if not settings.notify_references or verdict.is_undecided:
+def notify_addresses(
+    settings: Settings, source: str, source_verdict: Verdict, note: WriteNote
+) -> None:
+    """Notify each address of a source's trouble, or that the trouble is over, unless the
+    address was notified of that before. Send nothing if only the next run will show
+    whether an earlier trouble is over."""
+    if not settings.notify_references or source_verdict.is_undecided:
         return
     try:
         # The file is locked until all is sent, so that a run that ends meanwhile does
@@ -93,7 +96,7 @@ def notify_addresses(settings: Settings, source: str, verdict: Verdict, note: Wr
         with edit_json_object(settings.state_folder / FILE) as content:
             stored = content.get(source)
             last_troubles = stored if isinstance(stored, dict) else {}
-            troubles = _notify_each(settings, source, verdict, last_troubles, note)
+            troubles = _notify_each(settings, source, source_verdict, last_troubles, note)
             if troubles or stored:
                 content[source] = troubles
     except OSError as error:
@@ -103,17 +106,19 @@ def notify_addresses(settings: Settings, source: str, verdict: Verdict, note: Wr
 def _notify_each(
     settings: Settings,
     source: str,
-    verdict: Verdict,
+    source_verdict: Verdict,
     last_troubles: dict[str, str],
     note: WriteNote,
 ) -> dict[str, str]:
     """Send to each address whose last trouble is not the present one. Return the last
     trouble of each address afterwards."""
-    trouble = verdict.trouble_key if verdict.needs_a_person else ""
+    trouble = source_verdict.trouble_key if source_verdict.needs_a_person else ""
     if trouble:
-        title, body = f"Lockstep: {source} needs a person", trouble_sentence(source, verdict)
+        title = f"Lockstep: {source} needs a person"
+        body = trouble_sentence(source, source_verdict)
     else:
-        title, body = f"Lockstep: {source} is well again", f"{source}: {verdict.sentence}."
+        title = f"Lockstep: {source} is well again"
+        body = f"{source}: {source_verdict.sentence}."
     troubles = {}
     for reference in settings.notify_references:
         last_trouble = last_troubles.get(reference, "")
@@ -133,7 +138,7 @@ def _send(
     *,
     is_failure: bool,
 ) -> bool:
-    """Send a message, and return whether that succeeded. Note the reason if not."""
+    """Send a message, and return whether that succeeded. If it failed, note the reason."""
     from lockstep.resources.apprise.sending import send  # an extra, and slow to import
 
     try:

@@ -78,7 +78,7 @@ _SEARCHED_EVENTS = 20
 @dataclass(frozen=True, slots=True)
 class ReportCursor:
     """The point up to which a source is reported. `ledger`: the identity of the ledger
-    that has these leases. `token`: the token of the last lease that is reported
+    that has the leases. `token`: the token of the last lease that is reported
     completely. `through` and `table`: the last lease and the last reported table of an
     unfinished report."""
 
@@ -119,7 +119,7 @@ class OtherRunsReporter:
         of fewer if that takes longer than `TICK_SECONDS`. Return the point up to which
         the source is then reported."""
         ports, ledger, source = self.ports, self.ports.ledger, self.ports.source.name
-        newest, identity = ledger.newest_lease(source), ledger.identity()
+        newest_lease, identity = ledger.newest_lease(source), ledger.identity()
         if last.ledger != identity:
             if last.ledger:
                 self.sentences.append(
@@ -127,10 +127,14 @@ class OtherRunsReporter:
                     "the first one on."
                 )
             last = ReportCursor(identity)
-        if newest is None or (through := last.last_token(newest)) == last.token:
+        if newest_lease is None:
+            return last
+        through = last.last_token(newest_lease)
+        if through == last.token:
             return last
         writes = ledger.writes_outside_dagster(source, last.token, through, last.table, max_tables)
-        timer_start, results = monotonic(), list[TableMerge | None]()
+        timer_start = monotonic()
+        results: list[TableMerge | None] = []
         for result in self._report_writes(writes):
             results.append(result)
             if monotonic() - timer_start > TICK_SECONDS:
@@ -165,16 +169,17 @@ class OtherRunsReporter:
         comments = comments_of(ports, [write.newest_write.intent.table for write in writes])
         ends = batch_ends(ports, [write.newest_write.intent.last_batch for write in writes])
         for write in writes:
-            newest, intent = write.newest_write, write.newest_write.intent
+            newest_write, intent = write.newest_write, write.newest_write.intent
             table, end = intent.table, ends.get(intent.last_batch)
             if table not in states:
                 yield None
                 continue
-            version, position = newest.delta_version, str(end) if end else None
+            version = newest_write.delta_version
+            position = None if end is None else str(end)
             shown_versions = self.versions_in_dagster(
                 self.names.table_key(table), states[table].mirror
             )
-            if any((number, place) == (version, position) for number, place, _ in shown_versions):
+            if any(shown[:2] == (version, position) for shown in shown_versions):
                 yield None
                 continue
             all_contents = table_contents(
@@ -186,12 +191,18 @@ class OtherRunsReporter:
             )
             contents = [content for content in all_contents if write.covers(content.batch)]
             merge = _table_merge(ports, write, states[table], contents)
-            column_comments, lake = comments.get(table, {}), self.settings.lake_path()
-            event = event_of_write(self.names, lake, ports, merge, contents, end, column_comments)
-            settled_at = newest.settled_at
+            event = event_of_write(
+                self.names,
+                self.settings.lake_path(),
+                ports,
+                merge,
+                contents=contents,
+                end=end,
+                comments=comments.get(table, {}),
+            )
             if any(
-                number > version and reported_at > settled_at
-                for number, _, reported_at in shown_versions
+                shown_version > version and reported_at > newest_write.settled_at
+                for shown_version, _, reported_at in shown_versions
             ):
                 # A Dagster run has reported a newer version, which must stay the latest
                 # one.
@@ -221,19 +232,21 @@ class OtherRunsReporter:
     def _report_steps(self, runs: RunsOutsideDagster) -> None:
         ports, names, now = self.ports, self.names, self.ports.clock()
         ledger, source = ports.ledger, ports.source.name
-        reported_batches, contents = list[Batch](), list[BatchContent]()
+        reported_batches: list[Batch] = []
+        contents: list[BatchContent] = []
         if runs.batches:
-            span, ids = (source, runs.batches[0], runs.batches[-1]), frozenset(runs.batches)
+            span = (source, runs.batches[0], runs.batches[-1])
+            ids = frozenset(runs.batches)
             reported_batches = [batch for batch in ledger.live_batches(*span) if batch.id in ids]
             contents = [content for content in ledger.contents(*span) if content.batch in ids]
         events = [event for content in contents for event in content.events]
         for event in structure_events(names, ports, events[-_MAX_STRUCTURE_EVENTS:]):
             self.log_event(event)
-        facts, lag, room = log_state(ports, now)
+        facts, lag, headroom = log_state(ports, now)
         if facts is not None:
-            self.log_event(log_observation(names.log_key, facts, lag, room))
-        (newest, *_) = attempts_of(ledger, source, limit=1) or (None,)
-        is_idle = newest is not None and newest.outcome is AttemptOutcome.IDLE
+            self.log_event(log_observation(names.log_key, facts, lag, headroom))
+        last_attempt = next(iter(attempts_of(ledger, source, limit=1)), None)
+        is_idle = last_attempt is not None and last_attempt.outcome is AttemptOutcome.IDLE
         if runs.batches or is_idle:
             capture_metadata, merge_metadata = _step_metadata(
                 runs, reported_batches, contents, len(events)
@@ -242,10 +255,11 @@ class OtherRunsReporter:
             self.log_event(dg.AssetMaterialization(names.merged_key, metadata=merge_metadata))
             cursor = ledger.cursors(source).acknowledged
             metadata = position_metadata(None if cursor is None else cursor.position, now)
-            metadata |= distance_metadata(lag, room)
+            metadata |= distance_metadata(lag, headroom)
             run_id = reported_batches[-1].dagster_run if reported_batches else None
             page = page_path(self.settings.state_folder, source, f"run {run_id}")
-            if run_id is not None and page.exists():  # It does not if the run was on another host.
+            # A run on another host has no page here.
+            if run_id is not None and page.exists():
                 metadata["report"] = dg.MetadataValue.path(page)
             # The data version is the same as that of the step `acknowledged` of a
             # Dagster run.
@@ -253,7 +267,7 @@ class OtherRunsReporter:
             self.log_event(
                 dg.AssetMaterialization(names.acknowledged_key, metadata=metadata, tags=tags)
             )
-            log_end_asked_at = newest.ended_at if newest and is_idle else None
+            log_end_asked_at = last_attempt.ended_at if last_attempt and is_idle else None
             report_coverage(self, self.settings, ports, log_end_asked_at)
         for result in source_check_results(
             self.settings, ports, self.consumers, names.acknowledged_key

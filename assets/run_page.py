@@ -46,11 +46,12 @@ _UNITS: Final = ("KiB", "MiB", "GiB", "TiB")
 
 def render_page(report: SpanReport, lake: LakePath) -> str:
     """Return the report as one HTML document."""
-    own_batches = frozenset(batch.id for batch in report.batches)
+    own_batch_ids = frozenset(batch.id for batch in report.batches)
     columns, highest = rows_over_time(
-        (*report.earlier_batches, *report.batches), report.captured_rows, own_batches
+        (*report.earlier_batches, *report.batches), report.captured_rows, own_batch_ids
     )
-    draws_steps, last = len(report.batches) <= _MAX_DRAWN_BATCHES, report.batches[-1]
+    draws_steps = len(report.batches) <= _MAX_DRAWN_BATCHES
+    last = report.batches[-1]
     # The place has the form that `--at` accepts.
     place = f"run:{last.dagster_run}" if last.dagster_run else str(last.end or last.start)
     return str(
@@ -103,17 +104,19 @@ def format_seconds(seconds: float) -> str:
         return f"{1000 * seconds:.0f} ms"
     if seconds < 120:
         return f"{seconds:.1f} s"
-    return f"{seconds / 60:,.0f} min" if seconds < 7200 else f"{seconds / 3600:,.1f} h"
+    if seconds < 7200:
+        return f"{seconds / 60:,.0f} min"
+    return f"{seconds / 3600:,.1f} h"
 
 
 def _acknowledgement_words(batches: tuple[Batch, ...]) -> str:
     """Return the state of the oldest batch that is not acknowledged. If all are
     acknowledged, return the time of the last acknowledgement."""
     open_batches = [batch for batch in batches if batch.acknowledged_at is None]
-    last = batches[-1].acknowledged_at
-    return (
-        open_batches[0].state if last is None or open_batches else f"acknowledged {utc_text(last)}"
-    )
+    acknowledged_at = batches[-1].acknowledged_at
+    if open_batches or acknowledged_at is None:
+        return open_batches[0].state
+    return f"acknowledged {utc_text(acknowledged_at)}"
 
 
 @cache
@@ -192,15 +195,15 @@ def waterfall(batches: Sequence[Batch], writes: Sequence[SettledWrite]) -> tuple
 
 
 def rows_over_time(
-    batches: Sequence[Batch], rows: Iterable[CapturedRows], own_batches: frozenset[int]
+    batches: Sequence[Batch], captured: Iterable[CapturedRows], own_batch_ids: frozenset[int]
 ) -> tuple[tuple[RowsColumn, ...], int]:
     """Return a column for each batch (for each group of neighbouring batches if there
     are more than `_MAX_COLUMNS`), and the number of rows of the highest column.
-    `own_batches`: ids of the report's batches.
+    `own_batch_ids`: those of the report's batches.
     """
     by_batch: dict[int, list[CapturedRows]] = {}
-    for row in rows:
-        by_batch.setdefault(row.batch, []).append(row)
+    for rows in captured:
+        by_batch.setdefault(rows.batch, []).append(rows)
     group_size = -(-len(batches) // _MAX_COLUMNS) or 1
     groups = [batches[index : index + group_size] for index in range(0, len(batches), group_size)]
     sums = [_group_rows(group, by_batch) for group in groups]
@@ -215,7 +218,7 @@ def rows_over_time(
             inserted=counts.inserted * scale,
             updated=counts.updated * scale,
             deleted=counts.deleted * scale,
-            is_own=any(batch.id in own_batches for batch in group),
+            is_own=any(batch.id in own_batch_ids for batch in group),
         )
         for group, (counts, read) in zip(groups, sums, strict=True)
     ]
@@ -240,11 +243,11 @@ TimeSpan = tuple[str, str, datetime, datetime]
 def _step_spans(batch: Batch, writes: Sequence[SettledWrite]) -> Iterable[TimeSpan]:
     """Yield the spans of a batch: reading, publishing (up to the beginning of its first
     write) and acknowledging."""
+    if batch.captured_at is None:
+        return
     own_writes = [
         write for write in writes if write.intent.first_batch <= batch.id <= write.intent.last_batch
     ]
-    if batch.captured_at is None:
-        return
     yield f"read batch {batch.id}", "read", batch.created_at, batch.captured_at
     if own_writes:
         first_write_at = max(batch.captured_at, min(write.intended_at for write in own_writes))

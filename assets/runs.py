@@ -220,8 +220,8 @@ _LOGGED_AT_ONCE: Final = 10
 """Number of a run's first merges that are logged one by one."""
 
 _GROUP_SECONDS: Final = 5.0
-"""Shortest time between two groups of later merges that are logged: what a group needs
-is read from the ledger at once."""
+"""Shortest time in seconds between two groups of later merges that are logged. The
+ledger is read once for a whole group."""
 
 
 @dataclass(slots=True)
@@ -253,10 +253,18 @@ class _MergeLog:
             contents = table_contents(
                 ports.ledger, ports.source.name, merge.table, merge.first_batch, merge.last_batch
             )
-            end, column_comments = ends.get(merge.last_batch), comments.get(merge.table, {})
-            event = event_of_write(self.names, lake, ports, merge, contents, end, column_comments)
+            event = event_of_write(
+                self.names,
+                lake,
+                ports,
+                merge,
+                contents=contents,
+                end=ends.get(merge.last_batch),
+                comments=comments.get(merge.table, {}),
+            )
             self.context.log_event(event)
-            # Not earlier: if the ledger failed until here, the next flush tries again.
+            # A merge is removed only after its event: if the ledger fails before, the next
+            # flush tries again.
             self._unlogged.remove(merge)
             self._logged_count += 1
         self._last_logged_at = monotonic()

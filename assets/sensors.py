@@ -45,8 +45,8 @@ Notify = Callable[[str, Verdict], None]
 """A function that receives a source's name and its trouble."""
 
 Reload = Callable[[str, str], str]
-"""A function that has the page at an address reload a code location. Returns the error,
-or ""."""
+"""A function that receives the page's address and the name of a code location, and makes
+the page reload the location. It returns the error, or ""."""
 
 MAX_TABLES = 200
 """Largest number of tables in one tick: Dagster takes tens of milliseconds for each
@@ -80,16 +80,17 @@ def _sensor(
 
 
 def attention_sensor(
-    settings: Settings, open_site: OpenAdapters, notify: Notify | None
+    settings: Settings, open_adapters: OpenAdapters, notify: Notify | None
 ) -> dg.SensorDefinition:
-    """Report each trouble once to `notify`, to the tick's log and to the addresses of
-    `[notify]`. The sensor's cursor keeps the last reported trouble of each source."""
+    """Return the sensor that reports each trouble once to `notify`, to the tick's log and
+    to the addresses of `[notify]`. Its cursor keeps the last reported trouble of each
+    source."""
 
     def evaluate(context: dg.SensorEvaluationContext) -> dg.SkipReason:
         last_troubles: dict[str, str] = json.loads(context.cursor or "{}")
         troubles: dict[str, str] = {}
         sentences: list[str] = []
-        with open_site() as adapters:
+        with open_adapters() as adapters:
             for source in settings.sources:
                 _, verdict = assess_source(adapters, source, datetime.now(UTC))
                 notify_addresses(settings, source.name, verdict, context.log.warning)
@@ -110,8 +111,8 @@ def attention_sensor(
     return _sensor("lockstep_attention", 300, description, evaluate)
 
 
-def dead_run_sensor(settings: Settings, open_site: OpenAdapters) -> dg.SensorDefinition:
-    """Return the sensor that reports runs as failed whose process is gone."""
+def dead_run_sensor(settings: Settings, open_adapters: OpenAdapters) -> dg.SensorDefinition:
+    """Return the sensor that reports runs as failed if their process is gone."""
     sources = [source.name for source in settings.sources]
 
     def evaluate(context: dg.SensorEvaluationContext) -> dg.SkipReason:
@@ -119,7 +120,7 @@ def dead_run_sensor(settings: Settings, open_site: OpenAdapters) -> dg.SensorDef
         if not any(under_way.values()):
             return dg.SkipReason("No run is under way.")
         reported_ids: list[str] = []
-        with open_site() as adapters:
+        with open_adapters() as adapters:
             for source, runs in under_way.items():
                 lease = adapters.ledger().newest_lease(source) if runs else None
                 dead_ids = report_dead_runs(context.instance, runs, lease, datetime.now(UTC))
@@ -130,12 +131,12 @@ def dead_run_sensor(settings: Settings, open_site: OpenAdapters) -> dg.SensorDef
             return dg.SkipReason(f"Reported as failed: {', '.join(reported_ids)}.")
         return dg.SkipReason("Every run under way is alive.")
 
-    description = "Reports runs as failed whose process is gone."
+    description = "Reports runs as failed if their process is gone."
     return _sensor("lockstep_dead_runs", 60, description, evaluate)
 
 
 def reload_location(address: str, location: str) -> str:
-    """Have the page at that address reload the location; return the error, or ""."""
+    """Make the page at that address reload the location; return the error, or ""."""
     from dagster_graphql import DagsterGraphQLClient, ReloadRepositoryLocationStatus
 
     url = urlsplit(address)
@@ -160,8 +161,8 @@ def new_table_sensor(
 ) -> dg.SensorDefinition:
     """Return the sensor that reloads the definitions when tables were created or
     dropped, or asks a person to do so if the page's address is not configured.
-    `loaded_fingerprint`: that of the lists of tables from which these definitions were
-    made."""
+    `loaded_fingerprint`: the fingerprint of the lists of tables from which these
+    definitions were made."""
 
     def evaluate(_: dg.SensorEvaluationContext) -> dg.SkipReason:
         names = [source.name for source in settings.sources]
@@ -184,25 +185,26 @@ def new_table_sensor(
             f"Assets of tables are new or changed; {address} reloads the location {location}."
         )
 
-    description = "Shows tables that came since the definitions were loaded."
+    description = "Shows tables that are new since the definitions were loaded."
     return _sensor("lockstep_new_tables", 60, description, evaluate)
 
 
 def other_runs_sensor(
-    settings: Settings, declarations: Mapping[str, Declaration], open_site: OpenAdapters
+    settings: Settings, declarations: Mapping[str, Declaration], open_adapters: OpenAdapters
 ) -> dg.SensorDefinition:
     """Return the sensor that reports runs which Dagster did not start. Its cursor
     keeps, for each source, the point up to which it is reported."""
 
     def evaluate(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         cursor = json.loads(context.cursor or "{}")
-        events, sentences = list[Any](), list[str]()
-        with open_site() as adapters:
+        events: list[Any] = []
+        sentences: list[str] = []
+        with open_adapters() as adapters:
             for name, declaration in declarations.items():
                 if (remaining := MAX_TABLES - len(events)) <= 0:
                     break
                 try:
-                    runs = OtherRunsReporter(
+                    reporter = OtherRunsReporter(
                         log=context.log,
                         instance=context.instance,
                         settings=settings,
@@ -210,12 +212,13 @@ def other_runs_sensor(
                         ports=adapters.ports(name, SilentProgress()),
                         consumers=adapters.consumers(),
                     )
-                    new_cursor = runs.report(ReportCursor.of(cursor.get(name, {})), remaining)
+                    last = ReportCursor.of(cursor.get(name, {}))
+                    new_cursor = reporter.report(last, remaining)
                 except LockstepError as error:
                     sentences.append(f"{name}: {error.message} hint: {error.hint}")
                     continue
-                events += runs.events
-                sentences += runs.sentences
+                events += reporter.events
+                sentences += reporter.sentences
                 cursor[name] = asdict(new_cursor)
         if events:
             sentences.insert(0, f"{len(events)} events of runs that Dagster did not start.")
@@ -225,7 +228,7 @@ def other_runs_sensor(
             cursor=json.dumps(cursor),
         )
 
-    description = "Shows what runs did that Dagster did not start."
+    description = "Shows what runs outside Dagster did."
     return _sensor("lockstep_other_runs", 60, description, evaluate)
 
 
@@ -234,7 +237,7 @@ def other_runs_sensor(
 _WAITING_STATUSES = [dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.STARTING]
 
 
-def source_schedule(source: str, cron: str, open_site: OpenAdapters) -> dg.ScheduleDefinition:
+def source_schedule(source: str, cron: str, open_adapters: OpenAdapters) -> dg.ScheduleDefinition:
     """Return the schedule that starts the source's job by cron, unless
     `reason_not_to_start` has a reason. It is switched on by default."""
 
@@ -248,8 +251,8 @@ def source_schedule(source: str, cron: str, open_site: OpenAdapters) -> dg.Sched
     @evaluate_annotations
     def tick(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
         lease: LeaseView | None = None
-        # The run reports that the ledger cannot be reached.
-        with suppress(LockstepError), open_site() as adapters:
+        # If the ledger cannot be reached, a run is started, which reports that.
+        with suppress(LockstepError), open_adapters() as adapters:
             lease = live_lease(adapters.ledger(), source)
         reason = reason_not_to_start(context.instance, source, lease)
         return dg.RunRequest(tags={SOURCE_TAG: source}) if reason is None else dg.SkipReason(reason)
@@ -274,14 +277,14 @@ def reason_not_to_start(
     )
 
 
-def traffic_sensor(source: SourceSettings, open_site: OpenAdapters) -> dg.SensorDefinition:
+def traffic_sensor(source: SourceSettings, open_adapters: OpenAdapters) -> dg.SensorDefinition:
     """Return the sensor that starts the source's job once the unread log exceeds the
     limits of `trigger`."""
     name, trigger = source.name, source.section.trigger
     assert trigger is not None, "the source has a trigger"
 
     def evaluate(context: dg.SensorEvaluationContext) -> dg.RunRequest | dg.SkipReason:
-        with open_site() as adapters:
+        with open_adapters() as adapters:
             ledger = adapters.ledger()
             reason = reason_not_to_start(context.instance, name, live_lease(ledger, name))
             if reason is not None:
@@ -289,8 +292,9 @@ def traffic_sensor(source: SourceSettings, open_site: OpenAdapters) -> dg.Sensor
             if ledger.cursors(name).acknowledged is None:
                 return dg.SkipReason(f"A person must start the first run of {name}.")
             ports = adapters.ports(name, SilentProgress())
-            _, lag, room = log_state(ports, ports.clock())
-        reason = reason_to_start(name, trigger, lag, room, longest_pause_from_now(source.schedule))
+            _, lag, headroom = log_state(ports, ports.clock())
+        pause = longest_pause_from_now(source.schedule)
+        reason = reason_to_start(name, trigger, lag, headroom, pause)
         if reason is None:
             return dg.SkipReason(f"Too little was written to the log of {name}.")
         return dg.RunRequest(tags={SOURCE_TAG: name, "lockstep/reason": reason})
@@ -303,7 +307,7 @@ def reason_to_start(
     source: str,
     trigger: TriggerSection,
     lag: Lag,
-    room: Headroom | None,
+    headroom: Headroom | None,
     pause: timedelta | None,
 ) -> str | None:
     """Return the reason why a run should begin now, or None if it should not. If the
@@ -311,7 +315,7 @@ def reason_to_start(
     unread = lag.log_bytes
     if unread == 0:
         return None
-    if risk_verdict(source, room, pause) is not None:
+    if risk_verdict(source, headroom, pause) is not None:
         return "the log may be purged soon"
     if trigger.bytes is not None and unread is not None and unread >= trigger.bytes:
         return f"{unread} bytes of log"

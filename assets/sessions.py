@@ -54,7 +54,7 @@ def session_of(
 
 
 def sessions_resource(
-    settings: Settings, open_site: OpenAdapters, make_record: Callable[[str], RunRecord]
+    settings: Settings, open_adapters: OpenAdapters, make_record: Callable[[str], RunRecord]
 ) -> dg.ResourceDefinition:
     """Return the resource that opens the adapters of a Dagster run and a session for
     each of its sources, and closes them when the run ends, even if it fails."""
@@ -67,7 +67,7 @@ def sessions_resource(
             raise dg.DagsterInvariantViolationError("sessions are for Dagster runs only")
         progress = LoggedProgress(context.log)
         with (
-            open_site() as adapters,
+            open_adapters() as adapters,
             closing(
                 RunSessions(settings, adapters, make_record, instance, run, progress)
             ) as run_sessions,
@@ -93,21 +93,21 @@ class RunSessions:
     instance: dg.DagsterInstance
     run: dg.DagsterRun
     progress: LoggedProgress
-    _open: dict[str, RunSession] = field(default_factory=dict)
+    _open_sessions: dict[str, RunSession] = field(default_factory=dict)
     _senders: dict[str, RunEventSender] = field(default_factory=dict)
     _dead_runs: dict[str, list[str]] = field(default_factory=dict)
 
     def of(self, source: str) -> RunSession:
-        if source not in self._open:
-            self._open[source] = self._make_session(source)
-        return self._open[source]
+        if source not in self._open_sessions:
+            self._open_sessions[source] = self._make_session(source)
+        return self._open_sessions[source]
 
     def close(self) -> None:
         """Release the locks, then send the last OpenLineage events, so that a slow
         backend cannot delay the next run. An error does not prevent the rest."""
         with ExitStack() as stack:  # calls the last callback first
             stack.callback(self._send_last_events)
-            for session in self._open.values():
+            for session in self._open_sessions.values():
                 stack.callback(session.close)
 
     def _make_session(self, source: str) -> RunSession:
@@ -134,7 +134,8 @@ class RunSessions:
         )
 
     def _on_lease(self, lease: Lease, previous: LeaseView | None) -> None:
-        """Report the runs that died, which this run knows because it got their lock."""
+        """Report the runs that died. Runs that held the lock before must be dead, because
+        this run got the lock."""
         dead_ids = tag_run_and_report_dead(self.instance, lease, previous, datetime.now(UTC))
         for run_id in dead_ids:
             self.progress.note(f"Run {run_id} had died; it is reported as failed.")
@@ -151,14 +152,14 @@ class RunSessions:
         self.instance.add_run_tags(self.run.run_id, {WAITS_TAG: datetime.now(UTC).isoformat()})
 
     def _on_release(self, lease: Lease) -> None:
-        # A run of the source's jobs ends with its lease. Other jobs are those of other
-        # projects, and assets that a person selected on the page.
+        # A run of one of the source's own jobs ends with its lease. A run of another
+        # project's job, or of assets that a person selected on the page, may continue.
         if self.run.job_name not in {job_name(lease.source, suffix) for suffix in JOB_SUFFIXES}:
             tag_release(self.instance, lease)
 
     def _send_last_events(self) -> None:
-        # If Dagster has this run as finished while it still works, it was reported as
-        # dead.
+        # If Dagster shows this run as finished although it still works, somebody reported
+        # it as dead.
         dagster_run = self.instance.get_run_by_id(self.run.run_id)
         found_dead = dagster_run is not None and dagster_run.is_finished
         for source, sender in self._senders.items():

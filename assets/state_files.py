@@ -16,8 +16,8 @@ from lockstep.resources.private import make_private
 
 
 def read_json_object(path: Path) -> dict[str, Any]:
-    """Return the JSON object in a file. It is empty if the file is missing, cannot be
-    read, or has something else."""
+    """Return the JSON object in a file; an empty one if the file is missing, cannot be
+    read, or has no object."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -32,34 +32,35 @@ def edit_json_object(path: Path) -> Iterator[dict[str, Any]]:
     make_private(path.parent)
     with exclusive_lock(path.with_name(f"{path.name}.lock")):
         content = read_json_object(path)
-        before = _text(content)
+        before = _json_text(content)
         yield content
-        if (after := _text(content)) != before:
+        after = _json_text(content)
+        if after != before:
             replace_file(path, after)
 
 
 @contextmanager
 def note_write_errors(subject: str, note: Callable[[str], None]) -> Iterator[None]:
     """Note that a file could not be written, instead of raising OSError: a run must not
-    fail for a file that only Dagster's pages need. `subject`: what the file is, for the
-    note."""
+    fail for a file that only Dagster's pages need. `subject`: the note's words for the
+    file."""
     try:
         yield
     except OSError as error:
         note(f"{subject} was not written: {error}")
 
 
-def _text(content: dict[str, Any]) -> str:
+def _json_text(content: dict[str, Any]) -> str:
     return json.dumps(content, ensure_ascii=False, indent=1)
 
 
 def replace_file(path: Path, text: str) -> None:
     """Replace the file atomically, so that nobody reads a part of the text."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    descriptor, new_name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
-        Path(name).replace(path)
+        Path(new_name).replace(path)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        Path(new_name).unlink(missing_ok=True)
         raise

@@ -100,8 +100,8 @@ def update_table_list(
 ) -> tuple[TableName, ...]:
     """Replace entries of the source by their updates, and append new ones. Return the
     tables whose definitions in Dagster change. An update without `reported` keeps the
-    old digest. `complete`: the updates have all tables of the source, so a table
-    without one was dropped there."""
+    old digest. `complete`: there is an update for each table of the source, so a table
+    without an update was dropped there."""
     with edit_json_object(folder / FILE) as content:
         before = {entry.table: entry for entry in _valid_entries(content, source)}
         after = {
@@ -121,7 +121,7 @@ def update_table_list(
 
 
 def _shown(entry: TableEntry) -> TableEntry:
-    """Return the entry without the fields on which Dagster's definitions do not depend."""
+    """Return the entry with only those fields on which Dagster's definitions depend."""
     return replace(entry, reported="", key=())
 
 

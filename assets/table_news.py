@@ -2,8 +2,8 @@
 tables.
 
 A table's state is reported only if it changed since the last report. The list of tables
-has a digest of the state that was reported last; if it is lost, states are reported
-again.
+has a digest of the state that was reported last; if the list is lost, all states are
+reported again.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ class EventReceiver(Protocol):
 
 
 _SMALL_MIRROR_ROWS = 100_000
-"""Largest number of rows of a mirror whose keys a run counts, which takes hundredths of
-a second."""
+"""Largest number of rows of a mirror whose keys a run counts. Counting them takes
+hundredths of a second."""
 
 _MAX_EVENTS = 100
 """Largest number of events of one kind in a run: Dagster takes milliseconds for each."""
@@ -97,13 +97,15 @@ def report_table_states(
     digests = {table: _digest(standing) for table, standing in standings.items()}
     tables = tables_to_report(standings, digests, last_reported, materialized)
     reported = {
-        table: (digests if table in tables else last_reported).get(table, "") for table in standings
+        table: digest if table in tables else last_reported.get(table, "")
+        for table, digest in digests.items()
     }
     states = ports.ledger.table_states(source)
     for table in states:
         if table in tables:
             receiver.log_event(evaluation_of(follows_check_result(names, standings[table])))
-    entries, changed_tables = table_entries(states, reported), tuple[TableName, ...]()
+    entries = table_entries(states, reported)
+    changed_tables: tuple[TableName, ...] = ()
     with note_write_errors("The list of tables for Dagster", receiver.log.warning):
         changed_tables = update_table_list(settings.state_folder, source, entries, complete=False)
     if changed_tables and settings.webserver() is None:
@@ -154,11 +156,11 @@ def tables_to_report(
     with_new_state = {
         table for table, digest in digests.items() if last_reported.get(table, "") != digest
     }
-    are_few = len(materialized) <= _MAX_EVENTS
+    reports_all_materialized = len(materialized) <= _MAX_EVENTS
     outdated = {
         table
         for table in materialized
-        if table in standings and (are_few or not standings[table].follows)
+        if table in standings and (reports_all_materialized or not standings[table].follows)
     }
     new_tables = [
         table
@@ -189,6 +191,7 @@ def event_of_write(
     lake: LakePath,
     ports: RunPorts,
     merge: TableMerge,
+    *,
     contents: Iterable[TableContent],
     end: Position | None,
     comments: Mapping[str, str],
@@ -200,7 +203,14 @@ def event_of_write(
     change_bytes = sum(file.size for part in parts if part for file in part.files)
     version = ports.ledger.schema_version(ports.source.name, merge.table, merge.shown_version)
     return materialization_of(
-        names, merge, lake, ports.clock(), end, change_bytes, version, comments
+        names,
+        merge,
+        lake,
+        ports.clock(),
+        position=end,
+        change_bytes=change_bytes,
+        version=version,
+        comments=comments,
     )
 
 

@@ -123,7 +123,18 @@ def _report_seconds(tables: int) -> float:
         )  # It takes more kinds of events than its type says.
         for number in range(tables):
             merge = _merge(number)
-            log(materialization_of(names, merge, lake, now, place, 900, None, {}))
+            log(
+                materialization_of(
+                    names,
+                    merge,
+                    lake,
+                    now,
+                    position=place,
+                    change_bytes=900,
+                    version=None,
+                    comments={},
+                )
+            )
             if number < 3 * _MAX_EVENTS:  # by each step
                 standing = TableStanding(merge.table, TableHealth.FOLLOWING, "it follows")
                 log(evaluation_of(follows_check_result(names, standing)))

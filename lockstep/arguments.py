@@ -24,8 +24,8 @@ def place_option(arguments: argparse.Namespace, option: str) -> Place | None:
 
 
 def place_argument(arguments: argparse.Namespace, name: str, text: str) -> Place:
-    """Return the place that `text` names, the value of the argument `name`. Raise
-    `UsageError` with the valid forms if it names none."""
+    """Return the place that `text` names. `name`: the argument that has this value.
+    Raise `UsageError` with the valid forms if the text names no place."""
     try:
         if name == "--until":
             return parse_end(text)
@@ -45,7 +45,7 @@ def parse_table_name(text: str) -> TableName:
 
 
 def author_of(arguments: argparse.Namespace) -> str:
-    """Return the author of what is recorded: `--author`, else this account."""
+    """Return the author of what is recorded: `--author`, else the name of this account."""
     name: str | None = arguments.author
     return name or account_name()
 

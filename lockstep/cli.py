@@ -50,8 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     wants_json = "--json" in words
     with open_streams() as streams, catch_signals() as signals:
         config: Path | None = None
-        signals.report = lambda number: _answer(
-            _report_interruption(number, streams, log), streams, wants_json=wants_json
+        signals.report = lambda last_signal: _answer(
+            _report_interruption(last_signal, streams, log), streams, wants_json=wants_json
         )
         try:
             parsed = parse(words)
@@ -89,8 +89,8 @@ def _answer(outcome: Outcome, streams: Streams, *, wants_json: bool) -> int:
 
 
 EXIT_SECONDS: Final = 20
-"""Seconds from SIGINT or SIGTERM until the process exits even if a thread hangs. Shorter
-than the grace period of Kubernetes and systemd, after which they send SIGKILL."""
+"""Seconds from SIGINT or SIGTERM until the process exits even if a thread hangs. This is
+less than the grace period of Kubernetes and systemd, after which they send SIGKILL."""
 
 
 class CaughtSignals:
@@ -111,8 +111,9 @@ class CaughtSignals:
 @contextmanager
 def catch_signals() -> Iterator[CaughtSignals]:
     """Raise KeyboardInterrupt in the main thread on SIGINT and SIGTERM while the
-    context lasts. If it still lasts `EXIT_SECONDS` later, because a thread hangs for
-    which the main thread waits, exit at once: that is as safe as being killed."""
+    context lasts. If the context still lasts `EXIT_SECONDS` after a signal, because the
+    main thread waits for a thread that hangs, exit at once: that is as safe as being
+    killed."""
     caught = CaughtSignals()
     if threading.current_thread() is not threading.main_thread():
         yield caught
@@ -268,7 +269,8 @@ def _secrets(config: Path | None) -> list[str]:
         settings = load_settings(config)
     except LockstepError:
         return []
-    file, secrets = settings.file, list[str]()
+    file = settings.file
+    secrets: list[str] = []
     values = [file.ledger.dsn, *(file.spark[key] for key in settings.sensitive_spark_keys())]
     values += [source.password for source in file.sources]
     values += [file.catalog.token] if file.catalog and file.catalog.token else []

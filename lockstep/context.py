@@ -113,9 +113,9 @@ class CommandContext:
         may_be_new: bool = False,
     ) -> str:
         """Return the one source that has captured the tables whose full names are among
-        the patterns. If several sources have, or no full name is given, return the only
-        configured source; raise `UsageError` if there are several. Raise
-        `NothingMatches` for a table that no source has captured, unless
+        the patterns. If no full name is given, or the tables belong to several sources,
+        return the only configured source; raise `UsageError` if several are configured.
+        Raise `NothingMatches` for a table that no source has captured, unless
         `may_be_new`."""
         sources = set[str]()
         for pattern in filterfalse(has_wildcard, patterns):
@@ -135,8 +135,8 @@ class CommandContext:
 
     @contextmanager
     def open_source(self, source: str) -> Iterator[tuple[Adapters, RunPorts]]:
-        """Yield the adapters, and the ports and settings that the steps of a run of the
-        source receive."""
+        """Yield the adapters, and the ports that the steps of a run of the source
+        receive."""
         with self.adapters() as adapters, self.watch(source) as progress:
             yield adapters, adapters.ports(source, progress)
 

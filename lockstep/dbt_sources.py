@@ -133,10 +133,11 @@ def _dbt_tables(
     lake, catalog = context.settings.lake_path().absolute(), context.settings.file.catalog
     plan = context.settings.source(source).plan()
     schema_pattern = catalog.schemas if catalog else DATABASE_PLACEHOLDER
-    comments_by_table, table_comments = _comments(
+    column_comments, table_comments = _comments(
         context, adapters, source, [state.table for state in states]
     )
-    mirrors, tables = adapters.lake().mirrors, []
+    mirrors = adapters.lake().mirrors
+    tables = []
     for state in states:
         table, version = state.table, mirrors.version(state.mirror)
         if version is None or state.mirror_version is None:
@@ -163,7 +164,7 @@ def _dbt_tables(
                 else testable_unique_keys(shown_schema),
                 asset_key=tuple(names.table_key(table).path),
                 comment=table_comments.get(table, ""),
-                column_comments=own_comments(policies) | {**comments_by_table.get(table, {})},
+                column_comments=own_comments(policies) | {**column_comments.get(table, {})},
             )
         )
     return tables
@@ -188,8 +189,10 @@ def testable_unique_keys(schema: TableSchema) -> list[tuple[str, ...]]:
     key of one column."""
     testable_keys = []
     for key in schema.keys:
-        columns = [schema.column(part.column) for part in key.parts if part.column is not None]
-        has_only_columns = len(columns) == len(key.parts) and None not in columns
+        columns = [
+            None if part.column is None else schema.column(part.column) for part in key.parts
+        ]
+        has_only_columns = None not in columns
         has_nullable = any(column is not None and column.nullable for column in columns)
         if key.kind == "unique" and has_only_columns and (len(columns) == 1 or not has_nullable):
             testable_keys.append(key.columns)
@@ -209,18 +212,20 @@ def _table_entry(source: str, table: DbtTable) -> dict[str, Any]:
     if table.comment:
         entry["description"] = _escape_jinja(table.comment)
     entry["config"] = config
-    keys = [key for key in _shown_keys(table) if len(key) > 1 and _is_without_quotes(key)]
+    keys = [key for key in _shown_keys(table) if len(key) > 1 and _can_be_unquoted(key)]
     if keys:
         entry["data_tests"] = [
             _test_entry("unique", source, table, key, {"column_name": f"({', '.join(key)})"})
             for key in keys
         ]
-    entry["columns"] = [_column_entry(source, table, name, kind) for name, kind in table.columns]
+    entry["columns"] = [
+        _column_entry(source, table, name, data_type) for name, data_type in table.columns
+    ]
     return entry
 
 
-def _column_entry(source: str, table: DbtTable, name: str, kind: str) -> dict[str, Any]:
-    entry: dict[str, Any] = {"name": name, "data_type": kind}
+def _column_entry(source: str, table: DbtTable, name: str, data_type: str) -> dict[str, Any]:
+    entry: dict[str, Any] = {"name": name, "data_type": data_type}
     if comment := table.column_comments.get(name):
         entry["description"] = _escape_jinja(comment)
     tests = []
@@ -241,9 +246,9 @@ def _shown_keys(table: DbtTable) -> list[tuple[str, ...]]:
     return [key for key in keys if key and names.issuperset(key)]
 
 
-def _is_without_quotes(key: tuple[str, ...]) -> bool:
-    """Return whether these columns can be named in an expression without quotes, which
-    differ between dbt's adapters."""
+def _can_be_unquoted(key: tuple[str, ...]) -> bool:
+    """Return whether these columns can be named in an expression without quotes: the
+    quotes differ between dbt's adapters."""
     return all(_PLAIN_NAME.fullmatch(name) and name.lower() not in _RESERVED_WORDS for name in key)
 
 

@@ -24,9 +24,9 @@ class UsageError(ConfigurationError):
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        missing_names = message.removeprefix("the following arguments are required: ")
-        if missing_names != message:
-            message = f"{missing_names} must be given"
+        required = "the following arguments are required: "
+        if message.startswith(required):
+            message = f"{message.removeprefix(required)} must be given"
         sentence = message.removeprefix("argument ")
         raise UsageError(f"{sentence[0].upper()}{sentence[1:]}.", hint=f"`{self.prog} --help`")
 
@@ -58,8 +58,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def _known_command(arguments: Sequence[str]) -> str | None:
-    """Return the command; None if there is none. Raise `UsageError`, which suggests the
-    most similar command, if it is unknown."""
+    """Return the command that was typed; None if there is none. If the command is
+    unknown, raise `UsageError` with the most similar command."""
     parser = _global_options()
     parser.add_argument("command", nargs="?")
     typed_command: str | None = parser.parse_known_args(arguments)[0].command
@@ -355,7 +355,7 @@ _FURTHER_ARGUMENTS: Final[Mapping[str, Mapping[str, Any]]] = {
     "--ledger": {"default": "embedded"},
     "--back-to": {"type": int},
     "--sample": {"type": _number_of_rows},
-    "--author": {"type": printable},  # also bytes that are not UTF-8
+    "--author": {"type": printable},  # makes bytes that are not UTF-8 printable, too
     "--reason": {"type": partial(printable, keep="\n\t")},
     "--tables": _REPEATABLE,
     "--exclude": _REPEATABLE,

@@ -35,9 +35,8 @@ def differing_row_lines(
     prefix: str,
     indent: str = "  ",
 ) -> Iterator[str]:
-    """Yield lines with the first of the rows that differ, and one with the number of
-    further rows. `count`: how many rows differ; a report may list fewer in `rows`, or
-    none."""
+    """Yield lines with the first rows that differ, and a line with the number of further
+    rows. `count`: how many rows differ. `rows`: some of these rows, or none."""
     shown_rows = rows[:_MAX_ROWS]
     for row in shown_rows:
         columns = f" ({', '.join(row.columns)})" if row.columns else ""
@@ -57,9 +56,9 @@ def partial_table_lines(extents: Sequence[Extent]) -> Iterator[str]:
     by_sentence: dict[str, list[Extent]] = {}
     for extent in extents:
         by_sentence.setdefault(extent.sentence, []).append(extent)
-    for sentence, alike in by_sentence.items():
-        yield f"  {', '.join(str(extent.table) for extent in alike)}: {sentence}"
-        yield f"    hint: {alike[0].hint}"
+    for sentence, group in by_sentence.items():
+        yield f"  {', '.join(str(extent.table) for extent in group)}: {sentence}"
+        yield f"    hint: {group[0].hint}"
 
 
 def show_stopped_tables(context: CommandContext, tables: Sequence[StoppedTable]) -> None:

@@ -83,9 +83,9 @@ def _warn(sentence: str) -> None:
 class TableVersion:
     """A mirror (the Delta table with a table's current rows) at a Delta version.
 
-    Each method that reads it raises `VersionGone` if the version's log or files are
-    gone, if the folder has another Delta table than that with `table_id` (None if it is
-    not known), or if the version has changes after the batch `batch`.
+    `table_id`: the Delta table's id, or None if it is not known. Each method that reads
+    the version raises `VersionGone` if the version's log or files are gone, if the folder
+    has a Delta table with another id, or if the version has changes after `batch`.
     """
 
     table: str
@@ -121,7 +121,7 @@ class VersionSet(Mapping[str, TableVersion]):
     `_batch`. `position`: the place in the log where that batch ends, with the GTIDs
     executed up to there and its commit time. `missing`: the tables that cannot be read
     as of that place, each with its reason and a hint. Access to a missing table raises
-    `VersionSetUnknown`; access to an unknown name, KeyError.
+    `VersionSetUnknown`; access to an unknown name raises KeyError.
     """
 
     def __init__(self, shown: ShownVersions, lake: LakePath) -> None:
@@ -324,8 +324,8 @@ class ChangelogConsumer:
         self, *, max_batches: int | None = None, max_changes: int | None = MAX_CHANGES
     ) -> ChangelogDelivery | None:
         """Return the next delivery: the changes after all earlier ones, in whole batches
-        and thus whole transactions, within the bounds but at least one batch. Return
-        None if there is nothing new."""
+        and thus whole transactions. It has at most `max_batches` batches and `max_changes`
+        row images, but at least one batch. Return None if there is nothing new."""
         bounds = DeliveryBounds(max_batches, max_changes)
         delivery = self._adapters.consumers().deliver(self.source, self.name, bounds)
         if delivery is None:

@@ -76,8 +76,8 @@ def open_streams() -> Iterator[Streams]:
 
 @contextmanager
 def _text_stream(descriptor: int) -> Iterator[TextIO]:
-    """Yield a line-buffered text stream. Its end ignores that the reader of the pipe,
-    such as `head`, has closed it."""
+    """Yield a line-buffered text stream. Close it without an error even if the pipe's
+    reader, such as `head`, has closed the pipe."""
     stream = os.fdopen(descriptor, "w", 1, encoding="utf-8", errors="backslashreplace")
     try:
         yield stream

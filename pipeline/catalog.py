@@ -26,8 +26,8 @@ from lockstep.pipeline.values.table import TableName
 SOURCE_MARK: Final = "lockstep.source"
 TABLE_MARK: Final = "lockstep.table"
 CONTENT_MARK: Final = "lockstep.content"
-"""Properties of an entry. The first two show that Lockstep made it, the last what it
-contained then."""
+"""Properties of an entry. The first two show that Lockstep made the entry; the last is
+the hash of its content at that time."""
 
 DATABASE_PLACEHOLDER, SOURCE_PLACEHOLDER = "{database}", "{source}"
 """Parts of the template for names of schemas."""
@@ -230,8 +230,8 @@ def plan_steps(
                 to_drop.discard(former.table)
                 current = former
         if current is not None and current.name != entry.name and entry.name in kept_names:
-            # Another entry still has this name, and is renamed later. Entries are renamed
-            # by their names, so that would rename this entry if it had the name already.
+            # Another entry still has this name, and is renamed later. If this entry took the
+            # name now, the later rename, which goes by the name, would rename this entry.
             to_drop.add(current.table)
             current = None
         is_renamed = current is not None and current.name != entry.name

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class StandbyPlan:
     """The standby: a server that may answer instead of the source's usual one. `start`:
-    where the source's very first run starts if the standby answers it. `server_uuid`:
+    where the source's very first run starts if the standby answers. `server_uuid`:
     None if it is not configured."""
 
     start: Place | None
@@ -87,7 +87,7 @@ class TableSettings:
 
     @property
     def label(self) -> str:
-        """The block's first line and the one that tells blocks apart."""
+        """The first two lines of the block, as one line; the second tells blocks apart."""
         return f"[[sources.table]] match = {json.dumps(self.match.include)}"
 
 
@@ -148,8 +148,8 @@ class SourcePlan:
 
     @property
     def loads_new_tables(self) -> bool:
-        """True if tables that are older than the log's first captured place are read
-        from the source."""
+        """True if a table's rows that are older than the first captured place of the log
+        are read from the source."""
         return isinstance(self.start, Snapshot)
 
     def policies_of(self, table: TableName) -> LakePolicies:
@@ -158,7 +158,8 @@ class SourcePlan:
 
     @property
     def all_policies(self) -> Iterator[LakePolicies]:
-        """The policies of the source, and these as changed by each block alone."""
+        """The policies of the source, and for each block the policies that the source
+        would have with this block alone."""
         yield self.lake_policies
         for settings in self.table_settings:
             yield replace(self.lake_policies, **settings.policies)
@@ -207,8 +208,8 @@ class SourcePlan:
         return self.mirror_names.of(table)
 
     def misplaced_mirror(self, state: TableState) -> TableName | None:
-        """Return the name to which the mirror has to move; None if it has the
-        configured name."""
+        """Return the configured name of a table's mirror if the mirror has another name,
+        so that it has to move; otherwise None."""
         name = self.mirror_name(state.table)
         return None if is_folder_of(state.mirror, self.name, name) else name
 

@@ -31,6 +31,7 @@ from lockstep.pipeline.run.proof.verify_sample import verify_sample as verify_sa
 from lockstep.pipeline.run.publish import publish as publish
 from lockstep.pipeline.run.recovery.recover import RECOVERY_KIND as RECOVERY_KIND
 from lockstep.pipeline.run.recovery.recover import RecoveryOutcome as RecoveryOutcome
+from lockstep.pipeline.run.recovery.recover import RunToUndo as RunToUndo
 from lockstep.pipeline.run.recovery.recover import declare_undone as declare_undone
 from lockstep.pipeline.run.recovery.recover import plan_recovery as plan_recovery
 from lockstep.pipeline.run.recovery.recover import recover as recover

@@ -1,5 +1,5 @@
-"""`lockstep catalog`: how the entries in a catalog differ from the lake, and their
-correction."""
+"""`lockstep catalog`: show how the entries in a catalog differ from the lake, or correct
+them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from lockstep.context import CommandContext, Outcome
 from lockstep.pipeline.model.json_values import to_json
 from lockstep.pipeline.run.catalog import CatalogReport, EntryChangeKind, differences, register
 from lockstep.pipeline.values.errors import ConfigurationError
+from lockstep.pipeline.values.shown import pluralize
 from lockstep.resources.holders import holder_name
 
 _PLANNED_WORDS: Final = {
@@ -50,8 +51,9 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 
 
 def report_lines(report: CatalogReport, *, is_carried_out: bool) -> Iterator[str]:
-    """Yield a line for each change, made (`is_carried_out`) or planned, two for each
-    entry that was left out, and one with the number of entries that are right."""
+    """Yield a line for each change, two lines for each entry that was left out, and a
+    line with the number of entries that are right. `is_carried_out`: the changes were
+    made, not only planned."""
     for change in report.changes:
         words = change.kind.value if is_carried_out else _PLANNED_WORDS[change.kind]
         yield f"{change.table} as {change.name}: {words}"
@@ -62,8 +64,7 @@ def report_lines(report: CatalogReport, *, is_carried_out: bool) -> Iterator[str
         yield report.trouble.message
         yield f"  hint: {report.trouble.hint}"
         return
-    count = report.correct_count
-    entries = "1 entry is as it" if count == 1 else f"{count:,} entries are as they"
+    entries = pluralize(report.correct_count, "entry is as it", "entries are as they")
     yield f"{report.catalog}: {entries} should be"
     if report.changes and not is_carried_out:
         yield "nothing was changed; `lockstep catalog --yes` corrects the entries"

@@ -120,9 +120,11 @@ def source_findings(
                 findings = (*findings, next_start_finding(ports))
     except LockstepError as error:
         findings = (_refusal_finding("source", error),)
-    errors = {type(finding.error) for finding in findings}
-    # A rule's refusal of the same kind says more: it names the missing GRANT.
-    server_findings = [] if server_error and type(server_error) in errors else [server_finding]
+    error_types = {type(finding.error) for finding in findings}
+    # If a rule refuses with the same type of error, only that finding is shown: it says
+    # more, such as the missing GRANT.
+    is_repeated = server_error is not None and type(server_error) in error_types
+    server_findings = [] if is_repeated else [server_finding]
     return [*server_findings, *ledger_findings, *findings]
 
 
@@ -166,7 +168,7 @@ def _readable_mirrors(
         with suppress(LakeUnavailable, MirrorRefused):
             retention = mirrors.retention(state.mirror)
             if retention is not None:
-                # The mirror of a stopped table may be unreadable; then that is why it stopped.
+                # A stopped table's mirror may be unreadable: that may be why it stopped.
                 reason = _reason_unreadable(mirrors, state.mirror) if state.is_complete else None
                 yield MirrorEvidence(
                     state.table,
@@ -178,8 +180,8 @@ def _readable_mirrors(
 
 
 def _reason_changelog_unreadable(mirrors: Mirrors, source: str, state: TableState) -> str | None:
-    """Return why a changelog of the table cannot be read as a whole; None if all can, or if
-    their logs cannot be read, which other checks report."""
+    """Return why a changelog of the table cannot be read as a whole. Return None if all
+    can, or if their logs cannot be read: other checks report that."""
     with suppress(LakeUnavailable, MirrorRefused):
         for changelog in changelogs_of(source, [state]):
             reason = _reason_unreadable(mirrors, changelog.folder)
@@ -328,7 +330,7 @@ def declare_tables(settings: Settings, ports: RunPorts) -> None:
     source, states = ports.source, ports.ledger.table_states(ports.source.name)
     tables = [table.name for table in ports.server.tables()]
     # A table that was dropped and created again exists, even if no run has read that yet.
-    existing = {
+    existing_states = {
         table: states[table].as_started() if source.patterns.matches(table) else states[table]
         for table in tables
         if table in states
@@ -347,7 +349,7 @@ def declare_tables(settings: Settings, ports: RunPorts) -> None:
         )
         for table in new_tables
     ]
-    entries = [*table_entries(existing), *new_entries]
+    entries = [*table_entries(existing_states), *new_entries]
     with note_write_errors("The list of tables for Dagster", ports.progress.note):
         update_table_list(settings.state_folder, source.name, entries, complete=True)
 
@@ -364,11 +366,14 @@ def _lake_findings(ports: RunPorts) -> tuple[Finding, ...]:
     )
     from lockstep.pipeline.run.mirror_places import former_places, pending_moves
 
-    if (claim := claim_error(ports)) is not None:
-        return (_refusal_finding("lake", claim),)
-    changelogs, states = changed_changelogs(ports), ports.ledger.table_states(ports.source.name)
-    if (error := unrecorded_commit_error(ports, changelogs)) is not None:
+    error = claim_error(ports)
+    if error is not None:
         return (_refusal_finding("lake", error),)
+    changelogs = changed_changelogs(ports)
+    commit_error = unrecorded_commit_error(ports, changelogs)
+    if commit_error is not None:
+        return (_refusal_finding("lake", commit_error),)
+    states = ports.ledger.table_states(ports.source.name)
     return (
         *(
             Finding(
@@ -398,11 +403,11 @@ def _move_finding(ports: RunPorts, state: TableState, name: TableName) -> Findin
     from lockstep.commands.plan import price_words
     from lockstep.pipeline.run.table_plans import changelog_origin_of, estimates_of
 
-    origin = changelog_origin_of(ports, state, check_files=False)
+    origin_or_reason = changelog_origin_of(ports, state, check_files=False)
     cost = "from its changelog, and reads no row from MySQL"
-    if isinstance(origin, str):
+    if isinstance(origin_or_reason, str):
         price = price_words(estimates_of(ports, [state.table])[state.table])
-        cost = f"and reads the table from MySQL{price}; {origin}"
+        cost = f"and reads the table from MySQL{price}; {origin_or_reason}"
     return Finding(
         "warning",
         str(state.table),
@@ -429,8 +434,8 @@ def _show_findings(context: CommandContext, subject: str, findings: Sequence[Fin
 
 
 def finding_lines(findings: Sequence[Finding]) -> Iterator[str]:
-    """Yield refusals and warnings with their hints, what is ok with one line for each
-    topic, and the number of findings of each level."""
+    """Yield the refusals and warnings with their hints, then a line for each topic with
+    findings that are ok, then a line with the number of findings of each level."""
     for level in ("refusal", "warning"):
         for group in _groups_by_sentence(finding for finding in findings if finding.level == level):
             yield from _problem_lines(group)

@@ -59,8 +59,8 @@ def _source_figures(
 ) -> SourceFigures:
     now, ledger, name = datetime.now(UTC), adapters.ledger(), source.name
     standing, source_verdict = assess_source(adapters, source, now)
-    table_states, matches = ledger.table_states(name), readable_patterns(source).matches
-    states = [state for table, state in table_states.items() if matches(table)]
+    is_captured = readable_patterns(source).matches
+    states = [state for table, state in ledger.table_states(name).items() if is_captured(table)]
     table_counts = Counter((state.condition, state.stopped_by) for state in states)
     file_count: int | None = None
     if count_files:
@@ -123,13 +123,11 @@ class _MetricsCollector(Collector):
         families: dict[str, GaugeMetricFamily] = {}
         for figures in self._figures:
             for name, description, labels, value in _source_samples(figures, self._now):
-                family = families.get(name)
-                if family is None:
-                    names = ["source", *labels]
-                    family = families[name] = GaugeMetricFamily(
-                        f"lockstep_{name}", description, labels=names
+                if name not in families:
+                    families[name] = GaugeMetricFamily(
+                        f"lockstep_{name}", description, labels=["source", *labels]
                     )
-                family.add_metric([figures.standing.source, *labels.values()], value)
+                families[name].add_metric([figures.standing.source, *labels.values()], value)
         yield from families.values()
 
 
@@ -166,19 +164,19 @@ def _source_samples(figures: SourceFigures, now: datetime) -> Iterator[Sample]:
 
 
 def _lag_samples(standing: Standing) -> Iterator[Sample]:
-    lag, room = standing.lag, standing.headroom
+    lag, headroom = standing.lag, standing.headroom
     if lag.seconds is not None:
         yield "lag_seconds", "age of the oldest change not in the lake", {}, lag.seconds
     if lag.log_bytes is not None:
         yield "lag_bytes", "bytes of log that are not in the lake", {}, lag.log_bytes
     if lag.transactions is not None:
         yield "lag_transactions", "transactions not in the lake", {}, lag.transactions
-    if room is not None:
+    if headroom is not None:
         description = "1 if the log at the cursor is purged"
-        yield "log_purged", description, {}, float(room.is_purged)
-        if room.remaining is not None:
+        yield "log_purged", description, {}, float(headroom.is_purged)
+        if headroom.remaining is not None:
             description = "time until the log at the cursor may be purged"
-            yield "headroom_seconds", description, {}, room.remaining.total_seconds()
+            yield "headroom_seconds", description, {}, headroom.remaining.total_seconds()
     if standing.acknowledged is not None:
         committed = standing.acknowledged.position.committed_at
         if committed is not None:
@@ -204,12 +202,12 @@ def _work_samples(standing: Standing) -> Iterator[Sample]:
 def _proof_samples(standing: Standing, now: datetime) -> Iterator[Sample]:
     differing_count = len(open_differences(standing.proofs))
     yield "tables_differing", "tables that differed when compared", {}, differing_count
-    moments = proof_times(standing.proofs, standing.stopped_names).values()
+    proven_times = proof_times(standing.proofs, standing.stopped_names).values()
     description = "tables that were proven equal and follow the source"
-    yield "tables_proven", description, {}, len(moments)
-    if moments:
+    yield "tables_proven", description, {}, len(proven_times)
+    if proven_times:
         description = "age of the oldest proof that a table is equal"
-        yield "proof_age_seconds", description, {}, (now - min(moments)).total_seconds()
+        yield "proof_age_seconds", description, {}, (now - min(proven_times)).total_seconds()
 
 
 def _last_run_samples(report: SpanReport) -> Iterator[Sample]:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +17,8 @@ from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.model.table_state import OrderKind, TableCondition
 from lockstep.pipeline.run.context import RunPorts, SilentProgress
 from lockstep.pipeline.run.orders.table_orders import (
+    OrderOutcome,
     OrderRequest,
-    RecordedOrder,
     give_order,
     plan_resume,
 )
@@ -39,7 +38,8 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 def _record_order(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """Record an order about each table. The exit code is 5 if it does not fit the
     table's state, 2 if the given structure or names are invalid. An order that no run
-    could carry out is not recorded; of several resumes, none is."""
+    could carry out is not recorded. If one of several resumes is such an order, none of
+    them is recorded."""
     kind, author = OrderKind(arguments.command), author_of(arguments)
     reason = reason_of(arguments)
     statement, renames = _given_structure(arguments)
@@ -63,22 +63,22 @@ def _record_order(arguments: argparse.Namespace, context: CommandContext) -> Out
 
 
 def _chosen_tables(ports: RunPorts, kind: OrderKind, patterns: Sequence[str]) -> list[TableName]:
-    """Return the tables with these names, and those that match a pattern and that the
-    order fits. Raise `NothingMatches` if a pattern matches none."""
-    wanted = TableCondition.FOLLOWING
-    if kind is OrderKind.RESUME:
-        wanted = TableCondition.STOPPED
+    """Return the tables that are named in full, and those that match a pattern and whose
+    condition the order fits. Raise `NothingMatches` if a pattern matches none."""
+    is_resume = kind is OrderKind.RESUME
+    fitting_condition = TableCondition.STOPPED if is_resume else TableCondition.FOLLOWING
     states = sorted(ports.ledger.table_states(ports.source.name).items())
-    fitting = [table for table, state in states if state.condition is wanted]
+    fitting_tables = [table for table, state in states if state.condition is fitting_condition]
     tables: list[TableName] = []
     for pattern in patterns:
-        matching = [*filter(TablePatterns((pattern,)).matches, fitting)]
         if not has_wildcard(pattern):
-            matching = [parse_table_name(pattern)]
+            tables.append(parse_table_name(pattern))
+            continue
+        matching = [*filter(TablePatterns((pattern,)).matches, fitting_tables)]
         tables += matching
         if not matching:
             raise NothingMatches(
-                f"no {wanted} table of {ports.source.name} is called {pattern}",
+                f"no {fitting_condition} table of {ports.source.name} is called {pattern}",
                 hint="`lockstep status` shows which tables are stopped",
             )
     return list(dict.fromkeys(tables))
@@ -86,10 +86,10 @@ def _chosen_tables(ports: RunPorts, kind: OrderKind, patterns: Sequence[str]) ->
 
 def _plan_resumes(
     context: CommandContext, ports: RunPorts, requests: Sequence[OrderRequest]
-) -> list[RecordedOrder]:
-    planned = [plan_resume(ports, request) for request in requests]
-    context.say(*(f"{ports.source.name}: {forecast.sentence}" for forecast in planned))
-    return planned
+) -> list[OrderOutcome]:
+    planned_orders = [plan_resume(ports, request) for request in requests]
+    context.say(*(f"{ports.source.name}: {planned.sentence}" for planned in planned_orders))
+    return planned_orders
 
 
 def _give_orders(
@@ -98,12 +98,14 @@ def _give_orders(
     lease: Lease,
     kind: OrderKind,
     requests: Sequence[OrderRequest],
-) -> list[RecordedOrder]:
+) -> list[OrderOutcome]:
     is_resume = kind is OrderKind.RESUME
-    planned = _plan_resumes(context, ports, requests) if is_resume else []
+    planned_orders: Sequence[OrderOutcome | None] = [None] * len(requests)
+    if is_resume:
+        planned_orders = _plan_resumes(context, ports, requests)
     orders = []
-    for request, forecast in zip_longest(requests, planned):
-        order = give_order(ports, lease, kind, request, forecast)
+    for request, planned in zip(requests, planned_orders, strict=True):
+        order = give_order(ports, lease, kind, request, planned)
         reason = f": {request.reason}" if request.reason else ""
         sentence = f"recorded: {kind} {request.table} ({request.author}{reason})"
         context.say(f"{ports.source.name}: {sentence}")
@@ -116,9 +118,9 @@ def _give_orders(
 def _given_structure(
     arguments: argparse.Namespace,
 ) -> tuple[str | None, tuple[tuple[str, str], ...]]:
-    """Return the statement of `--schema`, None without it, and the names in
-    `--rename`."""
-    if arguments.command == OrderKind.PAUSE:  # it has neither
+    """Return the statement in the file of `--schema` (None without that option), and the
+    pairs of names of `--rename`."""
+    if arguments.command == OrderKind.PAUSE:  # has neither option
         return None, ()
     renames = _parse_renames(arguments.rename)
     if not arguments.schema:
@@ -159,10 +161,10 @@ def _parse_renames(options: Sequence[str]) -> tuple[tuple[str, str], ...]:
     return tuple(renames)
 
 
-def _order_values(recorded: RecordedOrder) -> dict[str, Any]:
+def _order_values(recorded: OrderOutcome) -> dict[str, Any]:
     order = recorded.order
     return {
-        # A resume that is only planned has no number.
+        # A resume that is only planned has the id 0.
         "order": {
             **attributes(order, "id, table, kind, author, reason, ordered_at"),
             "schema": order.schema and schema_to_json(order.schema),

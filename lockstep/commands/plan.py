@@ -66,8 +66,8 @@ def exit_code(plan: RunPlan) -> int:
     """Return the exit code that `lockstep run` would have."""
     if plan.refusal is not None:
         return plan.refusal.recovery.exit_code
-    leaves_stopped = plan.new_quarantines or plan.remaining_stops
-    return exits.QUARANTINED if leaves_stopped else exits.DONE
+    stopped_tables = plan.new_quarantines or plan.remaining_stops
+    return exits.QUARANTINED if stopped_tables else exits.DONE
 
 
 # -- the answer to a program -----------------------------------------------------------

@@ -124,7 +124,8 @@ def _mirror_values(ledger: Ledger, source: str, table: TableName, lake: LakePath
     state = ledger.table_states(source)[table]
     cursor = ledger.cursors(source).acknowledged
     versions = ledger.version_set(source, cursor.batch).entries if cursor else []
-    path, (features, names) = str(lake / state.mirror), _features_and_names(lake / state.mirror)
+    path = str(lake / state.mirror)
+    features, names = _features_and_names(lake / state.mirror)
     return {
         "source": source,
         "table": str(table),
@@ -183,9 +184,9 @@ def _version_values(
         )
     path = str(lake / entry.mirror)
     features, names = _features_and_names(lake / entry.mirror, entry.delta_version)
-    version_set_read = f"import lockstep\nlockstep.read_at({source!r}, at={str(place)!r})"
+    all_tables = f"import lockstep\nlockstep.read_at({source!r}, at={str(place)!r})"
     snippets = {
-        "Python": f"{version_set_read}[{str(table)!r}].arrow()",
+        "Python": f"{all_tables}[{str(table)!r}].arrow()",
         **table_snippets(path, features, entry.delta_version),
     }
     return {
@@ -266,16 +267,17 @@ def refusal_reasons(features: Collection[str], columns: Iterable[str] = ()) -> d
     with the reason."""
     from lockstep.pipeline.schema.types import is_refused
 
-    needing = [column for column in columns if is_refused(column)]
-    mapped = f"the name of its column {needing[0]!r} needs column mapping" if needing else ""
-    # Without the suffix of typeWidening-preview.
-    names = {feature.partition("-")[0] for feature in features}
+    mapped_columns = [column for column in columns if is_refused(column)]
+    # typeWidening-preview counts as typeWidening.
+    used_features = {feature.partition("-")[0] for feature in features}
     reasons_by_reader = {}
     for reader, causes in _UNSUPPORTED.items():
         reasons = [
-            (mapped or cause) if name == "columnMapping" else cause
-            for name, cause in causes.items()
-            if name in names
+            f"the name of its column {mapped_columns[0]!r} needs column mapping"
+            if feature == "columnMapping" and mapped_columns
+            else cause
+            for feature, cause in causes.items()
+            if feature in used_features
         ]
         if reasons:
             reasons_by_reader[reader] = f"it does not read this table: {' and '.join(reasons)}"

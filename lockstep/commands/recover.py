@@ -151,8 +151,8 @@ def _next_command_lines(
 
 
 def changelog_values(outcome: RecoveryOutcome) -> dict[str, Any]:
-    """Return the changelogs that were made to list what the ledger recorded, and what
-    each of them lists now or no longer, for `--json`."""
+    """Return the values in `--json` of the changelogs that were corrected to list what
+    the ledger recorded: how many files each lists again or no longer, and lost files."""
     names = "removed_count as removed, added_count as added, lost_paths as lost"
     return {
         "changelogs": {
@@ -164,10 +164,10 @@ def changelog_values(outcome: RecoveryOutcome) -> dict[str, Any]:
 def recovery_values(outcome: RecoveryOutcome) -> dict[str, Any]:
     """Return the values in `--json`: the place at which the ledger continues, and its
     tables."""
-    plan, tables = outcome.plan, outcome.table_plans
+    plan, table_plans = outcome.plan, outcome.table_plans
     next_run = {
-        "read_again": tables.tables_supplied(RowsFromServer),
-        "supplies": supply_values(tables),
+        "read_again": table_plans.tables_supplied(RowsFromServer),
+        "supplies": supply_values(table_plans),
     }
     if plan is None:
         return {"position": None, "tables": {}, **next_run, "cut": (), "doubts": ()}
@@ -244,10 +244,10 @@ def _consumer_clause(cursor: int, after_batch: int) -> str:
 def next_run_lines(ports: RunPorts, outcome: RecoveryOutcome) -> Iterator[str]:
     """Yield lines about tables that do not simply continue: the steps of the next run,
     with their prices."""
-    tables = outcome.table_plans
-    if tables.plans:
+    table_plans = outcome.table_plans
+    if table_plans.plans:
         yield "  the next run then:"
-    yield from (f"  {line}" for line in supply_lines(tables))
-    if tables.estimated_rows:
-        lines = forecast_loads(ports, ports.server.facts(), tables.estimated_rows)
+    yield from (f"  {line}" for line in supply_lines(table_plans))
+    if table_plans.estimated_rows:
+        lines = forecast_loads(ports, ports.server.facts(), table_plans.estimated_rows)
         yield from (f"    {line}" for line in lines)

@@ -1,4 +1,5 @@
-"""`lockstep reload`: have mirrors written again, or some rows of one."""
+"""`lockstep reload`: have the next run write mirrors again, or read some rows of one table
+again."""
 
 from __future__ import annotations
 
@@ -37,9 +38,9 @@ from lockstep.resources.holders import holder_name
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """Record for each table that the next run writes its mirror again. With `--where`,
-    read the rows at once, in runs that this command makes. With `--dry-run`, only show
-    what would be done."""
+    """Order the next run to write the mirror of each table again. With `--where`, read
+    the rows at once, in runs that this command makes. With `--dry-run`, only show what
+    would be done."""
     if arguments.where is not None:
         _require_one_table(arguments)
     with context.adapters() as adapters:
@@ -186,18 +187,18 @@ def _planned_row_reload(arguments: argparse.Namespace, ports: RunPorts) -> Reloa
     table cannot be merged alone."""
     condition = read_condition(arguments.where, dialect_of(ports.server.facts()))
     table = parse_table_name(arguments.tables[0])
-    order = RereadRows(table, condition, author_of(arguments), reason_of(arguments))
+    reread = RereadRows(table, condition, author_of(arguments), reason_of(arguments))
     if (refusal := condition_refusal(ports, table)) is not None:
         raise refusal
-    return plan_condition_reload(ports, order)
+    return plan_condition_reload(ports, reread)
 
 
 def reload_by_condition(
     context: CommandContext, adapters: Adapters, ports: RunPorts, reloads: Sequence[Reload]
 ) -> tuple[int, dict[str, Any]]:
-    """Carry out those reloads that read only the rows of a condition: an ordinary run
-    captures the log up to its end, then one run for each reload reads its rows, until
-    one fails. Return the exit code and JSON of the last run, in which `refreshed` has
+    """Carry out those reloads that read only the rows of a condition. An ordinary run
+    captures the log up to its end; then one run for each reload reads its rows, until a
+    run fails. Return the exit code and JSON of the last run, in which `refreshed` has
     the tables of all these reloads."""
     source = ports.source.name
     by_condition = [reload for reload in reloads if reload.condition_rows is not None]

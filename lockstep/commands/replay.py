@@ -61,8 +61,8 @@ def exit_code(report: ReplayReport) -> int:
     replaced, 6 if tables could not be compared as they are now. A table whose mirror can
     never be compared by key does not count."""
     codes = [exits.DONE]
-    has_damage = report.unreplaced_segments or report.wrong_changelogs
-    if has_damage or (report.has_differences and not report.committed):
+    damage = report.unreplaced_segments or report.wrong_changelogs
+    if damage or (report.has_differences and not report.committed):
         codes.append(exits.DIFFERENCES)
     if any(mirror.not_compared and mirror.is_comparable for mirror in report.mirrors):
         codes.append(exits.QUARANTINED)

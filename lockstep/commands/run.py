@@ -55,9 +55,9 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
                 adapters.server(source.name)
             except LockstepError as error:
                 outcomes[source.name] = context.report_error(source.name, error)
-        reachable = [source.name for source in sources if source.name not in outcomes]
-        if reachable:
-            outcomes |= run_sources(context, adapters, reachable, until=until)
+        runnable = [source.name for source in sources if source.name not in outcomes]
+        if runnable:
+            outcomes |= run_sources(context, adapters, runnable, until=until)
         if context.settings.notify_references:
             from lockstep.assets.notices import notify_people
 
@@ -85,7 +85,8 @@ def run_sources(
                 context.settings, source, adapters, progress, until=until, reread=reread
             )
         context.raise_if_signalled()
-        code, values = outcomes[source] = _print_report(record, context)
+        code, values = _print_report(record, context)
+        outcomes[source] = code, values
         figures = {name: values.get(name) for name in ("acknowledged", "transactions", "seconds")}
         context.log.write("info", "run ended", source=source, exit_code=code, **figures)
     return outcomes
@@ -286,8 +287,8 @@ def _print_steps(context: CommandContext, record: RunRecord) -> None:
 def _summary(
     capture: CaptureReport, merge_report: MergeReport, acknowledgement: AcknowledgeReport
 ) -> str:
-    """Return in one line from where to where the run read, how much, and how long it
-    took."""
+    """Return a line with the positions from which and to which the run read, the numbers
+    of transactions and rows, and the seconds."""
     if capture.batch_id is None and not merge_report.merges:
         return capture.reason if capture.is_past_end else f"nothing new at {capture.end}"
     rows_read = [merge.rows_read for merge in merge_report.merges if merge.rows_read]
@@ -303,8 +304,8 @@ def _summary(
 
 
 def sample_lines(source: str, report: VerifyReport) -> Iterator[str]:
-    """Yield what the run found when it compared samples of tables; nothing if no table
-    has one."""
+    """Yield what the run found when it compared samples of tables; nothing if it compared
+    none."""
     if not report.tables:
         return
     rows = sum(comparison.compared or 0 for comparison in report.tables)

@@ -60,24 +60,24 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             decisions = ledger.decisions(source.name)
             code = exit_code(standing, now, longest_pause_from_now(source.schedule))
             catalog: CatalogStanding | None = None
-            settings: Mapping[TableName, str] = {}
+            words_by_table: Mapping[TableName, str] = {}
             if plan is not None:
                 catalog = catalog_standing(adapters, plan.mirror_names)
                 matching = filter(patterns.matches, states)
-                settings = settings_in_words(matching, plan.table_settings)
+                words_by_table = settings_in_words(matching, plan.table_settings)
             consumers = adapters.consumers().consumers(source.name)
             values = {
                 **status_values(standing, source_verdict, now, decisions),
                 "tables": inactive_values(tables),
                 "consumers": [attributes(consumer, _CONSUMER_KEYS) for consumer in consumers],
                 "catalog": catalog,
-                **({"settings": settings} if settings else {}),
+                **({"settings": words_by_table} if words_by_table else {}),
             }
             answers[source.name] = code, values
             context.say(
                 *status_lines(standing, source_verdict, now, decisions, inactive_lines(tables))
             )
-            context.say(*(f"  {table}: {words}" for table, words in settings.items()))
+            context.say(*(f"  {table}: {words}" for table, words in words_by_table.items()))
             if catalog is not None:
                 context.say(_catalog_line(catalog))
             if consumers:
@@ -144,13 +144,13 @@ def status_values(
 ) -> dict[str, Any]:
     """Return the values in `--json`, null if not known. `decisions`: the latest, newest
     first."""
-    facts, room, failures = standing.facts, standing.headroom, standing.failures
+    facts, headroom, failures = standing.facts, standing.headroom, standing.failures
     return {
         **attributes(source_verdict, "state, sentence, hint"),
         "captured": _cursor_values(standing, standing.captured),
         "acknowledged": _cursor_values(standing, standing.acknowledged),
         "lag": attributes(standing.lag, "seconds, log_bytes as bytes, transactions"),
-        "headroom": room and attributes(room, _HEADROOM_KEYS),
+        "headroom": headroom and attributes(headroom, _HEADROOM_KEYS),
         "server": facts
         and {
             **attributes(facts, _SERVER_KEYS),
@@ -316,15 +316,17 @@ def _server_pairs(standing: Standing) -> dict[str, str]:
     return pairs
 
 
-def _headroom_words(room: Headroom) -> str:
-    rate = f"; {room.bytes_per_day / 1e6:,.1f} MB of log a day" if room.bytes_per_day else ""
-    if room.is_purged:
+def _headroom_words(headroom: Headroom) -> str:
+    rate = ""
+    if headroom.bytes_per_day:
+        rate = f"; {headroom.bytes_per_day / 1e6:,.1f} MB of log a day"
+    if headroom.is_purged:
         return f"the log at the cursor is already gone{rate}"
-    if room.remaining is None:
+    if headroom.remaining is None:
         return f"logs are kept until somebody purges them{rate}"
-    if not room.remaining:
+    if not headroom.remaining:
         return f"the log at the cursor may be purged at any time{rate}"
-    return f"{duration_text(room.remaining)} until the log at the cursor may be purged{rate}"
+    return f"{duration_text(headroom.remaining)} until the log at the cursor may be purged{rate}"
 
 
 def _lag_words(standing: Standing) -> str:
@@ -379,8 +381,9 @@ _ORDER_WORDS = {OrderKind.RESUME: "resumed", OrderKind.RELOAD: "to be reloaded"}
 
 @dataclass(frozen=True, slots=True)
 class InactiveTable:
-    """A table that is not followed. `order`: the open order that brings it back, if
-    there is one; None if `is_excluded`: the source's patterns do not match it any more."""
+    """A table that is not followed. `is_excluded`: the source's patterns do not match it
+    any more. `order`: the open order that brings the table back; None if there is none
+    or the table is excluded."""
 
     state: TableState
     order: TableOrder | None
@@ -415,7 +418,8 @@ def inactive_tables(
 
 
 def _excluded_hint(state: TableState) -> str | None:
-    """Return a hint if a table that the patterns leave out needs old changes."""
+    """Return a hint if a table that the patterns leave out has changes that are not
+    merged."""
     if state.missing_since is None:
         return None
     return (

@@ -34,8 +34,8 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 
 
 def _cells(table: Mapping[str, Any]) -> tuple[object, ...]:
-    is_listed = table["engine"] is not None  # by the server
-    visibility = "not visible to the account" if table["captured"] and not is_listed else ""
+    server_has_it = table["engine"] is not None
+    visibility = "not visible to the account" if table["captured"] and not server_has_it else ""
     extent = f"partial: begins at {table['begins']}" if table["begins"] else ""
     return (
         table["table"],

@@ -38,8 +38,8 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             if refusal is not None:
                 raise refusal
             with ports.ledger.lock(source, holder_name("undo"), None) as lease:
-                # The new ledger is made from the lake's logs, so they must list what
-                # this ledger acknowledged before it is moved away.
+                # The new ledger is made from the lake's logs. Before this ledger is moved
+                # away, they must list what it acknowledged.
                 tuple(correct_changelogs(ports, lease))
         consumers = adapters.consumers().consumers(source)
         lines = list(next_run_lines(ports, outcome))
@@ -91,7 +91,8 @@ def _replace_ledger(
         context.open_source(source) as (_, ports),
         ports.ledger.lock(source, holder_name("undo"), None) as lease,
     ):
-        # First, so that any other recovery continues there, too, if this one dies.
+        # This comes first: if this recovery dies, any other one then also continues after
+        # the batch before the run.
         declare_undone(ports, lease, outcome)
         recover(
             ports,
@@ -105,8 +106,8 @@ def _replace_ledger(
 
 
 def _reload_clause(undone: RunToUndo) -> str:
-    """Return what else to type if `lockstep recover` finishes the undo: it does not know
-    which tables have to be read again."""
+    """Return a clause with the command to type after a `lockstep recover` that finishes
+    the undo: that command does not know which tables have to be read again."""
     tables = " ".join(map(str, undone.reread_tables))
     return f", and then `lockstep reload {tables} --from source --reason …`" if tables else ""
 
@@ -116,20 +117,25 @@ def _refusal(
 ) -> ConfigurationError | None:
     """Return an error unless the ledger is embedded and has no other source, because
     the whole ledger is moved away."""
-    after_batch, also = undone.previous_batch, _reload_clause(undone)
-    recover_command = f"`lockstep recover --source {source} --back-to {after_batch} --yes`"
+    recover_command = (
+        f"`lockstep recover --source {source} --back-to {undone.previous_batch} --yes`"
+    )
+    reload_clause = _reload_clause(undone)
     if context.settings.ledger_dsn() != "embedded":
         return ConfigurationError(
             "The ledger is in a Postgres of yours, and an empty database has to take its place.",
-            hint=f"name one as [ledger] dsn, then {recover_command}{also}",
+            hint=f"name one as [ledger] dsn, then {recover_command}{reload_clause}",
         )
     names = [other.name for other in context.settings.sources if other.name != source]
     other_sources = [name for name in names if ledger.cursors(name).captured is not None]
     if not other_sources:
         return None
     lost_sources = ", ".join(other_sources)
+    other_commands = ", ".join(
+        f"`lockstep recover --yes --source {name}`" for name in other_sources
+    )
     return ConfigurationError(
         f"The ledger also has other sources, which would be lost with it: {lost_sources}.",
-        hint=f"move it away, {recover_command}, and `lockstep recover --yes --source "
-        f"{other_sources[0]}`, as docs/recovery.md says",
+        hint=f"move it away, {recover_command}, and {other_commands}, as docs/recovery.md says"
+        f"{reload_clause}",
     )

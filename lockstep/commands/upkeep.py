@@ -61,14 +61,21 @@ def _upkeep_report(
                 return UpkeepReport(tables, 0.0)
             changes = plan_changes(ports, policy.keep_changes, lake.keep)
             checkpoints = thin_logs(ports, lake, delete=False)
-            former_folders = plan_former_folders(ports, lake.keep)
-            clearable_values = tuple(clearable(ports))
-            return UpkeepReport(tables, 0.0, changes, clearable_values, checkpoints, former_folders)
+            former_mirrors = plan_former_folders(ports, lake.keep)
+            clearable_notes = tuple(clearable(ports))
+            return UpkeepReport(
+                tables,
+                0.0,
+                changes=changes,
+                cleared_notes=clearable_notes,
+                checkpoints=checkpoints,
+                former_mirrors=former_mirrors,
+            )
         return carry_out_upkeep(ports, lake, policy, holder_name("upkeep"), only_tables)
 
 
 def upkeep_lines(report: UpkeepReport, *, is_planned: bool) -> Iterator[str]:
-    """Yield what the command prints of one source's upkeep."""
+    """Yield the lines that the command prints about one source's upkeep."""
     deleted_words = "would be deleted" if is_planned else "deleted"
     yield from _changes_lines(report.changes, is_planned=is_planned)
     if report.checkpoints.count:
@@ -85,7 +92,8 @@ def upkeep_lines(report: UpkeepReport, *, is_planned: bool) -> Iterator[str]:
     idle_count = 0
     for table in report.tables:
         lines = [*_table_lines(table, is_planned=is_planned)]
-        idle_count += not lines
+        if not lines:
+            idle_count += 1
         yield from lines
     if idle_count:
         yield f"{pluralize(idle_count, 'table has', 'tables have')} nothing to do"

@@ -47,7 +47,8 @@ _ROW_COUNTS: Final = "table, source_rows, lake_rows, only_in_source, only_in_lak
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """Compare each source, and with `--repair` have the differing tables read again. If
-    one of several sources cannot be compared now, the others are."""
+    one of several sources cannot be compared now, the others are compared all the
+    same."""
     tables = [parse_table_name(text) for text in arguments.tables]
     chosen = _tables_by_source(context.sources(arguments.source), tables)
     answers: dict[str, tuple[int, dict[str, Any]]] = {}
@@ -87,9 +88,9 @@ def _verify_source(
     show_verify(context, source, report)
     values = {
         **attributes(report, "position, seconds"),
-        "tables": {table.table: table for table in report.tables},
-        "not_compared": {table.table: table for table in report.not_compared},
-        "not_proven": {table.table: table for table in report.not_proven},
+        "tables": {comparison.table: comparison for comparison in report.tables},
+        "not_compared": {skipped.table: skipped for skipped in report.not_compared},
+        "not_proven": {unproven.table: unproven for unproven in report.not_proven},
         "quarantined": report.quarantined,
     }
     if arguments.repair or arguments.dry_run:
@@ -110,10 +111,10 @@ def exit_code(report: VerifyReport) -> int:
 def show_verify(context: CommandContext, source: str, report: VerifyReport) -> None:
     """Print a summary, the tables, the rows that differ, and the tables that were not
     compared."""
-    equal = sum(comparison.equal for comparison in report.tables)
+    equal_count = sum(comparison.equal for comparison in report.tables)
     count = len(report.tables) + len(report.not_compared) + len(report.not_proven)
     tables = pluralize(count, "table is", "tables are")
-    summary = f"{equal} of {tables} equal, {report.seconds:.1f} s"
+    summary = f"{equal_count} of {tables} equal, {report.seconds:.1f} s"
     context.say(f"{source} at {report.position}: {summary}")
     if gtids := report.position.gtid_set:
         context.say(f"  GTIDs: {gtids.shortened_text(_MAX_GTID_CHARACTERS)}")
@@ -121,8 +122,8 @@ def show_verify(context: CommandContext, source: str, report: VerifyReport) -> N
         context,
         ("table", "rows", "in the lake", "missing", "too many", "different", "proven"),
         [
-            (*attributes(table, _ROW_COUNTS).values(), _proof_words(table))
-            for table in report.tables
+            (*attributes(comparison, _ROW_COUNTS).values(), _proof_words(comparison))
+            for comparison in report.tables
         ],
     )
     for comparison in report.tables:
@@ -132,10 +133,10 @@ def show_verify(context: CommandContext, source: str, report: VerifyReport) -> N
                 f"{comparison.table} keeps {rows} that MySQL no longer has, as its policies say"
             )
         context.say(*comparison_lines(comparison))
-    for table in report.not_compared:
-        context.say(f"{table.table} was not compared: {table.reason}\n  {table.hint}")
-    for table in report.not_proven:
-        context.say(f"{table.table} is not proven: {table.reason}\n  {table.hint}")
+    for skipped in report.not_compared:
+        context.say(f"{skipped.table} was not compared: {skipped.reason}\n  {skipped.hint}")
+    for unproven in report.not_proven:
+        context.say(f"{unproven.table} is not proven: {unproven.reason}\n  {unproven.hint}")
     show_stopped_tables(context, report.quarantined)
 
 
@@ -178,12 +179,14 @@ def _repair_tables(
         return {"repairs": {repair.table: reload_values(repair) for repair in repairs}}
     if repairs:
         context.say("What differs is read from MySQL again; the counts above are from before:")
-    code, refreshed = exits.DONE, dict[str, Any]()
+    code = exits.DONE
+    refreshed: dict[str, Any] = {}
     if any(repair.condition_rows is not None for repair in repairs):
         code, values = reload_by_condition(context, adapters, ports, repairs)
         refreshed = values["refreshed"]
     unread = [repair for repair in repairs if str(repair.table) not in refreshed]
-    if code not in SUCCESS_CODES:  # That is no reason to read all rows of a table.
+    if code not in SUCCESS_CODES:
+        # A failed run is no reason to read all rows of a table.
         for repair in unread:
             if repair.condition_rows is not None:
                 context.say(
@@ -202,7 +205,8 @@ def _repair_tables(
 
 
 def _next_lines(repairs: Sequence[Reload], recorded: Sequence[Reload]) -> Iterator[str]:
-    """Yield what to type after a repair. `recorded`: those that the next run does."""
+    """Yield what to type after a repair. `recorded`: the repairs that are left to the next
+    run."""
     names = " ".join(str(repair.table) for repair in repairs)
     if recorded:
         tables = ", ".join(str(reload.table) for reload in recorded)

@@ -126,21 +126,23 @@ def _require_known_names(
     source: SourcePlan,
     visible_tables: Collection[TableName],
 ) -> None:
-    """Raise `ConfigurationError` if settings are to hide a column that no table of
-    theirs has or had: the column that was meant would be shown. The history is asked
-    first, and the server only for names that it does not have."""
+    """Raise `ConfigurationError` if settings are to hide a column that none of their
+    tables has or had: the column that was meant would be shown. The history is asked
+    first, and the server only for names that the history does not have."""
 
-    def read_newest() -> ColumnNames:
+    blocks = list(source.table_settings)
+
+    def newest_columns() -> ColumnNames:
         return column_names(ledger.schemas_at(source.name, shaped=True))
 
-    def read_server() -> ColumnNames:
+    def server_columns() -> ColumnNames:
         captured = filter(source.patterns.matches, visible_tables)
         tables = [name for name in captured if any(block.match.matches(name) for block in blocks)]
         schemas = server.current_schemas(tables).tables if tables else {}
         return {name: {*map(str.lower, schema.names)} for name, schema in schemas.items()}
 
-    blocks, names_by_table = list(source.table_settings), dict[TableName, set[str]]()
-    for read in (read_newest, partial(past_columns, ledger, source), read_server):
+    names_by_table: dict[TableName, set[str]] = {}
+    for read in (newest_columns, partial(past_columns, ledger, source), server_columns):
         blocks = [block for block in blocks if mirrors.unknown_names(block, names_by_table)]
         if not blocks:
             return
@@ -156,15 +158,15 @@ def _require_known_names(
 
 
 def past_columns(ledger: Ledger, source: SourcePlan) -> ColumnNames:
-    """Return the columns of all versions of the tables that have settings, by names in
-    lower case."""
+    """Return the names of all columns, in lower case, that the tables with settings have
+    or had."""
     states = ledger.table_states(source.name)
     tables = [name for name in states if source.shape_rules_of(name) is not None]
     return column_names(ledger.schema_versions(source.name, *tables)) if tables else {}
 
 
 def column_names(versions: Iterable[SchemaVersion]) -> ColumnNames:
-    """Return the columns of each table's versions, by names in lower case."""
+    """Return the names of the columns of each table's versions, in lower case."""
     names: dict[TableName, set[str]] = {}
     for version in versions:
         if version.schema is not None:

@@ -16,11 +16,7 @@ from lockstep.pipeline.check.findings import (
 )
 from lockstep.pipeline.check.log import set_global_hint
 from lockstep.pipeline.values.errors import PrivilegeMissing
-from lockstep.pipeline.values.survey import (
-    account_name,
-    grant_statement,
-    has_privilege,
-)
+from lockstep.pipeline.values.survey import account_name, grant_statement, has_privilege
 from lockstep.pipeline.values.table import TableName, quoted, quoted_table
 
 _MIN_CONNECTIONS: Final = 3
@@ -158,11 +154,13 @@ def _judge_lock_visibility(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     ):
         yield Fine("an ALTER that waits for a table is visible")
         return
-    wanted = ("PROCESS",) if evidence.is_mariadb else ("SELECT", str(METADATA_LOCKS))
+    cure = _grant_statement(evidence, "SELECT", str(METADATA_LOCKS))
+    if evidence.is_mariadb:
+        cure = _grant_statement(evidence, "PROCESS")
     yield Fault(
         f"{account_of(evidence)} cannot see whether an ALTER waits for a table that is being read: "
         "it waits until the read ends",
-        cure=_grant_statement(evidence, *wanted),
+        cure=cure,
     )
 
 
@@ -184,15 +182,15 @@ def _judge_triggers_and_views(evidence: SourceEvidence) -> Iterator[RuleVerdict]
     grants = evidence.grants
     if grants is None:
         return
-    any_table = TableName("", "")
-    missing = [name for name in _CODE_PRIVILEGES if not has_privilege(grants, name, any_table)]
+    every_table = TableName("", "")  # No table has this name, so only grants on *.* cover it.
+    missing = [name for name in _CODE_PRIVILEGES if not has_privilege(grants, name, every_table)]
     if not missing:
         yield Fine("triggers and views of every database are visible")
         return
     cure = _grant_statement(evidence, ", ".join(missing))
     sentence = (
         f"{account_of(evidence)} cannot see all triggers and views: a statement that is logged "
-        "instead of rows stops a run where they would tell what it changes"
+        "instead of rows stops a run if it may change tables through them"
     )
     if any(session.variable == "binlog_format" for session in evidence.survey.session_overrides):
         yield Fault(sentence, cure=cure)

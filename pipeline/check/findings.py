@@ -11,12 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import ClassVar, Generic, Literal, TypeVar
 
-from lockstep.pipeline.model.table_state import (
-    Extent,
-    StoppedTable,
-    TableCondition,
-    TableState,
-)
+from lockstep.pipeline.model.table_state import Extent, StoppedTable, TableCondition, TableState
 from lockstep.pipeline.ports.source import ListedTable, ServerFacts
 from lockstep.pipeline.schema.history import SchemaVersion
 from lockstep.pipeline.schema.model import TableSchema
@@ -68,14 +63,14 @@ class RunEvidence:
             if state.condition is not following and patterns.matches(table)
         }
         return cls(
-            server.flavour,
-            server.version,
-            server.settings,
-            tables,
-            patterns,
-            set(states),
-            stopped,
-            server.account if isinstance(server, Survey) else None,
+            flavour=server.flavour,
+            version=server.version,
+            variables=server.settings,
+            tables=tables,
+            patterns=patterns,
+            ledger_tables=set(states),
+            stopped_tables=stopped,
+            account=server.account if isinstance(server, Survey) else None,
         )
 
     def variable(self, name: str) -> str | None:
@@ -87,7 +82,7 @@ class RunEvidence:
 class MirrorEvidence:
     """An existing mirror. `path`: absolute; `retention`: how long its properties keep
     old versions; `reason_unreadable`: why its newest version cannot be read, or None if
-    all its files exist; `reason_changelog_unreadable`: the same of its changelogs."""
+    all its files exist; `reason_changelog_unreadable`: the same for its changelogs."""
 
     table: TableName
     path: str
@@ -187,7 +182,7 @@ class Finding:
 @dataclass(frozen=True, slots=True)
 class Fine:
     """The verdict that there is nothing to do. `subject`: the table under which the
-    report lists it; None for the rule's name and topic."""
+    report lists the verdict; None if it lists it under the rule's name and topic."""
 
     sentence: str
     subject: str | None = None
@@ -196,7 +191,7 @@ class Fine:
 @dataclass(frozen=True, slots=True)
 class Fault:
     """The verdict that a person should correct something. Fields that are None are
-    taken from the rule; its `subject` is then the rule's name."""
+    taken from the rule; a `subject` that is None becomes the rule's name."""
 
     sentence: str
     subject: str | None = None
@@ -214,7 +209,7 @@ class CheckRule(Generic[Evidence_contra]):
     """A pure function from evidence to verdicts, with its entry in the documentation.
 
     `name`: the subject of its findings. `judged_facts`: in words. `level`: the level of
-    its faults. `consequence`: of a fault. `cure`: what to type or do. `judge`: the
+    its faults. `consequence`: what a fault leads to. `cure`: what to type or do. `judge`: the
     function, which yields no verdict if the rule does not apply. `error`: the class
     that a run raises for a refusal.
     """

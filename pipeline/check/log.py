@@ -287,18 +287,19 @@ _DAILY_SEARCH_WINDOW: Final = timedelta(days=2)
 enough for a schedule that is the same every day."""
 
 _MIN_STEP: Final = timedelta(hours=6)
+"""Shortest time between two moments of that search."""
 
 _ONE_WEEK_HINT: Final = set_global_hint(*week_setting({}))
 _RDS_PATH: Final = "/rdsdbbin"
 
 
-@lru_cache  # Each part of a source asks for it, and Dagster's checks.
+@lru_cache  # Each part of a source and Dagster's checks ask for it.
 def longest_pause(cron: str, now: datetime) -> timedelta:
     """Return the longest time between two ticks of a cron expression in the 100 days
-    after `now`; it is exact above 6 hours.
+    after `now`. A result above 6 hours is exact.
 
-    To be fast, it probes moments whose distance is the longest pause so far: a longer
-    pause contains at least one of them.
+    To be fast, the function looks only at moments that are as far apart as the longest
+    pause so far: a longer pause contains at least one of them.
     """
     from croniter import croniter  # Runs import these rules too, and need no schedule.
 
@@ -322,23 +323,22 @@ def longest_pause_from_now(cron: str | None) -> timedelta | None:
 
 
 def _judge_retention(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
-    retention, pause = log_retention(evidence.survey.settings), evidence.longest_pause
+    retention = log_retention(evidence.survey.settings)
+    pause = evidence.longest_pause
     if retention is None:
         yield Fine("logs are kept until somebody purges them; watch the disk")
         return
     kept = f"logs are kept for {duration_text(retention)}"
     cure = set_global_hint(*week_setting(evidence.survey.settings))
     if pause is not None and retention < _PAUSES_KEPT * pause:
-        is_too_short = retention <= pause
-        consequence = (
-            "the position would be lost"
-            if is_too_short
-            else "a failed run or two lose the position"
-        )
+        loses_position = retention <= pause
+        consequence = "a failed run or two lose the position"
+        if loses_position:
+            consequence = "the position would be lost"
         yield Fault(
             f"{kept}, and the schedule's longest pause is {duration_text(pause)}: {consequence}",
             cure=cure,
-            level="refusal" if is_too_short else None,
+            level="refusal" if loses_position else None,
         )
     elif retention < _MIN_RETENTION:
         yield Fault(f"{kept}: a longer pause loses the position", cure=cure)

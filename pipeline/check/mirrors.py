@@ -67,7 +67,7 @@ def _judge_types(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
 def _judge_charsets(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     all_are_read = True
     for structure in evidence.structures:
-        reasons = [reason for column in structure.columns if (reason := _charset_reason(column))]
+        reasons = list(filter(None, map(_charset_reason, structure.columns)))
         if reasons:
             all_are_read = False
             yield Fault(f"would be quarantined: {reasons[0]}", str(structure.name))
@@ -348,18 +348,18 @@ def unknown_names(
     columns: Mapping[TableName, Collection[str]],
     settings: Sequence[str] = _HIDING_SETTINGS,
 ) -> list[tuple[str, str]]:
-    """Return each name in these settings that no column of the block's tables has, with
-    its setting before it. A pattern with a wildcard is left out: it may be for columns
+    """Return each name in these settings that no column of the block's tables has, as a
+    pair of the setting and the name. A pattern with a wildcard is left out: it may be for columns
     that do not exist yet. `columns`: names in lower case, by table."""
-    known: set[str] = set()
+    existing_names: set[str] = set()
     for table, names in columns.items():
         if block.match.matches(table):
-            known.update(names)
+            existing_names.update(names)
     return [
         (setting, name)
         for setting in settings
         for name in getattr(block.shape, setting) or ()
-        if not has_wildcard(name) and name.lower() not in known
+        if not has_wildcard(name) and name.lower() not in existing_names
     ]
 
 
@@ -370,19 +370,21 @@ def unknown_sentence(setting: str, name: str) -> str:
 def _name_faults(
     evidence: SourceEvidence, settings: Sequence[str], dropped_cure: str
 ) -> Iterator[RuleVerdict]:
-    """Report names of these settings that no column of their block's tables has. It is
-    a warning if a column had the name; its cure is `dropped_cure`."""
-    present = {schema.name: {*map(str.lower, schema.names)} for schema in evidence.schemas_to_shape}
-    known = {table: {*names} for table, names in evidence.past_columns.items()}
-    for table, names in present.items():
-        known.setdefault(table, set()).update(names)
+    """Report names in these settings that no column of their block's tables has. If a
+    column had the name, that is only a warning, with the cure `dropped_cure`."""
+    present_columns = {
+        schema.name: {*map(str.lower, schema.names)} for schema in evidence.schemas_to_shape
+    }
+    all_columns = {table: {*names} for table, names in evidence.past_columns.items()}
+    for table, names in present_columns.items():
+        all_columns.setdefault(table, set()).update(names)
     for block in evidence.table_settings:
-        unknown = unknown_names(block, known, settings)
-        if any(map(block.match.matches, known)):
+        unknown = unknown_names(block, all_columns, settings)
+        if any(map(block.match.matches, all_columns)):
             for setting, name in unknown:
                 yield Fault(unknown_sentence(setting, name), block.label)
-        if any(map(block.match.matches, present)):
-            dropped = {*unknown_names(block, present, settings)} - {*unknown}
+        if any(map(block.match.matches, present_columns)):
+            dropped = {*unknown_names(block, present_columns, settings)} - {*unknown}
             for setting, name in sorted(dropped):
                 sentence = (
                     f"{setting} names {name!r}, and no column of its tables has that name any more"

@@ -26,11 +26,7 @@ from lockstep.pipeline.source_plan import policies_given_to, settings_in_words
 from lockstep.pipeline.values.engines import engine_of
 from lockstep.pipeline.values.errors import NothingMatches
 from lockstep.pipeline.values.policies import ForeignKeys
-from lockstep.pipeline.values.survey import (
-    SurveyedForeignKey,
-    SurveyedTable,
-    grant_statement,
-)
+from lockstep.pipeline.values.survey import SurveyedForeignKey, SurveyedTable, grant_statement
 from lockstep.pipeline.values.table import TableName, has_wildcard, quoted, quoted_table
 
 _BASE_TABLE: Final = "BASE TABLE"
@@ -41,24 +37,24 @@ _REREAD_CURE: Final = (
 
 
 def _judge_engines(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
-    good_engines: Counter[str] = Counter()
+    table_counts: Counter[str] = Counter()
     for table in evidence.tables:
         if table.kind != _BASE_TABLE:
             continue
         engine = engine_of(table.engine)
         if engine.level == "ok":
-            good_engines[table.engine] += 1
+            table_counts[table.engine] += 1
         else:
             sentence = f"{engine.name}: {engine.reason}"
             yield Fault(sentence, str(table.name), level=engine.level)
-    if good_engines:
-        yield Fine(", ".join(f"{name}: {count}" for name, count in sorted(good_engines.items())))
+    if table_counts:
+        yield Fine(", ".join(f"{name}: {count}" for name, count in sorted(table_counts.items())))
 
 
 def _judge_each(
     is_at_fault: Callable[[SurveyedTable], bool], sentence: str
 ) -> Callable[[SourceEvidence], Iterator[RuleVerdict]]:
-    """Return a judge of each captured table alone."""
+    """Return a judge that reports each captured table for which `is_at_fault` is true."""
 
     def judge(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
         for table in evidence.tables:
@@ -98,10 +94,11 @@ def _judge_hidden_parents(
     visible = {table.name for table in evidence.survey.tables}
     acting_keys = [key for key in evidence.survey.foreign_keys if _may_change_rows(key)]
     ancestors: set[TableName] = set()
-    newest = set(captured)
-    while newest:
-        ancestors |= newest
-        newest = {key.parent for key in acting_keys if key.child in newest} - ancestors
+    new_ancestors = set(captured)
+    while new_ancestors:
+        ancestors |= new_ancestors
+        parents = {key.parent for key in acting_keys if key.child in new_ancestors}
+        new_ancestors = parents - ancestors
     for parent in sorted(ancestors - visible):
         yield Fault(
             "captured tables refer to it, and the account cannot see its own foreign keys: rows "
@@ -127,6 +124,7 @@ def _cascade_sentence(key: SurveyedForeignKey) -> str:
 
 
 def _cascade_cure(evidence: SourceEvidence, key: SurveyedForeignKey) -> str | None:
+    """Return the cure; None for the rule's own, if the server has the variable in it."""
     if _has_hidden_actions(key):
         table = quoted_table(key.child)
         return f"{grant_statement('REFERENCES', table, evidence.survey.account)};"
@@ -170,8 +168,8 @@ def _grant_cure(pattern: str, account: str | None) -> str:
 
 
 def _judge_primary_keys(evidence: RunEvidence) -> Iterator[RuleVerdict]:
-    captured = (table for table in evidence.tables if evidence.patterns.matches(table.name))
-    following = [table for table in captured if table.name not in evidence.stopped_tables]
+    captured_tables = (t for t in evidence.tables if evidence.patterns.matches(t.name))
+    following = [table for table in captured_tables if table.name not in evidence.stopped_tables]
     keyless = [table.name for table in following if not table.primary_key]
     if keyless:
         yield Fault(f"no PRIMARY KEY: {', '.join(map(str, keyless))}", "tables")
@@ -194,9 +192,10 @@ def _judge_table_settings(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
         for pattern in block.match.unmatched_patterns(captured):
             yield Fault(f"its pattern {pattern!r} matches no captured table", block.label)
         matched = filter(block.match.matches, captured)
-        later = [policies_given_to(name, evidence.table_settings[number:]) for name in matched]
+        later_blocks = evidence.table_settings[number:]
+        later_policies = [policies_given_to(name, later_blocks) for name in matched]
         for key in block.policies:
-            if later and all(key in policies for policies in later):
+            if later_policies and all(key in policies for policies in later_policies):
                 fault = f"its {key!r} applies to no table: later blocks override it for all of them"
                 yield Fault(fault, block.label)
     for table, words in settings_in_words(captured, evidence.table_settings).items():

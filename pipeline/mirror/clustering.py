@@ -2,10 +2,10 @@
 rows) are clustered (Delta Lake documentation, "Use liquid clustering for Delta
 tables").
 
-A setting can name a column that the table does not have, for example after a rename, or
-by which Delta cannot cluster. The table is written all the same, since clustering
-changes no row: the mirror keeps its present clustering, and the commands `check` and
-`plan` report the name.
+A setting can name a column that the table does not have (for example after a rename),
+or one by which Delta cannot cluster. The table is written all the same, since
+clustering changes no row: the mirror keeps its present clustering, and the commands
+`check` and `plan` report the name.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from lockstep.pipeline.schema.types import comparable_name
 
-_WITH_STATISTICS: Final = 32
+_INDEXED_COLUMNS: Final = 32
 """Number of leading columns with minimum and maximum values in Delta's log, unless the
 table sets `delta.dataSkippingNumIndexedCols`. Delta clusters only by these columns."""
 
@@ -25,15 +25,15 @@ table sets `delta.dataSkippingNumIndexedCols`. Delta clusters only by these colu
 def unclusterable(names: Sequence[str], columns: pa.Schema) -> Iterator[tuple[str, str]]:
     """Yield each name by which a mirror with these columns cannot be clustered, and the
     reason."""
-    places = {comparable_name(name): place for place, name in enumerate(columns.names)}
+    indexes = {comparable_name(name): index for index, name in enumerate(columns.names)}
     for name in names:
-        place = places.get(comparable_name(name))
-        if place is None:
+        index = indexes.get(comparable_name(name))
+        if index is None:
             yield name, "is not a column of the table"
-        elif not _has_statistics(columns.field(place).type):
+        elif not _has_statistics(columns.field(index).type):
             yield name, "has a type for which Delta keeps no minimum and maximum"
-        elif place >= _WITH_STATISTICS:
-            yield name, f"is not among the first {_WITH_STATISTICS} columns"
+        elif index >= _INDEXED_COLUMNS:
+            yield name, f"is not among the first {_INDEXED_COLUMNS} columns"
 
 
 def clustered_by(names: Sequence[str], columns: pa.Schema) -> tuple[str, ...] | None:
@@ -42,8 +42,8 @@ def clustered_by(names: Sequence[str], columns: pa.Schema) -> tuple[str, ...] | 
     name: the mirror then keeps its present clustering."""
     if any(unclusterable(names, columns)):
         return None
-    own = {comparable_name(name): name for name in columns.names}
-    return tuple(own[comparable_name(name)] for name in names)
+    spelled = {comparable_name(name): name for name in columns.names}
+    return tuple(spelled[comparable_name(name)] for name in names)
 
 
 def _has_statistics(kind: pa.DataType) -> bool:

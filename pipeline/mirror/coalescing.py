@@ -87,7 +87,8 @@ def coalesced(
 
     `marks`: columns of the changelog (`layout.MARKS`) that the result keeps.
     `doubtful_through`: up to this `_sequence` it is unknown which changes the mirror
-    shows, so a row cannot be looked up if one of them changed its key.
+    shows. If one of these changes moved a row to another key, the row cannot be looked
+    up.
     `ignores_deletes`: deleted rows stay (`mapping.outcome`). Raise `TableError` if a
     row cannot be identified.
     """
@@ -120,17 +121,17 @@ def coalesced(
         values = all_images.column(spelled[name])
         columns[spelled[name]] = values.take(pa.array(image_indexes, mask=unknown.get(name)))
 
-    # A deleted row needs its values only if it stays in the mirror. With
-    # `_committed_at`, it stays marked as deleted.
+    # A deleted row needs its values only if it stays in the mirror, marked as deleted.
+    # Then `_committed_at` is one of the marks.
     needs_values = "_committed_at" in marks or is_present(kind).to_numpy()
     lacks = {name: unknown[name] & needs_values for name in lacking}
     is_doubtful = all_images.column("_sequence").to_numpy() <= doubtful_through
     oldest = rows.oldest()
     _require_lookups(rows, oldest, np.any(list(lacks.values()), axis=0), is_doubtful)
     for name in kept:
-        # If a row lacks the value, it is looked up instead.
-        keeps = np.zeros(len(kind), np.bool_) if name in lacking else unknown[name]
-        columns[keep_names(names)[name]] = pa.array(keeps)
+        # The missing values of a column in `lacking` are looked up: no row keeps one.
+        keeps_value = np.zeros(len(kind), np.bool_) if name in lacking else unknown[name]
+        columns[keep_names(names)[name]] = pa.array(keeps_value)
     for name in lacking:
         columns[lack_names(names)[name]] = pa.array(lacks[name])
     for name in key:
@@ -142,7 +143,7 @@ def coalesced(
 def _require_lookups(rows: _Rows, oldest: Indexes, is_looked_up: Flags, is_doubtful: Flags) -> None:
     """Raise TableError if a row cannot be looked up in the mirror by the key of its
     oldest image. `is_looked_up`: for each key, whether its row lacks a value.
-    `is_doubtful`: for each image, whether it is unknown if the mirror shows it."""
+    `is_doubtful`: for each image, true if nobody knows whether the mirror shows it."""
     if (is_looked_up & rows.lost[oldest]).any():
         raise TableError(LOST_ROW_REASON, hint=RESUME_HINT)
     if (is_looked_up & rows.has(rows.moved & is_doubtful)).any():
@@ -155,8 +156,8 @@ class _Rows:
     `_sequence`, except `last`, which has the index of each key's last image.
 
     `before`: the index of the same row's previous image, or -1. `moved`: the previous
-    image has another key. `begins`: the row has no earlier image with this key. `lost`:
-    the image changes a row that an earlier image deleted.
+    image has another key. `lost`: the image changes a row that an earlier image
+    deleted. `begins`: the image is an insert, is `moved`, or is `lost`.
     """
 
     before: Indexes
@@ -188,7 +189,7 @@ class _Rows:
 
 def _follow_rows(all_images: pa.Table, key: Sequence[str]) -> _Rows:
     """Follow each row from image to image. An update's two images have consecutive
-    numbers, so a row is found again after an update changed its key."""
+    values of `_sequence`, so a row is found again after an update changed its key."""
     kind = all_images.column("_change_type")
     inserted, updated, preimage, deleted = (
         pc.equal(kind, change_type.value).to_numpy().astype(np.bool_)
@@ -221,7 +222,7 @@ def _follow_rows(all_images: pa.Table, key: Sequence[str]) -> _Rows:
 
 
 def _identities(all_images: pa.Table, key: Sequence[str]) -> npt.NDArray[np.int64]:
-    """Return a number for each image; images with the same key get the same number."""
+    """Return a number for each image, the same for all images with the same key."""
     identities = np.zeros(len(all_images), np.int64)
     for name in key:
         column = comparable(all_images.column(name))
@@ -243,9 +244,9 @@ class _Presence:
         self._newest: dict[bytes, Indexes] = {}
 
     def of_column(self, index: int) -> Flags:
-        """Return for each image whether it has the mirror's column `index`. An image
-        that begins a row counts as having the columns that its version of the table
-        does not have: they are NULL in the row."""
+        """Return for each image whether it has the mirror's column `index`. If its
+        version of the table does not have the column, the value is NULL in a row that
+        begins with the image (`_Rows.begins`), so such an image has the column, too."""
         present = [_has_column(columns[index], bits) for columns, bits in self._parts]
         absent = [np.full(len(bits), columns[index].is_absent) for columns, bits in self._parts]
         starts_absent: Flags = np.concatenate(absent)[self._order] & self._rows.begins

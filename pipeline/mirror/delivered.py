@@ -45,7 +45,8 @@ LOST_FILE_CURE: Final = (
 @dataclass(frozen=True, slots=True)
 class DeliveredPart:
     """Changelog files whose rows have one structure of the table. `schema`: their
-    columns. `folder`: that of the changelog's `generation`, relative to the lake."""
+    columns. `folder`: the folder of the changelog's `generation`, relative to the
+    lake."""
 
     folder: str
     generation: int
@@ -146,8 +147,8 @@ def require_files(store: SegmentStore, table: DeliveredTable) -> None:
 
 
 def read_changes(store: SegmentStore, table: DeliveredTable) -> pa.Table:
-    """Return the changes in the order of `_sequence`; a column is NULL before it was
-    added."""
+    """Return the changes in the order of `_sequence`. In changes from before a column was
+    added, the column is NULL."""
     require_files(store, table)
     if not table.parts:
         return table.schema.empty_table()

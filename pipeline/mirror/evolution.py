@@ -49,39 +49,42 @@ def evolution_steps(lineage: ColumnLineage) -> tuple[MirrorStep, ...]:
     """Return the steps to commit before changes of the lineage's versions are merged;
     none if the mirror does not exist, or has these columns already.
 
-    A second try must get the same steps as the first, which may have committed some of
-    them. So the caller builds `lineage` from the mirror's columns at the Delta version
+    A second try must get the same steps as the first try, which may have committed some
+    of them. So the caller builds `lineage` from the mirror's columns at the Delta version
     that the ledger recorded last. Raise `ValueError` if the mirror can only be
     replaced.
     """
     if lineage.reasons_to_reread:
         raise ValueError(f"the mirror can only be replaced: {lineage.reasons_to_reread[0]}")
-    if not lineage.mirror:
+    if not lineage.mirror_origins:
         return ()
     renamed = {
         column.source: name
-        for name, column in zip(lineage.schema.names, lineage.mirror, strict=True)
+        for name, column in zip(lineage.schema.names, lineage.mirror_origins, strict=True)
         if column.source is not None and column.source != name
     }
-    widened = tuple(_changed(lineage, TypeChange.WIDEN))
+    widened = tuple(
+        WidenColumn(field.name, field.type) for field in _changed(lineage, TypeChange.WIDEN)
+    )
     # These changes need column mapping or type widening.
-    heavy = bool(renamed or widened or lineage.dropped_columns)
+    needs_features = bool(renamed or widened or lineage.dropped_columns)
     local = [LOCAL] if _needs_local(lineage) else []
     for_any = lineage.policies.readers == Readers.ANY
-    new = {*renamed.values(), *(name for name, _, _ in _added(lineage))}
-    special = [MAPPING] if not for_any and any(map(is_refused, new)) else []
-    if any(_changed(lineage, TypeChange.REWRITE)) or (heavy and for_any):
-        needed = (*special, *local)
+    new_names = {*renamed.values(), *(name for name, _, _ in _added(lineage))}
+    # Delta refuses some names in a table without column mapping.
+    for_names = [MAPPING] if not for_any and any(map(is_refused, new_names)) else []
+    if any(_changed(lineage, TypeChange.REWRITE)) or (needs_features and for_any):
+        needed = (*for_names, *local)
         return (*([SetProperties(needed)] if needed else []), _rewrite(lineage))
-    mapping = [MAPPING] if renamed or lineage.dropped_columns else special
+    mapping = [MAPPING] if renamed or lineage.dropped_columns else for_names
     needed = (*mapping, *([WIDENING] if widened else []), *local)
     first = (SetProperties(needed),) if needed else ()
     return (*first, *_in_place(lineage, renamed, widened))
 
 
 def _needs_local(lineage: ColumnLineage) -> bool:
-    before = [column.type for column in lineage.mirror if column.source is not None]
-    return LOCAL_TYPE in lineage.schema.types and LOCAL_TYPE not in before
+    types_before = [column.type for column in lineage.mirror_origins if column.source is not None]
+    return LOCAL_TYPE in lineage.schema.types and LOCAL_TYPE not in types_before
 
 
 def _in_place(
@@ -104,7 +107,9 @@ def _in_place(
 
 def _names_in_use(lineage: ColumnLineage) -> set[str]:
     present = {
-        comparable_name(column.source) for column in lineage.mirror if column.source is not None
+        comparable_name(column.source)
+        for column in lineage.mirror_origins
+        if column.source is not None
     }
     return present | {comparable_name(name) for name in lineage.schema.names}
 
@@ -113,7 +118,7 @@ def _renames(renamed: Mapping[str, str], names: set[str]) -> Iterator[RenameColu
     """Yield renames in an order in which each new name is free. Delta compares names
     without regard to case."""
     waiting = dict(renamed)
-    number = 0
+    number = 0  # of the next temporary name
     while waiting:
         in_use = {comparable_name(name) for name in waiting}
         free = next(
@@ -131,25 +136,26 @@ def _renames(renamed: Mapping[str, str], names: set[str]) -> Iterator[RenameColu
         waiting[parked] = to
 
 
-def _changed(lineage: ColumnLineage, change: TypeChange) -> Iterator[WidenColumn]:
-    for field, column in zip(lineage.schema, lineage.mirror, strict=True):
+def _changed(lineage: ColumnLineage, change: TypeChange) -> Iterator[pa.Field]:
+    """Yield the columns whose type changes so, with their new types."""
+    for field, column in zip(lineage.schema, lineage.mirror_origins, strict=True):
         if column.source is not None and type_change(column.type, field.type) is change:
-            yield WidenColumn(field.name, field.type)
+            yield field
 
 
 def _added(lineage: ColumnLineage) -> list[tuple[str, pa.DataType, pa.Scalar]]:
     return [
         (field.name, field.type, column.value)
-        for field, column in zip(lineage.schema, lineage.mirror, strict=True)
+        for field, column in zip(lineage.schema, lineage.mirror_origins, strict=True)
         if column.value is not None
     ]
 
 
 def _rewrite(lineage: ColumnLineage) -> Rewrite:
-    fields, columns = list(lineage.schema), list(lineage.mirror)
+    fields, columns = list(lineage.schema), list(lineage.mirror_origins)
     if lineage.has_deleted_at or lineage.policies.marks_deleted:
         fields.append(DELETED_AT)
         null = pa.scalar(None, DELETED_AT.type)
-        own = ColumnOrigin(DELETED_AT.name, DELETED_AT.type)
-        columns.append(own if lineage.has_deleted_at else ColumnOrigin(value=null))
+        copied = ColumnOrigin(DELETED_AT.name, DELETED_AT.type)
+        columns.append(copied if lineage.has_deleted_at else ColumnOrigin(value=null))
     return Rewrite(pa.schema(fields), tuple(columns))

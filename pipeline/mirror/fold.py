@@ -172,7 +172,8 @@ def _powers(count: int) -> tuple[Hashes, Hashes]:
 
 
 def _mix_bits(hashes: Hashes) -> Hashes:
-    """Mix the bits so that each bit of a result depends on all bits (splitmix64)."""
+    """Mix the bits of each hash, so that each bit of the result depends on all bits of
+    the hash (splitmix64)."""
     hashes = (hashes ^ (hashes >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     hashes = (hashes ^ (hashes >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return hashes ^ (hashes >> np.uint64(31))
@@ -197,27 +198,28 @@ class KeyChains:
         """Add images, which have `_change_type` and `_sequence`, and the hashes of
         their keys."""
         kind = images.column("_change_type")
-        halves = [ChangeType.UPDATE_PREIMAGE.value, ChangeType.UPDATE_POSTIMAGE.value]
-        wanted = pc.is_in(kind, value_set=pa.array(halves)).to_numpy()
-        after = pc.equal(kind, ChangeType.UPDATE_POSTIMAGE.value).to_numpy()
+        update_types = [ChangeType.UPDATE_PREIMAGE.value, ChangeType.UPDATE_POSTIMAGE.value]
+        is_half = pc.is_in(kind, value_set=pa.array(update_types)).to_numpy()
+        is_after = pc.equal(kind, ChangeType.UPDATE_POSTIMAGE.value).to_numpy()
         sequence = images.column("_sequence").to_numpy().astype(np.uint64)
-        rows = np.column_stack([sequence, hashes, after.astype(np.uint64)])
-        self._halves.append(self._record_moves(rows[wanted]))
+        rows = np.column_stack([sequence, hashes, is_after.astype(np.uint64)])
+        self._halves.append(self._record_moves(rows[is_half]))
 
-    def _record_moves(self, rows: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-        """Record the moves among an update's two images, and return the images whose
-        other half is in another piece. Columns of `rows`: `_sequence`, hash of the key,
-        1 for the image after the update and 0 for the image before it."""
-        rows = rows[np.argsort(rows[:, 0], kind="stable")]
-        first = np.zeros(len(rows), np.bool_)
-        if len(rows):
-            first[:-1] = (np.diff(rows[:, 0]) == 1) & (rows[:-1, 2] == 0) & (rows[1:, 2] == 1)
+    def _record_moves(self, halves: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+        """Record a move for each update whose two images have different keys. Return the
+        images whose other half is in another piece. Columns of `halves`: `_sequence`,
+        hash of the key, 1 for the image after the update and 0 for the image before."""
+        halves = halves[np.argsort(halves[:, 0], kind="stable")]
+        first = np.zeros(len(halves), np.bool_)
+        if len(halves):
+            is_next = np.diff(halves[:, 0]) == 1
+            first[:-1] = is_next & (halves[:-1, 2] == 0) & (halves[1:, 2] == 1)
         second = np.roll(first, 1)
-        moves = np.column_stack([rows[first][:, 1], rows[second][:, 1]])
+        moves = np.column_stack([halves[first][:, 1], halves[second][:, 1]])
         moves = moves[moves[:, 0] != moves[:, 1]]
         if len(moves):
             self._moves.append(moves)
-        return rows[~(first | second)]
+        return halves[~(first | second)]
 
     def roots(self, hashes: Hashes) -> Hashes:
         """Return for the hash of each key the number that all keys of its chain share."""
@@ -253,8 +255,9 @@ def _chain_roots(moves: list[npt.NDArray[np.uint64]]) -> tuple[Hashes, Hashes]:
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """A fold, which makes one image per key of a table's row images, for a mirror (the
-    Delta table with the present rows) that has the columns `schema` and the key `key`.
+    """The way to fold a table's row images to one image per key. The images are for a
+    mirror (the Delta table with the present rows) with the columns `schema` and the key
+    `key`.
 
     `parts`: one per structure of the images, in the order in which callers pass images;
     their files are not read here. `marks`: further columns of the images to keep, such
@@ -321,35 +324,33 @@ class Fold:
     @property
     def in_steps(self) -> Fold:
         """The fold to apply to the results of `step`."""
-        if not self._by_steps:
+        if not self._can_use_steps:
             return self
         names = changelog_names(self.schema.names)
-        own = tuple(ColumnOrigin(n, f.type) for n, f in zip(names, self.schema, strict=True))
-        return replace(self, parts=(StagedFiles((), own),))
+        columns = tuple(ColumnOrigin(n, f.type) for n, f in zip(names, self.schema, strict=True))
+        return replace(self, parts=(StagedFiles((), columns),))
 
-    def step(self, number: int, images: pa.Table) -> tuple[int, pa.Table]:
-        """Fold some images of the part with index `number`, as far as that is possible
-        without the other images. Return the index of their part in `in_steps`, and the
-        images."""
-        if not self._by_steps:
-            return number, images
+    def step(self, part_index: int, images: pa.Table) -> tuple[int, pa.Table]:
+        """Fold some images of a part as far as that is possible without the other
+        images. Return the index of their part in `in_steps`, and the images."""
+        if not self._can_use_steps:
+            return part_index, images
         names = ["_change_type", "_sequence", *self.marks]
-        mapped_images = mapped(images, self.parts[number].columns, self.schema, names)
+        mapped_images = mapped(images, self.parts[part_index].columns, self.schema, names)
         spelled = changelog_spelling(self.schema.names)
         return 0, last_images(mapped_images, [spelled[name] for name in self.key])
 
     @property
-    def _by_steps(self) -> bool:
+    def _can_use_steps(self) -> bool:
         """True if only each key's last image matters, so that images can be folded in
         pieces."""
         return not self.has_partial_images and not self.kept_columns
 
-    def hashes(self, number: int, images: pa.Table) -> Hashes:
-        """Return the hash of each image's key; `number` is the index of the images'
-        part."""
-        places = [self.schema.get_field_index(name) for name in self.key]
-        columns = [self.parts[number].columns[at] for at in places]
-        fields = pa.schema([self.schema.field(at) for at in places])
+    def hashes(self, part_index: int, images: pa.Table) -> Hashes:
+        """Return the hash of the key of each of a part's images."""
+        key_indexes = [self.schema.get_field_index(name) for name in self.key]
+        columns = [self.parts[part_index].columns[index] for index in key_indexes]
+        fields = pa.schema([self.schema.field(index) for index in key_indexes])
         return key_hashes(mapped(images, columns, fields, ()))
 
     def _without_early_moments(self, changes: pa.Table) -> pa.Table:
@@ -374,7 +375,7 @@ class Fold:
         numbers = np.array([stamp.sequence for stamp in self.losses], np.int64)
         at = pa.array(numbers.searchsorted(changes.column("_sequence").to_numpy()))
         spelled = changelog_spelling(self.schema.names)
-        # The mark, by which a row is marked as deleted, and the mirror's stamps.
+        # `_committed_at`, which becomes the time of deletion, and the mirror's stamps.
         columns = [("_committed_at", "_committed_at"), *((n, spelled[n]) for n in self.stamps)]
         for name, column in columns:
             place = changes.schema.get_field_index(column)

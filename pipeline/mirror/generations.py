@@ -44,7 +44,7 @@ def next_generation(
     before: Sequence[SchemaVersion],
     schema: TableSchema | None,
     shown_as: ShownAs | None = None,
-    source: TableSchema | None = None,
+    source_schema: TableSchema | None = None,
 ) -> int:
     """Return the number of the generation for the rows of a new structure.
 
@@ -52,8 +52,8 @@ def next_generation(
     rows, and if the settings still show the same columns and rows of the table;
     otherwise it is the next number. A structure that no changelog can hold begins no
     generation. Versions whose structure is unknown are ignored, because no rows were
-    captured under them. `schema`: the part of the structure `source` that the lake
-    shows with the settings `shown_as`.
+    captured under them. `schema`: the part of the structure `source_schema` that the
+    lake shows with the settings `shown_as`.
     """
     versions = [version for version in before if version.schema is not None]
     newest = max((version.generation for version in before), default=1)
@@ -68,12 +68,13 @@ def next_generation(
         ]
     except TableError:
         return newest
-    if source is not None and versions and versions[-1].generation == newest:
+    if source_schema is not None and versions and versions[-1].generation == newest:
         last = versions[-1]
-        earlier_rows = last.shown_as and last.shown_as.row_condition
-        if earlier_rows != (shown_as and shown_as.row_condition):
+        earlier_condition = last.shown_as and last.shown_as.row_condition
+        if earlier_condition != (shown_as and shown_as.row_condition):
             return newest + 1
-        earlier, now = _treatments(last.schema, last.shown_as), _treatments(source, shown_as)
+        earlier = _treatments(last.schema, last.shown_as)
+        now = _treatments(source_schema, shown_as)
         if any(earlier[name] != now[name] for name in earlier.keys() & now.keys()):
             return newest + 1
     return newest if all(can_take(columns, new_columns) for columns in structures) else newest + 1
@@ -94,8 +95,8 @@ def _treatments(
 
 
 def _changelog_columns_of(structure: TableStructure) -> pa.Schema:
-    """Return all columns that images of a structure can have in a changelog, including
-    Lockstep's: a column of the table may have the name of one of those."""
+    """Return all columns that images of a structure can have in a changelog. Lockstep's
+    columns are included, since a column of the table may have the name of one."""
     return captured_schema(structure, updated=True).append(logged_field(structure.names))
 
 
@@ -117,31 +118,30 @@ def shared_columns(
     by default 1, 2, ….
 
     Columns with the same name, compared case-insensitively, become one column with the
-    newest type. If an older type cannot be cast to it without loss, that generation's
-    values get a column of their own, `name@generation`, prefixed with `_` until no
-    other column has that name.
+    newest type. If an older type cannot be cast to the newest without loss, that
+    generation's values get a column of their own, `name@generation`, prefixed with `_`
+    until no other column has that name.
     """
     columns: dict[str, SharedColumn] = {}
     taken = {comparable_name(name) for schema in schemas for name in schema.names}
     count = len(schemas)
     # From the newest generation back, so that a name gets its newest type.
-    for number in range(count, 0, -1):
-        for field in schemas[number - 1]:
+    for index in reversed(range(count)):
+        for field in schemas[index]:
             shared = columns.get(comparable_name(field.name))
             if shared is not None and type_change(field.type, shared.type) is not TypeChange.REREAD:
                 name = shared.name
             elif shared is None:
                 name = field.name
             else:
-                name = f"{field.name}@{numbers[number - 1] if numbers else number}"
+                name = f"{field.name}@{numbers[index] if numbers else index + 1}"
                 while comparable_name(name) in taken:
                     name = f"_{name}"
             column = columns.get(
                 comparable_name(name), SharedColumn(name, field.type, (None,) * count)
             )
             sources = tuple(
-                field.name if at == number else source
-                for at, source in enumerate(column.sources, start=1)
+                field.name if at == index else source for at, source in enumerate(column.sources)
             )
             columns[comparable_name(name)] = replace(column, sources=sources)
     return tuple(columns.values())

@@ -5,8 +5,8 @@ Names become path parts by one rule: `[A-Za-z0-9_-]` stay, and every other byte 
 UTF-8 name becomes `=XX`. So no part has a `%`, which delta-rs decodes, or a `?`, which
 is a glob for Spark. If a database's name begins with `_`, this byte is escaped, too, so
 that the folder cannot be `_changes`; the same is done for a table with the name of one
-of Delta's folders. A part that is too long for a file name is cut to its beginning,
-followed by a `.`, which no other part contains, and a hash of the whole part.
+of Delta's folders. A part that is too long for a file name becomes its beginning, a
+`.`, which no other part contains, and a hash of the whole part.
 """
 
 from __future__ import annotations
@@ -170,8 +170,8 @@ def snapshot_path(source: str, table: TableName) -> str:
 
 
 def scratch_path(source: str, folder: str = "") -> str:
-    """Return the folder of a replay's files until the ledger records them; with
-    `folder`, only that for the files of this folder. A replay reads a part of the log
+    """Return the folder of a replay's files until the ledger records them, or the folder
+    in it for the files that replace files of `folder`. A replay reads a part of the log
     again to correct the lake."""
     return f"{source}/_replays{folder.removeprefix(source)}"
 
@@ -225,8 +225,8 @@ def lack_names(columns: Sequence[str]) -> dict[str, str]:
 
 
 def origin_names(columns: Sequence[str]) -> dict[str, str]:
-    """Return for each key column the name of the column of folded changes with its
-    value in the row of the mirror from which left-out values are taken."""
+    """Return for each key column the name of a column of folded changes. That column has
+    the key of the mirror's row from which left-out values are taken."""
     return _all_free("_origin_", columns)
 
 
@@ -237,14 +237,14 @@ def present_name(columns: Sequence[str]) -> str:
 
 
 def logged_field(columns: Sequence[str]) -> pa.Field:
-    """Return the changelog's column that lists the columns which the log had of a row;
-    NULL if it had all. A changelog gets this column with its first incomplete row."""
+    """Return the changelog's column that lists the columns of a row that were in the log;
+    NULL if all were. A changelog gets this column with its first incomplete row."""
     return pa.field(_free("_logged", _taken(columns)), pa.list_(pa.string()))
 
 
 def updated_field(columns: Sequence[str]) -> pa.Field:
-    """Return the changelog's column that lists the columns which an update changed. A
-    changelog has it only if the settings ask for it."""
+    """Return the changelog's column that lists the columns that an update changed. A
+    changelog has this column only if the settings ask for it."""
     return pa.field(_free("_updated", _taken(columns)), pa.list_(pa.string()))
 
 
@@ -293,8 +293,8 @@ def _free(name: str, taken: Collection[str]) -> str:
 def application_id(source: str, state: TableState, part: str, changelog_generation: int = 1) -> str:
     """Return the Delta application id of a table's `part` ("mirror" or "changelog").
     Each generation of the changelog and of the mirror has its own id."""
-    within = state.mirror_generation if part == "mirror" else changelog_generation
-    end = "" if within == 1 else f"@{within}"
+    part_generation = state.mirror_generation if part == "mirror" else changelog_generation
+    end = "" if part_generation == 1 else f"@{part_generation}"
     return f"lockstep/{source}/{table_id(state.table)}/{part}{end}/{state.generation}"
 
 

@@ -55,12 +55,12 @@ class ColumnLineage:
     `dropped_columns`: columns that the mirror has now and loses. `has_deleted_at`:
     whether the mirror has `_deleted_at` now. `policies`: those of the table.
 
-    `mirror`: for each column of `schema` its origin in the present mirror; empty if
-    there is no mirror yet. `versions`: for each version of the table, the origin of
-    each column of `schema` in its images; `own_names`: for each version, its own column
-    names. `keys`: the keys of each version, best first, in the names of `schema`.
-    `key`: the best key of the last version. `unproven_keys`: keys of which two rows of
-    the mirror might have the same value.
+    `mirror_origins`: for each column of `schema` its origin in the present mirror;
+    empty if there is no mirror yet. `versions`: for each version of the table, the
+    origin of each column of `schema` in its images; `table_names`: for each version,
+    the table's column names. `keys`: the keys of each version, best first, in the names
+    of `schema`. `key`: the best key of the last version. `unproven_keys`: keys of which
+    two rows of the mirror might have the same value.
 
     `reasons_to_reread`: sentences on values that only the source knows; if there are
     any, the mirror can only be replaced. `columns_by_key`: new columns that are read
@@ -70,9 +70,9 @@ class ColumnLineage:
 
     schema: pa.Schema
     key: tuple[str, ...]
-    mirror: tuple[ColumnOrigin, ...]
+    mirror_origins: tuple[ColumnOrigin, ...]
     versions: Mapping[int, tuple[ColumnOrigin, ...]]
-    own_names: Mapping[int, tuple[str, ...]]
+    table_names: Mapping[int, tuple[str, ...]]
     keys: Mapping[int, tuple[tuple[str, ...], ...]]
     unproven_keys: frozenset[frozenset[str]] = frozenset()
     dropped_columns: tuple[str, ...] = ()
@@ -82,9 +82,9 @@ class ColumnLineage:
     policies: LakePolicies = field(default_factory=LakePolicies)
 
     def key_of(self, versions: Collection[int]) -> tuple[str, ...] | None:
-        """Return the key by which images of these versions are merged together: () if
-        there is none, so that copies of rows are counted, and None if the table must be
-        read again.
+        """Return the key by which images of these versions are merged together. Return ()
+        if the versions have no key, so that copies of rows are counted. Return None if
+        they have no common key, so that the table must be read again.
 
         `versions`: those with images to merge. Other versions do not matter: MySQL
         checked that a later key is unique in all present rows when it created the key.
@@ -102,7 +102,7 @@ class ColumnLineage:
         version: int,
         files: tuple[str, ...] = (),
         *,
-        read: Stamp | None = None,
+        snapshot_stamp: Stamp | None = None,
         stamp: Stamp | None = None,
         above: int = 0,
         through: int | None = None,
@@ -110,25 +110,25 @@ class ColumnLineage:
     ) -> StagedFiles:
         """Return files of a version's segments, or of a snapshot, as a part of a write.
 
-        `read`: given for a snapshot, whose columns have the table's own names and whose
-        rows all get this stamp. `stamp`: given for images that all get this stamp
+        `snapshot_stamp`: given for a snapshot. Its columns have the table's names, and
+        all its rows get this stamp. `stamp`: given for images that all get this stamp
         instead of their own. `above`, `through`: as in `StagedFiles`. `partial`: the
         images leave columns out.
         """
-        own = self.own_names[version]
-        spelled = changelog_names(own) if read is None else own
-        names = dict(zip(own, spelled, strict=True))
+        names = self.table_names[version]
+        spelled_names = changelog_names(names) if snapshot_stamp is None else names
+        spelled = dict(zip(names, spelled_names, strict=True))
 
         def column_of(name: str, column: ColumnOrigin) -> ColumnOrigin:
             if column.source is None or name in self.policies.stamps:
                 return column
-            bit = own.index(column.source) if partial else None
-            return ColumnOrigin(names[column.source], column.type, present_bit=bit)
+            bit = names.index(column.source) if partial else None
+            return ColumnOrigin(spelled[column.source], column.type, present_bit=bit)
 
         columns = tuple(map(column_of, self.schema.names, self.versions[version]))
-        if (changed := read or stamp) is not None:
-            columns = self.with_stamp(columns, changed)
-        present = present_name(own) if partial else None
+        if (common_stamp := snapshot_stamp or stamp) is not None:
+            columns = self.with_stamp(columns, common_stamp)
+        present = present_name(names) if partial else None
         return StagedFiles(files, columns, above, present, through)
 
     def with_stamp(self, columns: Sequence[ColumnOrigin], stamp: Stamp) -> tuple[ColumnOrigin, ...]:
@@ -170,31 +170,33 @@ def lineage(
     *,
     mirror: pa.Schema | None = None,
     moments: Mapping[int, StatementMoment] = _NO_MOMENTS,
-    read: ColumnsRead | None = None,
+    columns_read: ColumnsRead | None = None,
 ) -> ColumnLineage:
     """Return the lineage from the first of `versions`, which the mirror shows, to the
     last.
 
     `versions` are consecutive, KNOWN, and of one table. `mirror`: the mirror's present
     columns; None if there is no mirror yet. `moments`: for each version, when its
-    statement ran, which is the value of CURRENT_TIMESTAMP. `read`: new columns whose
-    values are read by key, so that the mirror need not be replaced for them. Raise
-    `TableError` for a column that the lake cannot hold or that is missing from the
-    mirror.
+    statement ran, which is the value of CURRENT_TIMESTAMP. `columns_read`: new columns
+    whose values are read by key, so that the mirror need not be replaced for them.
+    Raise `TableError` for a column that the lake cannot hold or that is missing from
+    the mirror.
     """
     policies = policies or LakePolicies()
     history = ColumnHistory(versions, moments)
     key = merge_key(history.schemas[history.last])
     first_names = {comparable_name(name) for name in history.schemas[history.first].names}
-    own_columns = [
+    lockstep_columns = [
         column
         for column in mirror or ()
         if (is_stamp(column) or column.name == DELETED_AT.name) and column.name not in first_names
     ]
-    old_stamps = [column for column in own_columns if is_stamp(column)]
-    has_deleted_at = len(own_columns) > len(old_stamps)
+    old_stamps = [column for column in lockstep_columns if is_stamp(column)]
+    has_deleted_at = any(column.name == DELETED_AT.name for column in lockstep_columns)
     old_columns = {
-        comparable_name(column.name): column for column in mirror or () if column not in own_columns
+        comparable_name(column.name): column
+        for column in mirror or ()
+        if column not in lockstep_columns
     }
     keeps_dropped = bool(key) and policies.dropped_columns == DroppedColumns.KEEP
     kept: list[ColumnTrack] = []
@@ -209,7 +211,9 @@ def lineage(
     image_stamps = [_null(stamp) if stamp in kept_stamps else _copied(stamp) for stamp in stamps]
     keys = {number: tuple(_keys(history, number, tracks)) for number in history.schemas}
     by_key = [
-        track for track in tracks if read is not None and _needs_source(track) and read.has(track)
+        track
+        for track in tracks
+        if columns_read is not None and _needs_source(track) and columns_read.has(track)
     ]
     reasons_to_reread = [*history.reasons_broken]
     if has_deleted_at and not policies.marks_deleted:
@@ -217,20 +221,19 @@ def lineage(
             "the mirror has rows that were deleted at the source and are marked as deleted"
         )
     reasons_to_reread += _reasons_to_reread(tracks, by_key)
+    mirror_origins: tuple[ColumnOrigin, ...] = ()
+    if mirror is not None:
+        stamp_origins = [_copied(s) if s in old_stamps else _null(s) for s in stamps]
+        mirror_origins = (*_from_mirror(tracks, history.first, old_columns), *stamp_origins)
     return ColumnLineage(
         schema=schema,
         key=key,
-        mirror=()
-        if mirror is None
-        else (
-            *_from_mirror(tracks, history.first, old_columns),
-            *(_copied(stamp) if stamp in old_stamps else _null(stamp) for stamp in stamps),
-        ),
+        mirror_origins=mirror_origins,
         versions={
             number: (*(_origin(track, number) for track in tracks), *image_stamps)
             for number in history.schemas
         },
-        own_names={number: structure.names for number, structure in history.schemas.items()},
+        table_names={number: structure.names for number, structure in history.schemas.items()},
         keys=keys,
         unproven_keys=frozenset() if mirror is None else frozenset(_unproven(history, keys)),
         dropped_columns=(
@@ -288,9 +291,9 @@ def _kept_columns(
 
 
 def _retired(track: ColumnTrack, history: ColumnHistory) -> bool:
-    """Return whether a later column had the track's name. A column that had it only for
-    a while counts, since the result must not depend on how versions are divided among
-    runs."""
+    """Return whether a later column had the track's name. A column that had the name only
+    for a while counts, since the result must not depend on how versions are divided
+    among runs."""
     return any(
         comparable_name(name) == comparable_name(track.name)
         for other in history.tracks
@@ -408,21 +411,21 @@ def own_comments(policies: LakePolicies) -> dict[str, str]:
 def taken_names(columns: Collection[str], policies: LakePolicies) -> Iterator[tuple[str, str, str]]:
     """Yield the columns of a table that have the name of one of the mirror's own
     columns: the name, the purpose of the mirror's column, and how to do without it."""
-    own = {
+    reserved = {
         name: ("the column of the last change", f"leave {name!r} out of `stamps`")
         for name in policies.stamps
     }
     if policies.marks_deleted:
-        own[DELETED_AT.name] = ("the column that marks deleted rows", 'set deletes = "remove"')
+        reserved[DELETED_AT.name] = ("the column that marks deleted rows", 'set deletes = "remove"')
     for name in columns:
-        if comparable_name(name) in own:
-            yield (name, *own[comparable_name(name)])
+        if comparable_name(name) in reserved:
+            yield (name, *reserved[comparable_name(name)])
 
 
 _WITHOUT_STATEMENT: Final = (VersionOrigin.CARRIED, VersionOrigin.BASELINE)
 """Origins of versions that have no statement, because a run started at an earlier place
 of the log or on another server. If such a version has the structure of the version
-before, it has the same columns. (A table that was created again in between is
+before it, it has the same columns. (A table that was created again in between is
 recognized by its event.)"""
 
 
@@ -430,7 +433,8 @@ recognized by its event.)"""
 class ColumnTrack:
     """One column in all versions that have it: its name and its lake type in each.
     `is_added`: the column was added after the first version. `fill`: the value of an
-    added column in the rows that existed then; None if only the server knows it.
+    added column in the rows that existed when it was added; None if only the server
+    knows it.
     `is_convertible`: old values can be converted to each later type without the
     source."""
 

@@ -39,11 +39,11 @@ def last_images(changes: pa.Table, key: Sequence[str]) -> pa.Table:
 
 
 def outcome(kind: pa.ChunkedArray, *, ignores_deletes: bool) -> pa.ChunkedArray:
-    """Return what the `_change_type` of each key's last image becomes: unchanged if the
-    row is present after the image, otherwise "delete". With `ignores_deletes`, a row
-    that a DELETE removed stays and gets `KEPT_CHANGE_TYPE`. A row that an UPDATE moved
-    to another key gets "delete" all the same, since the mirror then has the row under
-    the new key."""
+    """Return the new `_change_type` of each key's last image. It is unchanged if the row
+    is present after the image, otherwise "delete". With `ignores_deletes`, a row that a
+    DELETE removed stays and gets `KEPT_CHANGE_TYPE`. A row that an UPDATE moved to
+    another key gets "delete" all the same, since the mirror then has the row under the
+    new key."""
     removed_type: str | pa.ChunkedArray = ChangeType.DELETE.value
     if ignores_deletes:
         removed_type = pc.if_else(
@@ -153,19 +153,19 @@ def folded(
     """Return the last image of each key over all parts, with `_change_type` as
     `outcome` gives it.
 
-    The columns: `_change_type`, `_sequence`, `marks`, and the
-    mirror's columns as a changelog spells them. Then comes a boolean for each of
-    `kept_columns`, which is true where the mirror's value stays (`keep_names`). `parts`
-    must have `_change_type`, `_sequence` and `marks`.
+    The columns: `_change_type`, `_sequence`, `marks`, and the mirror's columns as a
+    changelog spells them. Then comes a boolean for each of `kept_columns`, which is true
+    where the mirror's value stays (`keep_names`). `parts` must have `_change_type`,
+    `_sequence` and `marks`.
 
     If the structure of a key's last image lacks a column, the key's earlier images are
-    searched, newest first. The search ends at an image that has the column, which gives
-    the value, or at one that begins a row (`_begins_row`): then the value is NULL. If
-    there is neither, the mirror's value stays.
+    searched, newest first. An image that has the column gives the value. At an image
+    that begins a row (`_begins_row`) the search ends, and the value is NULL. If no such
+    image is found, the mirror's value stays.
 
-    If the log is read twice, an update can come after the delete of its row. Here the
-    update's image still gets values of the key's earlier images; `coalescing.coalesced`,
-    which follows a row from key to key, begins a new row there.
+    If the log is read twice, an update can come after the delete of its row. This
+    function still gives the update's image values of the key's earlier images, whereas
+    `coalescing.coalesced`, which follows a row from key to key, begins a new row.
     """
     names = ["_change_type", "_sequence", *marks]
     mapped_parts = [mapped(table, columns, schema, names) for table, columns in parts]

@@ -82,7 +82,7 @@ def with_marks(
     `numbers`: the `_sequence` of each image. `events`: one row for each decoded event,
     with the columns of the index of `binlog.stream.ring`, the buffer of events.
     `first_rows`: for each event, the `_row` of its first row. `schema`: that of
-    `layout.captured_schema`; if images leave columns out, the result also has the
+    `layout.captured_schema`. If images leave columns out, the result also has the
     further columns of `file_schema`.
     """
     count = images.columns.num_rows
@@ -104,10 +104,10 @@ def with_marks(
     }
     arrays = list(images.columns.columns)
     names = images.columns.schema.names
-    # The schema has `layout.updated_field` after the table's columns.
-    if len(schema) > len(MARKS) + len(arrays):
-        nothing = pa.nulls(count, pa.binary())
-        arrays.append(_listed(nothing if images.updated is None else images.updated, names))
+    has_updated_field = len(schema) > len(MARKS) + len(arrays)
+    if has_updated_field:
+        no_bits = pa.nulls(count, pa.binary())
+        arrays.append(_listed(no_bits if images.updated is None else images.updated, names))
     logged = images.present if images.logged is None else images.logged
     if logged is not None:
         arrays.append(_listed(logged, names))
@@ -128,19 +128,19 @@ def file_schema(schema: pa.Schema, names: Sequence[str], more: int) -> pa.Schema
 
 def _listed(bits: pa.BinaryArray, names: Sequence[str]) -> pa.ListArray:
     """Return for each image the names whose bit is set; NULL for an image without bits."""
-    whole = bits.is_null().to_numpy(zero_copy_only=False)
-    is_set = unpack_bits(bits, len(names)) & ~whole[:, None]
+    has_no_bits = bits.is_null().to_numpy(zero_copy_only=False)
+    is_set = unpack_bits(bits, len(names)) & ~has_no_bits[:, None]
     ends = np.concatenate([[0], np.cumsum(is_set.sum(axis=1))]).astype(np.int32)
     values = pa.array(names, pa.string()).take(pa.array(np.nonzero(is_set)[1]))
-    return pa.ListArray.from_arrays(pa.array(ends), values, mask=pa.array(whole))
+    return pa.ListArray.from_arrays(pa.array(ends), values, mask=pa.array(has_no_bits))
 
 
-def _spread(values: pa.Array, which: Integers) -> pa.Array:
-    """Return `values[which]`. It is fast if all images have the same value, as those of
-    a large transaction do."""
-    if len(which) and which[0] == which[-1] and which.min() == which.max():
-        return pa.repeat(values[int(which[0])], len(which))
-    return values.take(pa.array(which))
+def _spread(values: pa.Array, indexes: Integers) -> pa.Array:
+    """Return `values[indexes]`. This is fast if all indexes are the same, as in a large
+    transaction."""
+    if len(indexes) and indexes[0] == indexes[-1] and indexes.min() == indexes.max():
+        return pa.repeat(values[int(indexes[0])], len(indexes))
+    return values.take(pa.array(indexes))
 
 
 def _moments(microseconds: Integers) -> pa.Array:
@@ -154,8 +154,8 @@ def images_per_event(images: RowImages, events: int) -> Integers:
 
 def rows_per_event(images: RowImages, events: int) -> Integers:
     """Return the number of rows of each event; an update's two images are one."""
-    kept = images.change_type.to_numpy() != _BEFORE
-    return np.bincount(images.event.to_numpy()[kept], minlength=events)
+    is_counted = images.change_type.to_numpy() != _BEFORE
+    return np.bincount(images.event.to_numpy()[is_counted], minlength=events)
 
 
 def row_counts(images: RowImages) -> RowCounts:

@@ -99,14 +99,15 @@ def plan_merge(contents: Sequence[TableContent]) -> MergePlan:
     snapshot: SnapshotFiles | None = None
     completion: SnapshotFiles | None = None
     losses: list[RowsLost] = []
-    dropped, above = False, 0
+    is_dropped = False
+    above = 0
     for content in contents:
         if content.snapshot is not None and content.snapshot.columns is not None:
             completion = content.snapshot
         for event in content.events:
-            dropped = event.kind is TableEventKind.DROPPED
+            is_dropped = event.kind is TableEventKind.DROPPED
             begin = _sequence_before(content, event)
-            if dropped or event.kind in SETTLING_EVENTS:
+            if is_dropped or event.kind in SETTLING_EVENTS:
                 losses.append(RowsLost(begin, event))
             if event.kind in SETTLING_EVENTS and begin >= above:
                 settling, snapshot, above = event, _rows_read(content, event), begin
@@ -121,7 +122,7 @@ def plan_merge(contents: Sequence[TableContent]) -> MergePlan:
         snapshot=snapshot,
         first_version=None if settling is None else (snapshot or settling).version,
         final_version=_final_version(contents),
-        is_dropped=dropped,
+        is_dropped=is_dropped,
         completion=completion,
         read_until=0 if settling is None or snapshot is None else settling.sequence,
         losses=tuple(sorted(settled_losses, key=lambda loss: loss.sequence)),
@@ -162,20 +163,21 @@ def _sequence_before(content: TableContent, event: TableEvent) -> int:
 
 
 def end_of_first_write(contents: Iterable[TableContent]) -> int | None:
-    """Return the batch with which the first write of these contents must end to a
-    mirror that keeps deleted rows; None if one write can take all.
+    """Return the batch with which the first write of these contents to a mirror that
+    keeps deleted rows must end; None if one write can take all.
 
-    It is the first batch that brought rows without images, which were read from the
-    source or copied from another table, if a later batch lost all of them: the mirror
-    must show these rows before they are lost.
+    Rows that were read from the source or copied from another table have no images. If
+    a batch brought such rows and a later batch lost all of them, the mirror must show
+    the rows before they are lost: the first write ends with the first such batch.
     """
-    read, newest = None, 0
+    bringing_batch: int | None = None
+    newest = 0
     for content in contents:
-        if read is not None and any(begins >= newest for begins in _settling_sequences(content)):
-            return read
-        if read is None and _brings_rows(content):
-            read = content.batch
-        if read in (None, content.batch):
+        if bringing_batch is not None and max(_settling_sequences(content), default=-1) >= newest:
+            return bringing_batch
+        if bringing_batch is None and _brings_rows(content):
+            bringing_batch = content.batch
+        if bringing_batch in (None, content.batch):
             numbers = [segment.last_sequence for segment in content.segments]
             newest = max([newest, *numbers, *_settling_sequences(content)])
     return None
@@ -217,9 +219,9 @@ def _final_version(contents: Sequence[TableContent]) -> int:
 @dataclass(frozen=True, slots=True)
 class ChangelogOrigin:
     """A table's rows, as its changelog gives them: the rows of the mirror's version
-    `base`, or none, and the changes after them. `version`: the structure version at
-    that beginning. `contents`: what the batches after it have of the table, oldest
-    first."""
+    `base`, or none, and the changes after them. `version`: the structure version of
+    `base`, or of the empty table. `contents`: what the later batches have of the table,
+    oldest first."""
 
     contents: tuple[TableContent, ...]
     version: int
@@ -277,11 +279,13 @@ def reload_origin(
     if settling is None:
         return "when its changelog began, the table already had rows"
     content, event = settling
-    batch, read = content.batch, _rows_read(content, event)
+    read = _rows_read(content, event)
     if event.kind is TableEventKind.COPIED:
-        return f"its rows were those of {event.origin} until batch {batch}"
+        return f"its rows were those of {event.origin} until batch {content.batch}"
     if has_rows(read):
-        return f"its rows were read from the source in batch {batch}, and are in no changelog"
+        return (
+            f"its rows were read from the source in batch {content.batch}, and are in no changelog"
+        )
     since = tuple(contents_since_settled(contents))
     for later in since:
         completion = later.snapshot
@@ -293,8 +297,8 @@ def reload_origin(
             columns = ", ".join(completion.columns)
             return f"{columns} was read from the source in batch {later.batch}"
     first = since[0]
-    # The ledger no longer has the contents of deleted batches. So if the reading may have
-    # begun in an earlier batch, that may be one of them.
+    # The ledger no longer has the contents of deleted batches. If the reading may have
+    # begun in an earlier batch, the earlier batch may be one of these.
     may_have_begun_earlier = read is not None and read.low_sequence < event.sequence
     if first.batch <= deleted_through or (deleted_through and may_have_begun_earlier):
         return f"changes up to batch {deleted_through} were deleted, {reason_deleted}"
@@ -319,18 +323,17 @@ def reload_origin(
 
 def last_batch_to_show(contents: Sequence[TableContent], before: int) -> int:
     """Return the last batch that the changelog alone cannot apply to a mirror; 0 for
-    none. To go on from a version of the mirror with the changelog, that version must
-    show this batch. Such a batch settled the table's rows, or brought values from the
-    source. A batch before `before` is also one if the mirror was written again with
-    it."""
+    none. If a mirror goes on from one of its versions with the changelog, the version
+    must show this batch. Such a batch settled the table's rows, or brought values from
+    the source, or, if it is before `before`, wrote the mirror again."""
     return max(
         (content.batch for content in contents if _must_be_shown(content, before)), default=0
     )
 
 
 def _must_be_shown(content: TableContent, before: int) -> bool:
-    whole = SETTLING_EVENTS | ({TableEventKind.REBUILT} if content.batch < before else set())
-    return content.snapshot is not None or any(event.kind in whole for event in content.events)
+    kinds = SETTLING_EVENTS | ({TableEventKind.REBUILT} if content.batch < before else set())
+    return content.snapshot is not None or any(event.kind in kinds for event in content.events)
 
 
 def begins_with_mirror(contents: Iterable[TableContent]) -> bool:
@@ -351,16 +354,16 @@ def is_rewritten(contents: Sequence[TableContent]) -> bool:
 
 def contents_since_settled(contents: Sequence[TableContent]) -> Sequence[TableContent]:
     """Return the contents since the last event that settled the table's rows; all
-    contents if there is no such event. Before a REREAD over several batches, there are
-    also contents with changes after its beginning."""
+    contents if there is no such event. If the event is a REREAD over several batches,
+    the result begins with the first content that has changes after its beginning."""
     settling = _last_settling_event(contents)
     if settling is None:
         return contents
-    last, begin = settling[0], _sequence_before(*settling)
+    begin = _sequence_before(*settling)
     first = next(
         index
         for index, content in enumerate(contents)
-        if content is last or any(s.last_sequence > begin for s in content.segments)
+        if content is settling[0] or any(s.last_sequence > begin for s in content.segments)
     )
     return contents[first:]
 
@@ -368,8 +371,8 @@ def contents_since_settled(contents: Sequence[TableContent]) -> Sequence[TableCo
 def _last_settling_event(
     contents: Sequence[TableContent],
 ) -> tuple[TableContent, TableEvent] | None:
-    """Return the last event that settled the table's rows, after its content; None if
-    there is no such event."""
+    """Return the content and the event of the last event that settled the table's rows;
+    None if there is no such event."""
     for content in reversed(contents):
         for event in reversed(content.events):
             if event.kind in SETTLING_EVENTS:

@@ -104,7 +104,7 @@ def choose(facts: WriteFacts) -> Strategy:
         raise TableError(UNSTAMPED, hint=UNSTAMPED_HINT)
     if facts.replaces:
         reason = facts.replace_reason or (
-            "the table was created, emptied or read from MySQL, so rows of before do not count"
+            "the table was created, emptied or read from MySQL, so earlier rows do not count"
         )
         if facts.has_key:
             return _folding(Way.REPLACE, reason, facts)
@@ -130,7 +130,7 @@ def _reason_to_merge(facts: WriteFacts) -> str:
 
 
 def _counting(way: Way, reason: str, facts: WriteFacts) -> Strategy:
-    if facts.has_partial_images:  # copies are compared by all their values, so none may be left out
+    if facts.has_partial_images:  # All values of copies are compared, so none may be left out.
         raise TableError(OTHER_KEY_REASON, hint=RESUME_HINT)
     return Strategy(way, reason)
 

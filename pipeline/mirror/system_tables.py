@@ -125,7 +125,7 @@ def transaction_rows(
     if it has none. `statements`: the texts of its statements, NULL if none is logged.
     `cut`: part of a text is cut off.
     """
-    none = numbers[0] == 0
+    has_no_change = numbers[0] == 0
     texts = pc.if_else(pa.array(rows > 0), statements, None)
     columns = {
         "_file": marks.file,
@@ -135,8 +135,8 @@ def transaction_rows(
         "_committed_at": pa.array(marks.committed_at).view(MARKS.field("_committed_at").type),
         "_server_id": pa.array(server_id),
         "rows": pa.array(rows),
-        "first_sequence": pa.array(numbers[0], mask=none),
-        "last_sequence": pa.array(numbers[1], mask=none),
+        "first_sequence": pa.array(numbers[0], mask=has_no_change),
+        "last_sequence": pa.array(numbers[1], mask=has_no_change),
         "_batch": pa.repeat(pa.scalar(batch, pa.int64()), len(begin)),
         "statements": texts,
         "statements_cut": pa.array(cut, mask=texts.is_null().to_numpy(zero_copy_only=False)),

@@ -84,8 +84,8 @@ class WaitingFile:
 
 @dataclass(frozen=True, slots=True)
 class PreparedTransaction:
-    """A prepared XA transaction, whose row events the batch that read them keeps until
-    its XA COMMIT. `file`: a file of the spool with the events of all tables, or None if
+    """A prepared XA transaction. `batch`: the batch that read its row events, and keeps
+    them until its XA COMMIT. `file`: a file of the spool with the events of all tables, or None if
     there are none. `position`: where the transaction was prepared."""
 
     xid: Xid
@@ -132,7 +132,7 @@ class RequestCounts:
 class Batch:
     """A row of the ledger's table of batches.
 
-    `end`, `anchor` and the totals are None or 0 until it is captured. `base` is the
+    `end`, `anchor` and the totals are None or 0 until the batch is captured. `base` is the
     `_sequence` just before its first change; `changes` counts row images, so the next
     batch's base is `base + changes`. `token` is that of the lease under which it was
     begun. A batch begins at the end of its `predecessor`, or where its `start_decision`
@@ -186,8 +186,8 @@ class Batch:
 @dataclass(frozen=True, slots=True)
 class BatchTimes:
     """The span in which the transactions of a captured batch were committed. `begin`:
-    commit time of the last transaction before the batch; `end`: of its own last one;
-    None if unknown."""
+    commit time of the last transaction before the batch; `end`: commit time of the
+    batch's last transaction; None if unknown."""
 
     id: int
     server_uuid: str
@@ -217,7 +217,7 @@ class CaptureRecord:
 
     `history`: structures that were read from the server or followed through statements
     of the log. Their version numbers continue the ledger's `last_versions`; a version's
-    `statement` is an index into `history.statements`. `events`: of each table in the
+    `statement_number` is an index into `history.statements`. `events`: of each table in the
     order of the log, so that `sequence` never descends. `orders_done`: ids of the open
     orders that this capture carries out. Their tables are followed again before
     `tables`, `stopped_tables` and the rest are recorded. `system_segments`: at most one
@@ -414,15 +414,15 @@ class SpecialBatches:
     """Batches of a span, by id, that a replay has to treat specially.
     `with_extra_rows`: those with rows from outside the range of the log that they read.
     `with_structures`: those that recorded structures of tables or databases.
-    `revision_counts`: those whose files were replaced, with how often."""
+    `revision_counts`: those whose files were replaced, and how many times."""
 
     with_extra_rows: Mapping[int, ExtraRows]
     with_structures: frozenset[int]
     revision_counts: Mapping[int, int]
 
     def reason_not_in_log(self, batch: Batch) -> str | None:
-        """Return why the range of the log that a batch read does not have everything
-        that is in its files; None if it has."""
+        """Return why a batch's files have rows that are not in the range of the log that
+        it read; None if they have no such rows."""
         if batch.catches_up:
             return "it brought back tables that had stopped"
         extra_rows = self.with_extra_rows.get(batch.id)

@@ -63,8 +63,8 @@ class FileDifference:
 
 
 def foreign_files(commits: Iterable[LakeCommit]) -> ForeignFiles:
-    """Return the files that other programs' commits among these changed. Commits are
-    given oldest first, and ours are skipped."""
+    """Return the files that other programs' commits changed. `commits`: of any program,
+    oldest first; ours are skipped."""
     added, removed = dict[str, FileAction](), dict[str, FileAction]()
     for commit in commits:
         if commit.is_ours or not commit.changes_files:
@@ -85,8 +85,8 @@ def file_difference(
     batches_in: Callable[[str], frozenset[int] | None],
 ) -> FileDifference:
     """Return the difference between the paths that a changelog lists and those that the
-    ledger recorded. `batches_in` reads from a file of another program, whose name does
-    not say the batch, the batches of its rows; None if the file cannot be read."""
+    ledger recorded. `batches_in`: returns the batches of the rows in another program's
+    file, whose name does not say them; None if the file cannot be read."""
     recorded_paths = recorded.files.keys() | recorded.maybe_published
     recorded_batches = recorded.batches
 
@@ -117,9 +117,9 @@ def file_difference(
 def own_files(
     listed: Mapping[str, FileAction], newest_first: Iterable[LakeCommit]
 ) -> dict[str, FileAction]:
-    """Return the files that a table would list if other programs had made none of these
-    commits. This is needed when the ledger is lost. The files that were listed before
-    the oldest of the commits are trusted.
+    """Return the files that a table would list without the commits of other programs.
+    This is needed when the ledger is lost. `newest_first`: the newest commits of any
+    program; the files that were listed before the oldest of them are trusted.
     """
     commits = [commit for commit in newest_first if commit.changes_files]
     files = dict(listed)

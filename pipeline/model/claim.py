@@ -3,7 +3,7 @@ folder belongs, and the newest batch that may be in the folder's tables. If clai
 ledger disagree, one of them was restored from a backup or belongs to another
 installation, and no run may write. Pure.
 
-Not here: reading and writing it (`ports.claims`), each table's log
+Not here: reading and writing the claim (`ports.claims`), each table's log
 (`pipeline.model.foreign_commits`).
 """
 
@@ -21,7 +21,7 @@ _DRY_RUN: Final = "without `--yes` it only shows what it would do"
 
 
 def recovery_hint(source: str) -> str:
-    """Return the hint of a refusal: how ledger and lake agree again."""
+    """Return the hint of a refusal, which says how to make ledger and lake agree again."""
     return (
         "restore ledger and lake from the same moment, then run again; or, if this is the ledger "
         f"to go on with, `lockstep recover --source {source}` ({_DRY_RUN})"
@@ -78,15 +78,16 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Unclaimed:
-    """A folder without a claim. `empty`: it has no table that any Lockstep wrote
-    either; files of a capture that was never recorded do not count."""
+    """A folder without a claim. `empty`: no Lockstep has written a table into it; files
+    of a capture that was never recorded do not count."""
 
     empty: bool
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerSide:
-    """What a ledger has of a source, to be compared with the claim of its folder.
+    """The facts of a ledger about a source, which are compared with the claim of the
+    source's folder.
 
     `id`: that of the ledger. `newest`: the last batch that it captured. `published`:
     the last batch that is merged or acknowledged. `claimed`: the batch with the number
@@ -107,7 +108,8 @@ class LedgerSide:
 
 def judge_claim(claim: Claim, ledger: LedgerSide) -> ForeignCommit | None:
     """Return why a ledger may not continue with a claimed folder, or None if it may."""
-    source, ledger_clause = claim.source, _ledger_clause(ledger.newest)
+    source = claim.source
+    ledger_clause = _ledger_clause(ledger.newest)
     hint = recovery_hint(source)
     if claim.ledger != ledger.id:
         lost_ledger_hint = (
@@ -141,8 +143,8 @@ def judge_claim(claim: Claim, ledger: LedgerSide) -> ForeignCommit | None:
     undone = max(claim.void, key=lambda span: span.through, default=None)
     if undone is not None and undone.through > ledger.highest_number:
         # The ledger with which the folder went back never gives these numbers again. An
-        # older copy of that ledger would, and would take commits of the undone batches
-        # for its own.
+        # older copy of that ledger would give them, and would take commits of the undone
+        # batches for its own.
         return ForeignCommit(
             f"the ledger is behind its lake: the folder {source} went back from batch "
             f"{undone.through} to the end of batch {undone.after}, which this ledger does not "

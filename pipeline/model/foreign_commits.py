@@ -47,8 +47,15 @@ from lockstep.pipeline.values.intent import Intent, SettledWrite
 
 NEUTRAL: Final = frozenset(
     {
-        *("OPTIMIZE", "REORG", "VACUUM START", "VACUUM END", STATISTICS_OPERATION, "CLUSTER BY"),
-        *("SET TBLPROPERTIES", "UNSET TBLPROPERTIES", "Empty Commit"),
+        "CLUSTER BY",
+        "Empty Commit",
+        "OPTIMIZE",
+        "REORG",
+        "SET TBLPROPERTIES",
+        "UNSET TBLPROPERTIES",
+        "VACUUM END",
+        "VACUUM START",
+        STATISTICS_OPERATION,
     }
 )
 """Operations of Spark and delta-rs that may leave a table's content unchanged."""
@@ -198,15 +205,15 @@ def _judge_mirror_commit(commit: LakeCommit, expected: MirrorRecord) -> Ahead | 
         return ahead
     writes = (expected.open_intent, expected.settled.intent if expected.settled else None)
     intents = [intent for intent in writes if intent is not None]
-    number = _txn_version(commit, expected.app_id)
-    if number is None:
+    txn_version = _txn_version(commit, expected.app_id)
+    if txn_version is None:
         spans = [[intent.first_batch, intent.last_batch] for intent in intents]
         return None if (commit.metadata or {}).get("batches") in spans else Ahead(commit)
-    if commit.repeated_version is not None and number <= expected.last_txn_version:
+    if commit.repeated_version is not None and txn_version <= expected.last_txn_version:
         return judge_foreign(commit)  # upkeep repeats the metadata of any earlier write
-    if number in {intent.txn_version for intent in intents}:
+    if txn_version in {intent.txn_version for intent in intents}:
         return None
-    if number > expected.last_txn_version:
+    if txn_version > expected.last_txn_version:
         return Ahead(commit)
     if expected.app_id in commit.transactions:
         return Foreign(commit, "it is a write that had been given up")
@@ -220,8 +227,8 @@ def _txn_version(commit: LakeCommit, app_id: str) -> int | None:
         if name in commit.transactions:
             return commit.transactions[name]
     metadata = commit.metadata or {}
-    number = metadata.get("txn_version")
-    return number if metadata.get("app_id") == app_id and isinstance(number, int) else None
+    version = metadata.get("txn_version")
+    return version if metadata.get("app_id") == app_id and isinstance(version, int) else None
 
 
 def _by_other_ledger(commit: LakeCommit, ledger: str) -> Ahead | None:
@@ -239,8 +246,8 @@ def judge_changelog_log(
 ) -> Judgement:
     """Return the judgement about the commits of a changelog, or of a system table
     (`_transactions`, `_ddl`), after the version `examined_version`. `batches`: the
-    ledger's batches that the commits name, by number; a batch below `pruned_through`
-    may be missing because upkeep deleted it. `newest_revision`: the number of the
+    ledger's batches that the commits name, by number. Upkeep may have deleted a batch
+    below `pruned_through`, so such a batch may be missing. `newest_revision`: the number of the
     ledger's newest revision."""
     if examined_version is not None and _newest(log) < examined_version:
         return Behind(log.newest, examined_version)
@@ -269,9 +276,10 @@ def judge_changelog_log(
 
 
 def _names_batch(metadata: Mapping[str, Any], batch: Batch | None) -> bool:
-    """Return whether a commit names this batch. The moment of capture is compared too:
-    a copy of the ledger with which somebody continued gives the same batch numbers, and
-    may have read up to the same place of the log."""
+    """Return whether a commit names this batch; for None or a batch that is not captured,
+    whether the commit names no position. The moment of capture is compared too: a copy
+    of the ledger with which somebody continued gives the same batch numbers, and may
+    have read up to the same place of the log."""
     if batch is None or batch.end is None or batch.captured_at is None:
         return metadata.get("position") is None
     captured_at = batch.captured_at.isoformat()

@@ -1,6 +1,6 @@
 """Gaps: parts of the log that no batch read because somebody chose to skip them. Tables
 may lack changes after a gap. A table is open as long as its mirror (the Delta table
-with its current rows) may lack some of them; then it is closed.
+with its current rows) may lack some of them; afterwards it is closed.
 
 Not here: which tables a gap names (`pipeline.run.begin`), keeping gaps
 (`pipeline.ports.ledger`).
@@ -13,8 +13,8 @@ Not here: which tables a gap names (`pipeline.run.begin`), keeping gaps
 | it was renamed | as open as before, under the new name |
 | anything else | open |
 
-A comparison does not close a table that was renamed since. Once all its tables are
-closed, nobody has to act on a gap any more. Its changes stay missing from the
+A comparison does not close a table that was renamed after the gap. Once all tables of a
+gap are closed, nobody has to act on the gap any more. Its changes stay missing from the
 changelogs.
 """
 
@@ -100,29 +100,29 @@ class Gap:
 
 
 def comparison_times(
-    proofs: Iterable[ComparisonRecord], start: Position, acknowledged_at: datetime | None
+    records: Iterable[ComparisonRecord], start: Position, acknowledged_at: datetime | None
 ) -> dict[str, datetime]:
     """Return the tables whose rows were all found equal at a place after a gap, each
     with the time of that comparison. `start` and `acknowledged_at` are those of the
     first batch after the gap."""
     return {
-        str(proof.table): proof.proven_at
-        for proof in proofs
-        if proof.is_whole and proof.proof is not None and proof.proven_at is not None
-        if acknowledged_at is not None and proof.proven_at > acknowledged_at
-        if _reached(proof.proof, start)
+        str(record.table): record.proven_at
+        for record in records
+        if record.is_whole and record.proof is not None and record.proven_at is not None
+        if acknowledged_at is not None and record.proven_at > acknowledged_at
+        if _is_at_or_after(record.proof, start)
     }
 
 
-def _reached(proven: EqualityProof, start: Position) -> bool:
+def _is_at_or_after(proof: EqualityProof, start: Position) -> bool:
     """Return whether the proof's place is `start` or later. Places in logs of different
     names can only be compared by their GTIDs."""
-    same_log = proven.at.file.base == start.at.file.base
-    if same_log and proven.at < start.at:
+    is_same_log = proof.at.file.base == start.at.file.base
+    if is_same_log and proof.at < start.at:
         return False
     if not start.gtid_set:
-        return same_log
-    return GtidSet.parse(proven.gtid_set).contains(start.gtid_set)
+        return is_same_log
+    return GtidSet.parse(proof.gtid_set).contains(start.gtid_set)
 
 
 def with_closed(
@@ -133,14 +133,14 @@ def with_closed(
     names = {table: table for table in gap.tables}  # its tables → their names at the event
     closed: dict[str, ClosedTable] = {}
     later = (event for event in events if event.batch >= gap.batch)
-    for (_, renames), statement in groupby(
+    for (_, are_renames), events_together in groupby(
         later, key=lambda event: ((event.batch, event.place), event.kind is None)
     ):
-        if renames:  # all renames of a statement at once, because it may swap two names
-            takers = {event.table: event.new_name for event in statement}
-            names = {table: takers.get(name, name) for table, name in names.items()}
+        if are_renames:  # all renames of a statement at once, because it may swap two names
+            new_names = {event.table: event.new_name for event in events_together}
+            names = {table: new_names.get(name, name) for table, name in names.items()}
             continue
-        for event in statement:
+        for event in events_together:
             for table in [table for table, name in names.items() if name == event.table]:
                 if event.kind is not None:
                     closed[table] = ClosedTable(event.batch, event.at, event.kind, event.table)

@@ -31,9 +31,10 @@ def to_json(value: Any) -> Any:
     seconds, enums as their value, sets as sorted lists, mappings with the texts of their
     keys, and other objects as a dict of their attributes.
 
-    The attributes are those that the class names in `json_keys`, as for `attributes`, or
-    else the fields of a dataclass. An underscore at the end of a name (`from_`) is left
-    out. Raise TypeError for an object that has neither.
+    The attributes are those that the class names in `json_keys`, in the form that
+    `attributes` takes; without `json_keys`, the fields of a dataclass. An underscore at
+    the end of a name (`from_`) is left out. Raise TypeError for an object that is not a
+    dataclass and has no `json_keys`.
     """
     match value:
         case Enum():
@@ -59,9 +60,9 @@ def to_json(value: Any) -> Any:
 
 
 def attributes(value: object, names: str) -> dict[str, Any]:
-    """Return attributes of the value, by their names: "start, end.at as place" returns
-    its attribute `start`, and the attribute `at` of its attribute `end` under the name
-    `place`, which is None if `end` is None."""
+    """Return attributes of the value, by their names. For example, "start, end.at as
+    place" returns `value.start` under the name `start`, and `value.end.at` under the
+    name `place`, or None if `value.end` is None."""
     values = {}
     for name in names.split(", "):
         path, _, key = name.partition(" as ")

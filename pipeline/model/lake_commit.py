@@ -26,18 +26,26 @@ APP_ID_PREFIX: Final = "lockstep/"
 METADATA_FORMAT: Final = 1
 """The version of the user metadata's format."""
 
-_SAME: Final = ("ledger", "source", "table", "batches", "position", "captured_at", "files")
+_SAME_AT_EACH_TRY: Final = (
+    "ledger",
+    "source",
+    "table",
+    "batches",
+    "position",
+    "captured_at",
+    "files",
+)
 """Keys of the user metadata that have the same values at each try of one write. The
 values of other keys may differ."""
 
 NOT_CAPTURED: Final = "not captured"
-"""The condition of a table that is complete in the lake, although a batch did not
-capture it, as a commit to `_transactions` records it."""
+"""The condition that a commit to `_transactions` records for a table that a batch did not
+capture, although the table is complete in the lake."""
 
 UNSHOWN: Final = "stopped until somebody consents"
-"""The condition, as such a commit records it, of a table that waits because the
-settings would show more of it than before. A ledger that is made from the lake must
-have it wait, too."""
+"""The condition that such a commit records for a table that waits because the settings
+would show more of it than before. In a ledger that is made from the lake, the table must
+wait, too."""
 
 STATISTICS_OPERATION: Final = "COMPUTE STATS"
 """Spark's operation that adds files again with new statistics."""
@@ -71,8 +79,8 @@ class WriteKind(StrEnum):
     """It sets a mirror back to an earlier version."""
     UPKEEP = "upkeep"
     """It puts a mirror's rows into other files. Its metadata repeats the metadata of
-    the write that made the version `shows`, because that write's commit is deleted from
-    the log earlier."""
+    the write whose rows it has, and has the number of that write's version under the key
+    `shows`, because that write's commit is deleted from the log earlier."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +198,7 @@ def is_same_write(user_metadata: str | None, intended: str) -> bool:
     metadata = read_metadata(user_metadata)
     if ours is None or metadata is None:
         return user_metadata == intended
-    return all(metadata.get(name) == ours[name] for name in _SAME if name in ours)
+    return all(metadata.get(name) == ours[name] for name in _SAME_AT_EACH_TRY if name in ours)
 
 
 def metadata_of_kind(user_metadata: str, kind: WriteKind, **more: Any) -> str:

@@ -6,7 +6,7 @@ current rows). A batch is the part of the log that one run reads; its changes ar
 captured into files, published to the changelogs and merged into the mirrors.
 
 A table is *followed* from the first batch with a change or statement of it: it is
-captured, published and merged. If the log does not have all its rows, it has a need:
+captured, published and merged. If the log does not have all its rows, the table has a need:
 the rows are read from the source, in as many runs as necessary. Its changes in the log
 are captured and published meanwhile, and merged together with these rows.
 
@@ -231,8 +231,8 @@ REFUSALS: Final[Mapping[type[Event], str]] = MappingProxyType(
         LakeRestarted: "table_states_anew",
     }
 )
-"""The database's name for the rule that is broken if an event happens in a condition
-that does not allow it."""
+"""For a kind of event, the database's name of the rule that is broken if such an event
+happens in a condition that does not allow it."""
 
 ALWAYS_RECORDED: Final = (TableStopped, Reloaded, LakeRestarted)
 """Events outside a capture that are recorded even if they change nothing now: they may
@@ -249,7 +249,7 @@ _FIRST: Final = (Followed, Dropped)
 """Events with which a table's life can begin."""
 
 _NEEDS: Final = (Need.CONSENT, Need.ROWS, Need.MIRROR, Need.COLUMNS)
-"""Needs in the order of their extent: to supply one also supplies those after it."""
+"""Needs in the order of their extent: supplying one also supplies those after it."""
 
 
 class NotAllowed(Exception):
@@ -267,15 +267,15 @@ def next_state(table: TableName, state: TableState | None, event: Event) -> Tabl
     event."""
     condition = TRANSITIONS.get((None if state is None else state.condition, type(event)))
     if condition is None:
-        unknown = UNKNOWN_TABLE if state is None else UNEXPECTED_EVENT
-        raise NotAllowed(REFUSALS.get(type(event), unknown))
+        general_rule = UNKNOWN_TABLE if state is None else UNEXPECTED_EVENT
+        raise NotAllowed(REFUSALS.get(type(event), general_rule))
     if state is None:
         assert isinstance(event, _FIRST), "no other event has a transition from NEW"
         state = TableState(table, TableCondition.FOLLOWING, 1, event.mirror, event.changelog)
-    return _state_after(state, event, condition)
+    return _changed_state(state, event, condition)
 
 
-def _state_after(state: TableState, event: Event, condition: TableCondition) -> TableState:
+def _changed_state(state: TableState, event: Event, condition: TableCondition) -> TableState:
     match event:
         case Followed(changelog, generation, _, need) if condition is TableCondition.FOLLOWING:
             return replace(
@@ -328,20 +328,23 @@ def _state_after(state: TableState, event: Event, condition: TableCondition) -> 
 
 
 def _stopped_state(state: TableState, event: TableStopped) -> TableState:
-    """Return the stopped state. A person's reason replaces any other, and the need for
-    consent any but a person's; otherwise the first reason stays."""
-    is_by_person, before = event.by is StoppedBy.PERSON, state.condition
-    if before is TableCondition.STOPPED and not is_by_person:
+    """Return the stopped state. A person's reason replaces any other reason. The reason
+    of an event that needs consent replaces any reason but a person's. Otherwise the
+    first reason stays."""
+    is_by_person = event.by is StoppedBy.PERSON
+    condition_before = state.condition
+    if condition_before is TableCondition.STOPPED and not is_by_person:
         if event.need is not Need.CONSENT:
             return state
         waiting = replace(state, need=Need.CONSENT, hint=event.hint)
         if state.stopped_by is StoppedBy.PERSON:
             return waiting
         return replace(waiting, stopped_by=event.by, reason=event.reason)
-    stopped, needs = event.stopped, {state.need, event.need}
-    if is_by_person and before is not TableCondition.FOLLOWING:
+    stopped = event.stopped
+    needs = {state.need, event.need}
+    if is_by_person and condition_before is not TableCondition.FOLLOWING:
         stopped = state.stopped
-    if is_by_person and before is TableCondition.DROPPED:
+    if is_by_person and condition_before is TableCondition.DROPPED:
         needs.add(Need.ROWS)  # a table created under its name meanwhile would not be captured
     position = event.position or state.position or (str(stopped.at) if stopped else NOWHERE)
     return replace(
@@ -369,8 +372,8 @@ def state_after(
 
     A table that was first seen by an abandoned batch stays known. If that batch is one
     of `catching_up`, the part of the log that it read is not read again, so the table
-    needs its rows. An event is skipped if the state no longer allows it without the
-    abandoned ones before it.
+    needs its rows. Without the abandoned events before it, the state may no longer
+    allow an event; then the event is skipped.
     """
     state: TableState | None = None
     for batch, event in history:

@@ -8,8 +8,8 @@ runs as necessary. A chunk is a range of keys that one transaction reads.
 Not here: how a table is cut (`keys`, `bounds`), reading (`pipeline.run.load`),
 joining with the log (`pipeline.run.dump.table_changes`).
 
-`low` is a place of the log that is noted before the first chunk is read. From there on
-the table's changes are captured like those of any other table, but not merged. Once the
+`low` is a place of the log that is noted before the first chunk is read. From that place
+on, the table's changes are captured like those of any other table, but not merged. Once the
 last chunk is read and the log is captured past it, the chunks become the first rows of
 the mirror (the Delta table with the current rows), and everything captured after `low`
 is merged into them by key. So it does not matter which chunk a key is in. A change of
@@ -169,8 +169,8 @@ class Load:
 
     @property
     def high(self) -> Coordinates | None:
-        """The place up to which the log must be captured: no chunk shows a change from
-        after it. None before the first chunk is read."""
+        """The place up to which the log must be captured, since no chunk shows a later
+        change. None before the first chunk is read."""
         return max((rows.high for rows in self._rows), default=None)
 
     @property
@@ -204,9 +204,9 @@ def reason_void(
         return "part of the log after its rows was not read"
     if load.followed_from is None:
         start, end = log
-        # After the end: the server's log was reset.
-        missed = not start <= load.basis.low <= end
-        return "the log after its rows was not captured for it" if missed else None
+        # If `low` is after the log's end, the server's log was reset.
+        is_missed = not start <= load.basis.low <= end
+        return "the log after its rows was not captured for it" if is_missed else None
     if state is None or not state.is_loading:
         return "it was stopped or dropped while it was read"
     return None

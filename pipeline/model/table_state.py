@@ -93,8 +93,8 @@ class TableState:
     ids, so that writes are numbered from one again. `mirror` and `changelog` are paths
     relative to the lake's folder. `mirror_version`: the schema version that the mirror
     shows, or None before the first settled write of a generation. `adopted_version`:
-    the Delta version that the mirror had when a ledger that was made from the lake
-    (`lockstep recover`) continued it, in this generation.
+    set if this ledger was made from the lake (`lockstep recover`) and continued the
+    mirror in this generation: the Delta version that the mirror had then.
 
     `stopped_by`, `reason`, `hint` and `position` are only set for a stopped table.
     `stopped`: how far a stopped or dropped table was captured; None if it was not
@@ -138,14 +138,22 @@ class TableState:
 
     def as_started(self, condition: TableCondition = TableCondition.FOLLOWING) -> TableState:
         """Return the state with this condition, and without reason, place and need."""
-        going = replace(self, condition=condition, stopped_by=None, reason=None, hint=None)
-        return replace(going, position=None, stopped=None, need=None)
+        return replace(
+            self,
+            condition=condition,
+            stopped_by=None,
+            reason=None,
+            hint=None,
+            position=None,
+            stopped=None,
+            need=None,
+        )
 
     @property
     def is_mirror_removed(self) -> bool:
         """True if the table was dropped at the source and its mirror is removed."""
-        ended = self.generation > 1 and self.mirror_version is None
-        return ended and self.condition is TableCondition.DROPPED
+        has_no_mirror = self.generation > 1 and self.mirror_version is None
+        return has_no_mirror and self.condition is TableCondition.DROPPED
 
     @property
     def place(self) -> str:
@@ -172,7 +180,7 @@ STOPPED_BY_WORDS: Final = {
 class Extent:
     """The part of its table that a mirror can have. `begins`: the mirror only has rows
     that changed after this place, because the table already had rows that are not in
-    the log; None if it has all rows.
+    the log; None if the mirror has all rows.
 
     `empty_at`: the table had no row at this place of the log or at an earlier one,
     after `begins`. So a mirror that has all changes up to this place has all rows.
@@ -198,7 +206,7 @@ class Extent:
 
 @dataclass(frozen=True, slots=True)
 class Handover:
-    """A mirror that a ledger takes over after it was made from the lake (`lockstep
+    """A mirror that a ledger takes over after the ledger was made from the lake (`lockstep
     recover`). `generation`: the table's generation from now on; `mirror`: the mirror's
     path; `delta_version`: the version at which it was found; `shown_version`: the
     schema version that it shows; `state_before`: the table's state before the
@@ -329,17 +337,17 @@ class SnapshotFiles:
     columns: tuple[str, ...] | None = None
 
 
-def pause_texts(table: TableName, order: str, author: str) -> tuple[str, str]:
-    """Return reason and hint for a table that a person paused. `order`: the person's
-    reason."""
-    why = f": {order}" if order else ""
-    return f"{author} paused it{why}", f"`lockstep resume {table}` brings it back"
+def pause_texts(table: TableName, reason: str, author: str) -> tuple[str, str]:
+    """Return the stopped table's reason and hint for a table that a person paused.
+    `reason`: the person's own reason."""
+    clause = f": {reason}" if reason else ""
+    return f"{author} paused it{clause}", f"`lockstep resume {table}` brings it back"
 
 
-def reload_texts(table: TableName, order: str, author: str) -> tuple[str, str]:
-    """Return reason and hint for a table that stopped only until its mirror is written
-    again. `order`: the person's reason."""
+def reload_texts(table: TableName, reason: str, author: str) -> tuple[str, str]:
+    """Return the stopped table's reason and hint for a table that stopped only until its
+    mirror is written again. `reason`: the person's own reason."""
     return (
-        f"{author} has it reloaded: {order}",
+        f"{author} has it reloaded: {reason}",
         f"the next run reloads it; `lockstep resume {table}` takes that back",
     )

@@ -24,10 +24,10 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class Restatement:
-    """The result of `restate`. `removed_paths`, `added_files`: files that the changelog
-    no longer lists, or lists again. `lost_paths`: recorded files that are missing or
-    damaged. `delta_version`: the new version; None if there is no table, or if nothing
-    was written."""
+    """The result of `restate`. `removed_paths`: files that the changelog no longer
+    lists. `added_files`: files that it lists again. `lost_paths`: recorded files that
+    are missing or damaged. `delta_version`: the new version; None if there is no table,
+    or if nothing was written."""
 
     delta_version: int | None
     removed_paths: tuple[str, ...] = ()

@@ -72,7 +72,7 @@ class MirrorTarget:
 
     - `schema`: the mirror's columns, without `_deleted_at`.
     - `app_id`, `txn_version`: the values of Delta's `txn` action.
-    - `policies`: those of the table.
+    - `policies`: the table's policies.
     """
 
     mirror: str

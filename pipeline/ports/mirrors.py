@@ -37,8 +37,8 @@ class MirrorCommit:
 @dataclass(frozen=True, slots=True)
 class MirrorSize:
     """The size of a version of a mirror. `row_count`: number of rows that a reader
-    sees; None if counting them would take long. `file_count`, `byte_count`: those of
-    its data files."""
+    sees; None if counting them would take long. `file_count`, `byte_count`: number and
+    bytes of its data files."""
 
     row_count: int | None
     file_count: int

@@ -284,9 +284,9 @@ class SourceServer(Protocol):
         """Return the engine of each table in `tables`, or '', by one short query."""
 
     def missing_grants(self, tables: Collection[TableName]) -> dict[TableName, str]:
-        """Return those of these tables on which the account has no privilege, each with
-        the GRANT to type. Tables that the server does not have are left out. Each table
-        costs a short query."""
+        """Return the tables among these on which the account has no privilege, each
+        with the GRANT to type. Tables that the server does not have are left out. Each
+        table costs a short query."""
 
     def comments(self, tables: Collection[TableName]) -> dict[TableName, dict[str, str]]:
         """Return the present comments on columns of these tables, by table and column.

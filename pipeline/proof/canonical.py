@@ -35,7 +35,7 @@ MARIADB: Final = "mariadb"
 
 _MIN_WITHOUT_EXPONENT: Final = 1e-5
 _MAX_WITHOUT_EXPONENT: Final = 1e9
-"""Between these, Arrow prints a double as a server does, without an exponent."""
+"""Between these values, Arrow prints a double as a server does, without an exponent."""
 
 _MAX_LEADING_ZEROS: Final = 14
 _MAX_WHOLE_DIGITS: Final = 15
@@ -71,12 +71,12 @@ def decimal_texts(values: pa.Array) -> pa.Array:
 
 
 def double_texts(values: pa.Array) -> pa.Array:
-    """Return the texts of DOUBLE, and of FLOAT as a double: the shortest that is read
-    back as the same double."""
+    """Return the texts of DOUBLE, and of FLOAT as a double. A text is the shortest that
+    parses to the same double."""
     values = values.cast(pa.float64())
-    size = pc.abs(values)
-    is_small = pc.and_(pc.less(size, _MIN_WITHOUT_EXPONENT), pc.not_equal(size, 0.0))
-    is_plain = pc.and_not(pc.less(size, _MAX_WITHOUT_EXPONENT), is_small)
+    magnitude = pc.abs(values)
+    is_small = pc.and_(pc.less(magnitude, _MIN_WITHOUT_EXPONENT), pc.not_equal(magnitude, 0.0))
+    is_plain = pc.and_not(pc.less(magnitude, _MAX_WITHOUT_EXPONENT), is_small)
     has_exponent = pc.invert(pc.fill_null(is_plain, True))
     texts = values.cast(pa.string())
     if pc.any(has_exponent).as_py():
@@ -114,7 +114,7 @@ def moment_texts(values: pa.Array) -> pa.Array:
 
 
 def length_prefixed_texts(values: pa.Array) -> pa.Array:
-    """Return the bytes of each value, preceded by their number and a colon."""
+    """Return the bytes of each value, preceded by the number of bytes and a colon."""
     data = _binary(values)
     lengths = pc.binary_length(data).cast(pa.string()).cast(data.type)
     return pc.binary_join_element_wise(lengths, data, pa.scalar(b":", data.type))
@@ -202,8 +202,8 @@ def _sha256_form(
 _IN_UTF8: Final = "convert({c} using utf8mb4)"
 _TEXT: Final = _length_prefixed_form("cast({c} as binary)", "{c}")
 _CONVERTED: Final = _length_prefixed_form(f"cast({_IN_UTF8} as binary)", _IN_UTF8)
-_LONG_TEXT: Final = _sha256_form("{c}")
-_LONG_CONVERTED: Final = _sha256_form(_IN_UTF8)
+_SHA256: Final = _sha256_form("{c}")
+_SHA256_OF_CONVERTED: Final = _sha256_form(_IN_UTF8)
 _TIME: Final = _length_prefixed_form("cast({c} as char)")
 # The log has INET6 and UUID of MariaDB as BINARY.
 _PADDED_BYTES: Final = _length_prefixed_form("cast({c} as binary({n}))")
@@ -213,7 +213,7 @@ _VECTOR: Final = _sha256_form("cast({c} as binary)", vector_sha256_texts)
 
 
 def canonical_form(column: Column, flavour: str) -> CanonicalForm:
-    """Return the two ways for a column. Raise TableError for a type that cannot be
+    """Return the two ways to compute a column's texts. Raise TableError for a type that cannot be
     compared."""
     match FAMILIES.get(column.type):
         case Family.INTEGER:
@@ -238,16 +238,16 @@ def canonical_form(column: Column, flavour: str) -> CanonicalForm:
         case Family.TEXT:
             is_utf8 = column.charset is None or column.charset in UTF8_COMPATIBLE_CHARSETS
             if column.type == "text":
-                return _LONG_TEXT if is_utf8 else _LONG_CONVERTED
+                return _SHA256 if is_utf8 else _SHA256_OF_CONVERTED
             return _TEXT if is_utf8 else _CONVERTED
         case Family.ENUM | Family.SET:
             return _CONVERTED
         case Family.BYTES if column.type == "blob":
-            return _LONG_TEXT
+            return _SHA256
         case Family.BYTES:
             return _PADDED_BYTES if column.type == "binary" else _BYTES
         case Family.JSON:
-            return _LONG_TEXT
+            return _SHA256
         case Family.GEOMETRY:
             return _GEOMETRY
         case Family.VECTOR:

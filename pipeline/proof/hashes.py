@@ -75,8 +75,8 @@ class RowHasher:
         return RowSum(batch.num_rows, int(self.row_hashes(batch).sum(dtype=np.uint64)))
 
     def texts(self, batch: pa.RecordBatch, names: Sequence[str] | None = None) -> list[pa.Array]:
-        """Return each column's canonical texts, NULL for NULL. `names`: the columns;
-        None for all."""
+        """Return each column's canonical texts, NULL for NULL. `names`: the columns'
+        names; None for all."""
         chosen = self.structure.names if names is None else names
         columns = {column.name: column for column in self.structure.columns}
         return [
@@ -84,10 +84,10 @@ class RowHasher:
             for name in chosen
         ]
 
-    def _hashes(self, columns: Sequence[pa.Array]) -> Hashes:
+    def _hashes(self, texts_by_column: Sequence[pa.Array]) -> Hashes:
         comma = pa.scalar(b",", pa.large_binary())
         joined = pc.binary_join_element_wise(
-            *columns, comma, null_handling="replace", null_replacement=b""
+            *texts_by_column, comma, null_handling="replace", null_replacement=b""
         )
         sha = hashlib.sha256
         digests = b"".join([sha(text).digest()[:HASH_BYTES] for text in joined.to_pylist()])

@@ -29,8 +29,8 @@ class ProofKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EqualityProof:
-    """The proof that so many rows of a table are equal, at a place of the log with its
-    GTIDs."""
+    """The proof that `row_count` rows of a table are equal on both sides. `at`: the place
+    of the log at which they are; `gtid_set`: the GTIDs up to that place."""
 
     kind: ProofKind
     row_count: int
@@ -53,8 +53,8 @@ class ComparisonResult:
 class ComparisonRecord:
     """A table's comparisons of all rows (`is_whole`), or of samples. `compared_at`:
     when it was last compared, and `differing_count`: how many rows differed then.
-    `proof`, `proven_at`: the newest proof that no row differed, and its time; None
-    without one."""
+    `proof`, `proven_at`: the newest proof that no row differed, and its time; None if
+    there is no proof."""
 
     table: TableName
     is_whole: bool

@@ -35,8 +35,8 @@ def pair_hashes(keys: Hashes, rows: Hashes) -> RowHashes:
 
 
 def share_indexes(keys: Hashes, share_count: int) -> npt.NDArray[np.intp]:
-    """Return, for each key, the index of its share if the rows are divided into so many
-    shares. A key's rows are in the same share on both sides."""
+    """Return, for each key, the index of its share if the rows are divided into
+    `share_count` shares. A key's rows are in the same share on both sides."""
     return np.asarray(keys % np.uint64(share_count)).astype(np.intp)
 
 
@@ -84,9 +84,9 @@ class WrongRows:
 
 @dataclass(slots=True)
 class RowsBeforeLog:
-    """Rows as they were before the log first changed them. `earlier_rows`: by the hash
-    of the key, the hash of the row; None if it did not exist. `incomplete_keys`: of
-    rows of which the log lacks columns."""
+    """Rows as they were before the log first changed them. `earlier_rows`: hash of a
+    row's key → hash of the row, None if the row did not exist. `incomplete_keys`: hashes
+    of the keys of rows of which the log lacks columns."""
 
     earlier_rows: dict[int, int | None] = field(default_factory=dict)
     incomplete_keys: set[int] = field(default_factory=set)
@@ -110,7 +110,7 @@ class RowsBeforeLog:
                 self.incomplete_keys.add(key)
 
     def shares(self, count: int) -> list[RowsBeforeLog]:
-        """Divide the rows into so many shares, as `share_indexes` does."""
+        """Divide the rows into `count` shares, as `share_indexes` does."""
         shares = [RowsBeforeLog() for _ in range(count)]
         for key, row in self.earlier_rows.items():
             shares[key % count].earlier_rows[key] = row
@@ -172,7 +172,7 @@ class RowTally:
             counts.append(counts[-1] + sign)
 
     def shares(self, share_count: int) -> list[RowTally]:
-        """Divide the counts into so many shares, as `share_indexes` does."""
+        """Divide the counts into `share_count` shares, as `share_indexes` does."""
         shares = [RowTally() for _ in range(share_count)]
         for row, count in self.counts_at_low.items():
             shares[row % share_count].counts_at_low[row] = count
@@ -190,11 +190,10 @@ class RowTally:
         only_source: set[int] = set()
         only_lake: set[int] = set()
         for row in {*counts, *self.counts_at_low, *self.counts_after_low}:
-            possible = self.counts_after_low.get(row, [self.counts_at_low.get(row, 0)])
+            possible_counts = self.counts_after_low.get(row, [self.counts_at_low.get(row, 0)])
             count = counts.get(row, 0)
-            if count in possible:
-                continue
-            (only_source if count > possible[0] else only_lake).add(row)
+            if count not in possible_counts:
+                (only_source if count > possible_counts[0] else only_lake).add(row)
         if keeps_deleted:
             return WrongRows(frozenset(only_source), kept_count=len(only_lake))
         return WrongRows(frozenset(only_source), frozenset(only_lake))

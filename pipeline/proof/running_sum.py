@@ -49,8 +49,8 @@ class TransactionBoundary:
 class RunningSum:
     """The sum of a mirror's rows, carried through the log.
 
-    - `sum`: after the transactions so far. `sum_since`: the place from which on the table has this
-      sum; None if that is before `low`.
+    - `sum`: the sum after the transactions so far. `sum_since`: the place from which on the table
+      has this sum; None if that place is before `low`.
     - `target`: the sum of the source's rows, which were read between the marks `low` and `high`.
     - `low_gtids`: the GTIDs before `low`.
     - `match`: the first place between the marks at which the table has the target's sum, or None.
@@ -98,9 +98,9 @@ class RunningSum:
             self.sum = self.sum + RowSum(int(row_counts.sum()), hash_sum % MODULUS)
 
     def compare(self) -> None:
-        """Compare the sum with the target, if the table has it between the marks. `put`
-        compares each sum except the last: call this once the log is read up to the high
-        mark or further."""
+        """Compare the sum with the target, if the table has this sum between the marks.
+        `put` compares each sum except the last, so callers call this once the log is read
+        up to the high mark or further."""
         since = self.sum_since
         if since is not None and since.at > self.high:
             return

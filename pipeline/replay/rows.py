@@ -29,10 +29,10 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class ReplayDifference:
-    """A row that differs between log and lake. `kind`: different, missing or surplus.
-    `key`: its key as text. `columns`: the columns that differ if both sides have the
-    row. `told`: the values by its newest change; `shown`: the values in the lake; both
-    as text by column name, None unless values were asked for."""
+    """A row that differs between log and lake. `kind`: `DIFFERENT`, `MISSING` or
+    `SURPLUS`. `key`: its key as text. `columns`: the columns that differ, if both sides
+    have the row. `told`: the values that its newest change has; `shown`: the values in
+    the lake. Both are texts by column name, or None unless values were asked for."""
 
     kind: str
     key: str
@@ -47,8 +47,9 @@ class ReplayDifference:
 
 @dataclass(frozen=True, slots=True)
 class RowComparison:
-    """Compares a mirror's rows with folded changes, the newest of each key, in the
-    columns `names`. The changes have the mirror's names and types, and `_change_type`.
+    """Compares a mirror's rows with folded changes (the newest change of each key) in
+    the columns `names`. The changes have the mirror's names and types, and
+    `_change_type`.
     `has_soft_deletes`: deleted rows stay in the mirror with a mark. Then the changes
     also have `_committed_at`, and the mirror has `_deleted_at`."""
 
@@ -57,8 +58,8 @@ class RowComparison:
     has_soft_deletes: bool
 
     def wrong_flags(self, changes: pa.Table, mirror: Iterable[pa.Table]) -> Flags:
-        """Return for each change whether the mirror's row of its key differs. `mirror`:
-        the mirror's rows, in pieces."""
+        """Return for each change whether the mirror's row with its key differs from it.
+        `mirror`: the mirror's rows, in pieces."""
         present, expected = self._expected(changes)
         changed_keys = self._keys(changes)
         sorted_keys = sorted_unique(changed_keys)
@@ -101,8 +102,8 @@ class RowComparison:
         return key_hashes(rows.select(list(self.key)))
 
     def _expected(self, changes: pa.Table) -> tuple[Flags, pa.Table]:
-        """Return for each change whether its row exists, and the rows that the mirror
-        must have; deleted rows only count with soft deletes."""
+        """Return for each change whether its row exists, and the row that the mirror must
+        have. Without soft deletes, only the rows that exist count."""
         present = is_present(changes.column("_change_type")).to_numpy()
         rows = _with_deletion_times(changes, present) if self.has_soft_deletes else changes
         return present, rows.select(self._all_names)

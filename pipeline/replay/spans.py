@@ -12,9 +12,9 @@ second:
 | a set of GTIDs | it has a GTID outside the set | it began without a GTID of the set |
 | a run | it is that run's, or a later one | it is that run's, or an earlier one |
 
-A batch that caught tables up read older transactions again. In the sequence of batches
-in which a moment is searched, its commit times would be out of order. So its own ends
-are compared with the moment instead.
+A moment is searched in the sequence of batches by their commit times. A batch that
+caught tables up read older transactions again, so its commit times would be out of
+order there. Its own ends are compared with the moment instead.
 
 These transactions are before a place of the past:
 
@@ -91,11 +91,10 @@ def batches_in_span(
     """Return the batches in the span, oldest first; none if nothing was captured in it.
 
     `chain`: all acknowledged batches, oldest first; or, if both places are moments, at
-    least those in the ranges of `needed_id_ranges`. Then `times` has the times of all.
-    `runs`: the batch id of each run. `begin`: a moment
-    before which the batches have no transaction, if that is known. Raise SpanRefused for
-    a span that begins before or lies after all batches, or that ends before it begins.
-    Only `earliest` begins before them.
+    least those in the ranges of `needed_id_ranges`; `times` then has the times of all.
+    `runs`: the batch id of each run. `begin`: a moment before which the batches have no
+    transaction, if that is known. Raise SpanRefused for a span that begins before all
+    batches (unless with `earliest`), lies after all batches, or ends before it begins.
     """
     if not chain:
         raise SpanRefused("nothing was captured yet", hint="`lockstep run` captures")
@@ -147,7 +146,7 @@ def is_before_history(place: Place, chain: Sequence[Batch], begin: datetime | No
     """Return whether a place is certainly before the first batch of `chain`, before
     which there is no history. `begin`: as for `batches_in_span`."""
     first = chain[0]
-    if first.follows is not None:  # Changes before it were deleted, which callers refuse.
+    if first.follows is not None:  # There was history before it, which was deleted.
         return False
     match place:
         case AtMoment(moment):
@@ -173,9 +172,10 @@ def beginning_sentence(first: Batch, begin: datetime | None = None) -> str:
 
 def begins_before(span: Span, batches: tuple[Batch, ...], last_batch: int, end: Position) -> bool:
     """Return whether a span begins before `end`, the end of `last_batch`. `batches`:
-    the batches that the span touches. A span from `earliest` does not: it begins with
-    the first batch that is not pruned."""
-    since, committed_at = span.since, end.committed_at
+    the batches that the span touches. A span from `earliest` begins with the first batch
+    that is not pruned, so it does not begin before `end`."""
+    since = span.since
+    committed_at = end.committed_at
     if isinstance(since, Earliest):
         return False
     if any(batch.id <= last_batch for batch in batches):
@@ -207,7 +207,7 @@ def _require_ascending(span: Span, ascends: bool) -> None:
 def _require_read_once(
     place: Place, chain: Sequence[Batch], batches: Sequence[Batch], *, are_newest: bool
 ) -> None:
-    """Raise SpanRefused unless the place, which has no moment, divides the chain into
+    """Raise SpanRefused if a place that is not a moment does not divide the chain into
     older and newer batches. `batches`: those after the place if `are_newest`, otherwise
     those before it."""
     if isinstance(place, AtCoordinates | AfterGtids):
@@ -286,8 +286,8 @@ def _batches_before(
 
 def _batches_ending_after(at: Coordinates, chain: Sequence[Batch]) -> list[Batch]:
     """Return the batches that end after a place of a log. A place cannot be compared
-    with another server's log. So a batch of another log counts if its id is above the
-    id of the last batch that begins before the place."""
+    with another server's log. So a batch of another log counts if its id is above that
+    of the last batch of this log that begins before the place."""
     same_log, last_begun = _log_and_last_begun(chain, at)
     return [
         batch
@@ -308,8 +308,8 @@ def _batches_beginning_before(at: Coordinates, chain: Sequence[Batch]) -> list[B
 
 
 def _log_and_last_begun(chain: Sequence[Batch], at: Coordinates) -> tuple[frozenset[int], int]:
-    """Return the ids of the batches of the place's log, and the id of the last of them
-    that begins before the place, or else of the first."""
+    """Return the ids of the batches of the place's log, and the id of the last of these
+    batches that begins at or before the place; of the first if none does."""
     same_log = _batches_of_log(chain, at)
     begun = (batch.id for batch in same_log if batch.start.at <= at)
     ids = frozenset(batch.id for batch in same_log)
@@ -365,10 +365,10 @@ def ids_at_or_after(times: Sequence[BatchTimes], moment: datetime) -> frozenset[
 
 def ids_before(times: Sequence[BatchTimes], moment: datetime) -> frozenset[int]:
     """Return the ids of the batches that may have a transaction committed before the
-    moment. The commit times of their first transactions are not known, so the last
-    transaction before the batch counts. Commit times need not ascend. If several places
-    divide them equally well, `ids_before` takes the last and `ids_at_or_after` the
-    first: a span then has too many batches rather than too few."""
+    moment. The commit time of a batch's first transaction is not known, so that of the
+    last transaction before the batch counts. Commit times need not ascend. If several
+    places divide them equally well, `ids_before` takes the last place and
+    `ids_at_or_after` the first: a span then has too many batches rather than too few."""
     begins = [(batch, batch.begin or _UNKNOWN_BEGINNING) for batch in times if batch.transactions]
     chain = [(batch, begin) for batch, begin in begins if not batch.catches_up]
     place = find_moment([begin for _, begin in chain], moment).last_place
@@ -433,15 +433,15 @@ def batch_at(
             )
 
 
-def _moved_to_newest(within: PlaceInBatch, chain: Sequence[Batch]) -> PlaceInBatch:
-    """Return the place, moved from a batch's end to that of the last batch that ends
-    there too: such batches caught tables up, or read rows from the source, and read no
-    more of the log. A place inside a batch is returned unchanged."""
-    newest = within.batch
+def _moved_to_newest(place: PlaceInBatch, chain: Sequence[Batch]) -> PlaceInBatch:
+    """Return the place. If it is a batch's end at which later batches end too, return
+    the end of the last of these: they caught tables up, or read rows from the source,
+    and read no more of the log."""
+    newest = place.batch
     for batch in chain:
-        if within.is_batch_end and batch.follows == newest.id and batch.end == newest.end:
+        if place.is_batch_end and batch.follows == newest.id and batch.end == newest.end:
             newest = batch
-    return replace(within, batch=newest)
+    return replace(place, batch=newest)
 
 
 def count_transactions_up_to(place: Place, transactions: pa.Table, batch: Batch) -> int:
@@ -477,7 +477,7 @@ def count_transactions_up_to(place: Place, transactions: pa.Table, batch: Batch)
 
 
 def _contains(gtids: GtidSet, text: str) -> bool:
-    """Return whether a set has a GTID, which is written as MySQL or MariaDB log it."""
+    """Return whether a set has a GTID. `text`: the GTID as MySQL or MariaDB writes it."""
     source, _, number = text.rpartition(":" if ":" in text else "-")
     spans = gtids.intervals.get(source, ())
     return any(first <= int(number) <= last for first, last in spans)
@@ -491,8 +491,8 @@ def _count_leading(inside: Flags) -> int:
 
 def _commit_times(transactions: pa.Table, batch: Batch) -> Integers:
     """Return the commit times in microseconds since 1970, 0 if unknown. If all are
-    later than the commit time of the batch's end, they are wrong, and that time is the
-    upper bound."""
+    later than the commit time of the batch's end, they are wrong and are lowered to
+    that time."""
     times: Integers = transactions["_committed_at"].cast(pa.int64()).fill_null(0).to_numpy()
     end = _committed_at(batch)
     if end is None or (times <= microseconds(end)).any():
@@ -510,8 +510,8 @@ def _count_before_end_of(times: Integers, moment: datetime, batch: Batch) -> int
 def _file_numbers(transactions: pa.Table) -> Integers:
     files = transactions["_file"].combine_chunks().dictionary_encode()
     numbers = [LogFile.parse(name).number for name in files.dictionary.to_pylist()]
-    places: Integers = files.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    return np.array(numbers, np.int64)[places]
+    indexes: Integers = files.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    return np.array(numbers, np.int64)[indexes]
 
 
 # -- the batch of a place --------------------------------------------------------------
@@ -556,7 +556,7 @@ def _batch_at_coordinates(place: Place, chain: Sequence[Batch], at: Coordinates)
         raise _occurs_again_error(place)
     if covering:
         return PlaceInBatch(covering[0], is_batch_end=covering[0].captured_end.at == at)
-    if at == same_log[0].captured_end.at:  # A ledger made from the lake begins with its end.
+    if at == same_log[0].captured_end.at:  # A ledger made from the lake knows only this end.
         return PlaceInBatch(same_log[0], is_batch_end=True)
     begin = min(batch.start.at for batch in same_log)
     if at <= begin:
@@ -599,7 +599,7 @@ def _batch_after_gtids(place: Place, chain: Sequence[Batch], gtids: GtidSet) -> 
         raise _too_early_error(place, chain)
     if not all(batch.start.gtid_set.contains(gtids) for batch in later):
         raise _occurs_again_error(place)
-    # A ledger made from the lake begins with its end.
+    # A ledger made from the lake begins with a batch of which it knows only the end.
     return PlaceInBatch(first, is_batch_end=is_begin)
 
 

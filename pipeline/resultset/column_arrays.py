@@ -1,5 +1,5 @@
-"""From cells to Arrow: a decoder for each family of types, the table of decoders, and
-the batches.
+"""Decodes the cells of a result into Arrow arrays (a decoder for each family of types,
+and the table of decoders), and makes record batches of them.
 
 Formats: MySQL manual, "Binary Protocol Value".
 
@@ -14,8 +14,8 @@ Formats: MySQL manual, "Binary Protocol Value".
 - All other values are bytes with a length before them. Text comes in UTF-8 whatever the
   column's character set, ENUM and SET as their members' names, JSON as text. A geometry
   comes as it is stored: its SRID (4 bytes, little-endian), then WKB (MySQL manual,
-  "Supported Spatial Data Formats"). EWKB is WKB in which, if there is an SRID, the
-  outer type has a flag and the SRID follows it. When a NOT NULL geometry column is
+  "Supported Spatial Data Formats"). EWKB is WKB that may contain an SRID: the outer
+  type then has a flag, and the SRID follows it. When a NOT NULL geometry column is
   added, MariaDB stores an empty value in each row, which stays empty.
 """
 
@@ -180,7 +180,7 @@ def _write_ewkb(data: Bytes, at: Places, size: Places, ends: Places, out: Bytes)
 
 _SHORT_YEAR_LENGTH: Final = 2
 _MAX_POWER: Final = 10**18
-_MINUS, _POINT, _ZERO, _NINE = b"-.09"
+_MINUS, _POINT, _ZERO, _NINE, _COLON = b"-.09:"
 
 
 def numbers(column: Column, cells: ColumnValues) -> pa.Array:
@@ -342,7 +342,9 @@ _INVALID_DATE: Final = -(1 << 62)
 _NO_DATE: Final = _INVALID_DATE + 1
 _DAY_MICROSECONDS: Final = 86_400_000_000
 _DATE_BYTES, _CLOCK_BYTES, _FRACTION_BYTES = 4, 7, 11
+"""Bytes of a date alone, with the time of day, and with microseconds, too."""
 _TIME_BYTES, _LONG_TIME_BYTES = 8, 12
+"""Bytes of a TIME without and with microseconds."""
 _MAX_HOURS: Final = 838
 _MAX_TIME_CHARACTERS: Final = 10
 """Characters of -838:59:59."""
@@ -394,7 +396,7 @@ def _days(data: Bytes, at: int) -> int:
         return _NO_DATE
     if month > 12 or year > 9999:
         return _INVALID_DATE
-    length = 30 + ((month + (month >> 3)) & 1)  # 31 up to July if odd, from August if even
+    length = 30 + ((month + (month >> 3)) & 1)  # 31 in odd months up to July, then in even ones
     if month == 2:
         length = 29 if year % 4 == 0 and (year % 100 != 0 or year % 400 == 0) else 28
     if day > length:
@@ -469,16 +471,16 @@ def _write_moments(data: Bytes, at: Places, size: Places, out: Bytes) -> int:
 
 @kernel_part
 def _put_two_digits(out: Bytes, at: int, value: int) -> None:
-    put8(out, at, 48 + value // 10)
-    put8(out, at + 1, 48 + value % 10)
+    put8(out, at, _ZERO + value // 10)
+    put8(out, at + 1, _ZERO + value % 10)
 
 
 @kernel
 def _write_times(
     data: Bytes, at: Places, size: Places, digits: int, out: Bytes, ends: Places
 ) -> bool:
-    """Write texts one after another, and where each ends; return False at an invalid
-    time."""
+    """Write texts one after another to `out`, and their ends to `ends`; return False at
+    an invalid time."""
     total = 0
     ends[0] = 0
     for row in range(len(at)):
@@ -491,26 +493,26 @@ def _write_times(
                 if count == _LONG_TIME_BYTES:
                     micros = u32(data, place + 8)
                 if u8(data, place):
-                    put8(out, total, 45)
+                    put8(out, total, _MINUS)
                     total += 1
             elif count != 0:
                 return False
             if hour > _MAX_HOURS or minute > 59 or second > 59 or micros > 999_999:
                 return False
             if hour > 99:
-                put8(out, total, 48 + hour // 100)
+                put8(out, total, _ZERO + hour // 100)
                 total += 1
             _put_two_digits(out, total, hour % 100)
-            put8(out, total + 2, 58)
+            put8(out, total + 2, _COLON)
             _put_two_digits(out, total + 3, minute)
-            put8(out, total + 5, 58)
+            put8(out, total + 5, _COLON)
             _put_two_digits(out, total + 6, second)
             total += 8
             if digits:
-                put8(out, total, 46)
+                put8(out, total, _POINT)
                 total += 1
                 for _ in range(digits):
-                    put8(out, total, 48 + micros // 100_000)
+                    put8(out, total, _ZERO + micros // 100_000)
                     micros = micros % 100_000 * 10
                     total += 1
         ends[row + 1] = total
@@ -527,9 +529,8 @@ FULL_BYTES: Final = 32 << 20
 
 _MAX_CELLS: Final = 1 << 22
 _MIN_ROWS: Final = 64
-"""A table of very many columns has fewer rows in a batch: `_MAX_CELLS` cells, but 64
-rows or more.
-"""
+"""A batch of a table with very many columns is limited to `_MAX_CELLS` cells, but never
+to fewer than 64 rows."""
 
 _BYTES_CODES: Final = frozenset({15, 242, 245, *range(247, 256)})
 """VARCHAR, VECTOR, JSON, ENUM, SET, the BLOBs, VAR_STRING, STRING, GEOMETRY: bytes with

@@ -1,5 +1,5 @@
-"""The rows of a result: pieces of a socket's stream in, the place of each row's cells
-out.
+"""Finds the rows of a result, and the cells of each row, in the pieces of a socket's
+stream.
 
 `ResultRows` copies each row once, so that its bytes are contiguous: a piece may end
 anywhere, and a row may fill several packets. Room is made for the length that a
@@ -9,8 +9,9 @@ that they make up the whole row.
 Protocol: MySQL manual, "Protocol::Packet", "Protocol::EOF_Packet",
 "Protocol::OK_Packet" (which ends a result where a client deprecates EOF packets),
 "Protocol::ERR_Packet", "Protocol::ColumnDefinition", "Binary Protocol Value" and
-"Binary Protocol Resultset Row": a zero byte; a bitmap, from its third bit on a bit for
-each column, set if that is NULL; and the cells of the other columns.
+"Binary Protocol Resultset Row": a zero byte; a bitmap of the columns that are NULL, in
+which the first column has the third bit; and the cells of the columns that are not
+NULL.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from lockstep.pipeline.values.errors import SourceUnavailable
 Integers = npt.NDArray[np.int64]
 
 MAX_ROW_BYTES: Final = (1 << 30) + (1 << 25)
-"""No server sends more (`max_allowed_packet` ends at 1 GiB)."""
+"""No server sends a larger row (`max_allowed_packet` ends at 1 GiB)."""
 
 _HEADER_BYTES: Final = 4
 """Bytes of a packet's header: length 3, sequence number 1."""
@@ -57,7 +58,7 @@ _MIN_ERROR_BYTES: Final = 3
 ) = range(8)
 """Elements of the state that `_unpack` keeps between calls.
 
-PIECE_PLACE: the place in the piece.
+PIECE_PLACE: the place in the piece up to which it was read.
 HEADER_ARRIVED, HEADER_VALUE: the bytes of a packet's header that have arrived.
 REMAINING: the bytes of the packet that are still to be copied.
 IS_CONTINUED: 1 if the next packet continues the row.
@@ -120,9 +121,9 @@ class ResultRows:
         self._state[_PIECE_PLACE] = 0
 
     def fill(self) -> bool:
-        """Copy rows out of the piece. Return False if it is used up; True if the batch
-        is full, so that the caller must read and `clear` it, or if the result has
-        ended.
+        """Copy rows out of the piece, until it is used up (return False), or the batch
+        is full or the result has ended (return True). After True the caller must read
+        the rows and `clear` them.
 
         Raise `ErrorPacket` for the server's error, and `SourceUnavailable` for a
         malformed packet.
@@ -179,8 +180,8 @@ _MORE_RESULTS: Final = 0x0008
 
 def read_warning_count(payload: bytes) -> int:
     """Return the number of warnings from an EOF packet, or from an OK packet in place
-    of one. Raise `SourceUnavailable` for another packet, and if it announces
-    further results."""
+    of one. Raise `SourceUnavailable` for any other packet, and for one that
+    announces further results."""
     if payload[0] != _END_MARKER:
         raise malformed_answer_error("a packet is neither a row nor the end")
     if len(payload) == _EOF_BYTES:
@@ -196,14 +197,16 @@ def read_warning_count(payload: bytes) -> int:
 
 
 def _skip_length(payload: bytes, at: int) -> int:
+    """Return the place after the length-encoded integer at `at`."""
     first = payload[at] if at < len(payload) else 0
     return at + {0xFC: 3, 0xFD: 4, 0xFE: 9}.get(first, 1)
 
 
 @kernel
 def _unpack(piece: Bytes, state: Integers, data: Bytes, starts: Integers, full_bytes: int) -> int:
-    """Copy packets from `piece` to `data`, and set the `starts` of rows; return why it
-    ended (`_PIECE_USED_UP` …). A batch may be full only before a row's first packet."""
+    """Copy packets from `piece` to `data`, and set the `starts` of rows; return why
+    the loop ended (`_PIECE_USED_UP` …). A batch counts as full only before a row's
+    first packet."""
     at, data_end, row_count = state[_PIECE_PLACE], state[_DATA_END], state[_ROW_COUNT]
     header_arrived, header, remaining = (
         state[_HEADER_ARRIVED],
@@ -287,7 +290,7 @@ class ColumnDefinition:
 
 
 _FIXED_BYTES: Final = {1: 1, 2: 2, 3: 4, 4: 4, 5: 8, 8: 8, 9: 4, 13: 2}
-"""TINY, SHORT, LONG, FLOAT, DOUBLE, LONGLONG, INT24, YEAR."""
+"""By type code: TINY, SHORT, LONG, FLOAT, DOUBLE, LONGLONG, INT24, YEAR."""
 
 
 @dataclass(slots=True)
@@ -307,7 +310,7 @@ class ColumnValues:
     def array(
         self, array_type: pa.DataType, *buffers: pa.Buffer, children: list[pa.Array] | None = None
     ) -> pa.Array:
-        """Return the Arrow array of the decoded cells, whose buffers these are."""
+        """Return the Arrow array that these buffers of decoded cells make up."""
         bitmap = validity_bitmap(self.at) if self.null_count else None
         return pa.Array.from_buffers(array_type, len(self), [bitmap, *buffers], children=children)
 
@@ -316,24 +319,25 @@ class ColumnValues:
 def find_cells(
     data: Bytes,
     starts: Integers,
-    rows: int,
+    row_count: int,
     fixed_sizes: Integers,
     at: npt.NDArray[np.int32],
     size: npt.NDArray[np.int32],
     null_counts: Integers,
 ) -> int:
     """Find the cells of all rows: set `at` and `size` (bytes) by column and row, and
-    the number of NULLs by column. Return the first malformed row, or -1. `fixed_sizes`:
-    the bytes of each column's cells, 0 if each cell has a length before it."""
-    columns = len(fixed_sizes)
-    bitmap_bytes = columns + 9 >> 3
-    for row in range(rows):
+    the number of NULLs by column. Return the index of the first malformed row, or -1.
+    `fixed_sizes`: the bytes of each column's cells, 0 if each cell has a length before
+    it."""
+    column_count = len(fixed_sizes)
+    bitmap_bytes = column_count + 9 >> 3
+    for row in range(row_count):
         end = starts[row + 1]
         bitmap = starts[row] + 1
         place = bitmap + bitmap_bytes
         if place > end:
             return row
-        for column in range(columns):
+        for column in range(column_count):
             bit = column + 2
             if u8(data, bitmap + (bit >> 3)) >> (bit & 7) & 1:
                 at[column, row] = NULL

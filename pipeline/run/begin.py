@@ -161,7 +161,7 @@ def gather_facts(ports: RunPorts, cursor: Cursor | None, override: Override | No
         chosen_place=_place_of_override(ports, override, facts) if override else None,
         set_reading=set_reading,
         reused_gtid=reused_gtid,
-        load_low=_lowest_load_watermark(ports, facts) if cursor is None else None,
+        load_watermark=_lowest_load_watermark(ports, facts) if cursor is None else None,
         unpruned_batches=_batches_before_divergence(ports, cursor, facts),
     )
 

@@ -26,7 +26,7 @@ from lockstep.pipeline.binlog.stream.framing import FIRST_OFFSET
 from lockstep.pipeline.ports.source import ServerFacts
 from lockstep.pipeline.run.context import RunPorts, search_progress
 from lockstep.pipeline.run.unpruned_batches import batch_of_run
-from lockstep.pipeline.start.question import ChosenPlace, LogPlace, Since
+from lockstep.pipeline.start.question import ChosenPlace, Since, StartPlace
 from lockstep.pipeline.values.errors import (
     EndNotReached,
     MomentOutOfRange,
@@ -146,7 +146,7 @@ class ProvenPosition:
     leave_out: GtidSet = field(default_factory=GtidSet)
 
 
-def find_place(ports: RunPorts, where: LogPlace, facts: ServerFacts) -> ProvenPosition:
+def find_place(ports: RunPorts, where: StartPlace, facts: ServerFacts) -> ProvenPosition:
     """Return the boundary at the place that a start decision names. Raise the error of
     the search if it cannot be found."""
     match where:
@@ -171,7 +171,7 @@ def resolve_start(ports: RunPorts, place: Place, facts: ServerFacts) -> ChosenPl
     return ChosenPlace(proven_position.at, proven_position.gtid_set)
 
 
-def resolve_place(ports: RunPorts, place: Place, facts: ServerFacts) -> LogPlace:
+def resolve_place(ports: RunPorts, place: Place, facts: ServerFacts) -> StartPlace:
     """Return the coordinates, GTID set or moment to search the log for. Raise
     `StartUnreachable` if the server certainly does not have that place."""
     match place:
@@ -207,7 +207,7 @@ def snapshot_chosen_error() -> NotYet:
     )
 
 
-def _end_of_run(ports: RunPorts, run: str, facts: ServerFacts) -> LogPlace:
+def _end_of_run(ports: RunPorts, run: str, facts: ServerFacts) -> StartPlace:
     try:
         batch = batch_of_run(ports.ledger, ports.source.name, run)
     except SpanRefused as error:

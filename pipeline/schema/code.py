@@ -1,9 +1,10 @@
-"""The tables that triggers and views change and read, and the captured tables that a
-statement changes through them, if the log has the statement instead of its rows.
+"""Triggers and views, and the captured tables that a statement changes through them.
 
-`statements.row_changes` reads the bodies of triggers and views. `resources.mysql` asks
-the server for all triggers and views once; after that, they are followed through the
-statements of the log.
+A session with binlog_format=STATEMENT logs statements instead of rows. `reached_tables`
+finds the captured tables that such a statement changes, also through triggers, views
+and foreign keys. `resources.mysql` asks the server for all triggers and views once;
+after that, `after_code_statement` follows the statements of the log that change them.
+`statements.row_changes` reads the bodies of triggers and views.
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ _EVENTS: Final[tuple[RowChange, ...]] = (INSERT, UPDATE, DELETE)
 
 
 def read_code(text: str, context: StatementContext, *, is_view_query: bool) -> TableAccess:
-    """Return the tables of a trigger's body or, with `is_view_query`, of a view's
-    query."""
+    """Return the tables that a trigger's body changes and reads; with `is_view_query`,
+    those that a view's query reads."""
     return read_or_reason(
         text, context, lambda reader: read_body(reader, is_view_query=is_view_query)
     )
@@ -91,8 +92,8 @@ def changes_code(text: str, context: StatementContext) -> bool:
 
 
 def _read_code_words(reader: StatementReader) -> tuple[str, str]:
-    """Read CREATE, ALTER or DROP, then TRIGGER or VIEW. Return both words, "" for any
-    other."""
+    """Read CREATE, ALTER or DROP, then TRIGGER or VIEW. Return both words, "" in place
+    of a word that is none of these."""
     read_settings(reader)
     word = reader.accept_any("CREATE", "ALTER", "DROP")
     if not word:
@@ -162,8 +163,8 @@ def _with_trigger_or_view(
     keeps_existing: bool = False,
 ) -> ServerSchema:
     """Return the schema with a new trigger or view under this name. `kind`: TRIGGER or
-    VIEW; `new`: None if it was dropped; `keeps_existing`: servers log CREATE … IF NOT
-    EXISTS even if it created nothing."""
+    VIEW; `new`: None if it was dropped; `keeps_existing`: an existing one stays, because
+    servers log CREATE … IF NOT EXISTS even if it created nothing."""
     database = schema.database(name.database)
     code = None if database is None else database.code
     if database is None or code is None:
@@ -173,9 +174,10 @@ def _with_trigger_or_view(
     if existing is None:
         return schema
     others = [each for each in existing if each.name.lower() != name.name.lower()]
-    if keeps_existing and len(others) < len(existing):
+    exists = len(others) < len(existing)
+    if exists and keeps_existing:
         return schema
-    after = (*others, *([] if new is None else [new]))
+    after = tuple(others) if new is None else (*others, new)
     return schema.with_database(replace(database, code=replace(code, **{field_name: after})))
 
 
@@ -275,23 +277,23 @@ class _UndeterminedError(Exception):
 
 
 def reached_tables(
-    change: TableAccess,
+    access: TableAccess,
     schema: ServerSchema,
     is_captured: Callable[[TableName], bool],
     is_trusted: Callable[[TableName], bool],
 ) -> Verdict:
-    """Return the captured tables that a statement changes. `schema`: the server's
-    structures where the statement ran. `is_trusted`: returns whether the configuration
-    promises that a statement on a table changes no other table."""
-    if change.reason is not None:
-        return Undetermined(change.reason)
-    if change.writes and all(is_trusted(table) for table, _ in change.writes):
+    """Return the captured tables that a statement changes. `access`: the tables in its
+    text; `schema`: the server's structures where it ran. `is_trusted`: returns whether
+    the configuration promises that a statement on a table changes no other table."""
+    if access.reason is not None:
+        return Undetermined(access.reason)
+    if access.writes and all(is_trusted(table) for table, _ in access.writes):
         return ReachedTables({})
     search = _TableSearch(schema, is_captured, is_trusted)
     try:
-        search.follow(change, "the statement changes it")
+        search.follow(access, "the statement changes it")
     except _UndeterminedError as error:
-        return Undetermined(str(error), change.writes[0][0] if change.writes else None)
+        return Undetermined(str(error), access.writes[0][0] if access.writes else None)
     return ReachedTables(search.reasons)
 
 
@@ -308,12 +310,12 @@ class _TableSearch:
     _followed_changes: set[tuple[TableName, RowChange]] = field(default_factory=set)
     _followed_reads: set[TableName] = field(default_factory=set)
 
-    def follow(self, change: TableAccess, reason: str) -> None:
+    def follow(self, access: TableAccess, reason: str) -> None:
         """Follow the tables of a statement or a trigger. `reason`: why it changes its
         tables, for `reasons`."""
-        for table in change.reads:
-            self._follow_read(table, is_with_name=table in change.own)
-        for table, events in change.writes:
+        for table in access.reads:
+            self._follow_read(table, is_named_by_with=table in access.own)
+        for table, events in access.writes:
             self._follow_write(table, events, reason)
 
     def _database_code(self, table: TableName) -> DatabaseCode | None:
@@ -321,7 +323,8 @@ class _TableSearch:
         return None if database is None else database.code
 
     def _is_base_table(self, table: TableName) -> bool:
-        folded, code = self.schema.fold_case(table), self._database_code(table)
+        folded = self.schema.fold_case(table)
+        code = self._database_code(table)
         is_system_table = code is not None and table.name in code.tables
         return (
             is_system_table or folded in self.schema.tables or folded in self.schema.unknown_tables
@@ -332,9 +335,9 @@ class _TableSearch:
         view = None if code is None else code.view(table.name)
         return None if view is None else view.code
 
-    def _follow_read(self, table: TableName, *, is_with_name: bool = False) -> None:
-        """Follow a table that is read. `is_with_name`: WITH defines the name. Raise if
-        no known table, view or WITH clause has the name."""
+    def _follow_read(self, table: TableName, *, is_named_by_with: bool = False) -> None:
+        """Follow a table that is read. `is_named_by_with`: a WITH clause defines the
+        name. Raise if no known table, view or WITH clause has the name."""
         if (
             table in self._followed_reads
             or self.is_trusted(table)
@@ -346,30 +349,31 @@ class _TableSearch:
         if view is not None:
             self._require_readable(view, f"the view {table}")
             for name in view.reads:
-                self._follow_read(name, is_with_name=name in view.own)
-        elif not self._is_base_table(table) and not is_with_name:
+                self._follow_read(name, is_named_by_with=name in view.own)
+        elif not self._is_base_table(table) and not is_named_by_with:
             raise _UndeterminedError(f"the schema history has no table {table}")
 
     def _require_readable(self, code: TableAccess, name: str) -> None:
         if code.reason is not None:
-            raise _UndeterminedError(f"what {name} does is not known: {code.reason}")
+            raise _UndeterminedError(f"Lockstep cannot tell what {name} does: {code.reason}")
 
-    def _follow_write(self, table: TableName, kinds: Iterable[RowChange], reason: str) -> None:
+    def _follow_write(self, table: TableName, changes: Iterable[RowChange], reason: str) -> None:
         """Follow a table that is changed, and the tables that change with it."""
         if self.is_trusted(table):
             return
         folded = self.schema.fold_case(table)
-        events = frozenset(kind for kind in kinds if (folded, kind) not in self._followed_changes)
-        if not events:
+        new_changes = {(folded, change) for change in changes} - self._followed_changes
+        if not new_changes:
             return
-        self._followed_changes |= {(folded, event) for event in events}
+        self._followed_changes |= new_changes
+        events = frozenset(change for _, change in new_changes)
         view = self._view_access(table)
         if view is not None:
             self._require_readable(view, f"the view {table}")
-            for name in view.reads:
-                if name not in view.own:
-                    self._follow_write(name, events, f"the view {table} selects from it")
-                self._follow_read(name, is_with_name=name in view.own)
+            for selected in view.reads:
+                if selected not in view.own:
+                    self._follow_write(selected, events, f"the view {table} selects from it")
+                self._follow_read(selected, is_named_by_with=selected in view.own)
             return
         if not self._is_base_table(table):
             raise _UndeterminedError(f"the schema history has no table {table}")
@@ -401,7 +405,7 @@ class _TableSearch:
         code = self._database_code(table)
         if code is None or code.triggers is None:
             raise _UndeterminedError(
-                f"whether {table} has triggers is not known: the account lacks TRIGGER on it, or "
+                f"the triggers of {table} are not known: the account lacks TRIGGER on it, or "
                 "lacked it when the history began"
             )
         for trigger in code.triggers:

@@ -42,7 +42,7 @@ def with_unlogged_properties(table: TableSchema, other: TableSchema) -> TableSch
 
     A column gets its namesake's default if both have one and the value of either is
     unknown (MariaDB turns some defaults into expressions). If both are TIMESTAMP
-    without a default, it gets its namesake's ON UPDATE: in MySQL with
+    without a default, the column gets its namesake's ON UPDATE: in MySQL with
     `explicit_defaults_for_timestamp = 0`, any ALTER TABLE adds ON UPDATE to the table's
     first TIMESTAMP, but MySQL logs this variable only with statements that define a
     TIMESTAMP.
@@ -184,12 +184,12 @@ def _with_full_prefixes(server: TableSchema, history: TableSchema) -> TableSchem
     log does not have the variable. MySQL refuses a UNIQUE key in this case, so no
     shortened prefix identifies rows.
     """
-    indexes = {key.name.lower(): key for key in history.keys if key.kind == "index"}
+    history_indexes = {key.name.lower(): key for key in history.keys if key.kind == "index"}
     keys = []
     for key in server.keys:
-        index = indexes.get(key.name.lower())
-        if index is not None and len(index.parts) == len(key.parts):
-            key = replace(key, parts=tuple(map(_with_longer_prefix, key.parts, index.parts)))
+        namesake = history_indexes.get(key.name.lower())
+        if namesake is not None and len(namesake.parts) == len(key.parts):
+            key = replace(key, parts=tuple(map(_with_longer_prefix, key.parts, namesake.parts)))
         keys.append(key)
     return replace(server, keys=tuple(keys))
 
@@ -197,5 +197,5 @@ def _with_full_prefixes(server: TableSchema, history: TableSchema) -> TableSchem
 def _with_longer_prefix(server: KeyPart, history: KeyPart) -> KeyPart:
     if server.prefix is None or server.prefix not in _SHORTENED_PREFIXES:
         return server
-    longer = history.prefix is None or history.prefix > server.prefix
-    return replace(server, prefix=history.prefix) if longer else server
+    is_longer = history.prefix is None or history.prefix > server.prefix
+    return replace(server, prefix=history.prefix) if is_longer else server

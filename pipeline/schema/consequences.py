@@ -74,7 +74,8 @@ NOT_FOLLOWED_RULE: Final = "not-followed"
 """The rule for a statement after which the table's structure is unknown."""
 
 RENAMED_RULE: Final = "renamed"
-"""The rule for the new name of a renamed table, which now has another table's rows."""
+"""The rule for the new name of a renamed table: the rows under it are now those of
+another table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,7 +316,7 @@ def consequences(
     `treatment_texts_of`: returns `TableEffect.treatment_texts` for the columns of a
     structure."""
     moment = StatementMoment(logged.executed_at, zone_of(logged.context.time_zone))
-    severity = list(Action).index
+    severity_of = list(Action).index
     by_table: dict[TableName, Consequence] = {}
     if followed.not_understood is not None:
         for table in followed.not_understood.possible_tables or ():
@@ -326,17 +327,15 @@ def consequences(
             new = _consequence(effect, policies_of(effect.table))
             old = by_table.get(effect.table)
             replaces_table = effect.kind in ("created", "dropped", "renamed")
-            if old is None or replaces_table or severity(new.action) > severity(old.action):
+            if old is None or replaces_table or severity_of(new.action) > severity_of(old.action):
                 by_table[effect.table] = new
     return by_table
 
 
 def _consequence(effect: TableEffect, policies: LakePolicies) -> Consequence:
-    rule, reason = next(
-        (rule, reason)
-        for rule in RULES
-        if (reason := rule.find_reason(effect)) is not None  # as the last rule always does
-    )
+    reasons = ((rule, rule.find_reason(effect)) for rule in RULES)
+    # The last rule applies to every effect.
+    rule, reason = next((rule, reason) for rule, reason in reasons if reason is not None)
     action = rule.action
     if rule.on_rewrite_decides and policies.on_rewrite is OnRewrite.RESNAPSHOT:
         action = Action.REREAD

@@ -99,7 +99,7 @@ class StatementContext:
     changed something; 0 if it succeeded. `ddl_xid`: the event has the number of the
     transaction that changed the data dictionary, as in MySQL 8.0 and later for tables
     of InnoDB. `finds_view`: CREATE TABLE IF NOT EXISTS creates nothing, since a view
-    has its name; the caller says so, not the log.
+    has the table's name; the caller finds that out, since the log does not say it.
     """
 
     facts: ServerDialect = field(default_factory=ServerDialect)

@@ -143,8 +143,8 @@ class LoggedStatement:
 
 @dataclass(frozen=True, slots=True)
 class FollowedStatement:
-    """What a statement does. `effects`: empty if the statement was not understood, which
-    is then in `not_understood`. `kind`: None if it changes no structure."""
+    """What a statement does. `effects`: empty if the statement was not understood;
+    `not_understood` then says why. `kind`: None if it changes no structure."""
 
     effects: tuple[Effect, ...] = ()
     not_understood: NotUnderstood | None = None
@@ -155,7 +155,8 @@ def recorded_statement(logged: LoggedStatement, followed: FollowedStatement) -> 
     """Return a statement and its effects as the history stores them."""
     outcome: StatementOutcome
     if followed.not_understood is not None:
-        outcome, reason = "not understood", followed.not_understood.reason
+        outcome = "not understood"
+        reason = followed.not_understood.reason
         tables = followed.not_understood.possible_tables
         effects = [RecordedEffect(table, reason) for table in tables or [None]]
     else:

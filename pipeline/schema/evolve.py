@@ -90,8 +90,8 @@ class EvolvedSchema:
 def evolve(
     schema: ServerSchema, changes: Sequence[SchemaChange], context: StatementContext
 ) -> EvolvedSchema:
-    """Apply the changes of one statement. MariaDB logs a two-phase ALTER twice; it has
-    its effect where its commit is logged, not where its start is."""
+    """Apply the changes of one statement. MariaDB logs a two-phase ALTER twice; the ALTER
+    takes effect where its commit is logged, not where its start is."""
     effects: list[Effect] = []
     if context.alter_phase in ("start", "rollback"):
         return EvolvedSchema(schema, ())
@@ -104,9 +104,10 @@ def evolve(
 def possible_view(
     schema: ServerSchema, changes: Sequence[SchemaChange], context: StatementContext
 ) -> TableName | None:
-    """Return the table that CREATE TABLE IF NOT EXISTS creates, unless a view has that
-    name: MySQL and MariaDB log the statement in both cases. Return None for all other
-    statements, and if the table is known to exist or proven to be created."""
+    """Return the table of a CREATE TABLE IF NOT EXISTS that may have created nothing,
+    because a view has the table's name: MySQL and MariaDB log the statement all the
+    same. Return None for all other statements, and if the table is known to exist or
+    proven to be created."""
     match changes:
         case [CreateTable() | CreateLike() | CreateSelect() as change] if change.if_not_exists:
             name = change.table
@@ -338,7 +339,7 @@ def _apply_alter(
     if after != before or columns_from != before.names:
         effects.append(Changed(before.name, before, after, columns_from))
     effects += unlogged_effects
-    # The old name is without a table after the statement, whatever else it did.
+    # After the statement no table has the old name, whatever else the statement did.
     schema, rename_effects = _apply_rename_to(schema, name, target)
     effects += [
         replace(effect, columns_from=columns_from) if isinstance(effect, Renamed) else effect
@@ -393,7 +394,7 @@ def _apply_alter_database(
     try:
         charset = chosen_charset(change.charset, change.collation, inherited, context)
     except CannotFollow:
-        others = {name: each for name, each in schema.databases.items() if each is not before}
+        others = {name: other for name, other in schema.databases.items() if other is not before}
         return replace(schema, databases=others), [DatabaseEffect(change.name, "unknown")]
     after = replace(before, charset=charset.name, collation=charset.collation)
     return schema.with_database(after), [
@@ -411,5 +412,5 @@ def _apply_drop_database(schema: ServerSchema, change: DropDatabase) -> EvolvedS
 def _without_database(schema: ServerSchema, name: str) -> EvolvedStep:
     folded = schema.fold_database(name)
     tables = [table.name for key, table in schema.tables.items() if key.database == folded]
-    tables += sorted(name for name in schema.unknown_tables if name.database == folded)
+    tables += sorted(table for table in schema.unknown_tables if table.database == folded)
     return schema.without_database(name), [*map(Dropped, tables)]

@@ -102,11 +102,9 @@ def _number_scalar(text: str, column: ColumnSchema, arrow_type: pa.DataType) -> 
         value = float(text)
     elif pa.types.is_boolean(arrow_type):
         value = bool(value)
-    return (
-        pa.scalar(value, arrow_type)
-        if pa.types.is_decimal(arrow_type)
-        else pa.scalar(value).cast(arrow_type)
-    )
+    if pa.types.is_decimal(arrow_type):
+        return pa.scalar(value, arrow_type)
+    return pa.scalar(value).cast(arrow_type)
 
 
 def _moment_scalar(text: str, arrow_type: pa.DataType) -> pa.Scalar:

@@ -1,7 +1,7 @@
 """The history of a source's structures: each version of each table, by its position in
 the log.
 
-A version holds from its position on. This is the end of the statement that made the
+A version holds from its position on: the end of the statement that made the
 version, or the position at which the server's structure was read. Versions are ordered
 by (batch, file number, offset, version); a batch is the part of the log that one run
 captured. Batches follow each other in the log. If a batch starts elsewhere than at the
@@ -123,8 +123,8 @@ def shown_as_from_json(data: Mapping[str, Any]) -> ShownAs:
 class SchemaVersion:
     """A table's structure from `since` on, numbered from 1 for each table name.
 
-    - `schema`: only of KNOWN. It also has the hidden columns, so only the log's decoder may read
-      it; all other code reads `shown_schema`.
+    - `schema`: only of KNOWN. It also has the columns that the settings hide, so only the log's
+      decoder may read it; all other code reads `shown_schema`.
     - `columns_from`: for each column of `schema` the name that it had in the version before, None
       for a new column; the tuple itself is None if the table did not keep its rows.
     - `statement_number`: an index into the statements that the same run records; once stored, the
@@ -247,7 +247,7 @@ class RecordedEffect:
 
 
 StatementOutcome = Literal["followed", "partly", "not understood"]
-"""Whether a statement's effects are known: of all tables, of some, or of none. The
+"""Of how many tables a statement's effects are known: of all, some or none. The
 structures of the other tables that it may have changed are unknown after it."""
 
 

@@ -66,7 +66,8 @@ def follow_again(
     """Follow the recorded statements again, and yield each disagreement, in the order
     of the log. `batches`: in the order in which they were captured, without abandoned
     ones."""
-    versions, reported = defaultdict[TableName, list[SchemaVersion]](list), set[TableName]()
+    versions = defaultdict[TableName, list[SchemaVersion]](list)
+    reported: set[TableName] = set()
     structures = StructuresInMemory(versions_of=versions.__getitem__)
     for batch in batches:
         if batch.databases is not None:
@@ -95,13 +96,13 @@ def _disagreements_of_batch(
             without_statement.append(version)
         else:
             by_statement.setdefault(version.statement_number, {})[version.table] = version
-    first = batch.statements[0].end if batch.statements else None
+    first_end = batch.statements[0].end if batch.statements else None
     for version in without_statement:
-        if first is None or version.since < first:
+        if first_end is None or version.since < first_end:
             structures.tables[version.table] = version
-    if first is None:
+    if first_end is None:
         return
-    without_statement = [version for version in without_statement if version.since >= first]
+    without_statement = [version for version in without_statement if version.since >= first_end]
     tracker = SchemaTracker(structures, lower_case_table_names=lower_case_table_names)
     for statement in batch.statements:
         versions = by_statement.get(statement.id, {})
@@ -127,7 +128,7 @@ def _disagreements_of_statement(
     tracker: SchemaTracker, statement: SchemaStatement, recorded: Mapping[TableName, SchemaVersion]
 ) -> Iterator[Disagreement]:
     """Follow one statement again. `recorded`: the versions that are recorded for it."""
-    unknown = {table for table in recorded if _is_unknown(tracker.version(table))}
+    unknown_before = {table for table in recorded if _is_unknown(tracker.version(table))}
     before = tracker.history
     tracker.follow(logged_statement(statement))
     after = tracker.history
@@ -140,15 +141,15 @@ def _disagreements_of_statement(
     for table in sorted({*followed, *recorded}):
         ours, theirs = followed.get(table), recorded.get(table)
         if theirs is not None:
-            is_gap = _is_unknown(ours) or (ours is None and table in unknown)
+            is_gap = _is_unknown(ours) or (ours is None and table in unknown_before)
             if is_gap and theirs.knowledge is Knowledge.KNOWN:
                 # The run read it from the server at this position, which cannot be
                 # repeated.
                 _take_as_recorded(tracker, theirs)
                 continue
             if _is_unknown(theirs) and not _is_unknown(ours):
-                # The settings of that time could not be applied to the structure. If
-                # the statement could not be followed, its outcome differs.
+                # The settings of that time could not be applied to the structure. A
+                # statement that could not be followed is reported above, by its outcome.
                 tracker.continue_with(theirs)
                 continue
         sentences = tuple(_version_differences(theirs, ours))
@@ -180,8 +181,8 @@ def _version_differences(
                 "the fingerprints differ, but all compared properties are equal",
             )
         if recorded.columns_from != followed.columns_from:
-            former, new = _columns_from_text(recorded), _columns_from_text(followed)
-            yield f"columns come from: {former} as recorded, {new} when followed again"
+            origins, new_origins = map(_columns_from_text, (recorded, followed))
+            yield f"columns come from: {origins} as recorded, {new_origins} when followed again"
 
 
 def _columns_from_text(version: SchemaVersion) -> str:

@@ -339,10 +339,10 @@ _DEFAULT_CLASSES: Final[dict[str, type[Default]]] = {
     "written": WrittenDefault,
     "expression": ExpressionDefault,
 }
-_DEFAULT_WORDS: Final = {kind: word for word, kind in _DEFAULT_CLASSES.items()}
+_DEFAULT_WORDS: Final = {value_type: word for word, value_type in _DEFAULT_CLASSES.items()}
 _FIELDS: Final[Mapping[type, tuple[tuple[str, Any], ...]]] = {
-    kind: tuple((field.name, field.default) for field in fields(kind))
-    for kind in (
+    dataclass_type: tuple((field.name, field.default) for field in fields(dataclass_type))
+    for dataclass_type in (
         *(TableSchema, ColumnSchema, KeySchema, KeyPart, ForeignKey, HiddenColumn),
         *(DatabaseCode, Trigger, View, TableAccess),
     )
@@ -398,19 +398,19 @@ def schema_fingerprint(schema: TableSchema) -> str:
 
 def _json_value(value: Any) -> Any:
     """Return a part of a schema as JSON values, without fields that have their default.
-    Types are looked up in tables, since a large server's schema has several hundred
+    Types are looked up in dictionaries, since a large server's schema has several hundred
     thousand values."""
-    kind = type(value)
-    if kind in _SCALAR_TYPES:
+    value_type = type(value)
+    if value_type in _SCALAR_TYPES:
         return value
-    if kind is tuple:
+    if value_type is tuple:
         return [_json_value(item) for item in value]
-    if kind in _DEFAULT_WORDS:
-        return [_DEFAULT_WORDS[kind], value.text]
-    if kind is TableName:
+    if value_type in _DEFAULT_WORDS:
+        return [_DEFAULT_WORDS[value_type], value.text]
+    if value_type is TableName:
         return {"database": value.database, "name": value.name}
     data = {}
-    for name, default in _FIELDS[kind]:
+    for name, default in _FIELDS[value_type]:
         part = getattr(value, name)
         if part is not default and part != default:
             data[name] = part if type(part) in _SCALAR_TYPES else _json_value(part)

@@ -5,7 +5,7 @@ hidden columns of MySQL's functional indexes.
 the log's decoder needs; `pipeline.binlog.rows.table_map.read_structure` reads the same
 structure from a TABLE_MAP with full metadata.
 
-The lake compares keys as text or bytes. Two keys that MySQL holds apart never become
+The lake compares keys as text or bytes. Two keys that MySQL keeps apart never become
 one: values that differ under a collation also differ in their bytes. Text must keep
 these bytes, so a table is stopped if encoding the text of a key again does not give the
 same bytes (`pipeline.binlog.values.charsets`).
@@ -52,7 +52,7 @@ _LENGTH_OR_WIDTH: Final = {
     "uuid": 16,
 }
 """By type: if all its values are equally wide, their width in bytes; otherwise the
-width of the number before each value that gives its length."""
+width of the length that precedes each value."""
 
 _CHARACTER_TYPES: Final = frozenset({"char", "varchar"})
 _BYTE_TYPES: Final = frozenset({"binary", "varbinary"})
@@ -83,10 +83,13 @@ def _with_row_times(table: TableSchema) -> TableSchema:
     """Return a system-versioned table with the two columns that MariaDB adds at the end
     of each row image, unless they are declared. The second column, row_end, is also
     added to the primary and UNIQUE keys."""
-    declared = any(column.system_period is not None for column in table.columns)
-    if not table.system_versioned or declared:
+    are_declared = any(column.system_period is not None for column in table.columns)
+    if not table.system_versioned or are_declared:
         return table
-    times = (ColumnSchema(name, "timestamp", False, 6) for name in ("row_start", "row_end"))
+    times = (
+        ColumnSchema(name, "timestamp", nullable=False, length=6)
+        for name in ("row_start", "row_end")
+    )
     keys = (
         replace(key, parts=(*key.parts, KeyPart("row_end")))
         if key.kind in ("primary", "unique")
@@ -117,9 +120,11 @@ def row_key(table: TableSchema) -> tuple[str, ...]:
 
 def _logged_key(table: TableSchema) -> tuple[str, ...]:
     """Return the key that a TABLE_MAP names (see `logged_structure`)."""
-    computed = {c.name for c in table.columns if c.generated is not None and not c.stored}
-    keys = (key for key in _row_keys(table) if key == table.primary_key or not computed & {*key})
-    return next(keys, ())
+    virtual = {c.name for c in table.columns if c.generated is not None and not c.stored}
+    for key in _row_keys(table):
+        if key == table.primary_key or virtual.isdisjoint(key):
+            return key
+    return ()
 
 
 def _row_keys(table: TableSchema) -> Iterator[tuple[str, ...]]:
@@ -140,15 +145,15 @@ def _identifies_rows(key: KeySchema, table: TableSchema) -> bool:
 
 def _row_column(column: ColumnSchema) -> Column:
     row_type = _ROW_TYPES.get(column.type, column.type)
-    decimal = row_type == "decimal"
+    is_decimal = row_type == "decimal"
     return Column(
         name=column.name,
         type=f"compressed {row_type}" if column.compressed else row_type,
         nullable=column.nullable,
         unsigned=column.unsigned or row_type == "year",
         length=_length(column, row_type),
-        precision=column.precision if decimal else None,
-        scale=column.scale if decimal else None,
+        precision=column.precision if is_decimal else None,
+        scale=column.scale if is_decimal else None,
         charset="binary" if row_type in _BINARY_TYPES else column.charset,
         members=column.members,
     )
@@ -199,10 +204,10 @@ def _column_schema_of(column: Column) -> ColumnSchema:
     return ColumnSchema(
         column.name,
         name,
-        column.nullable,
-        length,
-        column.precision,
-        column.scale,
+        nullable=column.nullable,
+        length=length,
+        precision=column.precision,
+        scale=column.scale,
         unsigned=column.unsigned and row_type != "year",
         charset=charset,
         members=column.members,
@@ -252,7 +257,9 @@ def _stored_spelling(schema: TableSchema, name: str) -> str:
 # not log them. Versions in between were not tested: the number of columns in a
 # TABLE_MAP tells how many are hidden, but not where they are.
 
-FIRST_WITH_HIDDEN, LAST_WITH_PLACES, FIRST_WITHOUT_HIDDEN = 80013, 80015, 90704
+FIRST_WITH_HIDDEN: Final = 80013
+LAST_WITH_PLACES: Final = 80015
+FIRST_WITHOUT_HIDDEN: Final = 90704
 """Versions of MySQL: the first with functional indexes, the last in which the places of
 their hidden columns are known, and the first that is known not to log these columns."""
 
@@ -359,7 +366,7 @@ def remaining_hidden_columns(
 
 def _are_adjacent(table: TableSchema, columns: Sequence[HiddenColumn]) -> bool:
     """Return whether no visible column is between these hidden columns. Then the
-    visible columns are at the same places whichever of them is dropped."""
+    visible columns keep their places whichever hidden one is dropped."""
     places = [column.place for column in columns]
     hidden = {column.place for column in table.hidden}
     return hidden.issuperset(range(min(places), max(places) + 1))

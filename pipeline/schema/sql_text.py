@@ -32,8 +32,9 @@ def written_type(column: ColumnSchema) -> str:
         inside = str(column.precision) if scale is None else f"{column.precision},{scale}"
     elif column.length or (column.length == 0 and column.type in _SIZED_STRINGS):
         inside = str(column.length)
+    size = f"({inside})" if inside else ""
     signs = f"{' unsigned' if column.unsigned else ''}{' zerofill' if column.zerofill else ''}"
-    return f"{column.type}{f'({inside})' if inside else ''}{signs}"
+    return f"{column.type}{size}{signs}"
 
 
 def _quote(text: str) -> str:
@@ -66,8 +67,8 @@ def further_properties(column: ColumnSchema, table: TableSchema) -> str:
     collation that differs from the table's, auto_increment, the expression of a
     generated column, and the like."""
     words = []
-    of_table = column.charset == table.charset and column.collation == table.collation
-    if column.charset is not None and not of_table:
+    is_inherited = column.charset == table.charset and column.collation == table.collation
+    if column.charset is not None and not is_inherited:
         words.append(column.collation or column.charset)
     if column.auto_increment:
         words.append("auto_increment")

@@ -6,9 +6,8 @@ new definition of a column changes stored values, since servers log no row event
 ALTER TABLE changes values. In doubt the answer is yes. The last section compares a
 structure that a person gave with the structure before it.
 
-Sources: the MySQL manual, "ALTER TABLE Statement" and "Data Types". Which character set
-is a superset of which follows from the code tables of
-`pipeline.binlog.values.charsets`.
+Sources: the MySQL manual, "ALTER TABLE Statement" and "Data Types"; for the character
+sets that have all characters of another, `pipeline.binlog.values.charsets`.
 """
 
 from __future__ import annotations
@@ -69,9 +68,9 @@ EffectKind = Literal[
 class TableEffect:
     """A statement's effect on one table. A change has `before` and `after`, a new table
     `after`. `columns_from`: the former name of each column. `sql_mode`: the session's.
-    `moment`: when the statement ran. `treatment_texts`: columns, in lower case, that
-    the settings hide or convert, or by which they choose rows, each with its treatment
-    in words."""
+    `moment`: when the statement ran. `treatment_texts`: for each column that the
+    settings hide or convert, or by which they choose rows, its name in lower case and
+    its treatment in words."""
 
     table: TableName
     kind: EffectKind
@@ -92,8 +91,8 @@ class TableEffect:
 
     @property
     def column_pairs(self) -> Iterator[tuple[ColumnSchema | None, ColumnSchema]]:
-        """Each column of a changed table before and after; None before for a new
-        column."""
+        """Each column of a changed table before and after the statement; a new column
+        is paired with None."""
         before, after = self.schemas
         for origin, column in zip(self.columns_from, after.columns, strict=True):
             yield (before.column(origin) if origin is not None else None), column
@@ -117,9 +116,8 @@ def table_effects(
         case Truncated(table):
             yield TableEffect(table, "truncated")
         case UnloggedChange(table, reason):
-            yield TableEffect(
-                table, "unlogged", f"{reason} changes rows that the log does not have"
-            )
+            sentence = f"{reason} changes rows that the log does not have"
+            yield TableEffect(table, "unlogged", sentence)
         case NotFollowed(table, reason):
             yield TableEffect(table, "not followed", reason)
         case UnknownTable(table, statement):
@@ -128,7 +126,14 @@ def table_effects(
         case Changed(table, before, after, columns_from):
             texts = {**treatment_texts_of(before), **treatment_texts_of(after)}
             yield TableEffect(
-                table, "changed", "", before, after, columns_from, sql_mode, moment, texts
+                table,
+                "changed",
+                before=before,
+                after=after,
+                columns_from=columns_from,
+                sql_mode=sql_mode,
+                moment=moment,
+                treatment_texts=texts,
             )
         case _:
             return
@@ -163,9 +168,10 @@ def reason_engine_changed(effect: TableEffect) -> str | None:
 
 def reason_values_changed(effect: TableEffect) -> str | None:
     for before, after in effect.column_pairs:
-        if before is not None and (
-            reason := reason_column_values_change(before, after, effect.sql_mode)
-        ):
+        if before is None:
+            continue
+        reason = reason_column_values_change(before, after, effect.sql_mode)
+        if reason is not None:
             return f"stored values of {after.name} may have changed: {reason}"
     return None
 
@@ -181,7 +187,7 @@ def reason_key_changed(effect: TableEffect) -> str | None:
 def reason_values_unknown(effect: TableEffect) -> str | None:
     """Return why only the source knows the values of a new column in existing rows."""
     _, schema = effect.schemas
-    decoded = {column.name: column for column in row_structure(schema).columns}
+    row_columns = {column.name: column for column in row_structure(schema).columns}
     for before, after in effect.column_pairs:
         if before is not None:
             continue
@@ -192,7 +198,7 @@ def reason_values_unknown(effect: TableEffect) -> str | None:
         expression = after.default.text if isinstance(after.default, ExpressionDefault) else None
         if expression is not None and not expression.upper().startswith("CURRENT_TIMESTAMP"):
             return f"the new column {after.name} has an expression as default"
-        if _is_fill_known(after, decoded[after.name], effect.moment):
+        if _is_fill_known(after, row_columns[after.name], effect.moment):
             continue
         if expression is not None:
             return (
@@ -203,12 +209,14 @@ def reason_values_unknown(effect: TableEffect) -> str | None:
     return None
 
 
-def _is_fill_known(column: ColumnSchema, decoded: Column, moment: StatementMoment | None) -> bool:
+def _is_fill_known(
+    column: ColumnSchema, row_column: Column, moment: StatementMoment | None
+) -> bool:
     """Return whether the new column's value in existing rows is known. Return True for
     a type that Lockstep does not read: the table is quarantined for its type
     instead."""
     try:
-        return fill_of(column, arrow_type(decoded), moment) is not None
+        return fill_of(column, arrow_type(row_column), moment) is not None
     except TableError:
         return True
 
@@ -227,8 +235,8 @@ def reason_shape_changed(effect: TableEffect) -> str | None:
             return f"column {before.name} is now called {after.name}, which is shown in another way"
         if USED_BY_CONDITION in treatment and before.name.lower() != after.name.lower():
             return f"the condition on rows uses {after.name}, which was called {before.name}"
-        is_shown_changed = treatment not in ("", Visibility.LEFT_OUT)
-        if is_shown_changed and _definition(before) != _definition(after):
+        depends_on_values = treatment not in ("", Visibility.LEFT_OUT)
+        if depends_on_values and _definition(before) != _definition(after):
             return (
                 f"column {after.name} was redefined, and it is hidden, converted or used by the "
                 "condition on rows"
@@ -244,9 +252,13 @@ def reason_given_shape_changed(
 ) -> str | None:
     """Return `reason_shape_changed` for a structure that a person gives."""
     texts = {**treatment_texts_of(before), **treatment_texts_of(given_schema)}
-    columns_from = match_columns(before, given_schema, renames)
     effect = TableEffect(
-        before.name, "changed", "", before, given_schema, columns_from, treatment_texts=texts
+        before.name,
+        "changed",
+        before=before,
+        after=given_schema,
+        columns_from=match_columns(before, given_schema, renames),
+        treatment_texts=texts,
     )
     return reason_shape_changed(effect)
 
@@ -313,12 +325,11 @@ def _generated_reason(before: ColumnSchema, after: ColumnSchema) -> str | None:
 
 def _integers_reason(before: ColumnSchema, after: ColumnSchema) -> str | None:
     added_bits = INTEGER_BITS[after.type] - INTEGER_BITS[before.type]
-    fits_all = (
-        added_bits >= 0 if before.unsigned == after.unsigned else added_bits > 0 and before.unsigned
-    )
-    return (
-        None if fits_all else f"{_type_words(before)} became {_type_words(after)}, which holds less"
-    )
+    fits_all = added_bits >= 0
+    if before.unsigned != after.unsigned:
+        fits_all = before.unsigned and added_bits > 0
+    reason = f"{_type_words(before)} became {_type_words(after)}, which holds less"
+    return None if fits_all else reason
 
 
 def _texts_reason(before: ColumnSchema, after: ColumnSchema, sql_mode: int) -> str | None:
@@ -369,8 +380,8 @@ def _other_types_reason(before: ColumnSchema, after: ColumnSchema) -> str | None
             )
             if not is_appended:
                 return "its members are others, or in another order"
-            charsets = f"its character set {before.charset} became {after.charset}"
-            return None if is_readable else charsets
+            charset_reason = f"its character set {before.charset} became {after.charset}"
+            return None if is_readable else charset_reason
         case (kind, "decimal") if kind == "decimal" or kind in INTEGER_BITS:
             return None if _keeps_digits(before, after) else reason
         case ("float" | "double", "float" | "double"):
@@ -388,7 +399,8 @@ def _other_types_reason(before: ColumnSchema, after: ColumnSchema) -> str | None
 
 def _keeps_digits(before: ColumnSchema, after: ColumnSchema) -> bool:
     """Return whether a DECIMAL keeps values of an integer or of another DECIMAL. The
-    lake has those with more digits than Delta as texts, which would keep their scale."""
+    lake shows a DECIMAL with more digits than Delta's as texts: existing texts would
+    keep the former scale."""
     precision, scale = before.precision or 0, before.scale or 0
     if before.type in INTEGER_BITS:
         precision = len(str((1 << INTEGER_BITS[before.type] - (not before.unsigned)) - 1))
@@ -400,16 +412,13 @@ def _keeps_digits(before: ColumnSchema, after: ColumnSchema) -> bool:
 
 
 def _keeps_floats(before: ColumnSchema, after: ColumnSchema) -> bool:
-    """Return whether ALTER TABLE keeps values of FLOAT or DOUBLE. FLOAT(M,D) rounds all
-    others."""
+    """Return whether ALTER TABLE keeps values of FLOAT or DOUBLE. A FLOAT(M,D) rounds
+    the values of any other type."""
     are_plain = before.precision is None and after.precision is None
     is_same_type = (before.precision, before.scale) == (after.precision, after.scale)
     keeps_sign = before.unsigned or not after.unsigned
-    return (
-        keeps_sign
-        and (are_plain or is_same_type)
-        and not (before.type == "double" and after.type == "float")
-    )
+    is_narrowed = before.type == "double" and after.type == "float"
+    return keeps_sign and not is_narrowed and (are_plain or is_same_type)
 
 
 def _keeps_bytes(before: ColumnSchema, after: ColumnSchema) -> bool:
@@ -525,10 +534,9 @@ def reason_unclear(
     change = TableEffect(
         given_schema.name,
         "changed",
-        "",
-        before,
-        given_schema,
-        origins,
+        before=before,
+        after=given_schema,
+        columns_from=origins,
         # The worst mode: it is not strict, and keeps the padding of a CHAR.
         sql_mode=PAD_CHAR_TO_FULL_LENGTH,
     )

@@ -56,8 +56,8 @@ from lockstep.pipeline.values.table import TableName, TableStructure
 
 @dataclass(frozen=True, slots=True)
 class LaterStructure:
-    """A structure that was read from the server and holds from `since` on, where the
-    last statement that changed the table ends. Before `since`, the table's structure is
+    """A structure that was read from the server. It holds from `since` on, the end of
+    the last statement that changed the table; before that, the table's structure is
     unknown."""
 
     since: Coordinates
@@ -292,8 +292,8 @@ class SchemaTracker:
     def _current_versions(
         self, initial_versions: Iterable[SchemaVersion]
     ) -> dict[TableName, SchemaVersion]:
-        """Return the current version of each table that is loaded, and of every other
-        table its version in `initial_versions`."""
+        """Return the current version of each table; for a table that is not loaded yet,
+        this is its version in `initial_versions`."""
         versions = {version.table: version for version in initial_versions}
         current = self._current.items()
         return versions | {name: version for name, version in current if version is not None}
@@ -374,8 +374,8 @@ class SchemaTracker:
             at,
             VersionOrigin.PERSON,
             columns_from=columns_from,
-            # A column that the settings hide stays hidden, even under a new name that
-            # they do not.
+            # A column that the settings hide stays hidden, even if they do not hide its
+            # new name.
             predecessor=(before, columns_from) if before and columns_from is not None else None,
         )
 
@@ -466,7 +466,8 @@ class SchemaTracker:
         if isinstance(parsed, Irrelevant):
             self._follow_code_statement(logged)
             return FollowedStatement()
-        before, names = self.server_schema(), set[TableName]()
+        before = self.server_schema()
+        names: set[TableName] = set()
         predecessors: dict[TableName, Predecessor] = {}
         if isinstance(parsed, NotUnderstood):
             tables = parsed.possible_tables or ()
@@ -484,10 +485,7 @@ class SchemaTracker:
             predecessors = self._predecessors_of(parsed, followed, before)
         # A statement may spell a table's name in another case than the settings do.
         schemas = (schema.table(name) for schema in (before, after) for name in names)
-        names |= {
-            *map(self.fold_case, names),
-            *(table.name for table in schemas if table is not None),
-        }
+        names |= {*map(self.fold_case, names), *(t.name for t in schemas if t is not None)}
         statement = recorded_statement(logged, followed)
         if self._shaping is not None:
             statement = self._shaping.statement_record(logged, followed, names)
@@ -509,16 +507,16 @@ class SchemaTracker:
     ) -> dict[TableName, Predecessor]:
         """Return the predecessor of each table that the statement renames, or creates
         LIKE another, by the table's name after the statement, with its case folded."""
-        former_names: dict[TableName, tuple[TableName, ColumnsFrom | None]] = {}
+        former_tables: dict[TableName, tuple[TableName, ColumnsFrom | None]] = {}
         for effect in followed.effects:
             if isinstance(effect, Renamed):
-                former, _ = former_names.pop(self.fold_case(effect.table), (effect.table, None))
-                former_names[self.fold_case(effect.to)] = former, effect.columns_from or None
+                former, _ = former_tables.pop(self.fold_case(effect.table), (effect.table, None))
+                former_tables[self.fold_case(effect.to)] = former, effect.columns_from or None
         for change in changes:
             if isinstance(change, CreateLike):
-                former_names[self.fold_case(change.table)] = change.like, None
+                former_tables[self.fold_case(change.table)] = change.like, None
         predecessors: dict[TableName, Predecessor] = {}
-        for name, (former, columns_from) in former_names.items():
+        for name, (former, columns_from) in former_tables.items():
             table = before.table(former)
             version = None if table is None else self.version(table.name)
             if version is not None:
@@ -560,7 +558,7 @@ class SchemaTracker:
             for key, (version, _) in predecessors.items()
             if self.is_from_table_map(version.table)
         }
-        former_names = dict(former_column_names(followed.effects))
+        former_columns = dict(former_column_names(followed.effects))
         for key in sorted(
             {*before.tables, *after.tables, *before.unknown_tables, *after.unknown_tables}
         ):
@@ -570,20 +568,22 @@ class SchemaTracker:
                 continue
             columns_from: ColumnsFrom | None = None
             if new is not None and old is not None:
-                columns_from = former_names.get(key, new.names)
+                columns_from = former_columns.get(key, new.names)
             version = None if old is None else self.version(old.name)
+            predecessor = predecessors.get(key)
+            if predecessor is None and version is not None:
+                predecessor = version, columns_from
             table = new or old
             self._record(
                 key if table is None else table.name,
                 new,
                 at,
-                # A new name or a copy of a table does not know the defaults either.
+                # A renamed table and a copy of a table lack the defaults, too.
                 VersionOrigin.TABLE_MAP if key in without_defaults else VersionOrigin.STATEMENT,
                 columns_from=columns_from,
                 statement_number=statement_number,
                 reason=reasons.get(key, "not followed") if is_unknown else None,
-                predecessor=predecessors.get(key)
-                or (None if version is None else (version, columns_from)),
+                predecessor=predecessor,
             )
 
     def _record_databases(

@@ -1,7 +1,8 @@
-"""The types and names of columns: the families of MySQL's types, the Arrow type, and so
-the Delta type, that each has in the lake, and the spelling of names that Delta or Spark
-refuse, reserve or treat as equal.
+"""The types and names that columns have in the lake.
 
+Each type of MySQL belongs to a family, and has one Arrow type, and so one Delta type.
+Names that Delta or Spark refuse or reserve are spelled in another way; two names that
+they treat as equal are refused.
 The mapping follows the widths of the MySQL manual's chapter "Data Types"; Delta has no
 unsigned integers and at most 38 decimal digits. A type that is not listed is never
 guessed: a `TableError` stops the capture of the table. `pipeline.binlog` and

@@ -78,7 +78,7 @@ class Condition:
 
 @cache
 def read_condition(text: str) -> Condition:
-    """Parse a condition; raise `ConditionUnusable` for any other text."""
+    """Return the condition in a text. Raise `ConditionUnusable` if the text is not one."""
     try:
         statements = parse(text, dialect="mysql")
     except (ParseError, TokenError) as error:
@@ -290,9 +290,9 @@ _MOMENT: Final = re.compile(
 
 
 def _number_test(column: Column, sign: str, literal: Literal) -> _Test:
-    """Return the test for an exact comparison of numbers. The unit is the column's last
-    digit. If the literal is between two units, its floor stands for it: `< 1.5` becomes
-    `<= 1` for whole numbers, and `= 1.5` is never true."""
+    """Return the test for an exact comparison of numbers, in units of the column's last
+    digit. If the literal is between two units, it is replaced by its floor: `< 1.5`
+    becomes `<= 1` for whole numbers, and `= 1.5` is never true."""
     kind = arrow_type(column)
     if pa.types.is_string(kind):
         raise ConditionUnusable(
@@ -308,10 +308,8 @@ def _number_test(column: Column, sign: str, literal: Literal) -> _Test:
         sign = {"<": "<=", ">=": ">"}.get(sign, sign)
     least, greatest = _value_range(kind)
     if not least <= floor <= greatest:
-        above = floor > greatest
-        return _constant_test(
-            sign == "<>" or (sign in ("<", "<=") if above else sign in (">", ">="))
-        )
+        true_signs = ("<", "<=", "<>") if floor > greatest else (">", ">=", "<>")
+        return _constant_test(sign in true_signs)
     compare = _COMPARE_FUNCTIONS[sign]
     if pa.types.is_boolean(kind):
         return lambda values: compare(values.cast(pa.int8()), pa.scalar(floor, pa.int8()))

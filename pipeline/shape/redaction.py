@@ -61,10 +61,11 @@ def redact_statement(text: str, context: StatementContext) -> str:
         token_list = list(tokens(text, context))
     except CannotRead:
         return REDACTED
-    values = {*_value_indexes(token_list)}
-    parts, at = list[str](), 0
+    value_indexes = {*_value_indexes(token_list)}
+    parts: list[str] = []
+    at = 0
     for index, token in enumerate(token_list):
-        shown_text = REDACTED if index in values else text[token.start : token.end]
+        shown_text = REDACTED if index in value_indexes else text[token.start : token.end]
         parts += (_between(text[at : token.start]), shown_text)
         at = token.end
     return "".join((*parts, _between(text[at:])))
@@ -73,16 +74,16 @@ def redact_statement(text: str, context: StatementContext) -> str:
 def _between(text: str) -> str:
     """Return the text between two tokens if it consists of blanks or marks of
     executable comments; else a blank, since the text contains a comment."""
-    blanks = text.isspace() or not text
-    return text if blanks or _COMMENT_MARKS.fullmatch(text) else " "
+    is_blank = text.isspace() or not text
+    return text if is_blank or _COMMENT_MARKS.fullmatch(text) else " "
 
 
 def _value_indexes(token_list: Sequence[Token]) -> Iterator[int]:
     """Yield the indexes of the tokens that are values: literals, except lengths."""
-    lengths = {*_length_indexes(token_list)}
+    length_indexes = {*_length_indexes(token_list)}
     for index, token in enumerate(token_list):
         if token.kind in ("string", "hex", "bits") or (
-            token.kind == "number" and index not in lengths
+            token.kind == "number" and index not in length_indexes
         ):
             yield index
 
@@ -99,14 +100,14 @@ def _length_indexes(token_list: Sequence[Token]) -> Iterator[int]:
             continue
         inside = token_list[index + 1 : index + 5]
         pattern = "".join("n" if token.kind == "number" else token.text for token in inside)
-        of_type = _is_type(token_list, index - 1)
+        is_after_type = _is_type(token_list, index - 1)
         if pattern.startswith("n)") and (
-            of_type
+            is_after_type
             or _keyword(token_list, index - 1) in _MOMENT_FUNCTIONS
             or (open_parentheses and _is_key_part(token_list, index - 1, open_parentheses[-1]))
         ):
             yield index + 1
-        elif pattern.startswith("n,n)") and of_type:
+        elif pattern.startswith("n,n)") and is_after_type:
             yield from (index + 1, index + 3)
         open_parentheses.append(index)
 

@@ -20,8 +20,8 @@ Treatments, from those that show least to those that show most:
     mask first:N, last:N, year     a part of a value; a smaller N shows less
     shown, another type            all of it
 
-A hash and a mask show different things, as do two masks of different kinds: neither is
-stricter, so only leaving the column out shows no more than either.
+A hash and a mask show different things, and so do two masks of different kinds. Neither
+of the two is stricter, so only leaving the column out shows no more than both.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ class ShapeRules:
         """Combine these rules with those of a later block of lockstep.toml. The later
         block hides more and never less, except that its `include_columns` replaces the
         one here."""
-        included, reason = later.include_columns, later.keep_clear
+        included = later.include_columns
+        reason = later.keep_clear
         excluded = (*(self.exclude_columns or ()), *(later.exclude_columns or ()))
         return ShapeRules(
             include_columns=self.include_columns if included is None else included,
@@ -104,8 +105,8 @@ class Shape:
             if treatment is not Visibility.LEFT_OUT
         )
         # Settings cannot leave out a key. But a table that is not captured keeps the
-        # treatments of the table from which its rows come, and its key may be on a
-        # column that is left out there.
+        # treatments of the table from which its rows come, and these may leave out a
+        # column of its key.
         has_key = {column.name for column in columns}.issuperset(self.source.primary_key)
         key = self.source.primary_key if has_key else ()
         return replace(self.source, columns=columns, primary_key=key)
@@ -164,7 +165,8 @@ def shape_faults(
 ) -> Iterator[TableError]:
     """Yield an error for each reason for which `shape_of` refuses the rules."""
     key_columns = {name.lower() for name in (*key_columns, *structure.primary_key)}
-    left_out_count, memberless_columns = 0, set[str]()
+    left_out_count = 0
+    memberless_columns: set[str] = set()
     for column in structure.columns:
         try:
             treatment = _treatment(rules, column, key_columns)
@@ -356,8 +358,8 @@ def _lake_column(column: Column, treatment: Treatment) -> Column:
         case Mask("year"):
             return replace(plain_column, type="year", unsigned=True)
         case Mask("null"):
-            text = column.type in _MEMBER_TYPES
-            return replace(column, nullable=True, type="text" if text else column.type, members=())
+            new_type = "text" if column.type in _MEMBER_TYPES else column.type
+            return replace(column, nullable=True, type=new_type, members=())
         case Mask():  # `length` of a TEXT: the size of its length prefix, in bytes
             return replace(plain_column, type="text", length=2, charset="utf8mb4")
         case Conversion.BOOLEAN:
@@ -408,7 +410,7 @@ def stricter_shape(left: Shape, right: Shape) -> Shape:
 
 
 def _both_conditions(left: str | None, right: str | None) -> str | None:
-    """Return the condition that takes the rows that both take; None takes all."""
+    """Return the condition for the rows that both conditions take; None takes all rows."""
     if left and right and left != right:
         return f"({left}) and ({right})"
     return left or right
@@ -417,7 +419,8 @@ def _both_conditions(left: str | None, right: str | None) -> str | None:
 def _strict_union(
     earlier: Mapping[str, Treatment] | None, later: Mapping[str, Treatment] | None
 ) -> Mapping[str, Treatment] | None:
-    """Return the treatments of both. A name that both have gets the stricter one."""
+    """Return the treatments of both blocks. A name that both have gets the stricter
+    treatment."""
     if earlier is None or later is None:
         return later if earlier is None else earlier
     common = {

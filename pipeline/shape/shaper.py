@@ -50,7 +50,7 @@ _DELETE: Final = CHANGE_TYPES.index(ChangeType.DELETE)
 
 class Shaper:
     """The function for one shape. `key`: the key with which columns are hashed; None if
-    none is."""
+    no column is hashed."""
 
     def __init__(self, shape: Shape, key: PrivacyKey | None = None) -> None:
         if shape.has_hashes and key is None:
@@ -101,8 +101,8 @@ class Shaper:
         )
 
     def for_columns(self, columns: Iterable[str]) -> Shaper:
-        """Return the function for rows that are read with these columns and those that
-        the condition uses. The shaped rows have only these columns."""
+        """Return the function for rows that have only these columns and those that the
+        condition uses. The shaped rows have only `columns`."""
         source, shown_names = self._shape.source, {*columns}
         read_names = shown_names | {source.names[index] for index in self._condition_indexes}
         read_indexes = [index for index, name in enumerate(source.names) if name in read_names]
@@ -149,9 +149,8 @@ class Shaper:
     # -- rows ----------------------------------------------------------------------------------
 
     def _with_condition_values(self, images: RowImages) -> pa.RecordBatch:
-        """Return the columns of the images, in which every column that the condition
-        uses has its value: where the image after an update leaves it out, the value of
-        the image before."""
+        """Return the columns of the images. Where the image after an update leaves out a
+        column that the condition uses, the column has the value of the image before."""
         if images.present is None:
             return images.columns
         present = self._unpacked(images.present)
@@ -159,22 +158,22 @@ class Shaper:
         columns = list(images.columns.columns)
         for index in self._condition_indexes:
             has_value = present[:, index]
-            image = np.arange(len(present))  # the image from which each value is taken
-            image[after] = np.where(has_value[after], after, after - 1)
-            if not has_value[image].all():
+            origins = np.arange(len(present))  # index of the image from which a value is taken
+            origins[after] = np.where(has_value[after], after, after - 1)
+            if not has_value[origins].all():
                 name = self._shape.source.columns[index].name
                 raise TableError(
                     f"its condition uses column {name!r}, which an image leaves out "
                     "(binlog_row_image is not FULL)",
                     hint="set binlog_row_image=FULL for every session that writes this table",
                 )
-            columns[index] = columns[index].take(pa.array(image))
+            columns[index] = columns[index].take(pa.array(origins))
         return pa.RecordBatch.from_arrays(columns, schema=images.columns.schema)
 
     def _taken_images(self, images: RowImages, condition_values: pa.Array) -> RowImages:
-        """Return the images that the condition takes. An update becomes a delete or an
-        insert as in the table in the module's docstring. `condition_values`: the
-        condition's value for each image."""
+        """Return the images that the condition takes. Updates become deletes or inserts as
+        the table in the module's docstring says. `condition_values`: the condition's
+        value for each image."""
         is_taken = pc.fill_null(condition_values, False).to_numpy(zero_copy_only=False)
         kinds = images.change_type.to_numpy().copy()
         # The image after an update always follows the image before it.
@@ -256,14 +255,15 @@ class Shaper:
 
 
 def _without_unchanged_updates(images: RowImages) -> RowImages:
-    """Return the images without updates that change no shown value. A column that the
-    image after leaves out did not change; a column that only the image before leaves
-    out may have changed."""
+    """Return the images without updates that change no shown value. A column that is
+    left out by the image after did not change. A column that is left out only by the
+    image before may have changed."""
     kinds = images.change_type.to_numpy()
     before = np.flatnonzero(kinds == _BEFORE)
     if not len(before):
         return images
-    after, is_unchanged = before + 1, np.ones(len(before), np.bool_)
+    after = before + 1
+    is_unchanged = np.ones(len(before), np.bool_)
     present = (
         None if images.present is None else unpack_bits(images.present, images.columns.num_columns)
     )
@@ -324,7 +324,7 @@ def _printed_texts(column: Column, values: pa.Array) -> pa.Array:
     if pa.types.is_decimal(values.type):
         return canonical.decimal_texts(values).cast(pa.string())
     if pa.types.is_floating(values.type):
-        # FLOAT by way of its shortest text: cast directly, 0.1 becomes 0.10000000149.
+        # A FLOAT goes by way of its shortest text: a direct cast makes 0.1 0.10000000149.
         return canonical.double_texts(values.cast(pa.string()).cast(pa.float64())).cast(pa.string())
     printed = (
         canonical.moment_texts(values)

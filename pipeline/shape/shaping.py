@@ -93,8 +93,9 @@ class Shaping:
         return None if self.key is None else self.key.fingerprint
 
     def without_rules_of(self, tables: Collection[TableName]) -> Shaping:
-        """Return the settings without those of these tables, which do not count as
-        captured: a new version of them shows no more than the version before it."""
+        """Return the settings without the rules of these tables. The tables do not count
+        as captured, so a new version of one shows no more than the version before it
+        (`for_history`)."""
         return replace(
             self,
             rules_of=lambda table: None if table in tables else self.rules_of(table),
@@ -107,7 +108,8 @@ class Shaping:
         rules = self.rules_of(schema.name)
         if rules is None:
             return None
-        if (error := _revealing_columns_error(rules, schema)) is not None:
+        error = _revealing_columns_error(rules, schema)
+        if error is not None:
             raise error
         declared, virtual = _declared_structure(schema), _virtual_columns(schema)
         shape = shape_of(rules, declared, key_columns=key_columns(schema), virtual_columns=virtual)
@@ -209,9 +211,9 @@ class Shaping:
         return redact_schema(schema, hidden), shown_as
 
     def consent_error(self, version: SchemaVersion) -> TableError | None:
-        """Return an error if the settings, once the table is captured, show more of it
-        than `version` does, which was recorded while it was not captured; otherwise
-        None."""
+        """Return an error if the settings would show more of the table than `version`
+        does once the table is captured; otherwise None. `version`: recorded while the
+        table was not captured."""
         if version.schema is None:
             return None
         try:
@@ -221,20 +223,22 @@ class Shaping:
         return None
 
     def renamed_error(self, before: SchemaVersion, schema: TableSchema) -> TableError | None:
-        """Return an error if a new column of a structure would be shown, and may be one
-        of the version `before` that is hidden and gone; otherwise None."""
+        """Return an error if a new column of a structure would be shown, but may be a
+        hidden column of the version `before` under a new name, because that column is
+        gone; otherwise None."""
         if before.schema is None or before.shown_as is None:
             return None
         try:
             shown_as = self._shown_as(schema, self.shape(schema))
-        except TableError:  # then it is not read either
+        except TableError:  # A table with rules that cannot be applied is not read.
             return None
         added = [name.lower() for name in schema.names if before.schema.column(name) is None]
-        columns_before = replace(before, shown_as=replace(before.shown_as, row_condition=None))
+        # Only columns are compared.
+        without_rows = replace(before, shown_as=replace(before.shown_as, row_condition=None))
         for gone in sorted(before.hidden_columns):
             if schema.column(gone) is None:
                 origins = dict.fromkeys(added, gone)
-                error = _consent_error(columns_before, shown_as, schema, origins)
+                error = _consent_error(without_rows, shown_as, schema, origins)
                 if error is not None:
                     return error
         return None
@@ -309,8 +313,9 @@ class Shaping:
     def shaper(self, version: SchemaVersion) -> Shaper | None:
         """Return the function that shapes the rows of a version; None if the lake shows
         them as they are. Raise `ConfigurationError` if the version is hashed with
-        another key than that of the settings. Raise TableError if the settings replace
-        the version's key by theirs: no version is hashed with two keys."""
+        another key than that of the settings. If the settings say that their key
+        replaces the version's key, raise TableError instead, since no version is hashed
+        with two keys."""
         if version.shown_as is None or version.schema is None:
             return None
         self.require_key(version)
@@ -370,8 +375,9 @@ class Shaping:
         return tuple(name for name, old, new in pairs if not shows_no_more(new, old))
 
     def tightening(self, version: SchemaVersion) -> Tightening:
-        """Return what the settings show less of a version than it shows, without a last
-        batch. Raise TableError if the rules cannot be applied."""
+        """Return the columns and rows of which the settings show less than a version does.
+        The result's last batch is 0, for unknown. Raise TableError if the rules cannot be
+        applied."""
         if version.schema is None:
             return Tightening(version.table, 0)
         before, after = self._shapes_of(version.schema, version.shown_as)
@@ -397,7 +403,8 @@ class Shaping:
             return version
         names = {name.lower() for name in columns}
         hidden = self.hidden_columns(version.schema) | version.hidden_columns | names
-        schema, shown_as = redact_schema(version.schema, hidden), version.shown_as
+        schema = redact_schema(version.schema, hidden)
+        shown_as = version.shown_as
         try:
             shape = stricter_shape(*self._shapes_of(schema, shown_as))
             if not shape.shows_all:
@@ -443,7 +450,7 @@ class Shaping:
         kind = arrow_type(decoded)
         fill = pa.scalar(None, kind) if treatment == Mask("null") else fill_of(column, kind, None)
         if fill is None or (column_shape.has_hashes and self.key is None):
-            return unknown  # Only the server knows the default, or nobody can hash it.
+            return unknown  # Only the server knows the default, or there is no key to hash it.
         rows = pa.RecordBatch.from_arrays([pa.array([fill.as_py()], kind)], names=[decoded.name])
         try:
             value = Shaper(column_shape, self.key).shape_rows(rows).column(0)[0].as_py()
@@ -466,8 +473,8 @@ def _without_values(followed: FollowedStatement) -> FollowedStatement:
 
 
 def _effect_without_values(effect: Effect) -> Effect:
-    """Return an effect in whose structures all columns are redacted: helper tables of
-    online schema changes have no rules that say which of their columns are hidden."""
+    """Return an effect with structures in which all columns are redacted: helper tables
+    of online schema changes have no rules that say which of their columns are hidden."""
 
     def redacted(schema: TableSchema) -> TableSchema:
         return redact_schema(schema, {*map(str.lower, schema.names)})
@@ -484,7 +491,8 @@ def _effect_without_values(effect: Effect) -> Effect:
 def _hidden_names(rules: ShapeRules, names: Iterable[str]) -> frozenset[str]:
     """Return the names of columns, in lower case, that the rules leave out, hash or
     mask."""
-    patterns, included = _hiding_patterns(rules), rules.include_columns
+    patterns = _hiding_patterns(rules)
+    included = rules.include_columns
     return frozenset(
         name.lower()
         for name in names
@@ -499,8 +507,8 @@ def _hiding_patterns(rules: ShapeRules) -> tuple[str, ...]:
 
 def _revealing_columns_error(rules: ShapeRules, schema: TableSchema) -> TableError | None:
     """Return an error that names the shown columns whose values the server computes
-    from hidden columns, also by way of each other; None if there are none. A redacted
-    expression still names the columns that were hidden then."""
+    from hidden columns, directly or by way of other columns; None if there are none. A
+    redacted expression still names the hidden columns that it uses."""
     hidden = {*_hidden_names(rules, row_structure(schema).names)}
     origins_by_column: dict[str, list[str]] = {}
 
@@ -536,16 +544,20 @@ def _expression(column: ColumnSchema) -> str:
 
 
 def _names_in(expression: str, names: Iterable[str]) -> list[str]:
-    """Return those of the names, in lower case, that an expression may use. Each may only
-    be a word in a literal, but in doubt it counts."""
+    """Return those of the names, in lower case, that an expression may use. A name counts
+    even if it may be only a word in a literal."""
     return [
         name
         for name in sorted(names)
-        if re.search(rf"(?<![\w$]){re.escape(_quoted(name))}(?![\w$])", expression, re.IGNORECASE)
+        if re.search(
+            rf"(?<![\w$]){re.escape(_with_doubled_backticks(name))}(?![\w$])",
+            expression,
+            re.IGNORECASE,
+        )
     ]
 
 
-def _quoted(name: str) -> str:
+def _with_doubled_backticks(name: str) -> str:
     return name.replace("`", "``")
 
 
@@ -562,10 +574,12 @@ def redact_schema(schema: TableSchema, hidden: Set[str]) -> TableSchema:
 
 def _redact_column(column: ColumnSchema, hidden: Set[str]) -> ColumnSchema:
     generated = column.generated
-    if generated is not None and any(_quoted(name) in generated.lower() for name in hidden):
+    if generated is not None and any(
+        _with_doubled_backticks(name) in generated.lower() for name in hidden
+    ):
         # The names stay, so that a shown column that is computed from a hidden one is
         # refused wherever its structure comes from.
-        names = [f"`{_quoted(name)}`" for name in _names_in(generated, hidden)]
+        names = [f"`{_with_doubled_backticks(name)}`" for name in _names_in(generated, hidden)]
         generated = " ".join((_REDACTED, *names))
     if column.name.lower() not in hidden:
         return replace(column, generated=generated)
@@ -588,7 +602,8 @@ def _redact_key_part(part: KeyPart) -> KeyPart:
 
 def consent_hint(table: TableName, setting: str | None = None) -> str:
     """Return the hint for a table of which the lake would show more than before.
-    `setting`: the lines of lockstep.toml that hide it; None if they are not known."""
+    `setting`: the lines of lockstep.toml that hide the difference; None if they are not
+    known."""
     cure = f"add {setting} to" if setting else "hide its columns or rows in"
     return (
         f"{cure} a [[sources.table]] block that matches {table}, then `lockstep resume {table} "
@@ -604,9 +619,9 @@ def _consent_error(
     origins: Mapping[str, str],
 ) -> TableError | None:
     """Return an error if the lake would show more of a table than of the version
-    `before`, from which the table has its rows or columns; otherwise None. Its hint has
-    the lines of lockstep.toml that hide all of it. `origins`: the columns' names in
-    that version, by their names now, both in lower case."""
+    `before`, from which the table has its rows or columns; otherwise None. The error's
+    hint has the lines of lockstep.toml that hide what would be shown. `origins`: a
+    column's name now → its name in `before`, both in lower case."""
     shown_before = before.shown_as
     if shown_before is None or before.schema is None:
         return None

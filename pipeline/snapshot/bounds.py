@@ -28,7 +28,7 @@ from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import quoted
 
 _SEALED: Final = r"sealed'[0-9a-f]+'"
-_ANY: Final = re.compile(
+_LITERAL: Final = re.compile(
     "|".join({_SEALED, *(f"(?:{form.literal_pattern})" for form in FORMS.values())}), re.ASCII
 )
 
@@ -48,7 +48,7 @@ class Bound:
         if not self.columns or len(self.columns) != len(self.literals):
             raise ValueError(f"{len(self.literals)} values for {len(self.columns)} columns")
         for column, literal in zip(self.columns, self.literals, strict=True):
-            if _ANY.fullmatch(literal) is None:
+            if _LITERAL.fullmatch(literal) is None:
                 raise ValueError(f"the bound of {column!r} is not a literal of a key")
 
     @classmethod
@@ -107,7 +107,7 @@ class Range:
 def key_expressions(schema: TableSchema) -> tuple[str, ...]:
     """Return the SQL expressions that read a bound's values, one per column of the
     chunk key."""
-    columns = _columns(schema)
+    columns = _key_columns(schema)
     return tuple(
         FORMS[column.type].select_template.format(quoted(column.name)) for column in columns
     )
@@ -117,29 +117,29 @@ def bound_of(schema: TableSchema, answers: Sequence[object]) -> Bound:
     """Return the bound of a row. `answers`: what the server returned for
     `key_expressions`.
 
-    Raise TableError for a value without a literal. That is a YEAR(2), which a server
-    orders by four digits and compares by two.
+    Raise TableError for a value without a literal. Only a YEAR(2) has such values: a
+    server orders them by four digits and compares them by two.
     """
-    columns = _columns(schema)
+    columns = _key_columns(schema)
     literals = (_literal(column, answer) for column, answer in zip(columns, answers, strict=True))
     return Bound(chunk_key(schema), tuple(literals))
 
 
-def range_condition(rows: Range) -> str:
+def range_condition(key_range: Range) -> str:
     """Return the SQL condition for the rows of a range; `true` for all rows.
 
     Columns are compared one by one, `a > 1 or (a = 1 and b > 2)`. For `(a, b) > (1, 2)`
     servers would read the index from its beginning instead of looking up the range.
     """
-    columns = [quoted(column) for column in rows.columns]
-    literals = [literal for bound in rows.bounds for literal in bound.literals]
+    columns = [quoted(column) for column in key_range.columns]
+    literals = [literal for bound in key_range.bounds for literal in bound.literals]
     if any(re.fullmatch(_SEALED, literal) for literal in literals):
         raise ValueError("a statement cannot contain a sealed bound")
     conditions = []
-    if rows.after is not None:
-        conditions.append(beyond(columns, rows.after.literals, ">", ">"))
-    if rows.through is not None:
-        conditions.append(beyond(columns, rows.through.literals, "<", "<="))
+    if key_range.after is not None:
+        conditions.append(beyond(columns, key_range.after.literals, ">", ">"))
+    if key_range.through is not None:
+        conditions.append(beyond(columns, key_range.through.literals, "<", "<="))
     return " and ".join(conditions) or "true"
 
 
@@ -147,15 +147,15 @@ def order_by(columns: Sequence[str]) -> str:
     return ", ".join(map(quoted, columns))
 
 
-def _columns(schema: TableSchema) -> list[ColumnSchema]:
+def _key_columns(schema: TableSchema) -> list[ColumnSchema]:
     columns = (schema.column(name) for name in chunk_key(schema))
     return [column for column in columns if column is not None]
 
 
 def beyond(columns: Sequence[str], literals: Sequence[str], sign: str, last: str) -> str:
-    """Return a nested condition, which compares n columns in 2n - 1 comparisons: those
-    before the last one twice, one after the other. `last`: the operator for the last
-    column, `sign`: the operator for the others."""
+    """Return the condition for the rows beyond a bound, such as (a > 1 or (a = 1 and b
+    >= 2)). `sign`: the operator for all columns but the last; `last`: the operator for
+    the last column."""
     column, literal = columns[0], literals[0]
     if len(columns) == 1:
         return f"{column} {last} {literal}"
@@ -180,7 +180,7 @@ def _literal(column: ColumnSchema, answer: object) -> str:
 def column_without_literal(schema: TableSchema, key: Sequence[str]) -> str | None:
     """Return the first column of the key whose values cannot be written as literals, or
     None."""
-    return next((name for name in key if _from_lake(schema, name) is None), None)
+    return next((name for name in key if _literal_writer(schema, name) is None), None)
 
 
 def point_condition(schema: TableSchema, keys: pa.RecordBatch) -> str:
@@ -189,7 +189,7 @@ def point_condition(schema: TableSchema, keys: pa.RecordBatch) -> str:
     column without literals (`column_without_literal`)."""
     names, literals = [], []
     for name in keys.schema.names:
-        to_literal = _from_lake(schema, name)
+        to_literal = _literal_writer(schema, name)
         if to_literal is None:
             raise ValueError(f"rows of {schema.name} cannot be selected by {name}")
         names.append(quoted(name))
@@ -207,7 +207,8 @@ def point_condition(schema: TableSchema, keys: pa.RecordBatch) -> str:
     )
 
 
-def _from_lake(schema: TableSchema, name: str) -> Callable[[Any], str] | None:
+def _literal_writer(schema: TableSchema, name: str) -> Callable[[Any], str] | None:
+    """Return the function that writes the column's values from the lake as literals."""
     column = schema.column(name)
     form = None if column is None else FORMS.get(column.type)
     return None if form is None else form.from_lake

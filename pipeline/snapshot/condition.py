@@ -32,9 +32,9 @@ Literal = int | datetime
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A consequence of a condition: each row that meets it has a value of `column` from
-    `low` to `high`, both included (None: no limit), or one that cannot be compared with
-    these."""
+    """A consequence of a condition. In each row that meets the condition, the value of
+    `column` is from `low` to `high`, both included (None: no limit), or cannot be
+    compared with these."""
 
     column: str
     low: Literal | None = None
@@ -43,8 +43,8 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class RowCondition:
-    """A condition on rows. `text`: the text that is sent. `limits`: limits that follow
-    from it; there may be more that are not recognized."""
+    """A condition on rows. `text`: the text that is sent. `limits`: the limits that
+    were recognized in it; there may be others."""
 
     text: str
     limits: tuple[Limit, ...] = ()
@@ -113,11 +113,11 @@ _Item = Token | int | datetime
 
 
 def _limits(parsed: Sequence[Token]) -> Iterator[Limit]:
-    """Yield the limits from the parts that AND joins. Only comparisons of a column with
-    literals have one. If an OR may join parts, yield nothing."""
+    """Yield the limits from the parts that AND joins. Only a comparison of a column
+    with literals has a limit. If an OR may join parts, yield nothing."""
     parts = list(_parts(_items(parsed)))
     outside = (item for part in parts for item in _outside(part))
-    if any(_keyword(item) in _UNBOUNDED or _is(item, "||") for item in outside):
+    if any(_keyword(item) in _UNBOUNDED or _is_symbol(item, "||") for item in outside):
         return
     for part in parts:
         limit = _limit_of(part)
@@ -132,7 +132,7 @@ def _items(parsed: Sequence[Token]) -> Iterator[_Item]:
     was a subtraction, `_limit_of` accepts the part in neither form."""
     minus: Token | None = None
     for token, following in zip(parsed, [*parsed[1:], None], strict=True):
-        if _is(token, "-") and following is not None and following.kind == "number":
+        if _is_symbol(token, "-") and following is not None and following.kind == "number":
             minus = token
             continue
         value = _literal(token, negative=minus is not None)
@@ -159,16 +159,18 @@ def _parts(items: Iterable[_Item]) -> Iterator[list[_Item]]:
     """Yield the parts that AND joins, outside of parentheses. The AND of a BETWEEN
     joins no parts."""
     part: list[_Item] = []
-    depth, between = 0, False
+    depth, is_in_between = 0, False
     for item in items:
-        depth += _is(item, "(") - _is(item, ")")
-        joins = not depth and (_keyword(item) == "AND" or _is(item, "&&"))
-        if joins and not between:
+        depth += _is_symbol(item, "(") - _is_symbol(item, ")")
+        joins = not depth and (_keyword(item) == "AND" or _is_symbol(item, "&&"))
+        if joins and not is_in_between:
             yield part
             part = []
             continue
-        if not depth:
-            between = not joins if between else _keyword(item) == "BETWEEN"
+        if joins:
+            is_in_between = False
+        elif not depth and _keyword(item) == "BETWEEN":
+            is_in_between = True
         part.append(item)
     yield part
 
@@ -177,7 +179,7 @@ def _outside(part: Sequence[_Item]) -> Iterator[_Item]:
     """Yield the items outside of parentheses."""
     depth = 0
     for item in part:
-        depth += _is(item, "(") - _is(item, ")")
+        depth += _is_symbol(item, "(") - _is_symbol(item, ")")
         if not depth:
             yield item
 
@@ -215,7 +217,7 @@ def _limit_of(part: Sequence[_Item]) -> Limit | None:
         ]:
             values = [item for item in listed[::2] if isinstance(item, int | datetime)]
             only_values = 2 * len(values) == len(listed) + 1 and all(
-                _is(item, ",") for item in listed[1::2]
+                _is_symbol(item, ",") for item in listed[1::2]
             )
             if only_values and len({type(value) for value in values}) == 1:
                 return Limit(name.text, min(values), max(values))
@@ -233,5 +235,5 @@ def _keyword(item: _Item) -> str:
     return item.keyword if isinstance(item, Token) else ""
 
 
-def _is(item: _Item, symbol: str) -> bool:
+def _is_symbol(item: _Item, symbol: str) -> bool:
     return isinstance(item, Token) and item.kind == "symbol" and item.text == symbol

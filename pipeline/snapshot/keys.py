@@ -53,8 +53,8 @@ def _scientific(column: ColumnSchema, answer: str) -> str:
 
 
 def _dated(word: str) -> Callable[[ColumnSchema, str], str]:
-    """Write a date or moment as a typed literal. If its month or day is zero, write it
-    as a number, which no sql_mode refuses."""
+    """Return a function that writes a date or moment as a typed literal. If the month
+    or day is zero, it writes a number, which no sql_mode refuses."""
 
     def literal(column: ColumnSchema, answer: str) -> str:
         if "-00" in answer.partition(" ")[0]:
@@ -66,7 +66,8 @@ def _dated(word: str) -> Callable[[ColumnSchema, str], str]:
 
 def _text(column: ColumnSchema, digits: str) -> str:
     """Write text as bytes of its character set. utf8mb3 is written as utf8mb4: the
-    bytes are the same, and servers do not know the name utf8mb3 or warn of it."""
+    bytes are the same, but servers either do not know the name utf8mb3 or warn of
+    it."""
     charset = "utf8mb4" if column.charset == "utf8mb3" else column.charset
     return f"_{charset} x'{digits}'"
 
@@ -172,10 +173,10 @@ def _dividing_column(schema: TableSchema, part: KeyPart) -> ColumnSchema | None:
     column = None if part.column is None else schema.column(part.column)
     if column is None or part.prefix is not None or column.type not in FORMS:
         return None
-    return None if _padded_otherwise(column) else column
+    return None if _is_ordered_with_padding(column) else column
 
 
-def _padded_otherwise(column: ColumnSchema) -> bool:
+def _is_ordered_with_padding(column: ColumnSchema) -> bool:
     """Return whether the column is a CHAR of MariaDB whose collation respects trailing
     spaces. An index orders its values with the padding, a comparison without it."""
     return column.type == "char" and "_nopad_" in f"{column.collation}_"
@@ -183,7 +184,7 @@ def _padded_otherwise(column: ColumnSchema) -> bool:
 
 def only_on_mysql(schema: TableSchema) -> bool:
     """Return whether the chunk key can be used on MySQL only. MariaDB has MySQL's
-    collations of 0900 since 11.4, and pads a CHAR with them as described above."""
+    collations of 0900 since 11.4; an index on such a CHAR orders the padding, too."""
     columns = map(schema.column, chunk_key(schema))
     return any(
         column and column.type == "char" and "_0900_" in f"{column.collation}_"

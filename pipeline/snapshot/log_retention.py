@@ -1,5 +1,5 @@
-"""How long a server keeps its log, and so how long a run may read tables before the log
-that it reads after them is purged."""
+"""How long a server keeps its log, and so how long a run may read tables: the server
+must not purge the log that the run reads after the tables."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ RETENTION_VARIABLE: Final = "binlog_expire_logs_seconds (on MySQL 5.7: expire_lo
 
 
 def log_retention(settings: Mapping[str, str]) -> timedelta | None:
-    """Return how long a server with these global variables keeps its log; None for
-    ever."""
+    """Return how long a server with these global variables keeps its log; None if it
+    never purges it."""
     if settings.get("binlog_expire_logs_auto_purge", "ON").upper() == "OFF":
         return None
     seconds = _number(settings, "binlog_expire_logs_seconds")
@@ -41,7 +41,7 @@ def _number(settings: Mapping[str, str], name: str) -> float:
 @dataclass(frozen=True, slots=True)
 class ReadingTime:
     """The time that a run has for reading tables. `log_retention`: how long the server
-    keeps its log, None for ever. `wanted_seconds`: the configured time for reading
+    keeps its log, None if for ever. `wanted_seconds`: the configured time for reading
     tables in a run."""
 
     log_retention: timedelta | None

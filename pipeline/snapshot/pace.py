@@ -133,7 +133,7 @@ class Patience:
     most_seconds: float | None = None
 
     def decide(self, seconds: float, *, waited_for: bool) -> tuple[str, str] | None:
-        """Return why a read is given up now, and what happens next or a person can do;
+        """Return why a read is given up now, and what follows or what a person can do;
         None if it continues. `seconds`: how long it has lasted; `waited_for`: an ALTER
         waits for the table."""
         if waited_for and seconds >= self.gives_way_seconds:
@@ -151,4 +151,4 @@ class Patience:
 
 
 CHUNK_PATIENCE: Final = Patience(gives_way_seconds=5.0)
-"""The rule for a chunk. Most chunks end earlier than an ALTER makes them give way."""
+"""The rule for a chunk. Most chunks end before they would have to give way."""

@@ -308,8 +308,8 @@ def _cure_of_lost_transactions(question: Question) -> str:
 
 
 def _first_run_with_lost_transactions(question: Question) -> str | None:
-    """Return the first run that read a transaction which the server lacks; None if it
-    cannot be undone."""
+    """Return the first run that read a transaction which the server lacks; None if that
+    run cannot be undone."""
     batches = question.unpruned_batches
     executed = question.executed_gtids
     lost = next((b for b in batches if not executed.contains(b.captured_end.gtid_set)), None)
@@ -350,13 +350,15 @@ def search_by_time(question: Question) -> Answer:
 
 def source_changed(question: Question) -> Answer:
     position = question.required_cursor.position
-    reason, cure = (
-        _reason_without_set(question),
-        "or set on_source_changed = 'timestamp' in lockstep.toml, which continues by commit time "
-        "and reads some changes twice; ",
-    )
+    reason = _reason_without_set(question)
     if question.policies.on_source_changed is OnSourceChanged.TIMESTAMP:
-        reason, cure = f"{reason}, and no commit time was read to search from", ""
+        reason = f"{reason}, and no commit time was read to search from"
+        cure = ""
+    else:
+        cure = (
+            "or set on_source_changed = 'timestamp' in lockstep.toml, which continues by commit "
+            "time and reads some changes twice; "
+        )
     return SourceChanged(
         f"the cursor {position} belongs to server {position.server_uuid}, but "
         f"{question.facts.server_uuid} answers at the source's address, and {reason}",
@@ -376,8 +378,8 @@ def _reason_without_set(question: Question) -> str:
 
 
 def _proof_clause(question: Question) -> str:
-    """Return how it is known that the server's transactions are those that were
-    read."""
+    """Return a clause on the proof that the server's transactions are those read
+    before."""
     if question.set_reading is SetReading.SAME:
         return "; the last transactions read are the same in its log"
     return (
@@ -473,9 +475,9 @@ def _snapshot_start(question: Question) -> Start:
     """Start at the head; or, if an unfinished run has read some tables already, at the
     place where it began, because their rows need the log from there."""
     where, name = question.facts.head, "its end"
-    low = question.load_low
-    if low is not None and low.offset <= (question.facts.size_of(low.file) or 0):
-        where, name = low, "the place where an unfinished run began to read them,"
+    watermark = question.load_watermark
+    if watermark is not None and watermark.offset <= (question.facts.size_of(watermark.file) or 0):
+        where, name = watermark, "the place where an unfinished run began to read them,"
     reason = f"start = 'snapshot': tables are read from the source, and the log from {name} {where}"
     return Start(StartRule.CONFIGURED_SNAPSHOT, f"{reason} on", where)
 

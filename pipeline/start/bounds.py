@@ -1,8 +1,8 @@
 """The end of a run, which is fixed before its first byte is read and lies between two
 transactions.
 
-Here are the end as a value, the check whether it is reached, and the proof that every
-transaction which the server had executed by then was read.
+Here are the end as a value, the check whether it is reached, and the proof that the run
+read every transaction which the server had executed when the end was fixed.
 """
 
 from __future__ import annotations

@@ -95,11 +95,11 @@ class Question:
     acknowledged one. `configured_start`: the start in lockstep.toml, which is used only
     without a cursor. `override`: the start that an operator chose. `chosen_place`: that
     place on this server, or the error that says why the server does not have it.
-    `set_reading`: NOT_COMPARED unless only the cursor's GTID set says where to continue.
-    `reused_gtid`: the GTID of a transaction that differs. `load_low`: the log's head
-    when an unfinished run began to read tables. `unpruned_batches`: only if the server
-    lacks transactions that another one sent, all batches that the ledger still has up
-    to the cursor, oldest first.
+    `set_reading`: NOT_COMPARED unless only the cursor's GTID set says where to
+    continue. `reused_gtid`: the GTID of a transaction that differs. `load_watermark`:
+    the log's head when an unfinished run began to read tables. `unpruned_batches`: all
+    batches up to the cursor that the ledger still has, oldest first; empty unless the
+    server lacks transactions that another server sent.
     """
 
     source: str = field(kw_only=True)
@@ -112,7 +112,7 @@ class Question:
     chosen_place: ChosenPlace | LockstepError | None = None
     set_reading: SetReading = SetReading.NOT_COMPARED
     reused_gtid: str = ""
-    load_low: Coordinates | None = None
+    load_watermark: Coordinates | None = None
     unpruned_batches: Sequence[Batch] = ()
 
     @property
@@ -166,7 +166,7 @@ class Since:
     read_until: datetime | None = None
 
 
-LogPlace = Coordinates | GtidSet | Since
+StartPlace = Coordinates | GtidSet | Since
 """A place, the log after a GTID set, or the result of a search in the log."""
 
 
@@ -179,7 +179,7 @@ class Start:
 
     rule: StartRule
     reason: str
-    where: LogPlace
+    where: StartPlace
     predecessor: int | None = None
     follows: int | None = None
     continuity: Continuity | None = None

@@ -56,8 +56,8 @@ _NEEDS: Final[Mapping[str, Callable[[Question], bool]]] = {
 }
 """A row's text for its cursor → the check that a question has such a cursor. The rule's
 function checks the commit time and the purged set. "May not be resumed by GTID" needs
-no check: such a row comes after the rows that decide for every cursor of another server
-that may be."""
+no check: earlier rows decide for every cursor of another server that may be resumed by
+GTID."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,8 +291,8 @@ def compare_anchor(expected: Anchor, anchor: Anchor | None) -> AnchorReading:
     """Compare the recorded anchor (`expected`) with that of the log's event before the
     cursor; `anchor` is None if the log has no event there.
 
-    The GTID is not compared: the first event of a transaction has it, and not the one
-    before the cursor.
+    The GTID is not compared: only the first event of a transaction has it, but the
+    event before the cursor is the last one.
     """
     if anchor is not None and replace(anchor, gtid=expected.gtid) == expected:
         return AnchorReading.SAME
@@ -307,16 +307,16 @@ def compare_set(
     by GTID. Return the result and, if a transaction differs, its GTID.
 
     The log must have the last transaction that was read: if that is the same, so is
-    everything before it. Those of other GTID sources may be purged, but must not
-    differ.
+    everything before it. The last transactions of other GTID sources may be purged, but
+    must not differ.
     """
     if not recorded:
         return SetReading.NOT_COMPARED, ""
-    other = next(
+    reused_gtid = next(
         (anchor.gtid for anchor in recorded if anchors.get(anchor.gtid, anchor) != anchor), None
     )
-    if other is not None:
-        return SetReading.DIFFERENT, other
+    if reused_gtid is not None:
+        return SetReading.DIFFERENT, reused_gtid
     return (SetReading.SAME if recorded[0].gtid in anchors else SetReading.PURGED), ""
 
 

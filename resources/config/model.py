@@ -46,8 +46,8 @@ but are not secret themselves."""
 
 
 class LineageSection(Section):
-    """`transport`: that of the OpenLineage client, in the client's format; if it is
-    empty, the client uses its own configuration. `namespace`: that of the jobs."""
+    """`transport`: the OpenLineage client's transport, in the client's format; if it is
+    empty, the client uses its own configuration. `namespace`: the namespace of jobs."""
 
     transport: dict[Text, Any] = Field(default_factory=dict)
     namespace: Text = "lockstep"
@@ -111,7 +111,7 @@ _OBJECT_STORE = re.compile(r"([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
 
 
 class LakeSection(Section):
-    """The folder or prefix of the Delta tables. `options`: those of its object store;
+    """The folder or prefix of the Delta tables. `options`: its object store's options;
     `keep`: seconds for which each version of a mirror stays readable."""
 
     path: Text = "lake"

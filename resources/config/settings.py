@@ -168,8 +168,8 @@ class SourceSettings:
     def _place(self, start: str | None) -> Place | None:
         return None if start is None else self._parse_reference(parse_start, start)
 
-    def _parse_reference(self, parse: Callable[[str], Value], text: str, key: str = "") -> Value:
-        return parse_reference(parse, text, self.folder, f"Source {self.name!r}{key}")
+    def _parse_reference(self, parse: Callable[[str], Value], text: str, suffix: str = "") -> Value:
+        return parse_reference(parse, text, self.folder, f"Source {self.name!r}{suffix}")
 
 
 def parse_reference(parse: Callable[[str], Value], text: str, folder: Path, subject: str) -> Value:

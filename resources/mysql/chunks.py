@@ -1,6 +1,6 @@
-"""Reads of a part of a table's rows, each consistent and between two watermarks: a
-chunk, which is a range of the key, or the rows that a condition selects, with lookups
-of further keys."""
+"""Reads a part of a table's rows consistently, between two watermarks. The part is a
+chunk (a range of the key), or the rows that a condition selects, with lookups of
+further keys."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ def next_bound(cursor: Cursor, schema: TableSchema, after: Bound | None, rows: i
         f"{index_hint(schema)} where {range_condition(Range(after=after))} "
         f"order by {order_by(key)} limit 2 offset {rows - 1}"
     )
-    last_rows = cursor.fetchall()
-    return bound_of(schema, last_rows[0]) if len(last_rows) > 1 else None
+    last_and_next = cursor.fetchall()
+    return bound_of(schema, last_and_next[0]) if len(last_and_next) > 1 else None
 
 
 @contextmanager
@@ -128,7 +128,7 @@ def estimate_by_statistic(
         cursor.execute(_READ_FRESH_STATISTICS)
     wanted = frozenset(tables)
     estimates = select_by_table(cursor, _ESTIMATES.replace("{what}", statistic), scopes_of(wanted))
-    return {table: int(rows) for table, (rows,) in estimates if table in wanted}
+    return {table: int(value) for table, (value,) in estimates if table in wanted}
 
 
 def _require_cut_by(schema: TableSchema, rows: Range) -> None:
@@ -156,7 +156,7 @@ def estimated_rows_where(
         connection.cursor() as cursor,
         translate_table_errors(settings, table),
     ):
-        return _explain_rows(cursor, table, condition)
+        return _estimate_by_explain(cursor, table, condition)
 
 
 @contextmanager
@@ -177,14 +177,17 @@ def open_condition(
             watched_read.raising_busy(),
             translate_table_errors(settings, schema.name, structure.names),
         ):
-            _explain_rows(cursor, schema.name, condition)
-            rows = open_snapshot_in_session(settings, cursor, schema, where=f"({condition.text})")
+            # For its error only: the server may refuse the condition.
+            _estimate_by_explain(cursor, schema.name, condition)
+            snapshot = open_snapshot_in_session(
+                settings, cursor, schema, where=f"({condition.text})"
+            )
 
         def select_keys(keys: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
             return _select_keys(settings, cursor, watched_read, schema, structure, keys)
 
         yield ConditionSnapshot(
-            replace(rows, batches=watched_read.raising_busy_in(rows.batches)), select_keys
+            replace(snapshot, batches=watched_read.raising_busy_in(snapshot.batches)), select_keys
         )
 
 
@@ -209,7 +212,7 @@ def _select_keys(
             yield from select_rows(cursor, key_structure, where=where)
 
 
-def _explain_rows(cursor: Cursor, table: TableName, condition: RowCondition) -> int:
+def _estimate_by_explain(cursor: Cursor, table: TableName, condition: RowCondition) -> int:
     """Return the number of rows that EXPLAIN estimates. Raise `ConditionRefused` if the
     server refuses the condition."""
     try:

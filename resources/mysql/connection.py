@@ -105,8 +105,8 @@ _TLS_SIGNS: Final = (
         "and set tls = 'off' with tls_force = true",
     ),
 )
-"""Each: a part of the text of an error of the driver or of OpenSSL, its meaning, and a
-hint."""
+"""Part of the text of an error (of the driver or of OpenSSL), the error's meaning, and
+a hint."""
 
 _KEEPALIVE: Final = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
 """Seconds of silence before the first keepalive probe, and between probes; number of
@@ -163,7 +163,7 @@ def open_connection(
         **_tls_options(settings),
         **options,
     )
-    greeting: Any = connection  # a call without types
+    greeting: Any = connection  # PyMySQL has no type for this call
     try:
         _session_start(settings, greeting.get_server_info()).begin(connection, extra_assignments)
     except BaseException:
@@ -219,8 +219,8 @@ def _tls_options(settings: ConnectionSettings) -> dict[str, Any]:
 @cache
 def _tls_context(ca_file: str | None, _modified_at: int, *, verified: bool) -> ssl.SSLContext:
     """Return a TLS context, cached for each state of the certificate file, because
-    reading the system's certificates takes much longer than connecting. Without
-    verification no certificates are read."""
+    reading the system's certificates takes much longer than connecting. These are read
+    only for verification without a file."""
     if verified or ca_file:
         context = ssl.create_default_context(cafile=ca_file)
     else:
@@ -242,13 +242,13 @@ def translate_errors(settings: ConnectionSettings) -> Iterator[None]:
     except pymysql.MySQLError as error:
         raise _translate(settings, error) from error
     except (ssl.SSLError, FileNotFoundError, IsADirectoryError, PermissionError) as error:
-        raise _tls_error(settings, error) from error  # also of the file `tls_ca`
+        raise _tls_error(settings, error) from error  # a file error is about `tls_ca`
     except OSError as error:
         raise _unavailable_error(settings, str(error)) from error
     except UnicodeError as error:
         if "idna" not in str(error):
             raise
-        raise _host_error(settings) from error  # no host has such a name, as `db..example`
+        raise _host_error(settings) from error  # no host can have this name: `db..example`
 
 
 def number_of(error: pymysql.MySQLError) -> int:
@@ -276,7 +276,7 @@ def _translate(settings: ConnectionSettings, error: pymysql.MySQLError) -> Locks
         case Meaning.ACCESS:
             hint = _ACCOUNT_HINTS.get(number, _LOGIN_HINT)
             if number == _WRONG_PASSWORD and settings.tls == "off":
-                # MySQL says the same of the right password of an account with REQUIRE SSL.
+                # MySQL refuses the right password in the same way if the account has REQUIRE SSL.
                 hint += "; or the account requires TLS: set tls = 'verify' or 'required'"
             return AccessDenied(f"MySQL refuses {account}: {text}", hint=hint)
         case Meaning.PRIVILEGE:
@@ -307,7 +307,7 @@ def _translate(settings: ConnectionSettings, error: pymysql.MySQLError) -> Locks
 def account_of(settings: ConnectionSettings) -> str:
     """Return CURRENT_USER(), whose host may be a pattern; the configured name if the
     server does not answer."""
-    # Not by `connect`: what translates errors calls this function.
+    # `connect` is not used, because its translation of errors calls this function.
     with (
         suppress(LockstepError, pymysql.MySQLError, OSError),
         closing(open_connection(settings)) as connection,
@@ -364,8 +364,9 @@ LOCK_SECONDS: Final = 20
 so it must give up before its connection times out."""
 
 LEAST_PACKET_BYTES: Final = 1 << 12
-"""Smallest max_allowed_packet, in bytes, that our statements fit into. MySQL lets no
-session set it for itself. Values that it truncates are noticed where they are read."""
+"""Smallest max_allowed_packet, in bytes, that our statements fit into. In MySQL a
+session cannot set the variable for itself. Values that the limit truncates are noticed
+where they are read."""
 
 _LARGEST: Final = "18446744073709551615"
 
@@ -376,9 +377,9 @@ SESSION_VARIABLES: Final = {
     "character_set_results": "utf8mb4",
     "collation_connection": "utf8mb4_general_ci",
     "time_zone": "'+00:00'",
-    # What a statement means. If max_allowed_packet became too small, 2 is set. The
-    # server refuses 2 with a clear error; a statement that is too long would only lose
-    # the connection.
+    # What a statement means. If max_allowed_packet has become too small, the first of
+    # these is set to 2, which the server refuses with a clear error. A statement that
+    # is too long would only lose the connection.
     "sql_auto_is_null": f"if(@@max_allowed_packet < {LEAST_PACKET_BYTES}, 2, 0)",
     "sql_safe_updates": "0",
     "system_versioning_asof": "default",
@@ -444,7 +445,7 @@ _LIFT_LIMITS: Final = (
 variables. MySQL and MariaDB each execute the comments that are meant for them."""
 
 _SHOW_VARIABLES: Final = "show session variables"
-"""It asks for all variables, because a list of names would not fit into the smallest
+"""Asks for all variables, because a list of names would not fit into the smallest
 max_allowed_packet."""
 
 
@@ -471,8 +472,8 @@ class SessionStart:
 
 
 def _execute_unless_refused(cursor: Cursor, statement: str) -> bool:
-    """Execute the statement, and return False if the server refuses it: another server
-    may have this address now."""
+    """Execute the statement. Return False if the server refuses it, for instance
+    because another server has this address now."""
     try:
         cursor.execute(statement)
     except pymysql.MySQLError as error:
@@ -518,7 +519,7 @@ def _try_to_set(cursor: Cursor, name: str, value: str, variables: Mapping[str, s
     except pymysql.MySQLError as error:
         if meaning_of(number_of(error)) not in _REFUSALS:
             raise
-        if _one_spelling(variables[name]) == _one_spelling(value):
+        if _in_one_spelling(variables[name]) == _in_one_spelling(value):
             return False
         raise ServerSettings(
             f"{name} is {variables[name]!r}, and the account may not set it for its sessions: "
@@ -532,7 +533,7 @@ _REFUSALS: Final = frozenset({Meaning.REFUSED, Meaning.PRIVILEGE})
 _NUMBER_OF_WORD: Final = {"ON": "1", "OFF": "0"}
 
 
-def _one_spelling(value: str) -> str:
+def _in_one_spelling(value: str) -> str:
     """Return a value in one spelling, to compare the server's with ours: ON and 1 are
     the same."""
     word = value.strip("'").upper()
@@ -560,7 +561,7 @@ class Dialect:
     def flavour(self) -> str:
         return "mariadb" if self.is_mariadb else "mysql"
 
-    def mysql_from(self, major: int, minor: int = 0, patch: int = 0) -> bool:
+    def is_mysql_from(self, major: int, minor: int = 0, patch: int = 0) -> bool:
         """Return whether this is MySQL of that version or later."""
         return not self.is_mariadb and self.version >= major * 10_000 + minor * 100 + patch
 

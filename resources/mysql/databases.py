@@ -58,16 +58,16 @@ def read_databases(cursor: Cursor) -> tuple[DatabaseSchema, ...]:
         for name, charset, collation in cursor.fetchall()
         if name.lower() not in SYSTEM_DATABASES or name == _MYSQL_DATABASE
     ]
-    own_names = [name for name, *_ in rows if name != _MYSQL_DATABASE]
-    codes = _code_by_database(cursor, own_names, read_dialect(cursor))
+    user_databases = [name for name, *_ in rows if name != _MYSQL_DATABASE]
+    codes = _code_by_database(cursor, user_databases, read_dialect(cursor))
     return tuple(DatabaseSchema(*row, codes[row[0]]) for row in rows if row[0] in codes)
 
 
 def _code_by_database(
     cursor: Cursor, databases: Collection[str], dialect: Dialect
 ) -> Mapping[str, DatabaseCode]:
-    """Return the triggers and views of each database, and those of the system database
-    if the account sees a table of it."""
+    """Return the triggers and views of each of these databases, and those of the system
+    database `mysql` if the account sees a table of it."""
     visible_databases = {*databases, _MYSQL_DATABASE}
     triggers, views = defaultdict[str, list[Trigger]](list), defaultdict[str, list[View]](list)
     for database, name, events, table_database, table, body, modes in _fetch_rows(
@@ -104,8 +104,9 @@ def _code_by_database(
 
 
 def _code_by_show_create(cursor: Cursor, view: TableName, context: StatementContext) -> TableAccess:
-    """Return the code of a view by SHOW CREATE VIEW. information_schema does not show
-    its query to the account; older servers show it only to the view's definer."""
+    """Return the code of a view by SHOW CREATE VIEW, for a view whose query
+    information_schema does not show. Older servers show it only to the view's
+    definer."""
     try:
         cursor.execute(f"show create view {quoted_table(view)}")
     except pymysql.MySQLError as error:

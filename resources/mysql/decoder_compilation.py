@@ -2,8 +2,8 @@
 compiler.
 
 A synthetic log and a synthetic answer to a SELECT are read once; each has a column of
-every type. `lockstep setup` calls this; otherwise the first run compiles the code
-itself.
+every type. `lockstep setup` calls `compile_decoders`; without it the first run compiles
+the code itself.
 """
 
 from __future__ import annotations
@@ -106,8 +106,8 @@ def _decode_log() -> None:
     buffer.put(Received(array, HEADROOM, len(array)))
     while (group := buffer.get()) is not None:
         for block in group.blocks:
-            for number, _, events in split_by_map(block):
-                layouts = read_layouts(buffer.maps.table_maps[number])
+            for map_number, _, events in split_by_map(block):
+                layouts = read_layouts(buffer.maps.table_maps[map_number])
                 schema = arrow_schema(structure)
                 decoder = TableDecoder(structure, layouts, schema, reports_updates=True)
                 list(decoder.decode(events))
@@ -149,14 +149,14 @@ def _log_packets() -> bytes:
         (EventType.XID, bytes(8)),
     )
     packets, offset = [], FIRST_OFFSET
-    for number, (event_type, body) in enumerate(events, start=1):
+    for sequence, (event_type, body) in enumerate(events, start=1):
         size = HEADER.size + len(body) + CHECKSUM_BYTES
         offset += size
         event = HEADER.pack(0, event_type, 1, size, offset, 0) + body
         event += struct.pack("<I", zlib.crc32(event))
-        packets.append(_packet(number, b"\0" + event))
+        packets.append(_packet(sequence, b"\0" + event))
     return b"".join([*packets, _packet(len(events) + 1, _END)])
 
 
-def _packet(number: int, content: bytes) -> bytes:
-    return struct.pack("<I", len(content))[:3] + bytes([number]) + content
+def _packet(sequence: int, content: bytes) -> bytes:
+    return struct.pack("<I", len(content))[:3] + bytes([sequence]) + content

@@ -3,7 +3,7 @@
 `default(t.c)` needs only SELECT. For a nullable column it is selected through an outer
 join that matches nothing, so that no row is read. For a NOT NULL column it is selected
 from the table's first row; for an empty table there is no answer. The result is the
-present default: the log decides whether it was the same at another place.
+present default; whether the column had it at an earlier place is known from the log.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _FORMS: Final[Mapping[str, _Form]] = {
 """By type: the SQL template that reads a default, and the function that turns the
 answer into the form of `ValueDefault`."""
 _OTHER_FORM: Final[_Form] = ("cast({} as char)", None)
-"""Of the values of other types only plain ones are used."""
+"""For all other types, of whose values only plain ones are used (`plain_value`)."""
 
 _TABLES_PER_STATEMENT: Final = 40
 """Largest number of tables in one statement. The statement opens a table once for each
@@ -59,16 +59,15 @@ def with_default_values(cursor: Cursor, tables: Sequence[TableSchema]) -> tuple[
     """Return the tables with the values of those defaults that only the server can
     compute. A default stays as it is written if the server gives no value to this
     account, or at present."""
-    columns_by_table = [
-        [
+    columns_by_table: list[list[_ColumnOfTable]] = []
+    for table in tables:
+        columns = [
             (table.name, column)
             for column in table.columns
             if isinstance(column.default, WrittenDefault)
         ]
-        for table in tables
-        if table.engine.lower() in _LOCAL_ENGINES
-    ]
-    columns_by_table = [columns for columns in columns_by_table if columns]
+        if columns and table.engine.lower() in _LOCAL_ENGINES:
+            columns_by_table.append(columns)
     if not columns_by_table:
         return tuple(tables)
     cursor.execute(_SHORT_LOCK_WAIT)
@@ -109,16 +108,17 @@ def _read_defaults(
     for (table, column), answer in zip(columns, cursor.fetchone() or (), strict=False):
         if answer is None:
             continue
-        _, literal = _FORMS.get(column.type, _OTHER_FORM)
-        text = plain_value(column, str(answer)) if literal is None else literal(answer)
+        _, to_literal = _FORMS.get(column.type, _OTHER_FORM)
+        text = plain_value(column, str(answer)) if to_literal is None else to_literal(answer)
         if text is not None:
             yield (table, column.name), text
 
 
 def _subquery(column_of_table: _ColumnOfTable) -> str:
     name, column = column_of_table
+    table = quoted_table(name)
     template, _ = _FORMS.get(column.type, _OTHER_FORM)
-    default, table = template.format(f"default(t.{quoted(column.name)})"), quoted_table(name)
+    default = template.format(f"default(t.{quoted(column.name)})")
     if column.nullable:
         return f"(select {default} from (select 1) z left join {table} t on false)"
     # A NULL then means that the table is empty, since the column itself cannot be NULL.

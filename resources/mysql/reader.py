@@ -164,9 +164,9 @@ class TableRead:
         A transaction that was prepared before the low mark, and is not in the snapshot,
         is still prepared when the snapshot is opened. So an XA RECOVER after the low
         mark and before the snapshot lists it. If the low mark is then moved to the
-        snapshot's place, the transaction may have been prepared after that XA RECOVER.
-        A second one, after the snapshot, lists it, unless it was committed meanwhile.
-        The count of XA COMMITs shows whether any was.
+        snapshot's place, a transaction may have been prepared after that XA RECOVER. A
+        second XA RECOVER, after the snapshot, lists it, unless it was committed
+        meanwhile. The count of XA COMMITs shows whether any was.
         """
         low = low_mark(self.query_cursor, self.dialect, retry=retry)
         commit_count = xa_commit_count(self.query_cursor)
@@ -178,8 +178,8 @@ class TableRead:
         low = replace(low, at=place)
         prepared_later = prepared_transactions(self.query_cursor)
         later_commit_count = xa_commit_count(self.query_cursor)
-        has_commits = commit_count is None or later_commit_count != commit_count
-        if prepared is None or prepared_later is None or has_commits:
+        may_have_commits = commit_count is None or later_commit_count != commit_count
+        if prepared is None or prepared_later is None or may_have_commits:
             return ReadWatermarks(low, place, None)
         return ReadWatermarks(low, place, prepared | prepared_later)
 
@@ -231,8 +231,8 @@ def _require_unchanged(
 ) -> None:
     """Raise `StructureMoved` if the table no longer has this structure of row images,
     or no longer this schema, which also has defaults and collations.
-    `ignores_defaults`: ignore what does not affect existing rows: defaults and
-    visibility."""
+    `ignores_defaults`: ignore defaults and visibility, which do not affect existing
+    rows."""
     schemas = read_schemas(cursor, [structure.name])
     if not schemas:
         raise structure_moved(structure.name, "it was dropped")
@@ -241,7 +241,8 @@ def _require_unchanged(
         raise structure_moved(structure.name, _difference(structure, now))
     if schema is None:
         return
-    columns, expected = with_default_values(cursor, schemas)[0].columns, schema.columns
+    columns = with_default_values(cursor, schemas)[0].columns
+    expected = schema.columns
     if ignores_defaults:
         columns, expected = _without_defaults(columns), _without_defaults(expected)
     if columns != expected:
@@ -359,7 +360,13 @@ def open_snapshot_in_session(
         translate_table_errors(settings, structure.name, structure.names),
     ):
         read = TableRead(
-            cursor, query_cursor, read_structure, read_dialect(query_cursor), key, where, index_hint
+            cursor,
+            query_cursor,
+            read_structure,
+            read_dialect(query_cursor),
+            key=key,
+            where=where,
+            index_hint=index_hint,
         )
         opened_read = read.open_exactly() if exact else read.open_once()
         _require_unchanged(query_cursor, structure, schema, ignores_defaults=ignores_defaults)
@@ -433,7 +440,7 @@ def _table_error(
                 settings, table, f"the account may not read the table: {message}"
             )
         case Meaning.REFUSED:
-            cure = LIMIT_WARNINGS.get(number, "fix the problem that it reports")
+            cure = LIMIT_WARNINGS.get(number, "fix the problem that MySQL reports")
             return TableError(
                 f"MySQL refuses to read the table: {message}", hint=f"{cure} at the source"
             )
@@ -449,8 +456,8 @@ def _translate_table_errors_in(
 
 
 def _close_session(connection: pymysql.Connection[Any], cursor: ReadingCursor) -> None:
-    """Close the session. PyMySQL would first read the rest of a result; this cuts the
-    connection."""
+    """Close the session. PyMySQL would first read the rest of a result; this function
+    cuts the connection instead."""
     if cursor.answer is not None and cursor.answer.abandon():
         return
     driver: Any = connection  # its private attributes

@@ -6,10 +6,10 @@ It runs in parallel to the decoder, which releases the GIL, and pauses while all
 are full (backpressure).
 
 A server sends the values of a prepared statement in binary form, but those of any other
-statement as text. PyMySQL reads the definitions of the columns, which are a few
-packets. After an answer's last packet the connection can be used again; if it is not
-read to its end, the connection is closed. A dump never reconnects, because a second
-stream would begin at another position.
+statement as text; so the statements are prepared. PyMySQL reads the definitions of the
+columns, which are a few packets. After an answer's last packet the connection can be
+used again; if the answer is not read to its end, the connection is closed. A dump never
+reconnects, because a second stream would begin at another position.
 
 Protocol: MySQL manual, "COM_STMT_PREPARE", "COM_STMT_EXECUTE", "COM_STMT_CLOSE",
 "COM_BINLOG_DUMP", "COM_BINLOG_DUMP_GTID", "Binlog Network Stream".
@@ -216,13 +216,13 @@ class Answer:
         self._stream = stream
         self._stream._execute_command(_PREPARE, statement)
         prepared = self._stream._read_packet().get_all_data()
-        self._statement_id, columns, parameters = _PREPARE_ANSWER.unpack_from(prepared)
-        if parameters:
+        self._statement_id, column_count, parameter_count = _PREPARE_ANSWER.unpack_from(prepared)
+        if parameter_count:
             raise ValueError("the statement has parameters")
-        self._read_definitions(columns)  # the answer repeats them
+        self._read_definitions(column_count)  # not used: the answer repeats them
         self._stream._execute_command(_EXECUTE, _EXECUTE_CONTENT.pack(self._statement_id, 0, 1))
-        columns = self._stream._read_packet().read_length_encoded_integer()
-        self.definitions = self._read_definitions(columns)
+        column_count = self._stream._read_packet().read_length_encoded_integer()
+        self.definitions = self._read_definitions(column_count)
         self.sequence: int = self._stream._next_seq_id
         self.is_abandoned = False
         self._receiver: Receiver | None = Receiver(self._stream._sock, ANSWER_STREAM)
@@ -260,8 +260,8 @@ class Answer:
             self._stream._execute_command(_CLOSE, struct.pack("<I", self._statement_id))
 
     def abandon(self) -> bool:
-        """Close the connection if the answer was not read to its end; return whether it
-        was closed here."""
+        """Close the connection if the answer was not read to its end; return whether
+        this call closed it."""
         if self._receiver is None:
             return False
         self._receiver.close()
@@ -286,8 +286,8 @@ MAX_OFFSET: Final = 0xFFFFFFFF
 
 SERVER_IDS: Final = range(1 << 31, (1 << 31) + (1 << 24))
 """The range from which each dump takes a random server id. People give smaller ids to
-servers. MariaDB ends a dump when another with the same id begins; if the older dump was
-just abandoned, it may answer neither (measured on 10.11)."""
+servers. MariaDB ends a dump when another with the same id begins. If the older dump was
+just abandoned, the server may answer neither dump (measured on 10.11)."""
 
 _DUMP_VARIABLES = (
     ", @source_binlog_checksum = 'CRC32', @master_binlog_checksum = 'CRC32', "
@@ -367,13 +367,13 @@ def gtid_set_command(executed: GtidSet) -> tuple[int, bytes]:
     return _COM_BINLOG_DUMP_GTID, _gtid_command("", 4, encode_gtid_set(executed))
 
 
-def _gtid_command(file: str, offset: int, data: bytes) -> bytes:
+def _gtid_command(file: str, offset: int, encoded_set: bytes) -> bytes:
     """Return the content of COM_BINLOG_DUMP_GTID. Its fields, with their bytes: flags
     2, server id 4, length of the file name 4, file name, offset 8, length of the GTID
     set 4, GTID set."""
     name = file.encode()
-    flags = _NON_BLOCK | (_THROUGH_GTID if data else 0)
-    data = data or bytes(8)
+    flags = _NON_BLOCK | (_THROUGH_GTID if encoded_set else 0)
+    data = encoded_set or bytes(8)  # a set of no GTIDs
     header = _GTID_COMMAND.pack(flags, _random_server_id(), len(name))
     return header + name + struct.pack("<QI", offset, len(data)) + data
 

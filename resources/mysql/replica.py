@@ -46,8 +46,8 @@ _WAIT_SECONDS: Final = 1
 
 
 class Replica:
-    """Reads from `replica`, a replica of `source`. Threads may share it: a place that
-    one thread found the replica to have reached is valid for all."""
+    """Reads from `replica`, a replica of `source`. Threads may share it: once
+    one thread has found that the replica reached a place, all use that place."""
 
     def __init__(self, source: ConnectionSettings, replica: ConnectionSettings) -> None:
         self._source, self._replica = source, replica
@@ -97,8 +97,8 @@ class Replica:
                 self._require_usable_settings(source, replica)
                 self._require_no_own_transactions(source, replica)
         except LockstepError as error:
-            return ReadReplica(_name(self._replica), error.message, error.hint)
-        return ReadReplica(_name(self._replica))
+            return ReadReplica(_address(self._replica), error.message, error.hint)
+        return ReadReplica(_address(self._replica))
 
     @contextmanager
     def _cursors(self) -> Iterator[tuple[Cursor, Cursor]]:
@@ -131,23 +131,23 @@ class Replica:
         for cursor, settings in ((source, self._source), (replica, self._replica)):
             if read_dialect(cursor).is_mariadb:
                 raise ServerSettings(
-                    f"tables can be read from a replica only on MySQL: {_name(settings)} "
+                    f"tables can be read from a replica only on MySQL: {_address(settings)} "
                     "is a MariaDB",
                     hint="remove read_from, so that tables are read from the source itself",
                 )
             if read_value(cursor, _GTID_MODE) != "ON":
                 raise ServerSettings(
-                    f"tables cannot be read from a replica without MySQL's GTIDs: {_name(settings)}"
-                    " has gtid_mode off",
+                    "tables cannot be read from a replica without MySQL's GTIDs: "
+                    f"{_address(settings)} has gtid_mode off",
                     hint="set gtid_mode = ON on both servers, or remove read_from",
                 )
         for row in _replication_status(replica):
             for name, value in row.items():
                 if value and _FILTERS.fullmatch(name):
                     raise ServerSettings(
-                        f"tables cannot be read from {_name(self._replica)}: it leaves out a "
+                        f"tables cannot be read from {_address(self._replica)}: it leaves out a "
                         f"part of what it replicates ({name})",
-                        hint="name a replica without filters as read_from, or remove it",
+                        hint="name a replica without filters as read_from, or remove read_from",
                     )
 
     def _wait_until_executed(self, replica: Cursor, executed: str) -> None:
@@ -156,7 +156,7 @@ class Replica:
             if replica.fetchone() in ((0,), ("0",)):
                 return
         raise TableBusy(
-            f"the replica {_name(self._replica)} has not executed what the source had executed "
+            f"the replica {_address(self._replica)} has not executed what the source had executed "
             f"{REPLICA.seconds:g} s ago",
             hint="check that it replicates; the next run continues reading",
         )
@@ -171,7 +171,7 @@ class Replica:
             if not extra:
                 return
         raise ServerSettings(
-            f"tables cannot be read from {_name(self._replica)}: it has transactions that the "
+            f"tables cannot be read from {_address(self._replica)}: it has transactions that the "
             f"source lacks ({extra})",
             hint="rebuild it, with super_read_only = ON, or name another replica as read_from",
         )
@@ -184,7 +184,7 @@ def _executed_set(cursor: Cursor) -> str:
     return read_value(cursor, "select @@global.gtid_executed")
 
 
-def _name(settings: ConnectionSettings) -> str:
+def _address(settings: ConnectionSettings) -> str:
     return f"{settings.host}:{settings.port}"
 
 
@@ -226,7 +226,7 @@ def _replication_status(cursor: Cursor) -> list[dict[str, Any]]:
     """Return a row for each source from which the server replicates. MariaDB may have
     several, which only its own statement shows."""
     dialect = read_dialect(cursor)
-    replicas = "replica" if dialect.mysql_from(8, 0, 22) else "slave"
+    word = "replica" if dialect.is_mysql_from(8, 0, 22) else "slave"
     with DictCursor(cursor.connection) as status_cursor:
-        status_cursor.execute(f"show {'all slaves' if dialect.is_mariadb else replicas} status")
+        status_cursor.execute(f"show {'all slaves' if dialect.is_mariadb else word} status")
         return [*status_cursor.fetchall()]

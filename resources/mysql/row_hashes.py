@@ -120,8 +120,8 @@ def open_hashes(settings: ConnectionSettings, structure: TableStructure) -> Iter
         if read.has_snapshot:
             yield SourceHashes(marks, _fetch_hashes(read))
         else:
-            # The rows have to be read before the final marks, which are yielded before
-            # the rows.
+            # The final marks are yielded before the hashes, but are known only after
+            # the last hash.
             batches = list(_fetch_hashes(read))
             yield SourceHashes(read.final_marks(marks), iter(batches))
 
@@ -245,9 +245,9 @@ def read_sample(
     table = quoted_table(structure.name)
     with open_read(settings, structure) as read:
         marks = read.begin_and_execute(f"select min({first}), max({first}) from {table}")
-        [(least, most)] = read.cursor.fetchall()
+        [(least, greatest)] = read.cursor.fetchall()
         if callable(starts):
-            keys = [] if least is None else starts(int(least), int(most))
+            keys = [] if least is None else starts(int(least), int(greatest))
             starts = [(key,) for key in keys]
         rows = [_read_stretch(read, start) for start in starts]
         marks = read.final_marks(marks)
@@ -270,8 +270,8 @@ def _read_stretch(read: ComparedRead, start: Key) -> pa.Table:
 
 
 def _condition_from(structure: TableStructure, start: Key) -> tuple[str, list[str | bytes | int]]:
-    """Return the SQL condition for the keys from `start` on, and its parameters. It
-    compares each column but the last one twice (`beyond`)."""
+    """Return the SQL condition for the keys from `start` on, and its parameters. The
+    condition compares each column but the last one twice (`beyond`)."""
     columns = {column.name: column for column in structure.columns}
     key = structure.primary_key
     names = [quoted(name).replace("%", "%%") for name in key]

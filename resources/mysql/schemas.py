@@ -101,8 +101,9 @@ def read_schemas(
 ) -> tuple[TableSchema, ...]:
     """Read every base table outside of the system databases, or those of `names` that
     exist, except tables with a visible column that the account cannot read.
-    `foreign_keys`: read these, too. Columns that the account does not see are not
-    noticed: use this for tables that `read_whole_tables` returned before."""
+    `foreign_keys`: read these, too. Use this for tables that `read_whole_tables`
+    returned before, because it does not notice columns that the account does not
+    see."""
     return _read_tables(cursor, names, foreign_keys=foreign_keys)[0]
 
 
@@ -169,7 +170,7 @@ class _TableColumns:
 def _columns(
     cursor: Cursor, scopes: Sequence[Scope], dialect: Dialect
 ) -> dict[TableName, _TableColumns]:
-    query = _COLUMNS.replace("SRID", "srs_id" if dialect.mysql_from(8, 0, 3) else "null")
+    query = _COLUMNS.replace("SRID", "srs_id" if dialect.is_mysql_from(8, 0, 3) else "null")
     columns_by_table: dict[TableName, _TableColumns] = {}
     for table, (*row, ordinal, privileges) in select_by_table(cursor, query, scopes):
         column = _read_column(_ColumnRow(*row), mariadb=dialect.is_mariadb)
@@ -190,7 +191,7 @@ def _keys(
     """Return the tables' keys. `hashing_tables`: tables whose engine has HASH keys only
     for keys that are too long for a B-tree."""
     # MySQL has functional key parts since 8.0.13.
-    expression = "expression" if dialect.mysql_from(8, 0, 13) else "null"
+    expression = "expression" if dialect.is_mysql_from(8, 0, 13) else "null"
     query = _KEYS.replace("INVISIBLE", _invisible_expression(dialect)).replace(
         "EXPRESSION", expression
     )
@@ -198,10 +199,10 @@ def _keys(
     for table, row in select_by_table(cursor, query, scopes):
         name, non_unique, kind, invisible, column, prefix, order, expression_text = row
         special_kind = _SPECIAL_KEY_KINDS.get(kind)
-        is_whole = prefix is None or special_kind is not None
+        is_whole_column = prefix is None or special_kind is not None
         part = KeyPart(
             column,
-            None if is_whole else int(prefix),
+            None if is_whole_column else int(prefix),
             None if expression_text is None else _unescape(expression_text),
             order == "D",
         )
@@ -222,7 +223,7 @@ def _keys(
 def _invisible_expression(dialect: Dialect) -> str:
     """Return the SQL expression that is 'YES' if the optimizer ignores an index: an
     INVISIBLE one in MySQL, an IGNORED one since MariaDB 10.6."""
-    if dialect.mysql_from(8, 0, 0):
+    if dialect.is_mysql_from(8, 0, 0):
         return "if(is_visible = 'YES', 'NO', 'YES')"
     return "ignored" if dialect.is_mariadb and dialect.version >= 100_600 else "'NO'"
 
@@ -279,10 +280,12 @@ def _read_column(row: _ColumnRow, *, mariadb: bool) -> ColumnSchema:
     data_type, column_type, extra = row.data_type.lower(), _text(row.column_type), row.extra or ""
     if data_type == "geometrycollection" and not mariadb:
         data_type = "geomcollection"  # MySQL before 8.0.11 has the longer name
-    has_members = data_type in _MEMBER_TYPES  # their text may look like the other patterns
+    has_members = data_type in _MEMBER_TYPES  # members may look like the other patterns
     is_number = _NUMBER_TYPES.fullmatch(data_type) is not None
     digits = _DIGITS_AND_DECIMALS.match(column_type) if is_number else None
-    is_decimal = data_type == "decimal"
+    precision, scale = (row.precision, row.scale) if data_type == "decimal" else (None, None)
+    if digits is not None:
+        precision, scale = int(digits[1]), int(digits[2])
     is_old = mariadb and not has_members and _OLD_TEMPORAL.search(column_type) is not None
     expression = _text(row.expression or "")
     if not mariadb:
@@ -295,8 +298,8 @@ def _read_column(row: _ColumnRow, *, mariadb: bool) -> ColumnSchema:
         f"old {data_type}" if is_old else data_type,
         row.nullable == "YES",
         _length(row, data_type, column_type),
-        int(digits[1]) if digits else row.precision if is_decimal else None,
-        int(digits[2]) if digits else row.scale if is_decimal else None,
+        precision,
+        scale,
         unsigned=is_number and " unsigned" in column_type,
         zerofill=is_number and " zerofill" in column_type,
         # For ENUM and SET, information_schema has no character set if it is `binary`.
@@ -381,8 +384,8 @@ def _default(row: _ColumnRow, *, mariadb: bool) -> Default | None:
 
 
 def _literal_text(text: str) -> str | None:
-    """Return the text of an expression of MariaDB that is a literal; None for any
-    other."""
+    """Return the value of an expression of MariaDB if it is a literal; None
+    otherwise."""
     if match := _STRING_LITERAL.fullmatch(text):
         return _ESCAPED.sub(_unescape_match, match[1])
     return text if _NUMBER_LITERAL.fullmatch(text) or _HEX_OR_BITS.fullmatch(text) else None
@@ -441,7 +444,9 @@ def _foreign_keys(
     actions |= _shown_actions(
         cursor, sorted({table for table, _ in columns.keys() - actions.keys()})
     )
-    default_action: ReferentialAction = "NO ACTION" if dialect.mysql_from(8, 0, 0) else "RESTRICT"
+    default_action: ReferentialAction = (
+        "NO ACTION" if dialect.is_mysql_from(8, 0, 0) else "RESTRICT"
+    )
     keys_by_table: dict[TableName, list[ForeignKey]] = {}
     for (table, name), parts in columns.items():
         child_columns, (parent, *_), referenced = zip(*parts, strict=True)
@@ -453,7 +458,7 @@ def _foreign_keys(
 
 
 def _shown_actions(cursor: Cursor, tables: Sequence[TableName]) -> _Actions:
-    """Return the actions that SHOW CREATE TABLE prints; none of a table that was
+    """Return the actions that SHOW CREATE TABLE prints; no action for a table that was
     dropped."""
     actions: _Actions = {}
     for table in tables:

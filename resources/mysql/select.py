@@ -1,8 +1,8 @@
 """Selects rows of one table, as Arrow batches.
 
-Some columns are selected twice, as text and as they are stored: the server prints `?`
-for bytes that are invalid in their character set, and the same text for different codes
-of one character.
+Some columns are selected twice, as text and as they are stored, because the text does
+not show everything: the server prints `?` for bytes that are invalid in their character
+set, and the same text for different codes of one character.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pymysql.cursors import Cursor
 from lockstep.pipeline.binlog.values.charsets import (
     Decoder,
     ambiguous_key,
-    is_canonical,
+    canonical_check,
     is_canonical_number,
     is_reversible,
     may_be_ambiguous,
@@ -74,16 +74,13 @@ def select_rows(
                 "hashes; it is in the log, but cannot be selected",
                 hint="make the key shorter than the engine's limit, or exclude the table",
             )
-    arrow_schema(structure)
+    arrow_schema(structure)  # for its errors only
     keys = frozenset((*structure.primary_key, *key))
-    stored_expressions = {
-        column: expression
-        for column in structure.columns
-        if (
-            expression := stored_expression(column, quoted(column.name), in_key=column.name in keys)
-        )
-        is not None
-    }
+    stored_expressions: dict[Column, str] = {}
+    for column in structure.columns:
+        expression = stored_expression(column, quoted(column.name), in_key=column.name in keys)
+        if expression is not None:
+            stored_expressions[column] = expression
     if where is not None and parameters:
         where = cursor.mogrify(where, tuple(parameters))
     answer = cursor.ask(_statement(structure, stored_expressions, where, index_hint, order, limit))
@@ -150,9 +147,9 @@ def _checked_batches(
     width = len(structure.columns)
     try:
         for batch in _batches_until_abandoned(answer, batches, structure.name):
-            for place, column in enumerate(stored_columns, start=width):
+            for index, column in enumerate(stored_columns, start=width):
                 printed = batch.column(structure.names.index(column.name))
-                require_text(column, printed, batch.column(place), in_key=column.name in key)
+                require_text(column, printed, batch.column(index), in_key=column.name in key)
             rows = batch.select(range(width)) if stored_columns else batch
             _refuse_null_keys(rows, key)
             yield rows
@@ -182,8 +179,9 @@ def _batches_until_abandoned(
 
 
 def _refuse_null_keys(batch: pa.RecordBatch, key: frozenset[str]) -> None:
-    """Raise TableError if a key has a NULL. It was a zero or partial date, which no
-    Arrow type holds, and rows with different ones would have the same key."""
+    """Raise TableError if a key column has a NULL. The NULL stands for a zero or
+    partial date, which no Arrow type holds; rows with different such dates would have
+    the same key."""
     for name in batch.schema.names:
         if name in key and batch.column(name).null_count:
             raise TableError(
@@ -224,7 +222,7 @@ def require_text(
             raise ambiguous_key(column, _READ_ROW)
         return
     charset = column.charset or "utf8mb4"
-    decode, canonical = text_decoder(charset), is_canonical(charset)
+    decode, canonical = text_decoder(charset), canonical_check(charset)
     for text, stored_bytes in zip(printed.to_pylist(), stored_values.to_pylist(), strict=True):
         if stored_bytes is None:
             continue

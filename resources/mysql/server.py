@@ -145,7 +145,7 @@ class QuerySessions:
             except BaseException:
                 _close(connection)
                 raise
-            self.close()
+            self.close()  # another thread may have returned a session meanwhile
             self._idle_sessions.append((connection, monotonic()))
 
     def close(self) -> None:
@@ -168,8 +168,8 @@ def _close_sessions(sessions: IdleSessions) -> None:
 
 
 def _is_alive(connection: pymysql.Connection[Cursor]) -> bool:
-    """Return whether the socket has nothing to read. If it has, the server closed the
-    session: it sends nothing else without a query."""
+    """Return False if the server closed the session. The socket then has something to
+    read: without a query the server sends nothing else."""
     driver: Any = connection  # no public call for its socket
     poll = select.poll()
     poll.register(driver._sock, select.POLLIN)
@@ -249,7 +249,7 @@ class MySqlServer:
 
     @contextmanager
     def _cursor_on(self, table: TableName, columns: Sequence[str] = ()) -> Iterator[Cursor]:
-        """Yield such a cursor for statements about one table."""
+        """Yield a cursor as `own_cursor` does, for statements about one table."""
         with (
             self.own_cursor() as cursor,
             translate_table_errors(self._settings, table, columns),
@@ -275,7 +275,8 @@ class MySqlServer:
 
     def dump(self, start: Coordinates) -> MySqlDump:
         # COM_BINLOG_DUMP has 32 bits for the offset. Beyond 4 GiB only MySQL's dump by
-        # GTIDs begins there; without it the file is read from its beginning.
+        # GTIDs can begin at the offset; without GTIDs the file is read from its
+        # beginning.
         command = offset_command
         if start.offset > MAX_OFFSET:
             facts = self.facts()
@@ -334,7 +335,7 @@ class MySqlServer:
 
     def structures(self) -> list[TableStructure]:
         """Return all structures. A table to which its settings cannot be applied keeps
-        the server's."""
+        its structure on the server."""
         with self.own_cursor() as cursor:
             schemas = _ordinary_tables(read_whole_tables(cursor))
         structures = []
@@ -364,7 +365,7 @@ class MySqlServer:
         show it as a whole: the account cannot read it, or the server cannot open it."""
         if table in unread:
             raise unreadable_table_error(self._settings, table, unread[table])
-        _exists(cursor, table)
+        _exists(cursor, table)  # for its error only
 
     def current_schemas(self, tables: Collection[TableName]) -> CurrentSchemas:
         with self.own_cursor() as cursor:

@@ -2,10 +2,10 @@
 columns, and hash, mask or convert values. `server` reads such a table by its present
 structure, and returns nothing that the settings hide.
 
-Batches of rows are shaped, structures lose the values of hidden columns, and for a
-table with a shape, `structure` returns its structure in the lake. Sums and hashes of
-such tables are computed here, because MySQL would compute them of unshaped rows. The
-log's decoder shapes the log (`pipeline.run.dump.image_decoder`).
+Its batches of rows are shaped, its structures lose the values of hidden columns, and
+`MySqlServer.structure` returns its structure in the lake. Sums and hashes of its rows
+are computed by Lockstep, because MySQL would compute them of unshaped rows. The log's
+decoder shapes the log (`pipeline.run.dump.image_decoder`).
 
 The ledger keeps the bounds of a table's chunks. If the table's key is hashed, or rows
 are left out, a bound may be a value that must stay hidden: it is encrypted with
@@ -95,8 +95,8 @@ class ShapedTable:
 
 
 class ShapedTables:
-    """The tables of a server, by the settings that shape them. `own_cursor`: opens a
-    cursor on the server."""
+    """The tables of a server, as the settings shape them. `own_cursor`: opens a cursor
+    on the server."""
 
     def __init__(
         self, shaping: Shaping, own_cursor: Callable[[], AbstractContextManager[Cursor]]
@@ -114,22 +114,25 @@ class ShapedTables:
         with self._own_cursor() as cursor:
             schemas = with_default_values(cursor, read_schemas(cursor, [table]))
         if not schemas:
-            # It may be there again when its rows are read, and they would be unshaped:
-            # MariaDB omits a table that it could not open in time.
+            # MariaDB omits a table that it could not open in time. When the rows are
+            # read, the table may be there again, and they would be unshaped.
             raise structure_moved(table, "the server does not show the table")
         (schema,) = schemas
-        shape, key = self._shaping.shape(schema), self._shaping.key
-        return (
-            None if shape is None else ShapedTable(schema, shape.structure, Shaper(shape, key), key)
-        )
+        shape = self._shaping.shape(schema)
+        if shape is None:
+            return None
+        key = self._shaping.key
+        return ShapedTable(schema, shape.structure, Shaper(shape, key), key)
 
     def require_same(self, table: TableSchema | TableStructure) -> ShapedTable | None:
         """Return the table with its shape; None if the lake shows the table as it is.
-        Raise `StructureMoved` if it has another structure now than `table`, apart from
-        the hidden attributes of hidden columns; a `TableStructure` is that in the lake.
-        A table that now has no shape may be read as it is only if it had none with the
-        structure `table` either: a replica may still have the columns that its settings
-        hide."""
+        `table`: the schema that is expected at the source, or the structure that is
+        expected in the lake.
+
+        Raise `StructureMoved` if the table has another structure now, apart from the
+        hidden attributes of hidden columns. If it has no shape now, but `table` has
+        one, this is raised, too: a replica may still have the hidden columns.
+        """
         shaped = self._read(table.name)
         if shaped is None:
             is_same = isinstance(table, TableStructure) or self._shaping.shape(table) is None

@@ -73,8 +73,8 @@ _Rows = list[dict[str, Any]]
 
 def take_survey(settings: ConnectionSettings) -> Survey:
     """Survey a server over two connections, which a proxy may lead to two servers. If
-    the account is not allowed to run a query, its answer is empty and its name is in
-    `unanswered_fields`. Raise the errors of `connect` if a connection fails."""
+    the account is not allowed to run a query, its answer is empty and the field is
+    named in `unanswered_fields`. Raise the errors of `connect` if a connection fails."""
     with connect(settings) as first, connect(settings) as second:
         answering = tuple(_identify_server(connection) for connection in (first, second))
         with first.cursor() as cursor:
@@ -89,7 +89,7 @@ def _identify_server(connection: pymysql.Connection[Cursor]) -> AnsweringServer:
         cursor.execute("select @@version_comment limit 1")
         comment = _first_row(cursor)[0]
         cursor.execute("select @@version, connection_id(), @@hostname, @@port, @@server_id")
-        version, number, *identity = _first_row(cursor)
+        version, connection_id, *identity = _first_row(cursor)
         with suppress(pymysql.err.OperationalError):  # MariaDB has no server_uuid
             cursor.execute("select @@server_uuid")
             identity += _first_row(cursor)
@@ -97,7 +97,7 @@ def _identify_server(connection: pymysql.Connection[Cursor]) -> AnsweringServer:
         greeting_version=greeting.get_server_info(),
         greeting_connection_id=greeting.thread_id(),
         version=version,
-        connection_id=number,
+        connection_id=connection_id,
         version_comment=comment,
         identity=tuple(map(str, identity)),
     )

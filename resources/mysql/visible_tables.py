@@ -59,9 +59,10 @@ def scopes_of(names: Collection[TableName] | None) -> tuple[Scope, ...]:
         return (Scope(),)
     spelling_count = Counter(map(_folded, set(names)))
     scopes = []
-    for database, of_database in groupby(sorted(set(names)), lambda name: name.database):
-        ambiguous, distinct = list[str](), list[str]()
-        for name in of_database:
+    for database, names_of_database in groupby(sorted(set(names)), lambda name: name.database):
+        ambiguous: list[str] = []
+        distinct: list[str] = []
+        for name in names_of_database:
             is_distinct = name.name.isascii() and spelling_count[_folded(name)] == 1
             (distinct if is_distinct else ambiguous).append(name.name)
         scopes += [

@@ -145,10 +145,10 @@ class _Watcher:
         return False
 
     def _end_session(self, cursor: Cursor) -> None:
-        """Kill the session if it is on the server that `cursor` is connected to. It is
-        identified by its lock, not by its number: a host name may lead to several
-        servers, and a restarted one assigns the same numbers again. Otherwise shut down
-        the socket: the server notices that when it sends the next row."""
+        """Kill the session if it is on the server that `cursor` is connected to, else
+        shut down its socket, which the server notices when it sends the next row. The
+        session is identified by its lock, not by its number: a host name may lead to
+        several servers, and a restarted server assigns the same numbers again."""
         session_id = None
         with suppress(pymysql.MySQLError):
             cursor.execute("select is_used_lock(%s)", (self.lock,))
@@ -179,10 +179,10 @@ _EXCLUSIVE_STATEMENTS: Final = re.compile(
     r"(?:alter|create|drop|optimize|rename|repair|truncate)\b", re.IGNORECASE
 )
 """Statements that need an exclusive lock of a table."""
-_LOCKS_TABLES: Final = re.compile(r"lock\s+tables?\b", re.IGNORECASE)
+_LOCK_STATEMENT: Final = re.compile(r"lock\s+tables?\b", re.IGNORECASE)
 _TO_WRITE: Final = re.compile(r"\bwrite\s*$", re.IGNORECASE)
-"""The end of a table in LOCK TABLES that is locked for writing. A READ lock does not
-wait for readers; our own reads may take one."""
+"""The end of an item of LOCK TABLES, if the table is locked for writing. A READ lock
+does not wait for readers; our own reads may take one."""
 
 _REFUSALS: Final = frozenset({1044, 1049, 1142, 1146, 1227})
 """ER_DBACCESS_DENIED_ERROR, ER_BAD_DB_ERROR, ER_TABLEACCESS_DENIED_ERROR,
@@ -226,7 +226,7 @@ def wants_whole_table(table: TableName, *, database: str, statement: str) -> boo
     the default database of its session."""
     comments = _COMMENTS.match(statement)
     bare = statement[comments.end() :] if comments else statement
-    if _LOCKS_TABLES.match(bare):
+    if _LOCK_STATEMENT.match(bare):
         parts = [part for part in bare.split(",") if _TO_WRITE.search(part)]
     else:
         parts = [bare] if _EXCLUSIVE_STATEMENTS.match(bare) else []

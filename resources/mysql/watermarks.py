@@ -189,9 +189,8 @@ def _xid_from_hex(format_id: int, gtrid_length: int, bqual_length: int, data: st
 def _xid_from_text(format_id: int, text: str) -> Xid:
     """Return the XID for `X'6774',X'6271',7`; parts that are printable are quoted as
     text."""
-    parts = [_part_bytes(part) for part in text.split(",")]
-    gtrid, bqual = parts[0], parts[1] if len(parts) > 1 else b""
-    return Xid(format_id, gtrid, bqual)
+    gtrid, *rest = [_part_bytes(part) for part in text.split(",")]
+    return Xid(format_id, gtrid, rest[0] if rest else b"")
 
 
 def _part_bytes(text: str) -> bytes:

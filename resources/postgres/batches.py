@@ -1,5 +1,5 @@
-"""The chain of batches, each of which captured a range of the log, and what they
-captured, on Postgres."""
+"""The chain of batches on Postgres, and what the batches captured. Each batch captured
+a range of the log."""
 
 from __future__ import annotations
 
@@ -250,15 +250,15 @@ class PostgresBatches(LedgerTables):
 
 
 def batch_of(row: Row) -> Batch:
-    captured = row["captured_at"] is not None
+    is_captured = row["captured_at"] is not None
     return value_of(
         Batch,
         row,
         state=BatchState(row["state"]),
         start=position_of(row, "start_"),
         predecessor=row["predecessor"] or row["forgotten_predecessor"],
-        end=position_of(row, "end_") if captured else None,
-        anchor=value_of(Anchor, row, "anchor_") if captured else None,
+        end=position_of(row, "end_") if is_captured else None,
+        anchor=value_of(Anchor, row, "anchor_") if is_captured else None,
         follows=row["forgotten_predecessor"] or row["follows"],
         continuity=Continuity(row["continuity"]) if row["continuity"] else None,
         kind=BatchKind(row["kind"]),
@@ -373,8 +373,8 @@ def _capture_columns(value: CaptureRecord) -> dict[str, Any]:
 
 
 def _content(row: Row) -> BatchContent:
-    def of(kind: str, value: Callable[[Row], Value]) -> tuple[Value, ...]:
-        return tuple(value(part) for part in row[kind] or ())
+    def of(kind: str, to_value: Callable[[Row], Value]) -> tuple[Value, ...]:
+        return tuple(to_value(part) for part in row[kind] or ())
 
     return BatchContent(
         row["batch"],

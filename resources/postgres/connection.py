@@ -64,9 +64,8 @@ select pg_backend_pid(), current_setting('server_encoding')
 """
 
 _POOLER_ROUNDS: Final = 3
-"""Number of checks after which a connection pooler counts as one that reserves a
-backend for each session. One check may not notice that it reserves none, because other
-clients of the pooler take backends, too."""
+"""Number of checks that a connection pooler has to pass. A pooler that reserves no
+backends may pass a single check, because its other clients take backends, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +92,8 @@ class LedgerAddress:
 
 def connect(address: LedgerAddress) -> Connection:
     """Return a new connection whose session has `_SETTINGS`. Raise `ConfigurationError`
-    if its database cannot hold the ledger, or a connection pooler in between gives its
-    statements to several backends."""
+    if its database cannot hold the ledger, or if a connection pooler in between gives
+    the session's statements to several backends."""
     connection = _open(address)
     try:
         _prepare(address, connection)

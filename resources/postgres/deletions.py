@@ -62,16 +62,12 @@ class PostgresDeletions(LedgerTables):
         return DeletionNotes(notes)
 
     def deletable_changes(self, source: str, moment: datetime) -> DeletableChanges:
-        last_old_batch: int = self._only("acknowledged_before", source=source, moment=moment)[
-            "batch"
+        last_old = self._only("acknowledged_before", source=source, moment=moment)
+        holders = [
+            Holder(row["kind"], row["name"], row["through"])
+            for row in self._all("holders", source=source)
         ]
-        return DeletableChanges(
-            last_old_batch,
-            [
-                Holder(row["kind"], row["name"], row["through"])
-                for row in self._all("holders", source=source)
-            ],
-        )
+        return DeletableChanges(last_old["batch"], holders)
 
     def change_files(self, source: str, above: int, through: int) -> list[ChangeFile]:
         rows = self._all("change_files", source=source, above=above, through=through)
@@ -138,7 +134,7 @@ class PostgresDeletions(LedgerTables):
 
     def clear_files(self, lease: Lease, files: Sequence[ClearedFile]) -> None:
         with self._transaction(lease) as transaction:
-            # Triggers refuse changes of recorded rows unless this is on in the
+            # Triggers refuse changes of recorded rows unless this setting is on in the
             # transaction.
             transaction.all("while_clearing", on="on")
             for file in files:
@@ -192,12 +188,17 @@ class PostgresDeletions(LedgerTables):
 def _uncleared_values(row: Row) -> UnclearedValues:
     tightening = Tightening(
         table_of(row),
-        row["through"],
-        tuple(row["columns"]),
-        row["rows"],
-        row["rehashed"],
-        row["kept_because"],
+        last_batch=row["through"],
+        columns=tuple(row["columns"]),
+        has_fewer_rows=row["rows"],
+        is_rehashed=row["rehashed"],
+        kept_because=row["kept_because"],
     )
-    has_begun = row["begun_at"] is not None
-    held_by = tuple((kind, name) for kind, name in row["holders"])
-    return UnclearedValues(row["id"], tightening, row["noted_at"], has_begun, held_by, row["stale"])
+    return UnclearedValues(
+        row["id"],
+        tightening,
+        row["noted_at"],
+        has_begun=row["begun_at"] is not None,
+        held_by=tuple((kind, name) for kind, name in row["holders"]),
+        has_stale_mirror=row["stale"],
+    )

@@ -47,7 +47,7 @@ from lockstep.resources.postgres.server_account import (
     as_account,
     executable_programs,
     hand_over,
-    within_account,
+    path_for_account,
 )
 from lockstep.resources.private import make_private
 
@@ -128,7 +128,7 @@ class EmbeddedServer:
         return _dsn(self._socket)
 
     def close(self) -> None:
-        """Release the server; the last user stops it. Repeating it changes nothing."""
+        """Release the server; the last user stops it. A second call changes nothing."""
         users_file, self._users_file = self._users_file, None
         if users_file is None:
             return
@@ -154,7 +154,7 @@ class EmbeddedServer:
             os.chown(unfinished, self._account.pw_uid, self._account.pw_gid)
         exit_code, output = self._run(
             unfinished, "initdb", "--auth=trust", "--encoding=UTF8", "--locale=C", "-U", "postgres",
-            "-D", within_account(self._account, unfinished),
+            "-D", path_for_account(self._account, unfinished),
         )  # fmt: skip
         if exit_code != 0:
             raise self._disk_full_error_in(output) or LedgerUnavailable(
@@ -165,8 +165,8 @@ class EmbeddedServer:
 
     def _start(self) -> Path:
         """Start the server unless it runs, and return the folder of its socket."""
-        # If it runs without an answer, an earlier start was interrupted, or a stop is
-        # unfinished.
+        # A server that runs but does not answer is still starting or stopping, because
+        # the process that started or stopped it was interrupted.
         for _ in EMBEDDED_LEDGER.tries():
             if (socket := self._answering_socket()) is not None:
                 return socket
@@ -174,10 +174,10 @@ class EmbeddedServer:
                 break
         else:
             raise self._unavailable_error()
-        data = within_account(self._account, self._data)
-        new_socket = _socket_folder(self._data, self._account)
-        sockets = data if new_socket == self._data else str(new_socket)
-        settings = self._settings | {"unix_socket_directories": sockets}
+        data = path_for_account(self._account, self._data)
+        folder = _socket_folder(self._data, self._account)
+        socket_folder = data if folder == self._data else str(folder)
+        settings = self._settings | {"unix_socket_directories": socket_folder}
         options = " ".join(f"-c {shlex.quote(f'{key}={value}')}" for key, value in settings.items())
         self._run(
             self._data, "pg_ctl", "-D", data, "-l", f"{data}/server.log",
@@ -218,7 +218,7 @@ class EmbeddedServer:
         return socket
 
     def _running_pid(self) -> int | None:
-        """Return the process of this folder's server, from the first line of
+        """Return the pid of this folder's server, from the first line of
         postmaster.pid; None if it does not run. If that pid now belongs to another
         program, or to another folder's server, Postgres would refuse to start, so the
         file is removed. Postgres ignores a pid of another account."""
@@ -235,8 +235,8 @@ class EmbeddedServer:
 
     def _written_socket(self) -> Path | None:
         """Return the folder of the socket from the fifth line of postmaster.pid; None
-        without that file, or until the server listens. A path in /proc there is the
-        server's name of the data folder."""
+        without that file, or until the server listens. A path in /proc stands for the
+        data folder, which the server itself names so."""
         with suppress(FileNotFoundError):
             lines = (self._data / _PID_FILE).read_text().split("\n")
             if len(lines) > 4 and lines[4]:
@@ -287,14 +287,14 @@ def move_away(folder: Path, new_path: Path) -> None:
             fcntl.flock(users_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise ConfigurationError(
-                "Another process uses the ledger now, and it cannot be moved away.",
+                "Another process uses the ledger now, so the ledger cannot be moved away.",
                 hint="stop the schedule, Dagster and all else that uses it, then type it again",
             ) from None
         folder.rename(new_path)
 
 
 def _dsn(socket: Path) -> str:
-    # An empty hostaddr, or PGHOSTADDR would lead to another server.
+    # Without an empty hostaddr, PGHOSTADDR could lead to another server.
     where = {"host": str(socket), "hostaddr": "", "port": _PORT}
     return make_dsn(**where, user="postgres", dbname="postgres")
 
@@ -351,7 +351,7 @@ def _socket_folder(data: Path, account: pwd.struct_passwd | None) -> Path:
     owner = account.pw_uid if account else os.geteuid()
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700)
-    # Everybody may put a link there: no call follows one.
+    # Anybody may have put a link there, so no call follows one.
     if account is not None and folder.lstat().st_uid == 0:
         os.chown(folder, account.pw_uid, account.pw_gid, follow_symlinks=False)
     status = folder.lstat()

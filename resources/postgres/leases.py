@@ -57,8 +57,8 @@ class PostgresLeases(LedgerTables):
                     backend_pid = next((pid for pid in tries if pid is not None), None)
             if backend_pid is None:
                 raise self._busy_error(source)
-            # This runs in the shared session: its backend has compiled the triggers'
-            # functions.
+            # This runs in the shared session, whose backend has compiled the triggers'
+            # functions already.
             row = self._only(
                 "take_lease",
                 source=source,

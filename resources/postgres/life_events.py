@@ -82,10 +82,10 @@ def undo_batch(transaction: Transaction, lease: Lease, batch: int) -> None:
     history: dict[TableName, list[Row]] = {}
     for row in transaction.all("life_events_of_batch", source=lease.source, batch=batch):
         history.setdefault(table_of(row), []).append(row)
-    batches = {row["batch"] for rows in history.values() for row in rows}
-    batches |= {row["told"].get("stopped_batch") for rows in history.values() for row in rows}
+    batch_ids = {row["batch"] for rows in history.values() for row in rows}
+    batch_ids |= {row["told"].get("stopped_batch") for rows in history.values() for row in rows}
     abandoned = transaction.all(
-        "abandoned_among", source=lease.source, batches=sorted(batches - {None})
+        "abandoned_among", source=lease.source, batches=sorted(batch_ids - {None})
     )
     begins = {row["id"]: coordinates_of(row, "start_") for row in abandoned}
     catching_up_ids = {row["id"] for row in abandoned if row["kind"] == BatchKind.CATCHING_UP}
@@ -94,9 +94,8 @@ def undo_batch(transaction: Transaction, lease: Lease, batch: int) -> None:
         for name, rows in history.items()
     )
     event = life.BatchAbandoned(batch)
-    _write_changes(
-        transaction, lease, [(state, event) for state in states if state is not None], None
-    )
+    changes: list[_StateChange] = [(state, event) for state in states if state is not None]
+    _write_changes(transaction, lease, changes, batch=None)
     transaction.run("note_missing_batches_of_source", source=lease.source)
 
 
@@ -121,7 +120,7 @@ def _write_changes(
     ]
     # Postgres does not promise the order of returned rows; the highest id is the newest
     # event.
-    newest_event_ids = dict[TableName, int]()
+    newest_event_ids: dict[TableName, int] = {}
     for row in transaction.insert("record_events", rows):
         newest_event_ids[table_of(row)] = max(row["id"], newest_event_ids.get(table_of(row), 0))
     last_states = {state.table: state for state, _ in changes}

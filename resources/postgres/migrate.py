@@ -18,7 +18,7 @@ from lockstep.pipeline.values.errors import LedgerNewer, LedgerRefused
 from lockstep.resources.postgres.connection import LOCK_NAMESPACE, LedgerAddress, translate_errors
 
 _LOCK_KEY = 0
-"""The advisory lock of whoever migrates; those of sources have keys from 1 on."""
+"""Key of the advisory lock of migrations; the locks of sources have keys from 1 on."""
 
 _MIGRATIONS_TABLE = """
 create table if not exists lockstep.schema_migrations (

@@ -95,8 +95,8 @@ step that breaks any other rule is a defect."""
 
 
 def refusal(rule: str, complaint: str | None = None) -> LedgerRefused:
-    """Return the error for a broken rule. If only a defect or a crash can break it, its
-    name is in the message, for support."""
+    """Return the error for a broken rule. `complaint`: the message of the trigger. The
+    rule's name is in the message, for support, unless `CONSUMERS` has the rule."""
     if rule in CONSUMERS:
         sentence, cure = CONSUMERS[rule]
         return ConsumerRefused(f"That is refused: {sentence}.", hint=cure, rule=rule)
@@ -104,8 +104,8 @@ def refusal(rule: str, complaint: str | None = None) -> LedgerRefused:
     sentence = f"({rule})" if words is None else f"{words} ({rule})"
     if rule.startswith(("consumers_", "deliveries_")):
         return ConsumerRefused(f"That is refused: {sentence}.", hint=_CONSUMER_DEFECT, rule=rule)
-    order = rule.startswith("table_orders_")
-    what, hint = ("an order", _ORDER_HINT) if order else ("a step", _HINT)
+    is_order = rule.startswith("table_orders_")
+    what, hint = ("an order", _ORDER_HINT) if is_order else ("a step", _HINT)
     return LedgerRefused(f"The ledger refused {what}: {sentence}.", hint=hint)
 
 

@@ -151,9 +151,11 @@ def _statement_id(statement_ids: Sequence[int], index: int | None, kind: str) ->
     """Return the id that a statement has in the ledger. `statement_ids`: the ids of the
     statements that are recorded with it; `index`: its index among them, None if a
     version has no statement."""
-    if index is not None and not 0 <= index < len(statement_ids):
+    if index is None:
+        return None
+    if not 0 <= index < len(statement_ids):
         raise refusal(f"{kind}_versions_statement")
-    return None if index is None else statement_ids[index]
+    return statement_ids[index]
 
 
 def _schema_version(row: Row) -> SchemaVersion:
@@ -184,9 +186,8 @@ def _database_version(row: Row) -> DatabaseVersion:
 def _schema_statement(row: Row) -> SchemaStatement:
     begin, end = coordinates_of(row, "begin_"), coordinates_of(row, "end_")
     effects = tuple(
-        RecordedEffect(parts and TableName(**parts), effect["words"])
+        RecordedEffect(effect["table"] and TableName(**effect["table"]), effect["words"])
         for effect in row["effects"]
-        for parts in [effect["table"]]
     )
     return value_of(SchemaStatement, row, begin=begin, end=end, effects=effects)
 

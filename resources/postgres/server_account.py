@@ -1,10 +1,11 @@
-"""The account that the embedded Postgres runs as if this process is root, which Postgres
-refuses; and what that account needs: programs that it can execute, and its data.
+"""Runs the embedded Postgres as another account if this process is root, because
+Postgres refuses to run as root. The account needs programs that it can execute, and has
+to own the data.
 
-The account may not be able to enter the folders above the project or the programs, and
-their permissions are not changed, because their owner chose them. A command of the
-account names its folder through an open descriptor (`become`), and executes a copy of
-the programs.
+The account may not be able to enter the folders above the project or the programs.
+Their permissions are not changed, because their owner chose them. Instead, a command of
+the account names its folder through an open descriptor (`become`), and executes a copy
+of the programs.
 """
 
 from __future__ import annotations
@@ -27,8 +28,9 @@ originals."""
 
 
 def account_of(data: Path) -> pwd.struct_passwd | None:
-    """Return the account that Postgres runs as if this process is root: the data's
-    owner, else postgres, else nobody. Return None if this process is not root."""
+    """Return the account for Postgres: the data's owner unless that is root, else
+    postgres, else nobody. Return None if this process is not root: then Postgres runs
+    as this process does."""
     if os.geteuid() != 0:
         return None
     if data.exists() and (owner := data.stat().st_uid) != 0:
@@ -51,8 +53,8 @@ def account_of(data: Path) -> pwd.struct_passwd | None:
 
 
 def as_account(account: pwd.struct_passwd | None, folder: Path, *command: str) -> list[str]:
-    """Return a command line that executes `command` as the account, which can use
-    `folder` by its name `within_account`. For the account None, return `command`
+    """Return a command line that executes `command` as the account; `command` has to
+    name `folder` by `path_for_account`. For the account None, return `command`
     unchanged."""
     if account is None:
         return [*command]
@@ -61,7 +63,7 @@ def as_account(account: pwd.struct_passwd | None, folder: Path, *command: str) -
     return [sys.executable, "-I", "-S", str(become), *user, str(folder), *command]
 
 
-def within_account(account: pwd.struct_passwd | None, folder: Path) -> str:
+def path_for_account(account: pwd.struct_passwd | None, folder: Path) -> str:
     """Return the path by which a command of `as_account` names `folder`."""
     return str(folder) if account is None else f"/proc/self/fd/{FOLDER_DESCRIPTOR}"
 
@@ -89,11 +91,14 @@ def executable_programs(account: pwd.struct_passwd | None, programs_folder: Path
 
 
 def _may_enter(account: pwd.struct_passwd, folder: Path) -> bool:
-    """Return whether the account may enter a folder and all folders above it, by their
-    modes."""
+    """Return whether the account, with its own group alone (`become`), may enter a
+    folder and all folders above it, by their modes."""
     for path in (folder, *folder.parents):
         status = path.stat()
-        permission = 0o100 if status.st_uid == account.pw_uid else 0o001
+        if status.st_uid == account.pw_uid:
+            permission = 0o100
+        else:
+            permission = 0o010 if status.st_gid == account.pw_gid else 0o001
         if not status.st_mode & permission:
             return False
     return True

@@ -166,12 +166,14 @@ class Session:
     def _begin(
         self, name: str, values: Mapping[str, Any], *, alone: bool
     ) -> tuple[Cursor, list[Row]]:
+        """Run the first statement of a transaction, or the only one (`alone`). If the
+        connection was lost while idle, run it again on a new one."""
         for wait in LEDGER_CONNECTION.tries():
-            reused = self._connection is not None
+            is_reused = self._connection is not None
             try:
                 return self._run_first(name, values, alone)
             except psycopg2.Error as error:
-                if wait is None or not (reused and is_lost(error)):
+                if wait is None or not (is_reused and is_lost(error)):
                     raise
         raise AssertionError("the last try returns or raises")
 
@@ -213,9 +215,9 @@ class Session:
 
 
 class LedgerTables:
-    """Base of the classes of which each implements one port of the ledger, such as
-    batches. It has reads of one statement, and transactions for writes under a
-    lease."""
+    """Base of the classes that each implement one port of the ledger, such as
+    `PostgresBatches`. It has reads of one statement, and transactions for writes under
+    a lease."""
 
     def __init__(self, session: Session) -> None:
         self._session = session

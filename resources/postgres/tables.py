@@ -1,5 +1,5 @@
-"""What the ledger has of tables, on Postgres: their states, orders (requests of a
-person), loads (tables read in chunks) and proofs (comparisons with the source)."""
+"""What the ledger records about tables, on Postgres: their states, orders (requests of
+a person), loads (tables read in chunks) and proofs (comparisons with the source)."""
 
 from __future__ import annotations
 
@@ -281,9 +281,9 @@ def _order(row: Row) -> TableOrder:
 
 
 def record_loads(transaction: Transaction, source: str, batch: int, record: CaptureRecord) -> None:
-    """Record the loads whose tables' changes a capture begins to take, the loads that it
-    joins to these changes, and those that it voids. Their tables and versions must be
-    recorded before."""
+    """Record what a capture did to loads: it began to take the changes of their tables
+    (`followed_loads`), joined a load to these changes, or found a load needless. The
+    tables and their versions must be recorded before."""
     for followed in record.followed_loads:
         values = {"batch": batch, "sequence": followed.sequence, "version": followed.version}
         transaction.run_or_refuse(
@@ -343,23 +343,23 @@ def _bound_json(value: Bound | None) -> str | None:
 
 
 def _comparison_columns(value: ComparisonResult) -> dict[str, Any]:
-    proven = value.proof
+    proof = value.proof
     return {
         **table_columns(value.table),
-        **coordinate_columns(None if proven is None else proven.at),
+        **coordinate_columns(None if proof is None else proof.at),
         "whole": value.is_whole,
         "differing": value.differing_count,
-        "proof": None if proven is None else proven.kind.value,
-        "rows": None if proven is None else proven.row_count,
-        "gtid_set": None if proven is None else proven.gtid_set,
+        "proof": None if proof is None else proof.kind.value,
+        "rows": None if proof is None else proof.row_count,
+        "gtid_set": None if proof is None else proof.gtid_set,
     }
 
 
 def comparison_record(row: Row) -> ComparisonRecord:
-    proven = None
+    proof = None
     if row["proof"] is not None:
         at = coordinates_of(row, "at_")
-        proven = EqualityProof(ProofKind(row["proof"]), row["rows"], at, row["gtid_set"])
+        proof = EqualityProof(ProofKind(row["proof"]), row["rows"], at, row["gtid_set"])
     return ComparisonRecord(
-        table_of(row), row["whole"], row["compared_at"], row["differing"], proven, row["proven_at"]
+        table_of(row), row["whole"], row["compared_at"], row["differing"], proof, row["proven_at"]
     )

@@ -177,10 +177,9 @@ class PostgresWrites(LedgerTables):
 
     def revisions(self, source: str) -> Revisions:
         rows = self._cached(dict, "revisions", source=source)
-        revision_id, files = rows[0]["id"], [row for row in rows if row["files"] is not None]
-        return Revisions(
-            revision_id, Revision(revision_id, tuple(map(_segment, files))) if files else None
-        )
+        revision_id = rows[0]["id"]
+        segments = tuple(_segment(row) for row in rows if row["files"] is not None)
+        return Revisions(revision_id, Revision(revision_id, segments) if segments else None)
 
     def end_revision(self, lease: Lease, revision: Revision, *, settled: bool) -> None:
         """End a revision. Ending it again in the same way changes nothing."""

@@ -22,7 +22,7 @@ APP = "app/mirror"
 
 def kept_columns(line: ColumnLineage) -> tuple[str, ...]:
     """The columns that the last version does not have, without stamps."""
-    others = {*line.own_names[max(line.own_names)], *STAMPS.names}
+    others = {*line.table_names[max(line.table_names)], *STAMPS.names}
     return tuple(name for name in line.schema.names if name not in others)
 
 

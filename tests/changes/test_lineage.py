@@ -62,7 +62,7 @@ IDS = ColumnOrigin("id", pa.int32())
 def test_nothing_changed_needs_nothing() -> None:
     """One version: every column is its own."""
     line = lineage(history([A]), mirror=mirror(("a", pa.int32())))
-    assert line.mirror == line.versions[1] == (IDS, ColumnOrigin("a", pa.int32()))
+    assert line.mirror_origins == line.versions[1] == (IDS, ColumnOrigin("a", pa.int32()))
     assert (evolution_steps(line), line.key, kept_columns(line)) == ((), ("id",), ())
 
 
@@ -81,7 +81,9 @@ def test_an_added_column_is_filled_in_rows_and_images_of_before() -> None:
     line = lineage(history([A], ([A, seven, C], ["a", None, None])), mirror=AB.remove(2))
     value = ColumnOrigin(value=pa.scalar(7, pa.int32()))
     null = ColumnOrigin(value=pa.scalar(None, pa.int32()))
-    assert line.versions[1] == line.mirror == (IDS, ColumnOrigin("a", pa.int32()), value, null)
+    assert (
+        line.versions[1] == line.mirror_origins == (IDS, ColumnOrigin("a", pa.int32()), value, null)
+    )
     assert evolution_steps(line) == (
         AddColumns(pa.schema([("b", pa.int32()), ("c", pa.int32())])),
         Fill((("b", pa.scalar(7, pa.int32())),)),
@@ -147,7 +149,7 @@ def test_one_commit_writes_everything_anew(readers: Readers) -> None:
     new = a_column("x", "bigint") if readers == Readers.ANY else a_column("x", "float")
     versions = history([a_column("a", kind), B], ([new, C], ["a", None]))
     line = lineage(versions, LakePolicies(readers=readers), mirror=lineage(versions[:1]).schema)
-    old = line.mirror[1].type
+    old = line.mirror_origins[1].type
     assert evolution_steps(line) == (
         Rewrite(
             line.schema,
@@ -193,7 +195,7 @@ def test_columns_that_are_read_by_key_need_no_replacement() -> None:
     made, late = a_column("made", generated="a + 1"), a_column("late", generated="a + 2")
     versions = history([A], ([A, made], ["a", None]), ([A, made, late], ["a", "made", None]))
     before = mirror(("a", pa.int32()))
-    line = lineage(versions[:2], mirror=before, read=ColumnsRead(2, ("made",)))
+    line = lineage(versions[:2], mirror=before, columns_read=ColumnsRead(2, ("made",)))
     null = ColumnOrigin(value=pa.scalar(None, pa.int32()))
     assert (line.columns_by_key, line.reasons_to_reread) == (("made",), ())
     assert line.versions[1] == (IDS, ColumnOrigin("a", pa.int32()), null)
@@ -204,10 +206,15 @@ def test_columns_that_are_read_by_key_need_no_replacement() -> None:
         ColumnOrigin("made", pa.int32()),
     )
     for read in (None, ColumnsRead(2, ("a",)), ColumnsRead(1)):
-        assert lineage(versions[:2], mirror=before, read=read).reasons_to_reread
-    (sentence,) = lineage(versions, mirror=before, read=ColumnsRead(2, ("made",))).reasons_to_reread
+        assert lineage(versions[:2], mirror=before, columns_read=read).reasons_to_reread
+    (sentence,) = lineage(
+        versions, mirror=before, columns_read=ColumnsRead(2, ("made",))
+    ).reasons_to_reread
     assert "'late'" in sentence
-    assert lineage(versions, mirror=before, read=ColumnsRead(3)).columns_by_key == ("made", "late")
+    assert lineage(versions, mirror=before, columns_read=ColumnsRead(3)).columns_by_key == (
+        "made",
+        "late",
+    )
 
 
 def test_a_carried_version_goes_on_where_nothing_differs() -> None:
@@ -242,7 +249,7 @@ def test_now_is_the_statement_s_moment() -> None:
     instant = datetime(2026, 7, 1, 12, 0, 0, 123456, tzinfo=UTC)
     moments = {2: StatementMoment(instant, ZoneInfo("Europe/Berlin"))}
     line = lineage(history([], (columns, [None, None])), mirror=mirror(), moments=moments)
-    values = [column.value for column in line.mirror[1:]]
+    values = [column.value for column in line.mirror_origins[1:]]
     assert [value.as_py() for value in values if value is not None] == [
         instant.replace(microsecond=123000),
         datetime(2026, 7, 1, 14),
@@ -326,7 +333,9 @@ def test_files_are_read_under_their_changelog_s_names() -> None:
     """A snapshot has the table's own."""
     line = lineage(history([a_column("_row"), A]))
     assert line.part(1, ("x",)).columns[1] == ColumnOrigin("__row", pa.int32())
-    assert line.part(1, ("x",), read=Stamp(1)).columns[1] == ColumnOrigin("_row", pa.int32())
+    assert line.part(1, ("x",), snapshot_stamp=Stamp(1)).columns[1] == ColumnOrigin(
+        "_row", pa.int32()
+    )
 
 
 def test_soft_deletes_have_a_column_of_their_own() -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from lockstep.pipeline.model.table_state import OrderKind, StopPlace, TableOrder
 from lockstep.pipeline.run.orders.table_orders import (
+    OrderOutcome,
     OrderRequest,
-    RecordedOrder,
     give_order,
     read_definition,
 )
@@ -127,7 +127,7 @@ def follower(mysql: MySqlStand, database: str) -> Follower:
 
 def give(
     follower: Follower, kind: OrderKind, database: str, statement: str | None = None
-) -> RecordedOrder:
+) -> OrderOutcome:
     with follower.ledger.lock(SOURCE, "test", None) as lease:
         asked = OrderRequest(TableName(database, "orders"), "ann", "because", statement)
         return give_order(follower.ports(), lease, kind, asked)

@@ -76,7 +76,7 @@ def test_the_keys_a_person_sees() -> None:
     assert raw.captured_key.path == ["raw", "mysql", "lockstep", "crm", "captured"]
     assert raw.table_key(TableName("shop", "orders")).path == ["raw", "mysql", "shop", "orders"]
     rule = TablePatterns(("shop.*",)), MirrorNameTemplate.parse("raw_{source}.{database}_{table}")
-    moved = SourceNames("crm", mirrors=MirrorNames("crm", (rule,)))
+    moved = SourceNames("crm", mirror_names=MirrorNames("crm", (rule,)))
     assert moved.table_key(TableName("shop", "Audit Log")).path == [
         "crm",
         "raw_crm",

@@ -57,6 +57,7 @@ from tests.mysql.logged import head
 from tests.mysql.reading import server
 from tests.outside import (
     RunPorts,
+    RunToUndo,
     acknowledge,
     capture,
     declare_undone,
@@ -510,6 +511,24 @@ def test_an_undo_that_is_refused_is_not_offered(mysql: MySqlStand, database: str
     assert "does it" not in lines[-1]
     with pytest.raises(ConfigurationError, match="a Postgres of yours"):
         undo.perform(parse(["undo", "the-run", "--yes"]), context)
+
+
+def test_a_refused_undo_names_every_command_that_takes_its_place() -> None:
+    """The ledger is moved away for all of its sources, and no table is forgotten."""
+    sources = [SimpleNamespace(name=name) for name in ("shop", "crm", "web")]
+    settings = SimpleNamespace(ledger_dsn=lambda: "embedded", sources=sources)
+    context: Any = SimpleNamespace(settings=settings)
+    ledger: Any = SimpleNamespace(cursors=lambda _: SimpleNamespace(captured="binlog.000001:4"))
+    run = RunToUndo("the-run", 3, 2, 0, (TableName("shop", "a"),))
+    refusal = undo._refusal(context, "shop", ledger, run)
+    assert refusal is not None
+    for command in (
+        "recover --source shop --back-to 2 --yes",
+        "recover --yes --source crm",
+        "recover --yes --source web",
+        "reload shop.a --from source --reason …",
+    ):
+        assert f"`lockstep {command}`" in refusal.hint
 
 
 # -- by chance ----------------------------------------------------------------------------------

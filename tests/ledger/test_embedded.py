@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import pwd
 import shutil
 import signal
 import subprocess
@@ -55,6 +56,7 @@ time.sleep(0.3)
 _AS_ANY_ACCOUNT = """
 import ctypes
 import os
+import pwd
 import sys
 import tempfile
 from pathlib import Path
@@ -327,6 +329,18 @@ def test_no_folder_is_opened_for_the_account_of_the_server(
     assert [folder.stat().st_mode for folder in folders] == modes
     if installed == "for root alone":
         shutil.rmtree(server_account._COPIES_FOLDER)
+
+
+@pytest.mark.parametrize(("mode", "may_enter"), [(0o710, True), (0o701, False), (0o700, False)])
+def test_the_group_s_permission_counts_for_an_account_of_the_group(
+    mode: int, may_enter: bool
+) -> None:
+    account = pwd.struct_passwd(("other", "x", os.geteuid() + 1, os.getegid(), "", "/", ""))
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(mode)
+        assert server_account._may_enter(account, folder) == may_enter
+        folder.chmod(0o700)
 
 
 def test_a_server_of_a_killed_test_that_does_not_start_is_removed(

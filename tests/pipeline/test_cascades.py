@@ -100,11 +100,19 @@ def test_the_first_event_counts() -> None:
 
 
 def test_the_reason_names_what_acted() -> None:
-    """The table whose event was read, and the key by which this one is touched."""
-    child = refers(CHILD, PARENT, on_delete="SET NULL")
-    assert references(child).changes_of_children(PARENT, DELETED)[CHILD].reason == (
+    """The table that the foreign key refers to, and the key."""
+    keys = references(
+        refers(CHILD, PARENT, on_delete="SET NULL"),
+        refers(GRANDCHILD, CHILD, to="a_id", on_update="CASCADE"),
+    )
+    changes = keys.changes_of_children(PARENT, DELETED)
+    assert changes[CHILD].reason == (
         "rows of shop.a to which it may refer were changed, and the server does not log the "
         "rows that ON DELETE SET NULL of fk changed"
+    )
+    assert changes[GRANDCHILD].reason == (
+        "rows of shop.b to which it may refer were changed, and the server does not log the "
+        "rows that ON UPDATE CASCADE of fk changed"
     )
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from lockstep.pipeline.ports.source import ServerFacts
 from lockstep.pipeline.source_plan import SourcePlan, StandbyPlan
-from lockstep.pipeline.start.question import LogPlace, Since, StartRule
+from lockstep.pipeline.start.question import Since, StartPlace, StartRule
 from lockstep.pipeline.start.rules import decide_start
 from lockstep.pipeline.values.errors import (
     PositionPurged,
@@ -24,7 +24,7 @@ from tests.pipeline.start_made import MARIA, A, B, at, facts, gtids, question_of
 MOMENT = datetime(2026, 11, 1, 5, 30, tzinfo=UTC)
 
 
-def decided(place: Place | None, found: ServerFacts | None = None) -> tuple[StartRule, LogPlace]:
+def decided(place: Place | None, found: ServerFacts | None = None) -> tuple[StartRule, StartPlace]:
     start = started(decide_start(question_of(found or facts(), configured_start=place)))
     assert (start.predecessor, start.follows, start.continuity) == (None, None, None)
     return start.rule, start.where
@@ -127,7 +127,7 @@ def test_configured_snapshot() -> None:
     """At the log's end; or where a run that died had begun to read tables, while that is there."""
     assert decided(Snapshot()) == (StartRule.CONFIGURED_SNAPSHOT, at(4, 1000))
     for low, where in ((at(3, 700), at(3, 700)), (at(1, 700), at(4, 1000))):
-        asked = question_of(facts(), configured_start=Snapshot(), load_low=low)
+        asked = question_of(facts(), configured_start=Snapshot(), load_watermark=low)
         assert started(decide_start(asked)).where == where
 
 

@@ -126,7 +126,7 @@ VARIED: dict[str, st.SearchStrategy[Any]] = {
         st.sampled_from(OnSourceChanged),
         st.timedeltas(timedelta(0), timedelta(days=2)),
     ),
-    "load_low": st.none() | places,
+    "load_watermark": st.none() | places,
 }
 questions = st.builds(Question, **VARIED)
 choices = st.one_of(

@@ -182,7 +182,7 @@ def test_what_is_refused(shop: Shop) -> None:
                 )
     assert shop.batches() == batches
     spoil(shop.follower, shop.table("a"), lambda rows: rows.append(dict(rows[5])))
-    with pytest.raises(ConditionRefused, match="keys twice, 1 in all") as raised:
+    with pytest.raises(ConditionRefused, match="1 rows have the key of another row") as raised:
         refresh(shop, "id < 10")
     assert (
         raised.value.hint

@@ -105,8 +105,8 @@ def _is_possible(code: int, data: bytes) -> bool:
 
 
 def decimal_size(precision: int, scale: int) -> int:
-    """Return the bytes of a decimal. On each side of the point, nine digits take four
-    bytes and the remaining digits fewer."""
+    """Return how many bytes a decimal takes. On each side of the point, nine digits
+    take four bytes and the remaining digits fewer."""
     size = 0
     for digits in (precision - scale, scale):
         rest = digits % 9
@@ -127,14 +127,14 @@ def cell_length(data: Bytes, at: int, size: int) -> int:
 @dataclass(slots=True)
 class Cells:
     """One column of many row images: `at[i]` is the place of image i's cell in `data`,
-    or NULL, ABSENT, NULLED. Decoders need not check bounds: whoever found the cells
-    has. `has_nulls` is False if every image has a cell. `in_key`: the column is part of
-    a key.
+    or NULL, ABSENT, NULLED. Decoders need not check bounds: the code that found the
+    cells did. `has_nulls` is False if every image has a cell. `in_key`: the column is
+    part of a key.
 
     The decoders set the rest. `nulled_count`: the number of zero dates that became
-    NULL. `ambiguous_image`: in a key, the first image whose bytes decode to the same
-    text as other bytes, or -1. `undefined_code_count`: the number of values with a code
-    that the character set does not define; the text has U+FFFD for it."""
+    NULL. `ambiguous_image`: in a key, the first image whose text other bytes would
+    give, too, or -1. `undefined_code_count`: the number of values with a code that the
+    character set does not define; the text has U+FFFD for it."""
 
     data: Bytes
     at: Places
@@ -149,7 +149,7 @@ class Cells:
         return len(self.at)
 
     def array(self, array_type: pa.DataType, *buffers: pa.Buffer) -> pa.Array:
-        """Return the Arrow array of the decoded cells, whose buffers these are."""
+        """Return the Arrow array that the decoded cells in these buffers form."""
         bitmap = validity_bitmap(self.at) if self.has_nulls or self.nulled_count else None
         return pa.Array.from_buffers(array_type, len(self), [bitmap, *buffers])
 
@@ -160,7 +160,7 @@ def validity_bitmap(at: Places) -> pa.Buffer:
 
 
 def allocate(count: int, width: int) -> tuple[pa.Buffer, npt.NDArray[np.uint8]]:
-    """Return a buffer for `count` values of `width` bytes, and its bytes to write to.
+    """Return a buffer for `count` values of `width` bytes, and an array to write to it.
     Arrow's pool reuses memory; page faults of fresh memory would cost more time than
     decoding."""
     buffer = pa.allocate_buffer(count * width)

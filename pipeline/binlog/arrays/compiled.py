@@ -118,9 +118,9 @@ def _compile_with_cache(function: Callable[P, R]) -> Callable[P, R]:
         return _compile(function)
     import numba
 
-    # numba reads this setting, twice, when a function is decorated, and nowhere else.
-    # If another thread restored it in between, the cache would be a folder in the
-    # current directory.
+    # numba reads this setting only when a function is decorated, but then twice. If
+    # another thread restored it in between, the cache would be a folder in the current
+    # directory.
     settings: Any = numba.config
     with _CACHE_DIR_LOCK:
         former_folder, settings.CACHE_DIR = settings.CACHE_DIR, str(folder)
@@ -137,10 +137,11 @@ def cache_folder() -> Path | None:
     Folders for earlier versions of the code are deleted."""
     for folder in _folders(_fingerprint()):
         is_new = not folder.exists()
-        if _is_writable(folder):
-            for outdated in folder.parent.glob(f"{_PREFIX}*") if is_new else ():
-                if outdated != folder:
-                    shutil.rmtree(outdated, ignore_errors=True)
+        if _can_create(folder):
+            if is_new:
+                for other in folder.parent.glob(f"{_PREFIX}*"):
+                    if other != folder:
+                        shutil.rmtree(other, ignore_errors=True)
             return folder
     return None
 
@@ -153,9 +154,9 @@ def _folders(name: str) -> Iterator[Path]:
         yield Path(home) / subfolder / name
 
 
-def _is_writable(folder: Path) -> bool:
-    """Return whether a file can be created in the folder: its permissions alone do not
-    show it."""
+def _can_create(folder: Path) -> bool:
+    """Create the folder if it is missing. Return whether files can be created in it,
+    which its permissions alone do not show."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()

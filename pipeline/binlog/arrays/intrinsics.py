@@ -1,10 +1,10 @@
 """numba intrinsics: loads, stores, copies and products of 128 bits in LLVM's
 instructions.
 
-`array_access` and `address_access` say what each does, and give it its type. Each
-function here returns an intrinsic: its inner function returns the numba types, and
-`build`, which emits the instructions. This module imports numba, so it is itself
-imported only when code has to be compiled.
+`array_access` and `address_access` document the intrinsics and give them types. Each
+function here returns an intrinsic. Its inner function returns the numba types and a
+function `build`, which emits the instructions. This module imports numba, so it is
+itself imported only when code has to be compiled.
 """
 
 from __future__ import annotations

@@ -5,10 +5,10 @@ The walk checks every length against the event's end, so that the decoders of ce
 no bounds checks.
 
 Format: `Rows_event` in `libs/mysql/binlog/event/rows_event.h` of MySQL's source (sizes
-in bytes): table id 6, flags 2; in version 2 a length 2 and extra data, which the length
-includes with itself; the number of columns (length-encoded); a bitmap of the columns
-present (two for an update); and row images. An image is a bitmap of nulls among the
-columns present, and their cells.
+in bytes): table id 6, flags 2; in version 2 a length 2 and extra data (the length
+counts both); the number of columns (length-encoded); a bitmap of the columns present
+(two for an update); and row images. An image is a bitmap, which marks those of the
+columns present that are NULL, and the cells of the others.
 
 In PARTIAL_UPDATE_ROWS, value options (length-encoded) stand before each after image. If
 their bit 0 is set, one bit follows for each JSON column of the table, present or not.
@@ -43,11 +43,11 @@ DIFF: an image has a diff that is not empty instead of a JSON document."""
 
 # A walk's state between calls: elements of `state`.
 EVENT, AT, ROW, IMAGES, INCOMPLETE = range(5)
-
-STATE_SIZE: Final = 5
 """EVENT: the current event's row in the index. AT: the offset in the event from which
 the walk continues, 0 for its beginning. ROW: rows of the event so far. IMAGES: images
 that this call found. INCOMPLETE: 1 if an image lacks a column."""
+
+STATE_SIZE: Final = 5
 
 
 @kernel
@@ -64,7 +64,7 @@ def walk(
     kind_of: npt.NDArray[np.int8],
 ) -> int:
     """Find the images of `events` from `state[EVENT]` on, as many as there is room for.
-    Return why it ended (`DONE` …).
+    Return why the walk ended (`DONE` …).
 
     `sizes`: per column, as `cells.Layout.size`. `is_json`: per column, True for JSON.
     The walk writes the place of each cell to `cells` (columns x images), and the event,
@@ -100,9 +100,7 @@ def walk(
         elif event_type == EventType.DELETE_ROWS or event_type == EventType.DELETE_ROWS_V1:
             first_kind = DELETE
         has_all_columns = _all_bits(data, present_at, count, 0xFF)
-        has_all_after = (
-            _all_bits(data, present_at + bitmap_bytes, count, 0xFF) if is_update else True
-        )
+        has_all_after = not is_update or _all_bits(data, present_at + bitmap_bytes, count, 0xFF)
         if not has_all_columns or not has_all_after:
             state[INCOMPLETE] = 1
         while at < end:
@@ -251,8 +249,8 @@ def _place_cells(
 
 @kernel_part
 def _cell_size(data: Bytes, at: int, end: int, size: int) -> int:
-    """Return the cell's size with its length bytes; -1 if those are not all in the
-    event."""
+    """Return the size of a cell and of the -`size` length bytes before it; -1 if these
+    bytes are not all in the event."""
     return -1 if at - size > end else cell_length(data, at, -size) - size
 
 

@@ -54,7 +54,7 @@ class TableMaps:
         self._is_captured = is_captured
         self._may_be_merge_table = may_be_merge_table
         self._keeps_all_prepared = keeps_all_prepared
-        self._preparing = False
+        self._is_preparing = False
         self._handling: Integers = np.zeros(64, np.int64)
         """For each map TAKEN, INSPECTED, or 0 if its rows are skipped (`ring`)."""
         self._numbers_by_content: dict[tuple[LogWriter, bytes], int] = {}
@@ -109,13 +109,9 @@ class TableMaps:
         self._update_places()
 
     def _handling_of(self, table: TableName) -> int:
-        return (
-            TAKEN
-            if self._is_captured(table)
-            else INSPECTED
-            if self._may_be_merge_table(table)
-            else 0
-        )
+        if self._is_captured(table):
+            return TAKEN
+        return INSPECTED if self._may_be_merge_table(table) else 0
 
     def tables_of(self, statement: int) -> set[TableName]:
         """Return the tables that have a map in the statement with this number."""
@@ -125,10 +121,10 @@ class TableMaps:
     def table_of(self, table_id: int) -> TableName:
         return self.table_maps[int(self.ids[self._slot_of(table_id), 1])].table
 
-    def set_preparing(self, preparing: bool) -> None:
+    def set_preparing(self, is_preparing: bool) -> None:
         """Set whether the next events belong to an XA transaction."""
         if self._keeps_all_prepared:
-            self._preparing = preparing
+            self._is_preparing = is_preparing
             self._update_places()
 
     def skip_table(self, table: TableName) -> None:
@@ -141,7 +137,7 @@ class TableMaps:
     def _update_places(self) -> None:
         """Pass the handling on to `places`, where the compiled loop reads it."""
         used = len(self.table_maps)
-        self.places[:used, 2] = TAKEN if self._preparing else self._handling[:used]
+        self.places[:used, 2] = TAKEN if self._is_preparing else self._handling[:used]
 
     def _slot_of(self, table_id: int) -> int:
         at = table_id & len(self.ids) - 1
@@ -158,7 +154,7 @@ class TableMaps:
             self.places = np.concatenate([self.places, np.zeros_like(self.places)])
             self._handling = np.concatenate([self._handling, np.zeros_like(self._handling)])
         self.contents[begin:end] = np.frombuffer(content, np.uint8)
-        self.places[number] = begin, len(content), TAKEN if self._preparing else handling
+        self.places[number] = begin, len(content), TAKEN if self._is_preparing else handling
         self._handling[number] = handling
         self._used_bytes = end
 
@@ -175,45 +171,43 @@ grows when it is converted to UTF-8. A larger event is a portion of its own."""
 
 
 def split_by_map(block: Block) -> Iterator[tuple[int, Integers, Block]]:
-    """Yield for each table map of the block its number, the rows of its events in the
-    block's index (ascending), and a block of these events. A table may have several
-    maps."""
+    """Yield for each table map its number, the indexes of its events in the block
+    (ascending), and a block of these events. A table may have several maps."""
     maps = block.events[:, ring.MAP]
     if not len(maps):
         return
     if (maps == maps[0]).all():
         yield int(maps[0]), np.arange(len(maps)), block
         return
-    by_number = np.argsort(maps, kind="stable")
-    borders = np.flatnonzero(np.diff(maps[by_number])) + 1
-    for events in np.split(by_number, borders):
-        yield int(maps[events[0]]), events, block.subset(events)
+    order = np.argsort(maps, kind="stable")
+    borders = np.flatnonzero(np.diff(maps[order])) + 1
+    for indexes in np.split(order, borders):
+        yield int(maps[indexes[0]]), indexes, block.subset(indexes)
 
 
 def split_by_table(
     block: Block, tables: Sequence[TableMap]
 ) -> Iterator[tuple[TableName, Integers, Block]]:
-    """Yield for each table of the block its name, the rows of its events in the block's
-    index (ascending), and a block of these events. `tables`: the table maps by
-    number."""
+    """Yield for each table its name, the indexes of its events in the block
+    (ascending), and a block of these events. `tables`: the table maps by number."""
     parts_of: dict[TableName, list[tuple[Integers, Block]]] = {}
-    for number, events, part in split_by_map(block):
-        parts_of.setdefault(tables[number].table, []).append((events, part))
+    for number, indexes, part in split_by_map(block):
+        parts_of.setdefault(tables[number].table, []).append((indexes, part))
     for table, parts in parts_of.items():
         if len(parts) == 1:
             yield table, *parts[0]
         else:
-            merged_events = np.sort(np.concatenate([events for events, _ in parts]))
-            yield table, merged_events, block.subset(merged_events)
+            merged_indexes = np.sort(np.concatenate([indexes for indexes, _ in parts]))
+            yield table, merged_indexes, block.subset(merged_indexes)
 
 
 def split_portions(block: Block) -> Iterator[tuple[int, Block]]:
-    """Yield portions of at most MAX_STRING_BYTES: the first event's row in the block's
-    index, and a block of the portion's events."""
+    """Yield portions of at most MAX_STRING_BYTES: the index of a portion's first event
+    in the block, and a block of the portion's events."""
     totals = np.cumsum(block.events[:, ring.SIZE])
-    first, before = 0, 0
+    first, bytes_before = 0, 0
     while first < len(totals):
-        fitting = int(np.searchsorted(totals, before + MAX_STRING_BYTES, side="right"))
+        fitting = int(np.searchsorted(totals, bytes_before + MAX_STRING_BYTES, side="right"))
         end = max(fitting, first + 1)
         yield first, block.subset(slice(first, end))
-        first, before = end, int(totals[end - 1])
+        first, bytes_before = end, int(totals[end - 1])

@@ -2,7 +2,7 @@
 
 A row image is a row before or after a change. A column that an after image lacks has
 kept its value. A column that only the after image has counts as updated: a server that
-leaves columns out of images logs it only if the statement set it.
+leaves columns out of images logs such a column only if the statement set it.
 """
 
 from __future__ import annotations
@@ -112,8 +112,8 @@ class ImageCounts:
     """Numbers of images by kind, in the order of `CHANGE_TYPES`, and numbers of rows by
     event."""
 
-    kinds: Integers
-    rows: Integers
+    images_by_kind: Integers
+    rows_by_event: Integers
 
 
 class TableDecoder:
@@ -147,7 +147,7 @@ class TableDecoder:
             )
         self._structure = structure
         self._layouts = tuple(layouts[index] for index in visible)
-        self._visible = np.array(visible, np.int64) if hidden_indexes else None
+        self._visible_indexes = np.array(visible, np.int64) if hidden_indexes else None
         self._schema = schema
         self._key_columns = frozenset((*structure.primary_key, *further_keys))
         self._logged_sizes = np.array([layout.size for layout in layouts], np.int64)
@@ -169,12 +169,12 @@ class TableDecoder:
                 yield self._decode_images(portion, located, first_event)
 
     def first_changed_events(self, block: Block, candidates: Collection[int]) -> dict[int, int]:
-        """Return the columns of `candidates` (numbers from 0) whose bytes an update
-        changed, each with the index in the block of the first such event. Raise the same
+        """Return the columns of `candidates` (indexes) whose bytes an update changed,
+        each with the index in the block of the first event that did. Raise the same
         errors as `count_images`."""
         first_events: dict[int, int] = {}
         for located in self._locate(block):
-            for column in [number for number in candidates if number not in first_events]:
+            for column in [index for index in candidates if index not in first_events]:
                 cells, size = located.cells_of(column), self._layouts[column].size
                 image = _first_changed_image(block.data, cells, located.kind, size)
                 if image >= 0:
@@ -184,12 +184,13 @@ class TableDecoder:
     def count_images(self, block: Block) -> ImageCounts:
         """Count the rows of the block's events without decoding values. Raise the same
         errors as `decode`, except those for values."""
-        kinds = np.zeros(len(CHANGE_TYPES), np.int64)
-        rows = np.zeros(len(block.events), np.int64)
+        by_kind = np.zeros(len(CHANGE_TYPES), np.int64)
+        by_event = np.zeros(len(block.events), np.int64)
         for located in self._locate(block):
-            kinds += np.bincount(located.kind, minlength=len(kinds))
-            rows += np.bincount(located.event[located.kind != BEFORE], minlength=len(rows))
-        return ImageCounts(kinds, rows)
+            by_kind += np.bincount(located.kind, minlength=len(by_kind))
+            row_events = located.event[located.kind != BEFORE]
+            by_event += np.bincount(row_events, minlength=len(by_event))
+        return ImageCounts(images_by_kind=by_kind, rows_by_event=by_event)
 
     def _locate(self, block: Block) -> Iterator[_Images]:
         """Yield the images of the block's events in batches, with the places of their
@@ -197,14 +198,14 @@ class TableDecoder:
         state = np.zeros(images.STATE_SIZE, np.int64)
         events, column_count = block.events, len(self._logged_sizes)
         capacity = self._image_capacity(events)
-        code = images.FULL
-        while code == images.FULL:  # images are left for which the arrays had no room
+        outcome = images.FULL
+        while outcome == images.FULL:  # the arrays had no room for the images that are left
             cells = np.empty((column_count, capacity), np.int32)
             has_nulls = np.zeros(column_count, np.bool_)
             event, row = np.empty(capacity, np.int32), np.empty(capacity, np.int32)
             kind = np.empty(capacity, np.int8)
             state[images.INCOMPLETE] = 0
-            code = images.walk(
+            outcome = images.walk(
                 block.data,
                 events,
                 self._logged_sizes,
@@ -216,12 +217,12 @@ class TableDecoder:
                 row,
                 kind,
             )
-            if code not in (images.DONE, images.FULL):
-                raise self._walk_error(code, int(events[state[images.EVENT], ring.OFFSET]))
+            if outcome not in (images.DONE, images.FULL):
+                raise self._walk_error(outcome, int(events[state[images.EVENT], ring.OFFSET]))
             is_complete = not state[images.INCOMPLETE]
             self.is_complete = self.is_complete and is_complete
-            if self._visible is not None:
-                cells, has_nulls = cells[self._visible], has_nulls[self._visible]
+            if self._visible_indexes is not None:
+                cells, has_nulls = cells[self._visible_indexes], has_nulls[self._visible_indexes]
             count = int(state[images.IMAGES])
             if count:
                 yield _Images(
@@ -238,7 +239,7 @@ class TableDecoder:
 
     def _decode_images(self, block: Block, located: _Images, first_event: int) -> RowImages:
         updated = self._changed_columns(block.data, located) if self._reports_updates else None
-        # Absent cells are filled after that, because they count as unchanged.
+        # Absent cells are filled only now, because they count as unchanged.
         present = None if located.is_complete else _fill_absent_cells(located)
         arrays, nulled_counts, undefined_code_counts = [], {}, {}
         for index, (column, layout) in enumerate(
@@ -282,15 +283,15 @@ class TableDecoder:
         _fill_changed(data, located.cells, located.kind, self._sizes, changed)
         return pack_bits(changed, whole=located.kind != AFTER)
 
-    def _walk_error(self, code: int, offset: int) -> DamagedEvent | TableError:
+    def _walk_error(self, outcome: int, offset: int) -> DamagedEvent | TableError:
         name = self._structure.name
-        if code == images.DIFF:
+        if outcome == images.DIFF:
             return TableError(
                 "a row event has a change of a JSON document in place of the document "
                 "(binlog_row_value_options=PARTIAL_JSON)",
                 hint="set binlog_row_value_options='' for every session that writes the table",
             )
-        if code == images.OTHER_COLUMNS:
+        if outcome == images.OTHER_COLUMNS:
             return TableError(
                 f"a row event at offset {offset} does not have as many columns as its table map",
                 hint="report this log to us",
@@ -299,9 +300,9 @@ class TableDecoder:
 
 
 def _fill_absent_cells(located: _Images) -> pa.Array | None:
-    """Set each cell that an after image lacks to that of its before image, because the
+    """Use the before image's cell wherever an after image lacks one, because the
     statement did not change it. Return `RowImages.present`; None if no cell is absent
-    then."""
+    any more."""
     cells = located.cells[:, : len(located)]
     after = np.flatnonzero(located.kind == AFTER)
     new_cells = cells[:, after]

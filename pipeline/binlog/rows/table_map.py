@@ -19,7 +19,7 @@ from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import Column, TableName, TableStructure
 
 _ENUM, _SET = 247, 248
-_STRING_CODES: Final = frozenset({15, 242, 252, 253, 254})
+_STRING_CODES: Final = frozenset({15, 242, 252, 253, 254})  # with BLOB and VECTOR
 _STRING, _GEOMETRY, _JSON = 254, 255, 245
 _BARE_DOUBLES_BEFORE: Final = 80000
 """MySQL prints whole doubles in JSON documents without ".0" before this version."""
@@ -107,8 +107,8 @@ class Outline:
 
 def read_table_map(raw: bytes, writer: LogWriter | None = None) -> TableMap:
     """Read the id and the name from a whole TABLE_MAP event without checksum.
-    `read_structure` reads the rest when that is needed. `writer` None is the newest
-    MySQL."""
+    `read_structure` reads the rest when that is needed. If `writer` is None, the map
+    counts as one of a recent MySQL."""
     table_id, table, _ = _read_head(raw)
     return TableMap(table_id, table, raw, writer or LogWriter())
 
@@ -119,15 +119,16 @@ def read_layouts(table_map: TableMap) -> tuple[Layout, ...]:
     Raise TableError for an unknown column type, and for MariaDB's old temporal types,
     because the log does not have their width.
     """
-    layouts, writer = _layouts(_read_head(table_map.raw)[2]), table_map.writer
-    if writer.is_mariadb and any(column.code in _OLD_TEMPORAL_CODES for column in layouts):
+    _, _, reader = _read_head(table_map.raw)
+    layouts, writer = _layouts(reader), table_map.writer
+    if writer.is_mariadb and any(layout.code in _OLD_TEMPORAL_CODES for layout in layouts):
         raise TableError(
             "the table has temporal columns in the format before MariaDB 10.1.2",
             hint="rebuild the table with mysql56_temporal_format=ON (ALTER TABLE … FORCE)",
         )
     if writer.version is None or not writer.is_mysql_between(0, _BARE_DOUBLES_BEFORE - 1):
         return tuple(layouts)
-    return tuple(replace(column, bare_doubles=column.code == _JSON) for column in layouts)
+    return tuple(replace(layout, bare_doubles=layout.code == _JSON) for layout in layouts)
 
 
 def _layouts(reader: Reader) -> list[Layout]:
@@ -146,22 +147,22 @@ def _layouts(reader: Reader) -> list[Layout]:
 
 
 def read_outlines(table_map: TableMap) -> tuple[Outline, ...]:
-    """Return the outlines that a table map may describe: two if the writer's version
-    may or may not have a sign for a YEAR (`_year_sign_readings`), and the signs fit both
-    ways.
+    """Return the outlines that a table map may describe. There are two if it is unknown
+    whether the writer logs a sign for a YEAR (`_year_sign_readings`), and the signs can
+    be read both ways.
 
     Raise TableError for an unknown column type, and for a map that contradicts itself.
     """
     _, table, reader = _read_head(table_map.raw)
     layouts = _layouts(reader)
     nulls = reader.take((len(layouts) + 7) // 8)
-    strings = _STRING_CODES | {_GEOMETRY} if table_map.writer.is_mariadb else _STRING_CODES
+    string_codes = _STRING_CODES | {_GEOMETRY} if table_map.writer.is_mariadb else _STRING_CODES
     fields: dict[int, bytes] = {}
     while reader.bytes_left:
         field_type = reader.integer(1)
         fields[field_type] = reader.length_encoded_text()
     readings = [
-        _OptionalMetadata(layouts, str(table), fields, strings, signs_years=signs_years)
+        _OptionalMetadata(layouts, str(table), fields, string_codes, signs_years=signs_years)
         for signs_years in _year_sign_readings(table_map.writer)
     ]
     consistent = [reading for reading in readings if reading.has_fitting_signs]
@@ -224,21 +225,21 @@ def _column(layout: Layout) -> Column:
     """Return a column with the type and width that its layout gives."""
     column = Column(name="", type=_TYPES_BY_CODE[layout.code][0])
     match layout.code:
-        case 246:
+        case 246:  # DECIMAL
             return replace(column, precision=layout.precision, scale=layout.scale)
-        case 17 | 18 | 19:
+        case 17 | 18 | 19:  # TIMESTAMP2, DATETIME2, TIME2
             return replace(column, length=layout.scale)
-        case 15 | 16 | 253 | 254:
+        case 15 | 16 | 253 | 254:  # VARCHAR, BIT, VAR_STRING, STRING
             return replace(column, length=layout.width)
-        case 242 | 245 | 247 | 248 | 252 | 255:
+        case 242 | 245 | 247 | 248 | 252 | 255:  # VECTOR, JSON, ENUM, SET, BLOB, GEOMETRY
             return replace(column, length=abs(layout.size))
         case _:
             return column
 
 
 def _year_sign_readings(writer: LogWriter) -> tuple[bool, ...]:
-    """Return True if `writer` writes a sign for a YEAR, False if not, both if that is
-    unknown."""
+    """Return (True,) if `writer` writes a sign for a YEAR, (False,) if not, and both
+    values if that is unknown."""
     if writer.is_mysql_between(_LAST_WITHOUT_YEARS + 1, _FIRST_WITH_YEARS - 1):
         return True, False
     return (not writer.is_mysql_between(0, _LAST_WITHOUT_YEARS),)
@@ -258,14 +259,14 @@ class _OptionalMetadata:
         layouts: Sequence[Layout],
         table: str,
         fields: dict[int, bytes],
-        strings: frozenset[int],
+        string_codes: frozenset[int],
         *,
         signs_years: bool,
     ) -> None:
         self._codes = [layout.code for layout in layouts]
         self._columns = [_column(layout) for layout in layouts]
-        self._numbers = _NUMERIC_CODES | {_YEAR_CODE} if signs_years else _NUMERIC_CODES
-        self._strings = strings
+        self._numeric_codes = _NUMERIC_CODES | {_YEAR_CODE} if signs_years else _NUMERIC_CODES
+        self._string_codes = string_codes
         self._source = f"the TABLE_MAP of {table}"
         self._fields = fields
 
@@ -278,14 +279,14 @@ class _OptionalMetadata:
         unsigned, or if the map has no signs."""
         if _SIGNEDNESS not in self._fields:
             return True
-        numbers = self._indexes_of(self._numbers)
+        numeric = self._indexes_of(self._numeric_codes)
         signs = list(self._bits(_SIGNEDNESS))
         return (
-            len(self._fields[_SIGNEDNESS]) == (len(numbers) + 7) // 8
-            and not any(signs[len(numbers) :])
+            len(self._fields[_SIGNEDNESS]) == (len(numeric) + 7) // 8
+            and not any(signs[len(numeric) :])
             and all(
                 sign
-                for index, sign in zip(numbers, signs, strict=False)
+                for index, sign in zip(numeric, signs, strict=False)
                 if self._codes[index] == _YEAR_CODE
             )
         )
@@ -303,9 +304,9 @@ class _OptionalMetadata:
         return names
 
     def primary_key(self) -> list[int]:
-        """Return column indexes in key order; empty without a key. A key of prefixes
-        counts as a key of whole columns, because values with different prefixes are
-        different."""
+        """Return the key's column indexes in key order, none without a key. A key of
+        prefixes counts as a key of whole columns, because values with different
+        prefixes are different."""
         if _SIMPLE_KEY in self._fields:
             key = list(self._packed_integers(_SIMPLE_KEY))
         elif _PREFIX_KEY in self._fields:
@@ -319,13 +320,13 @@ class _OptionalMetadata:
     def columns(self) -> list[Column]:
         """Return the columns with their types, signs, character sets and members."""
         columns = list(self._columns)
-        signs = zip(self._indexes_of(self._numbers), self._bits(_SIGNEDNESS), strict=False)
+        signs = zip(self._indexes_of(self._numeric_codes), self._bits(_SIGNEDNESS), strict=False)
         for index, unsigned in signs:
             columns[index] = replace(columns[index], unsigned=unsigned)
         for index in self._indexes_of({_YEAR_CODE}):
             columns[index] = replace(columns[index], unsigned=True)
         for index, collation in self._collations(
-            self._indexes_of(self._strings), _DEFAULT_CHARSET, _COLUMN_CHARSET
+            self._indexes_of(self._string_codes), _DEFAULT_CHARSET, _COLUMN_CHARSET
         ):
             columns[index] = _with_charset(columns[index], collation)
         for index, collation in self._collations(

@@ -87,8 +87,8 @@ def walk(dump: BinlogDump, start: Coordinates) -> Iterator[Event]:
 
 
 def end_of_transaction(dump: BinlogDump, begin: Coordinates, log_end: Coordinates) -> Coordinates:
-    """Return the end of the transaction whose event is at `begin`; `log_end` if
-    that comes first."""
+    """Return the end of the transaction around `begin`, where one of its events begins;
+    `log_end` if that comes first."""
     for event in walk(dump, begin):
         if event.at < begin:
             continue
@@ -114,7 +114,10 @@ def read_transactions(
     transactions; fewer if `end` or the log's end comes first. A transaction without a
     COMMIT, XID or the like ends at the next event that begins a transaction or stands
     between two."""
-    at, rows, files, gtid_sources = start, list[list[int]](), list[LogFile](), list[str]()
+    at = start
+    rows: list[list[int]] = []
+    files: list[LogFile] = []
+    gtid_sources: list[str] = []
     row: list[int] | None = None
     for event in walk(dump, start):
         if event.at < start:
@@ -161,7 +164,7 @@ ReportProgress = Callable[[int, int], None]
 
 _TRANSACTIONS: Final = 1 << 14
 _RING_BYTES: Final = 1 << 12
-_MAX_COUNT: Final = 1 << 16
+_MAX_WALKED: Final = 1 << 16
 
 
 class Dumps(Protocol):
@@ -206,10 +209,11 @@ def scan(
     that stops early has to close the generator (`contextlib.closing`), which closes the
     dump.
     """
-    at, count, bytes_read = start, 1, 0
+    at, walked_count, bytes_read = start, 1, 0
     while at < end:
         with closing(dumps.dump(at)) as dump:
-            first, begins, is_refused = at, dump.begins or at, False
+            dump_start, begins = at, dump.begins or at
+            is_refused = False
             buffer = _buffer(begins, end)
             for received in dump:
                 bytes_read += received.end - received.begin
@@ -217,8 +221,8 @@ def scan(
                     report_progress(min(bytes_read, total), total)
                 buffer.put(received)
                 groups, is_refused = _take_groups(buffer)
-                at = max(buffer.at, first)
-                stretch = _stretch(groups, first if begins < first else None)
+                at = max(buffer.at, dump_start)
+                stretch = _stretch(groups, dump_start if begins < dump_start else None)
                 if stretch is not None:
                     yield stretch
                 if buffer.has_stopped or buffer.has_ended:
@@ -226,14 +230,14 @@ def scan(
         if not is_refused:
             break
         with closing(dumps.dump(at)) as dump:
-            after, stretch = read_transactions(dump, at, end, count)
+            after, stretch = read_transactions(dump, at, end, walked_count)
         if after <= at:
             raise damaged("the log changed between two dumps of the same place", at)
         at = after
         if stretch is not None:
             yield stretch
         # Twice as many each time, so that a log full of refused events needs few dumps.
-        count = min(2 * count, _MAX_COUNT)
+        walked_count = min(2 * walked_count, _MAX_WALKED)
     if must_reach_end and at < end:
         raise StreamEndedEarly(
             f"the server's log ended at {at}, before {end}",
@@ -284,8 +288,8 @@ def _stretch(groups: Sequence[TransactionGroup], after: Coordinates | None) -> S
     transactions = np.concatenate([group.transactions for group in groups])
     if after is not None:
         in_first_file = transactions[:, columns.FILE] == 0
-        before = in_first_file & (transactions[:, columns.END_OFFSET] <= after.offset)
-        transactions = transactions[~before]
+        is_before = in_first_file & (transactions[:, columns.END_OFFSET] <= after.offset)
+        transactions = transactions[~is_before]
     if not len(transactions):
         return None
     return Stretch(transactions, groups[-1].files, groups[-1].gtid_sources)
@@ -294,10 +298,10 @@ def _stretch(groups: Sequence[TransactionGroup], after: Coordinates | None) -> S
 def log_between(start: Coordinates, end: Coordinates, binlogs: Sequence[BinlogSize]) -> int:
     """Return the bytes of log from one place to another; files that are not listed
     count as 0."""
-    between = sum(
+    file_bytes = sum(
         log.size for log in binlogs if start.file.number <= log.file.number < end.file.number
     )
-    return max(between - start.offset + end.offset, 0)
+    return max(file_bytes - start.offset + end.offset, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,8 +309,8 @@ class FileHead:
     """The head of a log file. `created`: when the file was created, in whole seconds,
     by the server's clock or by the `SET TIMESTAMP` of the session that created it.
     `gtid_set`: the GTIDs executed before the file, empty if the log has none.
-    `first_commit_elsewhere`: if another server executed the file's first transaction
-    first, its commit time by that server's clock."""
+    `first_commit_elsewhere`: if the file's first transaction came from another server,
+    its commit time by that server's clock."""
 
     created: datetime
     gtid_set: GtidSet
@@ -320,7 +324,7 @@ def read_file_head(dumps: Dumps, file: LogFile) -> FileHead:
     description: Event | None = None
     gtids = GtidSet()
     committed_elsewhere = None
-    # By its `gtid_mode` the server may refuse the first transaction.
+    # The server refuses to send the first transaction if its `gtid_mode` forbids it.
     with closing(dumps.dump(start)) as dump, suppress(TransactionsWithoutGtid):
         for event in walk(dump, start):
             if event.at.file != file:
@@ -333,8 +337,9 @@ def read_file_head(dumps: Dumps, file: LogFile) -> FileHead:
                 gtids = read_gtid_list(event)
             elif event.type in GTID_EVENTS:
                 if description is not None and event.server_id != description.server_id:
-                    *_, exact = read_identity(event, [])
-                    committed_elsewhere = to_datetime(exact or end_of_second(event.timestamp))
+                    *_, commit_time = read_identity(event, [])
+                    commit_time = commit_time or end_of_second(event.timestamp)
+                    committed_elsewhere = to_datetime(commit_time)
                 break
     if description is None:
         raise damaged("a log file begins without a format description", start)
@@ -349,18 +354,18 @@ class FileHeads:
         self._binlogs = binlogs
         self._heads: dict[int, FileHead] = {}
 
-    def read(self, number: int) -> FileHead:
-        if number not in self._heads:
-            self._heads[number] = read_file_head(self._dumps, self._binlogs[number].file)
-        return self._heads[number]
+    def read(self, index: int) -> FileHead:
+        if index not in self._heads:
+            self._heads[index] = read_file_head(self._dumps, self._binlogs[index].file)
+        return self._heads[index]
 
     def first(self, is_match: Callable[[GtidSet], bool], count: int | None = None) -> int:
-        """Return the number of the first file such that `is_match` is true of the GTIDs
+        """Return the index of the first file such that `is_match` is true of the GTIDs
         executed before it; `count` if there is none among the first `count` files
         (default: all). The sets grow from file to file, so a bisection reads few
         heads."""
         files = range(len(self._binlogs) if count is None else count)
-        return bisect_left(files, True, key=lambda number: is_match(self.read(number).gtid_set))
+        return bisect_left(files, True, key=lambda index: is_match(self.read(index).gtid_set))
 
 
 def find_file_before(dumps: Dumps, binlogs: Sequence[BinlogSize], gtids: GtidSet) -> LogFile | None:
@@ -368,11 +373,12 @@ def find_file_before(dumps: Dumps, binlogs: Sequence[BinlogSize], gtids: GtidSet
     the log from there on has all others. None if others were executed even before the
     oldest file.
 
-    Of the possible files, return the newest that has some transactions of `gtids`, else
-    the oldest. A newer file would skip transactions without a GTID, which come after
-    `gtids` but are in no set.
+    If several files qualify, return the newest before which some of `gtids` were not
+    executed yet; if there is none, the oldest. Before a newer file, transactions
+    without a GTID may also have been executed after `gtids`. They are in no set, so
+    they would be missed.
     """
     heads = FileHeads(dumps, binlogs)
-    first_late = heads.first(lambda executed: not gtids.contains(executed))
-    first_containing = heads.first(lambda executed: executed.contains(gtids), first_late)
-    return binlogs[max(first_containing - 1, 0)].file if first_late else None
+    qualifying_count = heads.first(lambda executed: not gtids.contains(executed))
+    first_after_all = heads.first(lambda executed: executed.contains(gtids), qualifying_count)
+    return binlogs[max(first_after_all - 1, 0)].file if qualifying_count else None

@@ -36,17 +36,18 @@ from lockstep.pipeline.values.position import Coordinates, LogFile
 
 _NO_TIMES: Final = np.empty(0, np.int64)
 _SAMPLES: Final = 64
-"""Number of files whose heads are read; if there are more, a sample of this size."""
+"""Largest number of files of which all heads are read; of more, a sample is read
+first."""
 
 
 @dataclass(frozen=True, slots=True)
 class MomentPlace:
-    """The place of a moment in the log. `at`: the beginning of the transaction with
-    which a reading from the moment on begins. `late_count`: number of transactions
-    before `at`, in the files that were read, with a commit time of the moment or later.
+    """The place of a moment in the log. `at`: where a reading from the moment on
+    begins, the beginning of a transaction. `late_count`: number of transactions before
+    `at`, in the files that were read, with a commit time of the moment or later.
     `early_count`: number of transactions after `at` with an earlier commit time.
     `first_begin`: the beginning of the first transaction with a commit time of the
-    moment or later, which is not after `at`."""
+    moment or later; it is not after `at`."""
 
     at: Coordinates
     late_count: int = 0
@@ -80,21 +81,20 @@ def find_moment(
     `now`.
     """
     heads, divider = FileHeads(dumps, binlogs), _divider(moment, now)
-    earlier = _files_before(heads, len(binlogs), divider)
+    earlier_count = _files_before(heads, len(binlogs), divider)
     oldest = heads.read(0).created
-    if moment > now or (not earlier and moment < oldest):
+    if moment > now or (not earlier_count and moment < oldest):
         raise _out_of_range(moment, oldest, now)
-    chosen_file = max(earlier - 1, 0)
-    total = log_between(Coordinates(binlogs[chosen_file].file, FIRST_OFFSET), log_end, binlogs)
+    first = last = max(earlier_count - 1, 0)
+    total = log_between(Coordinates(binlogs[first].file, FIRST_OFFSET), log_end, binlogs)
 
-    def read(number: int) -> _Times:
-        return _read_times(dumps, binlogs[number].file, log_end, divider, report_progress, total)
+    def read(index: int) -> _Times:
+        return _read_times(dumps, binlogs[index].file, log_end, divider, report_progress, total)
 
-    files, last = [read(chosen_file)], chosen_file
+    files = [read(first)]
     while files[-1].balance >= 0 and last + 1 < len(binlogs):
         last += 1
         files.append(read(last))
-    first = chosen_file
     while files[0].balance <= 0 and first:
         first -= 1
         files.insert(0, read(first))
@@ -129,7 +129,7 @@ def find_last_end(
     total = end.offset - start.offset if end.file == file else 0
     place = start
     for stretch in scan(
-        dumps, start, _last_of(file, end), report_progress=report_progress, total=total
+        dumps, start, _file_end(file, end), report_progress=report_progress, total=total
     ):
         place = stretch.end(len(stretch.transactions) - 1)
     return place
@@ -139,9 +139,9 @@ def _divider(moment: datetime, now: datetime) -> Divider:
     return Divider(microseconds(moment), microseconds(now + SKEW))
 
 
-def _last_of(file: LogFile, end: Coordinates) -> Coordinates:
-    """Return the end of a file as far as it is read: its own end, or `end` if that
-    comes first."""
+def _file_end(file: LogFile, end: Coordinates) -> Coordinates:
+    """Return where the reading of a file ends: at the file's own end, or at `end` if
+    that comes first."""
     return min(end, Coordinates(LogFile(file.base, file.number + 1), FIRST_OFFSET))
 
 
@@ -166,9 +166,9 @@ def _read_times(
     total: int,
 ) -> _Times:
     """Read a file's transactions up to `end`."""
-    start, last = Coordinates(file, FIRST_OFFSET), _last_of(file, end)
+    start, stop = Coordinates(file, FIRST_OFFSET), _file_end(file, end)
     times, begins = [_NO_TIMES], [_NO_TIMES]
-    for stretch in scan(dumps, start, last, report_progress=report_progress, total=total):
+    for stretch in scan(dumps, start, stop, report_progress=report_progress, total=total):
         times.append(latest_commit_times(stretch.transactions))
         begins.append(stretch.transactions[:, columns.BEGIN_OFFSET].copy())
     all_times = np.concatenate(times)
@@ -179,20 +179,20 @@ def _place_in(files: Sequence[_Times], divider: Divider, end: Coordinates) -> Mo
     """Return the moment's place in the files that were read; `end` if it is after all
     of them."""
 
-    def begin(number: int) -> Coordinates:
+    def begin(index: int) -> Coordinates:
         for file in files:
-            if number < len(file.times):
-                return Coordinates(file.file, int(file.begins[number]))
-            number -= len(file.times)
+            if index < len(file.times):
+                return Coordinates(file.file, int(file.begins[index]))
+            index -= len(file.times)
         return end
 
     times = np.concatenate([file.times for file in files])
-    division, late_numbers = divider.divide(times), np.flatnonzero(times >= divider.moment)
+    division, late_indexes = divider.divide(times), np.flatnonzero(times >= divider.moment)
     return MomentPlace(
         min(begin(division.place), end),
         division.late_count,
         division.early_count,
-        begin(int(late_numbers[0])) if len(late_numbers) else None,
+        begin(int(late_indexes[0])) if len(late_indexes) else None,
     )
 
 
@@ -202,7 +202,7 @@ def _files_before(heads: FileHeads, count: int, divider: Divider) -> int:
 
     def count_before(files: range) -> int:
         in_seconds = Divider(divider.moment // SECOND * SECOND, divider.latest)
-        created = [_created(heads.read(number)) for number in files]
+        created = [_created(heads.read(index)) for index in files]
         return in_seconds.divide(np.array(created, np.int64)).place
 
     step = -(-count // _SAMPLES)
@@ -214,13 +214,13 @@ def _files_before(heads: FileHeads, count: int, divider: Divider) -> int:
 
 
 def _created(head: FileHead) -> int:
-    """Return when a file was created (microseconds since the epoch). If another server
-    committed its first transaction, by a clock that is ahead, return that commit time:
-    transactions before it may be as late."""
-    created, elsewhere = microseconds(head.created), head.first_commit_elsewhere
-    return (
-        created if elsewhere is None else max(created, microseconds(elsewhere) // SECOND * SECOND)
-    )
+    """Return when a file was created (microseconds since the epoch). If its first
+    transaction came from a server whose clock is ahead, return that commit time
+    instead: transactions before the file may be as late."""
+    created = microseconds(head.created)
+    if head.first_commit_elsewhere is None:
+        return created
+    return max(created, microseconds(head.first_commit_elsewhere) // SECOND * SECOND)
 
 
 def _out_of_range(moment: datetime, earliest: datetime, latest: datetime) -> MomentOutOfRange:

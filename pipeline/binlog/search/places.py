@@ -85,10 +85,9 @@ def find_boundary(
     place, event = _boundary_around(dumps, at, start)
     anchor = None
     if event is not None:
-        ends_transaction = last is not None and event.at == start
-        gtid = (
-            gtid_text(last.transactions[0], last.gtid_sources) if last and ends_transaction else ""
-        )
+        gtid = ""
+        if last is not None and event.at == start:
+            gtid = gtid_text(last.transactions[0], last.gtid_sources)
         created = int(file_head.created.timestamp())
         anchor = Anchor(event.at.offset, event.size, event.crc32, gtid, created)
     gtids = union(file_head.gtid_set, executed)
@@ -118,9 +117,9 @@ def _executed_before(
 def _boundary_around(
     dumps: Dumps, at: Coordinates, start: Coordinates
 ) -> tuple[Coordinates, Event | None]:
-    """Return a place and the event before it: `at`, or the beginning of a transaction
-    if `at` is inside that. `start`: the beginning of the event that ends the last
-    transaction before `at`."""
+    """Return a place and the event before it: `at`, or the beginning of the transaction
+    around `at`. `start`: the beginning of the event that ends the last transaction
+    before `at`."""
     last: Event | None = None
     transaction_begin: tuple[Coordinates, Event | None] | None = None
     end = start
@@ -237,10 +236,10 @@ class LastTransactions:
 
 def _last_rows(transactions: Integers) -> Integers:
     """Return the last row of each GTID source, in the order of the log."""
-    identities = transactions[:, list(_SOURCE_COLUMNS)]
-    if (identities == identities[-1]).all():
+    sources = transactions[:, list(_SOURCE_COLUMNS)]
+    if (sources == sources[-1]).all():
         return transactions[-1:]
-    _, lasts = np.unique(identities[::-1], axis=0, return_index=True)
+    _, lasts = np.unique(sources[::-1], axis=0, return_index=True)
     return transactions[np.sort(len(transactions) - 1 - lasts)]
 
 
@@ -260,11 +259,11 @@ def find_anchors(
         if first_later := heads.first(partial(_contains, GtidSet.parse(gtid))):
             gtids_in.setdefault(first_later - 1, set()).add(gtid)
     anchors: dict[str, SetAnchor] = {}
-    for number, gtids_there in gtids_in.items():
-        start = Coordinates(binlogs[number].file, FIRST_OFFSET)
-        is_last = number + 1 == len(binlogs)
-        file_end = end if is_last else Coordinates(binlogs[number + 1].file, FIRST_OFFSET)
-        anchors |= _find_in(dumps, start, file_end, gtids_there)
+    for index, gtids_in_file in gtids_in.items():
+        start = Coordinates(binlogs[index].file, FIRST_OFFSET)
+        is_last = index + 1 == len(binlogs)
+        file_end = end if is_last else Coordinates(binlogs[index + 1].file, FIRST_OFFSET)
+        anchors |= _find_in(dumps, start, file_end, gtids_in_file)
     return anchors
 
 

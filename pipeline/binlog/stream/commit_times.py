@@ -8,8 +8,8 @@ MySQL's GTID events have commit timestamps since 8.0:
 | received from another server | the earlier of the original and the immediate timestamp |
 
 Without them (MariaDB, MySQL 5.7), the time is the second in the header of the
-transaction's last event: the second in which COMMIT began, or a statement that commits
-by itself. A session can set that second (`SET TIMESTAMP`).
+transaction's last event: the second in which COMMIT began (or the statement, if it
+commits by itself). A session can set that second (`SET TIMESTAMP`).
 
 The lake and the ledger (the database of positions) record the beginning of that second.
 A search uses its end, so that a search for a moment within the second does not miss the

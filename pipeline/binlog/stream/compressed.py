@@ -36,6 +36,8 @@ from lockstep.pipeline.binlog.stream.framing import (
 from lockstep.pipeline.values.errors import UnsupportedEvent
 
 _END, _SIZE, _COMPRESSION, _UNCOMPRESSED = range(4)
+"""Types of a TRANSACTION_PAYLOAD's fields."""
+
 _ZSTD, _NONE = 0, 255
 PIECE_BYTES: Final = 1 << 20
 """Most bytes of a payload that are decompressed at a time."""
@@ -48,8 +50,8 @@ _UPDATE_EVENTS = frozenset({EventType.UPDATE_ROWS, EventType.UPDATE_ROWS_V1})
 
 def payload_pieces(event: Event) -> Iterator[Bytes]:
     """Return the events in a TRANSACTION_PAYLOAD, as bytes in pieces of at most
-    `PIECE_BYTES`. DamagedEvent if they have another size than it declares;
-    UnsupportedEvent for an unknown compression."""
+    `PIECE_BYTES`. DamagedEvent if their size is not the declared one; UnsupportedEvent
+    for an unknown compression."""
     reader = Reader(event.body, "a TRANSACTION_PAYLOAD event")
     fields: dict[int, int] = {}
     while (field_type := reader.length_encoded()) != _END:
@@ -101,9 +103,9 @@ def decompress_query(event: Event) -> Event:
     compressed."""
     reader = Reader(event.body, "a compressed QUERY event")
     reader.take(8)
-    database = reader.integer(1)
+    database_length = reader.integer(1)
     reader.take(2)
-    reader.take(reader.integer(2) + database + 1)
+    reader.take(reader.integer(2) + database_length + 1)
     body = event.body[: reader.at] + _decompress(event, reader.rest())
     return replace(event, type=EventType.QUERY, raw=_with_header(event, EventType.QUERY, body))
 
@@ -116,16 +118,16 @@ def decompress_rows(event: Event) -> Bytes:
     reader.take(8)
     if event_type in _V2_ROW_EVENTS:
         reader.take(max(reader.integer(2) - 2, 0))
-    bitmap = (reader.length_encoded() + 7) // 8
-    reader.take(bitmap * (2 if event_type in _UPDATE_EVENTS else 1))
+    bitmap_bytes = (reader.length_encoded() + 7) // 8
+    reader.take(bitmap_bytes * (2 if event_type in _UPDATE_EVENTS else 1))
     body = event.body[: reader.at] + _decompress(event, reader.rest())
     return np.frombuffer(_with_header(event, event_type, body), np.uint8)
 
 
 def _decompress(event: Event, data: bytes) -> bytes:
     first_byte = data[0] if data else 0
-    count = first_byte & 0x07
-    if not first_byte & _COMPRESSED_FLAG or not 1 <= count <= 4:
+    length_bytes = first_byte & 0x07
+    if not first_byte & _COMPRESSED_FLAG or not 1 <= length_bytes <= 4:
         raise damaged("a compressed event does not name its algorithm", event.at)
     if algorithm := first_byte >> 4 & 7:
         raise UnsupportedEvent(
@@ -135,10 +137,11 @@ def _decompress(event: Event, data: bytes) -> bytes:
             "not recorded",
             event_place=str(event.at),
         )
-    declared_bytes = int.from_bytes(data[1 : 1 + count], "big")
+    declared_bytes = int.from_bytes(data[1 : 1 + length_bytes], "big")
     decompressor = zlib.decompressobj()
     try:
-        content = decompressor.decompress(data[1 + count :], min(declared_bytes, _MAX_BYTES) + 1)
+        limit = min(declared_bytes, _MAX_BYTES) + 1
+        content = decompressor.decompress(data[1 + length_bytes :], limit)
     except zlib.error as error:
         raise damaged("a compressed event cannot be uncompressed", event.at) from error
     if len(content) != declared_bytes or not decompressor.eof:

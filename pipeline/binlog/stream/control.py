@@ -28,7 +28,7 @@ _THREAD_SPECIFIC = 0x4
 _LOAD_QUERY_BYTES = 13
 _MAX_NUMBER = (1 << 63) - 1
 _MAX_OFFSET = (1 << 62) - 1
-"""Sums of two larger offsets need not fit into a signed 64-bit number."""
+"""Largest offset: the sum of any two fits into a signed 64-bit number."""
 _LAST_MOMENT = (datetime.max.replace(tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
 _LAST_GTID_FIELD: Final = 11
 """Fields of newer servers have higher numbers, and come after these."""
@@ -134,8 +134,8 @@ def _signed(value: int) -> int:
 @dataclass(frozen=True, slots=True)
 class MariaDbGtid:
     """MariaDB's GTID event. `is_standalone`: a statement that commits by itself
-    follows. `xid`: that of an XA transaction, which this event prepares (`is_prepare`)
-    or ends; None for others."""
+    follows. `xid`: the XID of the XA transaction that this event prepares
+    (`is_prepare`) or ends; None for other transactions."""
 
     domain: int
     number: int
@@ -218,10 +218,15 @@ def read_query(event: Event) -> Query:
     database = reader.take(database_length)
     reader.take(1)
     raw = reader.rest()
-    is_thread_specific = bool(event.flags & _THREAD_SPECIFIC)
-    text = _decoded(raw)
-    moment = event.timestamp
-    return Query(_decoded(database), text, status, raw, moment, is_thread_specific, error_number)
+    return Query(
+        database=_decoded(database),
+        text=_decoded(raw),
+        status_variables=status,
+        raw=raw,
+        timestamp=event.timestamp,
+        is_thread_specific=bool(event.flags & _THREAD_SPECIFIC),
+        error_number=error_number,
+    )
 
 
 _GTID_FLAGS, _COLLATIONS = 0x82, 0x83
@@ -283,7 +288,7 @@ def to_datetime(microseconds: int) -> datetime:
 class LogWriter:
     """The kind of server that wrote a log file. `version`: 80015 for MySQL 8.0.15,
     101118 for MariaDB 10.11.18; None if the file has a version of another form. The
-    defaults stand for a recent MySQL, for events that no log file describes."""
+    defaults are a recent MySQL. They count for events that no log file describes."""
 
     flavour: Literal["mysql", "mariadb"] = "mysql"
     version: int | None = 90704
@@ -342,7 +347,7 @@ def read_description(event: Event) -> FormatDescription:
     """Read a format description: format version 2 (always 4), server version 50, time
     4, header length 1 (always 19), one byte per event type, then the checksum
     algorithm."""
-    reader = Reader(event.raw[HEADER_BYTES:], "the format description")
+    reader = Reader(event.body, "the format description")
     format_version = reader.integer(2)
     version = reader.take(50).rstrip(b"\0").decode("latin-1")
     reader.take(4)
@@ -371,8 +376,8 @@ def encode_gtid_set(gtids: GtidSet) -> bytes:
     number after its last 8.
 
     If a source has a tag, the number of sources has 6 bytes, with a byte 1 before and
-    after it, and each UUID is followed by the tag, with its doubled length 1 before it.
-    Servers before MySQL 8.3 do not read this form."""
+    after it, and after each UUID come the tag's doubled length 1 and the tag. Servers
+    before MySQL 8.3 do not read this form."""
     has_tags = any(":" in source for source in gtids.intervals)
     count = len(gtids.intervals)
     count_bytes = count.to_bytes(6, "little")

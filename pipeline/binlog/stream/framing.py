@@ -184,17 +184,17 @@ def read_event(packet: bytes, at: Coordinates, *, checksum: bool, log_server_id:
     timestamp, code, server_id, size, log_pos, flags = HEADER.unpack_from(packet)
     body_end = len(packet) - CHECKSUM_BYTES if checksum else len(packet)
     return Event(
-        _KNOWN_TYPES.get(code, code),
-        timestamp,
-        server_id,
-        flags,
-        at.file,
-        at.offset,
-        size,
-        is_artificial(code, log_pos, flags),
-        packet[:body_end],
-        int.from_bytes(packet[body_end:], "little") if checksum else zlib.crc32(packet),
-        log_server_id,
+        type=_KNOWN_TYPES.get(code, code),
+        timestamp=timestamp,
+        server_id=server_id,
+        flags=flags,
+        file=at.file,
+        offset=at.offset,
+        size=size,
+        is_artificial=is_artificial(code, log_pos, flags),
+        raw=packet[:body_end],
+        crc32=int.from_bytes(packet[body_end:], "little") if checksum else zlib.crc32(packet),
+        log_server_id=log_server_id,
     )
 
 
@@ -239,9 +239,9 @@ def read_first_event(packet: bytes, at: Coordinates, *, checksum: bool | None) -
 
 def _read_description_event(packet: bytes, at: Coordinates) -> Event:
     """Verify and read a format description. The byte before its checksum names the
-    algorithm. It has a checksum even if that is 0 (none), which is then not verified.
-    The CRC32 is computed without the flag "log in use" (0x1), which the server clears
-    when it closes the file."""
+    algorithm. If the algorithm is 0 (none), the event still has a checksum, which is
+    not verified. The CRC32 is computed without the flag "log in use" (0x1), which the
+    server clears when it closes the file."""
     algorithm = packet[-CHECKSUM_BYTES - 1]
     if algorithm not in (0, 1):
         raise damaged(f"the log's checksum algorithm {algorithm} is unknown", at)

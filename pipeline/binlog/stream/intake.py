@@ -188,11 +188,11 @@ class PayloadInput:
         declared = int.from_bytes(unread[_SIZE_AT : _SIZE_AT + 4].tobytes(), "little")
         if len(unread) >= HEADER_BYTES and declared > MAX_EVENT_BYTES:
             raise _too_large()
-        pieces, missing = [unread], len(unread) + 1
+        pieces, bytes_wanted = [unread], len(unread) + 1
         for piece in self._pieces:
             pieces.append(piece)
-            missing -= len(piece)
-            if missing <= 0:
+            bytes_wanted -= len(piece)
+            if bytes_wanted <= 0:
                 break
         else:
             if len(pieces) == 1:
@@ -210,8 +210,8 @@ def dump_events(dump: Iterable[Received]) -> Iterator[bytes]:
     """Yield a dump's events one by one, without checking them, for callers that need
     only a few.
 
-    Ends where the server ends the log. Raises the server's error if it refuses the
-    dump, and DamagedEvent for an event without a whole header.
+    The events end where the server ends the log. Raise the server's error if it refuses
+    the dump, and DamagedEvent for an event without a whole header.
     """
     event = _LargeEvent()
     for received in dump:

@@ -34,20 +34,19 @@ REGISTER_COUNT: Final = 26
     # The ring and the indexes.
     PUT,  # the ring's sequence after the open transaction
     GET,  # the ring's sequence after the complete transactions
-    ACK,  # the ring's sequence before them
+    ACK,  # the ring's sequence before the complete transactions
     EVENTS,  # rows used in the index of events
-    COMPLETE_EVENTS,  # those of them that belong to complete transactions
-    TRANSACTIONS,  # rows of complete transactions in their index; the open one's row is next
+    COMPLETE_EVENTS,  # rows of complete transactions in the index of events
+    TRANSACTIONS,  # rows of complete transactions in their index; the open one has the next row
     TEXTS,  # rows used in the index of statements' texts
     TEXT_PUT,  # bytes that the texts use
-    ALONE,  # 1 from when rows of a transaction go to a file until the transaction is handed
-    # out, which must be in a group of its own
+    ALONE,  # 1 if rows of a transaction are in a file; it must be handed out in a group of its own
     # Reading stops at the end of the first transaction that reaches a limit.
     ALL_TRANSACTIONS,  # transactions and bytes since the limits were set
     ALL_BYTES,
-    STOP_OFFSET,  # limits of OFFSET and of these two
-    STOP_TRANSACTIONS,
-    STOP_BYTES,
+    STOP_OFFSET,  # the limit of OFFSET
+    STOP_TRANSACTIONS,  # the limit of ALL_TRANSACTIONS
+    STOP_BYTES,  # the limit of ALL_BYTES
 ) = range(REGISTER_COUNT)
 
 _NEVER: Final = int(np.iinfo(np.int64).max)

@@ -30,9 +30,8 @@ AT, SIZE, MAP, TYPE, TIMESTAMP, SERVER_ID, OFFSET, TRANSACTION, FLAGS = range(9)
 EVENT_COLUMNS: Final = 9
 """AT: place in the data. SIZE: bytes of header and body, without checksum. MAP: number
 of the event's table map (`maps`). TYPE, TIMESTAMP (seconds), SERVER_ID: from the
-header. OFFSET: offset in the log file, for an event inside a payload that of the
-payload. TRANSACTION: row in the index of transactions. FLAGS: those of the row
-event."""
+header. OFFSET: offset in the log file; for an event inside a payload, the payload's
+offset. TRANSACTION: row in the index of transactions. FLAGS: those of the row event."""
 
 # Columns of the index of transactions.
 (
@@ -128,14 +127,14 @@ class Texts:
         index[:, TEXT_OWNER] = np.where(keep[old], new_rows[old], -1)
         return replace(self, index=index)
 
-    def lists_by_transaction(self, transactions: int) -> pa.ListArray:
+    def lists_by_transaction(self, transaction_count: int) -> pa.ListArray:
         """Return the texts of each transaction, in order; NULL if the log has none. Bytes that
         are not UTF-8 are shown as `\\xff`."""
-        kind = pa.list_(pa.string())
+        list_type = pa.list_(pa.string())
         rows = np.flatnonzero(self.index[:, TEXT_OWNER] >= 0)
         if not len(rows):
-            return pa.nulls(transactions, kind)
-        counts = np.bincount(self.index[rows, TEXT_OWNER], minlength=transactions)
+            return pa.nulls(transaction_count, list_type)
+        counts = np.bincount(self.index[rows, TEXT_OWNER], minlength=transaction_count)
         ends = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
         values = self._strings().take(pa.array(rows))
         return pa.ListArray.from_arrays(pa.array(ends), values, mask=pa.array(counts == 0))
@@ -167,12 +166,12 @@ class TransactionGroup:
 
     `transactions`: the index, n x TRANSACTION_COLUMNS. `gtid_sources`: the `uuid:tag`
     of tagged GTIDs. `statements`: QUERYs that may change a table's structure, or that
-    were logged instead of rows, each after its transaction's row in the index.
-    `blocks`: the row events, to be read once, and before the next `ack`. There is more
-    than one block only if the group is a single transaction from a file
-    (`is_from_file`). `texts`: of the statements that changed rows, if the server logs
-    them. `merge_table_rows`: the changes through MERGE tables, each after its
-    transaction's row.
+    were logged instead of rows, each with its transaction's row in the index. `blocks`:
+    the row events, to be read once, and before the next `ack`. There is more than one
+    block only if the group is a single transaction from a file (`is_from_file`).
+    `texts`: those of the statements that changed rows, if the server logs them.
+    `merge_table_rows`: the changes through MERGE tables, each with its transaction's
+    row.
     """
 
     transactions: Integers
@@ -184,11 +183,11 @@ class TransactionGroup:
     is_from_file: bool = False
     merge_table_rows: tuple[tuple[int, MergeTableRows], ...] = ()
 
-    def begin(self, number: int) -> Coordinates:
-        return place_of(self.transactions[number], BEGIN_OFFSET, self.files)
+    def begin(self, row: int) -> Coordinates:
+        return place_of(self.transactions[row], BEGIN_OFFSET, self.files)
 
-    def end(self, number: int) -> Coordinates:
-        return place_of(self.transactions[number], END_OFFSET, self.files)
+    def end(self, row: int) -> Coordinates:
+        return place_of(self.transactions[row], END_OFFSET, self.files)
 
 
 def place_of(transaction: Integers, column: int, files: Sequence[LogFile]) -> Coordinates:
@@ -205,9 +204,8 @@ class Ring:
 
     @classmethod
     def of(cls, size: int, *, events: int, transactions: int) -> Ring:
-        """Return a ring of `size` bytes, with room for so many events and transactions.
-        One row for transactions is always that of the open one. ValueError if `size` is
-        no power of two."""
+        """Return a ring of `size` bytes, with room for this number of events and of
+        transactions, the open one included. ValueError if `size` is no power of two."""
         if size <= 0 or size & size - 1:
             raise ValueError(f"{size} is not a power of two")
         if events < 1 or transactions < 2:
@@ -234,12 +232,12 @@ def pack_block(block: Block) -> Block:
     events[:, AT] = ends - sizes
     # Events are contiguous except at the ring's end, so there are two pieces at most.
     breaks = np.flatnonzero(np.diff(block.events[:, AT]) != sizes[:-1]) + 1
-    starts = [0, *breaks.tolist()]
-    stops = [*breaks.tolist(), len(events)]
+    firsts = [0, *breaks.tolist()]
+    ends_of_pieces = [*breaks.tolist(), len(events)]
     pieces = [
-        block.data[block.events[a, AT] : block.events[b - 1, AT] + sizes[b - 1]]
-        for a, b in zip(starts, stops, strict=True)
-        if b > a
+        block.data[block.events[first, AT] : block.events[end - 1, AT] + sizes[end - 1]]
+        for first, end in zip(firsts, ends_of_pieces, strict=True)
+        if end > first
     ]
     data = np.concatenate(pieces) if pieces else np.empty(0, np.uint8)
     return Block(data, events)

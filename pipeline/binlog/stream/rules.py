@@ -158,6 +158,6 @@ TRANSITIONS: Final[Mapping[tuple[Phase, EventRole], tuple[BufferAction, Phase]]]
 def compiled_table() -> npt.NDArray[np.int64]:
     """Return `TRANSITIONS` for compiled code: [phase, role] → (action, next phase)."""
     table = np.zeros((len(Phase), len(EventRole), 2), np.int64)
-    for (phase, event), (action, next_phase) in TRANSITIONS.items():
-        table[phase, event] = action, next_phase
+    for (phase, role), (action, next_phase) in TRANSITIONS.items():
+        table[phase, role] = action, next_phase
     return table

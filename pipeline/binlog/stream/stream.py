@@ -91,7 +91,7 @@ MORE, EVENT, FULL, STOPPED, PACKET, SPLIT_EVENT, NEW_MAP, EMITTED, LARGE_ROWS = 
 - PACKET: a packet without an event.
 - SPLIT_EVENT: the first of several packets of one event.
 - NEW_MAP: a table map that is new to the loop.
-- EMITTED: a transaction is complete that the register ALONE marks.
+- EMITTED: the transaction that the register ALONE marks is complete.
 - LARGE_ROWS: a row event larger than the ring; the next free row of the index of events describes
   it, with AT as its offset in the input."""
 
@@ -157,9 +157,9 @@ def scan(
 
     `mode`: the form of the input (`framing`). `state`: the registers. `ids`: a hash
     table of (table id, number of its map, number of the statement in which the map is
-    valid). `map_places`: for each map its offset and length in `maps`, and whether its
-    rows are taken. `rules`: see `compiled_table`. `text_index`: for each text its
-    transaction, and its offset and length in `texts`.
+    valid). `map_places`: for each map its offset and length in `maps`, and how its rows
+    are handled (`ring.TAKEN` …). `rules`: see `compiled_table`. `text_index`: for each
+    text its transaction, and its offset and length in `texts`.
     """
     while True:
         outcome = _find_event(wire, stop, mode, state)
@@ -192,9 +192,7 @@ def scan(
                 if outcome != NONE:
                     return outcome
             elif role == EventRole.NOTE:
-                number = state[TRANSACTIONS]
-                row = transactions[number]
-                outcome = _keep_text(wire, event, end, code, state, number, row, texts, text_index)
+                outcome = _keep_text(wire, event, end, code, state, transactions, texts, text_index)
                 if outcome != NONE:
                     return outcome
         elif action != BufferAction.PASS and action != BufferAction.EMIT:
@@ -272,8 +270,7 @@ def _check_event(wire: Bytes, event: int, size: int, code: int, mode: int, state
 
 @kernel_part
 def _classify(wire: Bytes, event: int, end: int, code: int) -> int:
-    """Return the event's role, or _PYTHON if it takes more than a look at a few
-    bytes."""
+    """Return the event's role; _PYTHON if a few of its bytes are not enough to tell."""
     body = event + HEADER_BYTES
     if code == EventType.QUERY:
         if end - body < _QUERY_HEADER_BYTES:
@@ -336,21 +333,21 @@ def _keep(
         if ids[entry, 0] < 0:
             return NEW_MAP if code == EventType.TABLE_MAP else NO_MAP
         entry = entry + 1 & len(ids) - 1
-    number = ids[entry, 1]
+    map_number = ids[entry, 1]
     if code == EventType.TABLE_MAP:
         place = body + _MAP_HEADER_BYTES
-        if end - place != map_places[number, 1]:
+        if end - place != map_places[map_number, 1]:
             return NEW_MAP
-        if not equal_bytes(wire, place, maps, map_places[number, 0], end - place):
+        if not equal_bytes(wire, place, maps, map_places[map_number, 0], end - place):
             return NEW_MAP
         ids[entry, 2] = state[STATEMENT]
         return NONE
     if ids[entry, 2] != state[STATEMENT]:
         return NO_MAP
-    if map_places[number, 2] == columns.INSPECTED:
+    if map_places[map_number, 2] == columns.INSPECTED:
         return EVENT
-    if map_places[number, 2] == columns.TAKEN:
-        outcome = _put(wire, event, end - event, number, state, ring, events)
+    if map_places[map_number, 2] == columns.TAKEN:
+        outcome = _put(wire, event, end - event, map_number, state, ring, events)
         if outcome != NONE:
             return outcome
     if u16(wire, body + 6) & STATEMENT_END:
@@ -360,11 +357,11 @@ def _keep(
 
 @kernel_part
 def _index_event(
-    row: Integers, wire: Bytes, event: int, size: int, number: int, state: Integers
+    row: Integers, wire: Bytes, event: int, size: int, map_number: int, state: Integers
 ) -> None:
-    """Fill an event's row in the index of events. `number`: that of its table map."""
+    """Fill an event's row in the index of events."""
     row[columns.SIZE] = size
-    row[columns.MAP] = number
+    row[columns.MAP] = map_number
     row[columns.TYPE] = u8(wire, event + 4)
     row[columns.TIMESTAMP] = u32(wire, event)
     row[columns.SERVER_ID] = u32(wire, event + 5)
@@ -378,7 +375,7 @@ def _put(
     wire: Bytes,
     event: int,
     size: int,
-    number: int,
+    map_number: int,
     state: Integers,
     ring: Bytes,
     events: Integers,
@@ -389,7 +386,7 @@ def _put(
         return FULL
     if size > len(ring):
         events[state[EVENTS], columns.AT] = event
-        _index_event(events[state[EVENTS]], wire, event, size, number, state)
+        _index_event(events[state[EVENTS]], wire, event, size, map_number, state)
         return LARGE_ROWS
     place = state[PUT] & len(ring) - 1
     skipped = len(ring) - place if place + size > len(ring) else 0
@@ -405,7 +402,7 @@ def _put(
     copy(ring, place, wire, event, size)
     row = events[state[EVENTS]]
     row[columns.AT] = place
-    _index_event(row, wire, event, size, number, state)
+    _index_event(row, wire, event, size, map_number, state)
     state[PUT] += skipped + size
     state[EVENTS] += 1
     return NONE
@@ -458,7 +455,8 @@ def _begin_transaction(
         if timestamp_bits >> 55 and end - body >= 56:
             original = _u56(wire, body + 49) & _55_BITS
         row[columns.ORIGINAL_TIME] = original
-        # The commit time of the original server, unless its clock was ahead of ours.
+        # The original server's commit time, unless its clock was ahead of this
+        # server's.
         is_own = u32(wire, event + 5) == state[SERVER_ID]
         row[columns.COMMIT_TIME] = immediate if is_own or original > immediate else original
 
@@ -475,14 +473,14 @@ def _keep_text(
     end: int,
     code: int,
     state: Integers,
-    transaction: int,
-    row: Integers,
+    transactions: Integers,
     texts: Bytes,
     text_index: Integers,
 ) -> int:
-    """Copy a statement's text, cut off at the transaction's limit (`MOST_TEXT_BYTES`).
-    Return NONE, or FULL if the arrays have no room. `row`: the transaction's index
-    row."""
+    """Copy a text of the open transaction, cut off at the transaction's limit
+    (`MOST_TEXT_BYTES`). Return NONE, or FULL if the arrays have no room."""
+    transaction = state[TRANSACTIONS]
+    row = transactions[transaction]
     begin = event + HEADER_BYTES + (1 if code == EventType.ROWS_QUERY else 0)
     size = max(end - begin, 0)
     room = MOST_TEXT_BYTES - row[columns.TEXT_BYTES]

@@ -81,10 +81,10 @@ class TransactionBuffer:
     - `may_be_merge_table`: returns whether rows of a table that is not captured may be stored in
       other tables (MERGE).
     - `events`, `transactions`: rows of the indexes.
-    - `has_ended`: the server's end of log was read, or `end` was called, or `stop` before `start`
-      was reached.
-    - `has_stopped`: one of the limits was reached, or, as long as transactions before `start` are
-      skipped, `start`.
+    - `has_ended`: the end of the server's log was read, or `end` was called, or `stop` was called
+      before the reading reached `start`.
+    - `has_stopped`: the reading reached a limit. While it skips the transactions before `start`,
+      `start` is the limit.
     """
 
     def __init__(
@@ -120,8 +120,8 @@ class TransactionBuffer:
         self.prepared.is_before_start = self._skip_to is not None
 
         first = begins or start
-        until = self._limits if self._skip_to is None else Limits(end=start)
-        self._loop = loop = Loop(
+        first_limits = self._limits if self._skip_to is None else Limits(end=start)
+        self._loop = Loop(
             first.offset,
             ring,
             TableMaps(
@@ -131,10 +131,14 @@ class TransactionBuffer:
             ),
             TextBuffer.of(text_bytes),
         )
-        self._log = log = LogPlace(first, loop.registers, until, file_created)
-        self._transactions = RingTransactions(loop, log, spool)
+        self._log = LogPlace(first, self._loop.registers, first_limits, file_created)
+        self._transactions = RingTransactions(self._loop, self._log, spool)
         self._rare = RareEvents(
-            loop, log, self._transactions, self.prepared, read_before=leave_out or GtidSet()
+            self._loop,
+            self._log,
+            self._transactions,
+            self.prepared,
+            read_before=leave_out or GtidSet(),
         )
         self._wire = WireInput()
         self.has_ended = False
@@ -173,8 +177,8 @@ class TransactionBuffer:
             return self._handed_out_end
         # After a ROTATE the position is the next file's beginning, not the ROTATE's own
         # end.
-        between = self.phase is Phase.BETWEEN
-        return (self._log.at if between else event.after), self._log.anchor(event)
+        is_between = self.phase is Phase.BETWEEN
+        return (self._log.at if is_between else event.after), self._log.anchor(event)
 
     @property
     def complete_end(self) -> Coordinates:
@@ -233,8 +237,8 @@ class TransactionBuffer:
             current = self._wire.next_input() if nested is None else nested.input
             if current is None:
                 return None
-            must_hand_out = self._read(current) and self._skip_to is None
-            if must_hand_out and (group := self._hand_out()) is not None:
+            loop_waits = self._read(current) and self._skip_to is None
+            if loop_waits and (group := self._hand_out()) is not None:
                 return group
 
     def _skip(self, start: Coordinates) -> None:
@@ -329,8 +333,8 @@ class TransactionBuffer:
             self.has_stopped = True
 
     def _refill(self, current: InputBytes) -> None:
-        """Note that the loop has used up its input. If that was one event in several
-        packets, or the content of one, finish this event."""
+        """Handle that the loop has used up `current`. Inside a compressed event,
+        continue with the rest of its content; if there is none, finish the event."""
         nested = self._rare.nested
         if nested is None:
             if current.mode == WHOLE:
@@ -385,10 +389,10 @@ class TransactionFilter:
             group,
             transactions=group.transactions[keep],
             statements=tuple(
-                (int(new_rows[at]), query) for at, query in group.statements if keep[at]
+                (int(new_rows[row]), query) for row, query in group.statements if keep[row]
             ),
             merge_table_rows=tuple(
-                (int(new_rows[at]), rows) for at, rows in group.merge_table_rows if keep[at]
+                (int(new_rows[row]), rows) for row, rows in group.merge_table_rows if keep[row]
             ),
             blocks=_filter_blocks(group.blocks, keep, new_rows),
             texts=group.texts.select(keep, new_rows),

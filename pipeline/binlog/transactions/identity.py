@@ -114,13 +114,13 @@ def gtid_texts(transactions: Integers, gtid_sources: Sequence[str]) -> pa.Array:
     one."""
     if not len(transactions):
         return pa.array([], pa.string())
-    identities, identity_rows = _identities(transactions)
+    sources, source_indexes = _distinct_sources(transactions)
     prefixes = [
         None if kind == ANONYMOUS else gtid_prefix(kind, high, low, gtid_sources)
-        for kind, high, low in identities.tolist()
+        for kind, high, low in sources.tolist()
     ]
     numbers = pa.array(transactions[:, GTID_NUMBER]).cast(pa.string())
-    prefix_of_row = pa.array(prefixes, pa.string()).take(pa.array(identity_rows))
+    prefix_of_row = pa.array(prefixes, pa.string()).take(pa.array(source_indexes))
     return pc.binary_join_element_wise(prefix_of_row, numbers, "")
 
 
@@ -133,8 +133,8 @@ def gtid_set(transactions: Integers, gtid_sources: Sequence[str]) -> GtidSet:
 
 
 class GtidCollector:
-    """Collects the GTIDs of many transactions. Merging them into a set is costly, so
-    that is done rarely."""
+    """Collects the GTIDs of many transactions. It rarely merges them into its set,
+    because that is costly."""
 
     def __init__(self) -> None:
         self._set = GtidSet()
@@ -147,33 +147,36 @@ class GtidCollector:
         as before, it may only have grown."""
         with_gtid = transactions[transactions[:, GTID_KIND] != ANONYMOUS]
         if gtid_sources is not self._gtid_sources:
-            self.merged_set()
+            self._merge_waiting()
             self._gtid_sources = gtid_sources
         self._waiting.append(with_gtid[:, _GTID_COLUMNS])
         self._count += len(with_gtid)
         if self._count >= _COUNT_TO_MERGE:
-            self.merged_set()
+            self._merge_waiting()
 
     def merged_set(self) -> GtidSet:
         """Return the set of all GTIDs that were added."""
+        self._merge_waiting()
+        return self._set
+
+    def _merge_waiting(self) -> None:
         if self._count:
             self._set = union(self._set, _as_set(np.concatenate(self._waiting), self._gtid_sources))
         self._waiting, self._count = [], 0
-        return self._set
 
 
-def _as_set(identities: Integers, gtid_sources: Sequence[str]) -> GtidSet:
+def _as_set(gtids: Integers, gtid_sources: Sequence[str]) -> GtidSet:
     """Return the set of GTIDs (columns `_GTID_COLUMNS`). They are sorted first, so that
     each source has few intervals even if sources alternate."""
-    order = np.lexsort(identities.T[::-1])
-    ordered = identities[order]
+    order = np.lexsort(gtids.T[::-1])
+    ordered = gtids[order]
     numbers = ordered[:, 3]
     if int(numbers.min()) < 1:
         raise damaged(f"a GTID has the number {numbers.min()}")
     if len(np.unique(ordered[:, 0] == MARIADB)) > 1:
         raise damaged(_MIXED)
-    next_source = (np.diff(ordered[:, :3], axis=0) != 0).any(axis=1)
-    breaks = np.flatnonzero(next_source | (np.diff(numbers) > 1)) + 1
+    is_next_source = (np.diff(ordered[:, :3], axis=0) != 0).any(axis=1)
+    breaks = np.flatnonzero(is_next_source | (np.diff(numbers) > 1)) + 1
     firsts = np.concatenate(([0], breaks))
     lasts = np.concatenate((breaks, [len(ordered)])) - 1
     parts = []
@@ -199,8 +202,8 @@ def membership(
     is_member = np.zeros(len(transactions), np.bool_)
     if not len(transactions) or not gtids:
         return is_member
-    identities, identity_rows = _identities(transactions)
-    for number, (kind, high, low) in enumerate(identities.tolist()):
+    sources, source_indexes = _distinct_sources(transactions)
+    for index, (kind, high, low) in enumerate(sources.tolist()):
         if kind == ANONYMOUS:
             continue
         # The keys of `intervals` lack the separator before the number.
@@ -208,18 +211,18 @@ def membership(
         if spans is None:
             continue
         firsts, lasts = np.array(spans, np.int64).T
-        own_rows = np.flatnonzero(identity_rows == number)
-        numbers = transactions[own_rows, GTID_NUMBER]
-        at = np.searchsorted(firsts, numbers, side="right") - 1
-        is_member[own_rows] = (at >= 0) & (numbers <= lasts[at])
+        rows = np.flatnonzero(source_indexes == index)
+        numbers = transactions[rows, GTID_NUMBER]
+        span_indexes = np.searchsorted(firsts, numbers, side="right") - 1
+        is_member[rows] = (span_indexes >= 0) & (numbers <= lasts[span_indexes])
     return is_member
 
 
-def _identities(transactions: Integers) -> tuple[Integers, Integers]:
+def _distinct_sources(transactions: Integers) -> tuple[Integers, Integers]:
     """Return the distinct GTID sources as rows of (kind, high, low), and for each
-    transaction the number of its row."""
+    transaction the index of its source."""
     columns = transactions[:, [GTID_KIND, GTID_HIGH, GTID_LOW]]
     if (columns == columns[0]).all():
         return columns[:1], np.zeros(len(columns), np.int64)
-    distinct, number = np.unique(columns, axis=0, return_inverse=True)
-    return distinct, number.reshape(-1).astype(np.int64)
+    distinct, indexes = np.unique(columns, axis=0, return_inverse=True)
+    return distinct, indexes.reshape(-1).astype(np.int64)

@@ -84,12 +84,13 @@ class Loop:
     def event(self, at: Coordinates) -> Event:
         """Return the current event, which is at `at`, verified."""
         packet, checksum = self._event_bytes(), self.registers.checksum
-        nested = self._input.mode == NESTED
-        if not nested and (checksum is None or packet[_TYPE_AT] in _VERIFIED_HERE):
+        is_nested = self._input.mode == NESTED
+        if not is_nested and (checksum is None or packet[_TYPE_AT] in _VERIFIED_HERE):
             return read_first_event(packet, at, checksum=checksum)
-        has_checksum, writer = bool(checksum) and not nested, self.registers.server_id
+        has_checksum = bool(checksum) and not is_nested
+        log_server_id = self.registers.server_id
         return require_supported(
-            read_event(packet, at, checksum=has_checksum, log_server_id=writer)
+            read_event(packet, at, checksum=has_checksum, log_server_id=log_server_id)
         )
 
     def bind_map(self) -> None:
@@ -175,8 +176,8 @@ class Limits:
     log_bytes: int | None = None
 
     def offset_in(self, file: LogFile) -> int | None:
-        """Return the offset of `end` in a file; 0 if the end is before it, None if
-        after it."""
+        """Return the offset of `end` in a file; 0 if `end` is in an earlier file, None
+        if it is in a later one."""
         if self.end is None or file.number < self.end.file.number:
             return None
         return self.end.offset if file.number == self.end.file.number else 0
@@ -220,7 +221,8 @@ class LogPlace:
 
     def describe(self, event: Event) -> FormatDescription:
         """Read a format description, which applies to all events after it."""
-        self.description = description = read_description(event)
+        description = read_description(event)
+        self.description = description
         self._registers.checksum = description.has_checksums
         self._registers.server_id = event.server_id
         if not event.is_artificial:
@@ -233,8 +235,9 @@ class LogPlace:
         if event.type is EventType.ROTATE:
             next_place = read_rotate(event.body, event.at)
             if event.is_artificial and next_place.file == self.at.file:
-                # A dump begins with this event. Its offset may have wrapped, so it is
-                # ignored: the reading is at the place for which the dump was asked.
+                # A dump begins with this event. The event's offset may have wrapped, so
+                # it is ignored: the reading is at the place from which the dump was
+                # requested.
                 return
             if next_place.file != self.files[-1]:
                 self.files.append(next_place.file)

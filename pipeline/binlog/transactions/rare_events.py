@@ -88,9 +88,9 @@ class RareEvents:
             raise unexpected_event_error(event, phase, role)
         if action is BufferAction.KEEP and event.type in _ROWS:
             return self._note_merge_table(event)
-        is_full = action is BufferAction.BEGIN and self._transactions.is_full
+        lacks_room = action is BufferAction.BEGIN and self._transactions.is_full
         if self._transactions.count and (
-            is_full or _needs_own_group(action, role) or self._log.changes_writer(event)
+            lacks_room or _must_begin_group(action, role) or self._log.changes_writer(event)
         ):
             return False
         self._act(action, event, role, query)
@@ -103,7 +103,8 @@ class RareEvents:
         self, action: BufferAction, event: Event, role: EventRole, query: Query | None
     ) -> None:
         """Carry out an action and move the position past the event. A transaction
-        begins before this move and ends after it, so that the event is part of it."""
+        begins before this move and ends after the move, so that it includes the
+        event."""
         if action is BufferAction.UNPACK:
             self._enter(event, PayloadInput(payload_pieces(event)))
             return
@@ -174,7 +175,8 @@ class RareEvents:
     def finish(self) -> None:
         """Complete the compressed event after all events inside it (`nested`) have been
         read."""
-        outer_event, self._outer_event, self.nested = self._outer_event, None, None
+        outer_event = self._outer_event
+        self._outer_event = self.nested = None
         assert outer_event is not None, "nested events are inside an event"
         if outer_event.type is not EventType.TRANSACTION_PAYLOAD:
             self._loop.add_to_log(outer_event.size)
@@ -193,12 +195,12 @@ class RareEvents:
         self._transactions.complete(event, 0 if self.nested is not None else event.size, blocks)
 
 
-def _needs_own_group(action: BufferAction, role: EventRole) -> bool:
-    """Return whether the transactions before this event have to be handed out first.
-    Transactions are handed out in groups. Each statement that may change a structure is
-    a group of its own, and so is each transaction whose rows were kept in a file. A
-    transaction with a statement that was logged instead of rows must be the first of
-    its group."""
+def _must_begin_group(action: BufferAction, role: EventRole) -> bool:
+    """Return whether the transaction of this event must be the first of its group, so
+    that those before it have to be handed out. Transactions are handed out in groups.
+    Each statement that may change a structure is a group of its own, and so is each
+    transaction whose rows were kept in a file. A transaction with a statement that was
+    logged instead of rows must be the first of its group."""
     if role is EventRole.STATEMENT and action is BufferAction.KEEP:
         return True
     is_statement = action is BufferAction.EMIT and role in (EventRole.STATEMENT, EventRole.CREATE)
@@ -260,8 +262,8 @@ def classify(event: Event) -> tuple[EventRole, Query | None]:
     if event.type is EventType.EXECUTE_LOAD_QUERY:
         return EventRole.STATEMENT, read_query(event)
     if event.type is EventType.XA_PREPARE:
-        _, one_phase = read_xa_prepare(event)
-        return (EventRole.XA_ONE_PHASE if one_phase else EventRole.XA_PREPARE), None
+        _, is_one_phase = read_xa_prepare(event)
+        return (EventRole.XA_ONE_PHASE if is_one_phase else EventRole.XA_PREPARE), None
     if event.type is EventType.MARIADB_GTID:
         gtid = read_mariadb_gtid(event)
         if gtid.is_prepare:

@@ -39,9 +39,9 @@ class RingTransactions:
         self._spool = spool
         self._statements: list[tuple[int, Query]] = []
         """Statements that may change a structure or were logged instead of rows, each
-        after its transaction's row in the index."""
+        with its transaction's row in the index."""
         self._merge_table_rows: list[tuple[int, MergeTableRows]] = []
-        """Changes through MERGE tables, each after its transaction's row."""
+        """Changes through MERGE tables, each with its transaction's row."""
         self._prepared_rows: Iterator[Block] | None = None
         self._spill: Spill | None = None
         self._savepoints: dict[str, Savepoint] = {}
@@ -92,43 +92,45 @@ class RingTransactions:
     def group(self) -> TransactionGroup:
         """Return the complete transactions, whose memory is valid until `free`."""
         count, events = self.count, self._registers.complete_events
-        blocks, is_from_file = self._prepared_rows, True
+        is_from_file = True
         if self._spill is not None and self._registers.alone:
             blocks = self._blocks_from_file(self._spill)
-        elif blocks is None:
-            blocks, is_from_file = (
-                iter((self._loop.ring.block(0, events),) if events else ()),
-                False,
-            )
+        elif self._prepared_rows is not None:
+            blocks = self._prepared_rows
+        else:
+            blocks = iter((self._loop.ring.block(0, events),) if events else ())
+            is_from_file = False
         return TransactionGroup(
-            self._loop.ring.transactions[:count].copy(),
-            self._log.files,
-            self.gtid_sources,
-            tuple(statement for statement in self._statements if statement[0] < count),
-            map(self._loop.maps.only_captured, blocks),
-            self._loop.texts.copy_of_first(self._registers, count),
-            is_from_file,
-            tuple(rows for rows in self._merge_table_rows if rows[0] < count),
+            transactions=self._loop.ring.transactions[:count].copy(),
+            files=self._log.files,
+            gtid_sources=self.gtid_sources,
+            statements=tuple((row, query) for row, query in self._statements if row < count),
+            blocks=map(self._loop.maps.only_captured, blocks),
+            texts=self._loop.texts.copy_of_first(self._registers, count),
+            is_from_file=is_from_file,
+            merge_table_rows=tuple(
+                (row, rows) for row, rows in self._merge_table_rows if row < count
+            ),
         )
 
     def free(self) -> None:
         """Free the room of the complete transactions and move the open one to the
         beginning."""
         registers, ring = self._registers, self._loop.ring
-        count, first, end = self.count, registers.complete_events, registers.events
+        count, complete, end = self.count, registers.complete_events, registers.events
         if self._spill is not None and registers.alone:
             self._spill.file.close()
             self._spill = None
         self._prepared_rows = None
-        ring.events[: end - first] = ring.events[first:end]
-        ring.events[: end - first, columns.TRANSACTION] -= count
+        ring.events[: end - complete] = ring.events[complete:end]
+        ring.events[: end - complete, columns.TRANSACTION] -= count
         if count:
             ring.transactions[0] = ring.transactions[count]
             ring.transactions[0, columns.FIRST_EVENT] = 0
         self._loop.texts.drop_first(registers, count)
-        self._statements = [(at - count, q) for at, q in self._statements if at >= count]
+        self._statements = [(row - count, query) for row, query in self._statements if row >= count]
         self._merge_table_rows = [
-            (at - count, rows) for at, rows in self._merge_table_rows if at >= count
+            (row - count, rows) for row, rows in self._merge_table_rows if row >= count
         ]
         registers.free_complete()
 
@@ -196,8 +198,8 @@ class RingTransactions:
             self._spill.truncate(savepoint.blocks, savepoint.events)
             self._registers.truncate_open()
         else:
-            # If no event precedes the savepoint, its `put` may be outdated, because the
-            # ring may have skipped the bytes before its end after that.
+            # If no event precedes the savepoint, its `put` may be outdated: the ring
+            # may have skipped the bytes before its end since then.
             self._registers.truncate_open(
                 savepoint.events, savepoint.put if savepoint.events else None
             )
@@ -244,9 +246,9 @@ class RingTransactions:
         # Statements logged instead of rows stay: they may have changed tables of an
         # engine without transactions, which a rollback does not undo.
         self._statements = [
-            statement
-            for statement in self._statements
-            if statement[0] < self.count or statement[1].replaces_rows
+            (row, query)
+            for row, query in self._statements
+            if row < self.count or query.replaces_rows
         ]
         self._registers.alone = 0
 
@@ -280,9 +282,9 @@ class RingTransactions:
 
 @dataclass(frozen=True, slots=True)
 class Savepoint:
-    """A savepoint's place in the open transaction: the number of blocks in the
-    transaction's file, of its events in the ring, and of its texts with their bytes,
-    all before the savepoint. `put`: the ring's sequence number at the savepoint."""
+    """A savepoint of the open transaction. `blocks`, `events`, `texts`, `text_bytes`:
+    what the transaction had before the savepoint, in its file, in the ring, and of
+    texts. `put`: the ring's sequence number at the savepoint."""
 
     blocks: int
     events: int

@@ -5,9 +5,9 @@ in memory.
 A file is a sequence of blocks. A block has the counts of its table maps, events and
 bytes (3 x 8 bytes, little-endian); for each table map its number, its length (8 bytes
 each) and the whole event; the events' index (EVENT_COLUMNS x 8 bytes for each); and the
-events' bytes. The table maps are included because a later run may read the rows of a
-prepared transaction without having read them. A spool creates, keeps and opens such
-files. A batch is the part of the log that one run read.
+events' bytes. The table maps are included for a later run, which may read the rows of a
+prepared transaction but did not read its table maps in the log. A spool creates, keeps
+and opens such files. A batch is the part of the log that one run read.
 
 An XID is open from its prepare to its commit or rollback, after which it may be used
 again.
@@ -100,9 +100,9 @@ class Spill:
 
 def read_prepared(file: EventFile, size: int, maps: TableMaps) -> Iterator[Block]:
     """Yield the blocks of a file that an earlier run may have written, with table maps
-    numbered as in `maps`; close the file after the last. The rows are decoded as rows
-    of the server version that commits them, because no server can be upgraded while
-    transactions are prepared."""
+    numbered as in `maps`; close the file after the last block. The rows are decoded as
+    rows of the server version that commits them, because no server can be upgraded
+    while transactions are prepared."""
     at = 0
     while at < size:
         table_maps, block, at = _read_block(file, at)
@@ -115,11 +115,12 @@ def read_prepared(file: EventFile, size: int, maps: TableMaps) -> Iterator[Block
 
 def tables_in(file: EventFile, size: int) -> set[TableName]:
     """Return the tables of all row events in a file of `size` bytes."""
-    at, tables = 0, set[TableName]()
+    at = 0
+    tables: set[TableName] = set()
     while at < size:
-        table_maps, events, data_bytes, at = _read_block_header(file, at)
+        table_maps, event_count, data_bytes, at = _read_block_header(file, at)
         tables.update(table_map.table for _, table_map in table_maps)
-        at += events * EVENT_COLUMNS * 8 + data_bytes
+        at += event_count * EVENT_COLUMNS * 8 + data_bytes
     return tables
 
 
@@ -128,38 +129,38 @@ def _read_block_header(
 ) -> tuple[list[tuple[int, TableMap]], int, int, int]:
     """Return a block's table maps, its counts of events and bytes, and its index's
     offset."""
-    maps, events, data_bytes = _BLOCK_HEADER.unpack(file.read(at, _BLOCK_HEADER.size))
+    map_count, event_count, data_bytes = _BLOCK_HEADER.unpack(file.read(at, _BLOCK_HEADER.size))
     at += _BLOCK_HEADER.size
     table_maps = []
-    for _ in range(maps):
+    for _ in range(map_count):
         number, length = _MAP_HEADER.unpack(file.read(at, _MAP_HEADER.size))
         at += _MAP_HEADER.size
         table_maps.append((number, read_table_map(bytes(file.read(at, length)))))
         at += length
-    return table_maps, events, data_bytes, at
+    return table_maps, event_count, data_bytes, at
 
 
 def _read_block(file: EventFile, at: int) -> tuple[list[tuple[int, TableMap]], Block, int]:
     """Return the table maps of the block at an offset, with their numbers in it; the
     block; and its end."""
-    table_maps, events, data_bytes, at = _read_block_header(file, at)
-    index = np.frombuffer(file.read(at, events * EVENT_COLUMNS * 8), np.int64)
+    table_maps, event_count, data_bytes, at = _read_block_header(file, at)
+    index = np.frombuffer(file.read(at, event_count * EVENT_COLUMNS * 8), np.int64)
     at += index.nbytes
     data = np.frombuffer(file.read(at, data_bytes), np.uint8)
-    table = index.reshape(events, EVENT_COLUMNS).copy()
-    places, sizes = table[:, AT], table[:, SIZE]
+    events = index.reshape(event_count, EVENT_COLUMNS).copy()
+    places, sizes = events[:, AT], events[:, SIZE]
     is_inside = (
         (places >= 0) & (sizes >= 0) & (sizes <= data_bytes) & (places <= data_bytes - sizes)
     )
     if (
         not is_inside.all()
-        or not np.isin(table[:, MAP], [number for number, _ in table_maps]).all()
+        or not np.isin(events[:, MAP], [number for number, _ in table_maps]).all()
     ):
         raise SegmentsLost(
             "the index in a file of row events does not match its bytes",
             hint="it was not recorded; run again",
         )
-    return table_maps, Block(data, table), at + data_bytes
+    return table_maps, Block(data, events), at + data_bytes
 
 
 def _never(*_: object) -> NoReturn:
@@ -305,8 +306,8 @@ class PreparedTransactions:
     def keep(
         self, xid: Xid, at: Coordinates, events: Block | Spill | None, maps: TableMaps
     ) -> None:
-        """Keep the rows of a prepared transaction, whose last event is at `at`. A block
-        must be packed. An open transaction of the same XID is dropped: its end was not
+        """Keep the rows of a prepared transaction. `at`: its last event. A block must
+        be packed. An open transaction of the same XID is dropped: its end was not
         logged."""
         self.prepared_xids.add(xid)
         self.forget(xid)
@@ -412,8 +413,8 @@ def _blocks(waiting: _PreparedRows) -> Iterator[Block]:
 
 
 def _at_commit(blocks: Iterator[Block], at: Coordinates) -> Iterator[Block]:
-    """Yield the blocks, with the commit's offset and in the only transaction of their
-    group."""
+    """Yield the blocks, whose events get the commit's offset, as rows of the only
+    transaction of their group."""
     for block in blocks:
         block.events[:, OFFSET] = at.offset
         block.events[:, TRANSACTION] = 0

@@ -40,8 +40,8 @@ from lockstep.pipeline.values.table import Column, quoted
 
 Decoder = Callable[[bytes], str]
 
-_BEYOND_UCS2: Final = "a character beyond U+FFFF"
-_NO_CHARACTER: Final = "no character has this code"
+_BEYOND_UCS2_REASON: Final = "a character beyond U+FFFF"
+_NO_CHARACTER_REASON: Final = "no character has this code"
 
 # Characters of a set that are cached: more than a text uses, but far fewer than some
 # sets have.
@@ -53,8 +53,8 @@ _REFUSED_CHARACTER: Final = "\ufffe"
 
 @cache
 def text_decoder(charset: str) -> Decoder:
-    """Return the function that decodes bytes of `charset`, in MySQL's names since
-    8.0.30.
+    """Return the function that decodes bytes of `charset`, a name that MySQL has used
+    since 8.0.30.
 
     The function raises UnicodeDecodeError with the range of the first invalid bytes.
     Raise TableError for an unknown name, and for `binary`.
@@ -99,7 +99,7 @@ def _decode_utf8mb3(data: bytes) -> str:
     if len(without_leads) == len(data):
         return text
     at = next(index for index, byte in enumerate(data) if byte in _FOUR_BYTE_LEADS)
-    raise UnicodeDecodeError("utf8mb3", data, at, at + 4, _BEYOND_UCS2)
+    raise UnicodeDecodeError("utf8mb3", data, at, at + 4, _BEYOND_UCS2_REASON)
 
 
 def _decode_ucs2(data: bytes) -> str:
@@ -107,7 +107,7 @@ def _decode_ucs2(data: bytes) -> str:
     if len(text) * 2 == len(data):
         return text
     at = 2 * next(index for index, character in enumerate(text) if character > "\uffff")
-    raise UnicodeDecodeError("ucs2", data, at, at + 4, _BEYOND_UCS2)
+    raise UnicodeDecodeError("ucs2", data, at, at + 4, _BEYOND_UCS2_REASON)
 
 
 _FOUR_BYTE_LEADS: Final = b"\xf0\xf1\xf2\xf3\xf4"
@@ -125,7 +125,7 @@ def _with_changes(table: CodeTable, decode_plain: Decoder) -> Decoder:
     """Return a decoder that uses Python's codec for a whole value. Only a value that
     may have one of the table's changes is decoded character by character, which is
     slow."""
-    changes, character = dict(_changed_codes(table.changes)), _character_pattern(table)
+    changes, pattern = dict(_changed_codes(table.changes)), _character_pattern(table)
     # Changed codes that Python's codec refuses need no pattern: the codec raises an
     # error.
     misread = re.compile(
@@ -134,16 +134,16 @@ def _with_changes(table: CodeTable, decode_plain: Decoder) -> Decoder:
 
     @lru_cache(_CACHED_CHARACTERS)
     def decode_character(code: bytes) -> str:
-        character_read = changes.get(code) or decode_plain(code)
-        if character_read == NO_CHARACTER:
-            raise UnicodeDecodeError("", code, 0, len(code), _NO_CHARACTER)
-        return character_read
+        character = changes.get(code) or decode_plain(code)
+        if character == NO_CHARACTER:
+            raise UnicodeDecodeError("", code, 0, len(code), _NO_CHARACTER_REASON)
+        return character
 
     def decode_each(data: bytes) -> str:
         try:
-            return "".join(map(decode_character, character.findall(data)))
+            return "".join(map(decode_character, pattern.findall(data)))
         except UnicodeDecodeError as error:
-            spans = (match.span() for match in character.finditer(data) if match[0] == error.object)
+            spans = (match.span() for match in pattern.finditer(data) if match[0] == error.object)
             raise UnicodeDecodeError(error.encoding, data, *next(spans), error.reason) from None
 
     def decode(data: bytes) -> str:
@@ -233,10 +233,11 @@ def is_reversible(charset: str) -> bool:
 def noncanonical_codes(charset: str) -> frozenset[bytes]:
     """Return the set's codes that are not canonical: each has a canonical twin, the
     code that the server chooses for the same character."""
-    decode_character, codes = text_decoder(charset), defaultdict[str, list[bytes]](list)
+    decode = text_decoder(charset)
+    codes: defaultdict[str, list[bytes]] = defaultdict(list)
     for code in _possible_codes(charset):
         try:
-            text = decode_character(code)
+            text = decode(code)
         except UnicodeDecodeError:
             continue
         if len(text) == 1:
@@ -273,36 +274,36 @@ def _possible_codes(charset: str) -> Iterable[bytes]:
 
 
 @cache
-def is_canonical(charset: str) -> Callable[[bytes], bool]:
-    """Return the function that returns True for a valid value with canonical codes
-    only."""
+def canonical_check(charset: str) -> Callable[[bytes], bool]:
+    """Return the function that returns True for a valid value if all its codes are
+    canonical."""
     noncanonical = noncanonical_codes(charset)
     if not noncanonical:
         return lambda _: True
     candidate = re.compile(any_code_pattern(noncanonical))
     if single_byte_characters(charset) is not None:
         return lambda data: candidate.search(data) is None
-    character = _character_pattern(MULTI_BYTE[charset])
+    pattern = _character_pattern(MULTI_BYTE[charset])
 
     def has_canonical_codes(data: bytes) -> bool:
         # A match may span two characters, so only the characters prove that the value
         # has a twin.
-        return candidate.search(data) is None or noncanonical.isdisjoint(character.findall(data))
+        return candidate.search(data) is None or noncanonical.isdisjoint(pattern.findall(data))
 
     return has_canonical_codes
 
 
 def is_canonical_number(column: Column, number: int) -> bool:
     """Return whether `number` is the first number of an ENUM or SET with its text.
-    Several have the same text if a name is used twice, or if a member is '': in an ENUM
-    an invalid value is '', too, and in a SET a first '' does not show."""
+    Several numbers have the same text if a name is used twice, or if a member is ''. An
+    ENUM also has '' for an invalid value. A SET shows nothing of a first member ''."""
     members = column.members
     if column.type == "enum":
         name = members[number - 1] if number else ""
         return number == (members.index(name) + 1 if name in members else 0)
     bits = [bit for bit in range(len(members)) if number >> bit & 1]
-    invisible_first = bool(bits) and members[bits[0]] == ""
-    return not invisible_first and all(members.index(members[bit]) == bit for bit in bits)
+    is_first_invisible = bool(bits) and members[bits[0]] == ""
+    return not is_first_invisible and all(members.index(members[bit]) == bit for bit in bits)
 
 
 def may_be_ambiguous(column: Column) -> bool:

@@ -82,8 +82,8 @@ def count_digits(value: int) -> int:
 def put_time(
     at: int, hour: int, minute: int, second: int, microsecond: int, fraction_digits: int
 ) -> int:
-    """Write HH:MM:SS, or HHH:MM:SS from 100 hours on, and so many digits of the fraction
-    after a point; return the address after it."""
+    """Write HH:MM:SS, or HHH:MM:SS from 100 hours on, and after a point the first
+    `fraction_digits` digits of the fraction. Return the address after the text."""
     if hour >= 100:
         put8(at, _ZERO + hour // 100)
         at += 1
@@ -112,8 +112,8 @@ def put_unsigned(at: int, value: int) -> int:
     """Write the 64 bits of `value` as an unsigned number; return the address after
     it."""
     if value < 0:
-        # 2**63 or more as unsigned: half of the number fits a signed integer, a tenth
-        # does, too.
+        # The unsigned number is 2**63 or more. Its half fits into a signed integer, and
+        # so does its tenth.
         tenth = (value >> 1 & 0x7FFFFFFFFFFFFFFF) // 5
         count = count_digits(tenth)
         put_digits(at, tenth, count)

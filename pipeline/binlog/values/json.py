@@ -148,8 +148,8 @@ def json_array(
     (`Layout.bare_doubles`).
 
     An empty document is the JSON null. Raise DamagedEvent if a document is malformed;
-    TableError if one has bytes that are not UTF-8, or if their texts have more than 2
-    GiB together.
+    TableError if one has bytes that are not UTF-8, or if the documents' texts have more
+    than 2 GiB together.
     """
     text = _Text(len(at), int(np.maximum(length, 0).sum()))
     stack = np.empty(_STACK_BYTES, np.uint8)
@@ -280,7 +280,8 @@ def _write_document(
     if limit - place < SLACK:
         return FULL
     value_type, at, stop = u8(begin), begin + 1, end
-    top, bottom, highest = stack - _FRAME, stack - _FRAME, stack + _STACK_BYTES - _FRAME
+    bottom = stack - _FRAME
+    top, highest = bottom, bottom + _STACK_BYTES
     while True:
         if value_type > LARGE_ARRAY:
             place = _write_scalar(value_type, at, stop, end, place, limit, bare_doubles)
@@ -302,6 +303,7 @@ def _write_document(
             return place
         if limit - place < SLACK:
             return FULL
+        # Before the first element, the next text overwrites the comma.
         put16(place, _NEXT_ELEMENT)
         place += 0 if i64(top + _FIRST) else 2
         put64(top + _FIRST, 0)

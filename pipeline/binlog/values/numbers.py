@@ -5,8 +5,8 @@ in a JSON document.
 Formats: integers are little-endian, two's complement (`Field_tiny` … `Field_longlong`);
 BIT is big-endian; YEAR is the years since 1900 in one byte, 0 for the year 0. A decimal
 (`bin2decimal` in MySQL's `strings/decimal.cc`) is groups of nine digits in four bytes,
-big-endian; the first and last digits, if fewer than nine, take fewer bytes. Its first
-bit is set for a positive number; a negative number has all bits inverted.
+big-endian; the first and last digits, if fewer than nine, take fewer bytes. A positive
+decimal has its first bit set; a negative one has all bits inverted.
 """
 
 from __future__ import annotations

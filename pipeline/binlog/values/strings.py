@@ -34,8 +34,8 @@ from lockstep.pipeline.binlog.values.charset_tables import NO_CHARACTER
 from lockstep.pipeline.binlog.values.charsets import (
     CHARSETS_WITH_REPLACEMENT,
     REPLACEMENT,
+    canonical_check,
     is_ambiguous,
-    is_canonical,
     is_canonical_number,
     may_be_ambiguous,
     single_byte_characters,
@@ -179,7 +179,7 @@ def _conversion_table(charset: str) -> Integers | None:
 
 def _translate_text(column: Column, cells: Cells, table: Integers) -> pa.Array:
     places, offsets, total = value_spans(column, cells)
-    # Each character is written as four bytes, so the last ones need more room.
+    # Each character is written as four bytes, so the last one needs more room.
     buffer = pa.allocate_buffer((total + 3) * int(table[:, 0].max()), resizable=True)
     out = np.frombuffer(buffer, np.uint8)
     ends, size = np.frombuffer(offsets, np.int32), -cells.layout.size
@@ -252,9 +252,9 @@ def _decode_each(column: Column, cells: Cells, charset: str) -> pa.Array:
 def _first_ambiguous(column: Column, cells: Cells, charset: str) -> int:
     """Return the first image whose value is not canonical (`charsets`), so that another
     value may become the same text; -1 if there is none."""
-    is_canonical_value = is_canonical(charset)
+    is_canonical = canonical_check(charset)
     for image, value in enumerate(_copy_values(column, cells, pa.binary()).to_pylist()):
-        if value is not None and not is_canonical_value(value):
+        if value is not None and not is_canonical(value):
             return image
     return -1
 
@@ -329,14 +329,14 @@ def sets(column: Column, cells: Cells) -> pa.Array:
     """Return the members' names of each SET in the order of the definition, separated
     by commas. Raise TableError for an unknown member."""
     distinct, index = np.unique(_numbers(cells).view(np.uint64), return_inverse=True)
-    numbers, texts = distinct.tolist(), []
+    numbers, values = distinct.tolist(), []
     for number in numbers:
         if number >> len(column.members):
             raise _unknown_member_error(column)
-        texts.append(_join_members(m for bit, m in enumerate(column.members) if number >> bit & 1))
+        values.append(_join_members(m for bit, m in enumerate(column.members) if number >> bit & 1))
     _note_ambiguous(column, cells, index, numbers)
     indices = cells.array(pa.int64(), pa.py_buffer(index.astype(np.int64)))
-    return pa.array(texts, pa.string()).take(indices)
+    return pa.array(values, pa.string()).take(indices)
 
 
 def _join_members(members: Iterable[str]) -> str:
@@ -351,8 +351,8 @@ def _join_members(members: Iterable[str]) -> str:
 def _note_ambiguous(
     column: Column, cells: Cells, index: npt.NDArray[np.integer], numbers: Sequence[int]
 ) -> None:
-    """Note the first cell of a key whose number shares its text with others. `index`: the
-    place of each cell's number in `numbers`."""
+    """Note the first cell of a key whose number is not the canonical one for its text.
+    `index`: the index of each cell's number in `numbers`."""
     if cells.in_key and may_be_ambiguous(column):
         ambiguous = [
             n for n, number in enumerate(numbers) if not is_canonical_number(column, number)

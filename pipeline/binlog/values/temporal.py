@@ -6,7 +6,7 @@ Formats: `my_datetime_packed_from_binary` and similar functions in MySQL's
 digits of a fraction. The formats before 5.6 (`Field_newdate`, `Field_datetime`,
 `Field_timestamp`, `Field_time`) are decimal numbers. Only MySQL has zero and partial
 dates (year, month or day is 0): they become NULL and are counted. An invalid date
-(February 31) raises a TableError, so that the table is stopped and others go on.
+(February 31) raises a TableError, so that only its table is stopped.
 """
 
 from __future__ import annotations
@@ -66,12 +66,14 @@ def timestamps(column: Column, cells: Cells) -> pa.Array:
     return _moments(column, cells, _write_timestamps, pa.timestamp("us", tz="UTC"))
 
 
-def _moments(column: Column, cells: Cells, write: _WriteMoments, kind: pa.DataType) -> pa.Array:
+def _moments(
+    column: Column, cells: Cells, write: _WriteMoments, array_type: pa.DataType
+) -> pa.Array:
     buffer, out = allocate(len(cells), 8)
     is_old_format = cells.layout.code in _OLD_FORMAT_CODES
     worst = write(cells.data, cells.at, is_old_format, cells.layout.scale, out)
     _check_worst(column, cells, worst)
-    return cells.array(kind, buffer)
+    return cells.array(array_type, buffer)
 
 
 def _check_worst(column: Column, cells: Cells, worst: int) -> None:

@@ -95,9 +95,10 @@ def tables_of(
     captures again, or begins to read from the source. `last_sequence_before`: the
     sequence number before its first change.
 
-    `catch_up_before`: a batch number, if the capture catches up the tables of
-    `resumed_tables` and no others. It reads the part of the log that this and later
-    batches read, so their patterns do not count as having left a table out."""
+    `catch_up_before`: the number of a batch, if the capture catches up the tables of
+    `resumed_tables` and no others. The capture reads the part of the log that this batch
+    and later ones read, so the patterns of those batches do not count as having left a
+    table out."""
     source = ports.source.name
     states = ports.ledger.table_states(source)
     open_loads = {
@@ -109,15 +110,16 @@ def tables_of(
             states[table] = states[table].as_started()
     at_source = [*filter(ports.source.patterns.matches, ports.server.engines())]
     for table, reason in foreign_mirrors(ports, at_source).items():
+        # As for a table whose rows have yet to be read: its changes are not taken.
         open_loads[table] = False
         if catch_up_before is None:
             ports.progress.note(reason)
     past_ranges = [
-        earlier
-        for earlier in ranges_before(ports.ledger.capture_scopes(source), batch_id, str(start))
-        if catch_up_before is None or earlier.last_batch < catch_up_before
+        past
+        for past in ranges_before(ports.ledger.capture_scopes(source), batch_id, str(start))
+        if catch_up_before is None or past.last_batch < catch_up_before
     ]
-    # Most captures do not ask for it.
+    # The ledger is queried at the first call: most captures make none.
     complete_since = cache(partial(ports.ledger.complete_since, source))
     only_tables = None if catch_up_before is None else frozenset(resumed_tables)
     matches = ports.source.patterns.matches

@@ -101,20 +101,23 @@ class BatchCapture:
             (ChangeType.UPDATE_POSTIMAGE, read.matching_rows),
         ):
             for batch in rows.batches():
-                numbers = np.arange(batch.num_rows)
+                indexes = np.arange(batch.num_rows)
                 mark_values = {
                     "_change_type": kind.value,
-                    "_sequence": pa.array(numbers + tables.last_sequence + 1),
+                    "_sequence": pa.array(indexes + tables.last_sequence + 1),
                     "_file": str(read.low.file),
                     "_offset": read.low.offset,
-                    "_row": pa.array(numbers + rows_so_far, pa.int32()),
+                    "_row": pa.array(indexes + rows_so_far, pa.int32()),
                     "_committed_at": moment,
                     "_executed_at": moment,
                     "_batch": tables.batch_id,
                     "_schema_version": version.version,
                     "_derived": True,
                 }
-                arrays = [column.cast(to) for column, to in zip(batch.columns, types, strict=True)]
+                arrays = [
+                    column.cast(data_type)
+                    for column, data_type in zip(batch.columns, types, strict=True)
+                ]
                 segment.first_sequence = segment.first_sequence or tables.last_sequence + 1
                 rows_so_far += batch.num_rows
                 tables.change_count += batch.num_rows

@@ -79,8 +79,8 @@ class TableSegment:
     - `first_sequence`, `last_sequence`: sequence numbers of its first and last change; 0 if it has
       none.
     - `last_place`, `rows_at_last_place`: file and offset of its last event, and the number of rows
-      that events at this offset have so far. If the next event has the same offset, its `_row`
-      begins there.
+      that events at this offset have so far. The `_row` of a next event at the same offset
+      continues from this number.
     - `extra_columns`: number of columns that the files have after those of the changelog, because
       some row images leave columns out (see `file_schema`).
     - `totals_before`: its totals before the current transaction, if that is captured in parts.
@@ -130,7 +130,7 @@ class CapturedTable:
     - `resumed_version`: the version of its structure that was recorded at `begin`. It is None
       again once the log reaches that place.
     - `structure_order`: a person's order that gives the table's structure from `begin` on.
-      `stop_consequence`: the consequence for the table of the statement at `begin`.
+      `stop_consequence`: what the statement at `begin` means for the table.
     - `doubt_reason`: why its earlier rows may have changed without being logged, so that they have
       to be read from the source; None if they are certain.
     - `is_completed_later`: values that the log lacks are read from the source after the capture.
@@ -181,11 +181,13 @@ class CapturedTable:
             return slice(0)
         if self.begin is None:
             return slice(None)
-        rows = group.transactions[events[:, columns.TRANSACTION]]
-        ends = rows[:, columns.END_OFFSET]
-        file_numbers = np.array([file.number for file in group.files])[rows[:, columns.FILE]]
-        # The place is a boundary: a transaction that ends after it begins there or
-        # later.
+        transactions = group.transactions[events[:, columns.TRANSACTION]]
+        ends = transactions[:, columns.END_OFFSET]
+        file_numbers = np.array([file.number for file in group.files])[
+            transactions[:, columns.FILE]
+        ]
+        # `begin` lies between two transactions, so whichever ends after it also begins
+        # there or later.
         file, offset = self.begin.file.number, self.begin.offset
         return np.flatnonzero((file_numbers > file) | ((file_numbers == file) & (ends > offset)))
 
@@ -199,12 +201,12 @@ class CapturedTable:
         at = None if state.stopped is None else state.stopped.at
         return StoppedTable(
             self.name,
-            state.reason or "",
-            state.hint or "",
-            state.place,
-            at,
-            state.need,
-            state.stopped_by,
+            reason=state.reason or "",
+            hint=state.hint or "",
+            position=state.place,
+            at=at,
+            need=state.need,
+            by=state.stopped_by,
         )
 
     @property
@@ -282,17 +284,16 @@ class CapturedTables:
         self._names = MirrorNames(source) if names is None else names
         self._used_folders = {*used_folders, *(state.mirror for state in states.values())}
         self._folder_owners: dict[TableName, TableName] = {}
-        for table in (*folder_precedence, *states) if self._names.rules else ():
-            self._folder_owners.setdefault(self._names.lower_case_name(table), table)
+        if self._names.rules:
+            for table in (*folder_precedence, *states):
+                self._folder_owners.setdefault(self._names.lower_case_name(table), table)
         self._past_ranges, self._complete_since = past_ranges, complete_since
 
     def __getitem__(self, name: TableName) -> CapturedTable:
         if name not in self._tables:
-            state, is_followed = self._states.get(name), self._open_loads.get(name)
-            if state is None:
-                is_unread = is_followed is False
-            else:
-                is_unread = state.is_loading and not is_followed
+            state = self._states.get(name)
+            is_loading = name in self._open_loads if state is None else state.is_loading
+            is_unread = is_loading and not self._open_loads.get(name, False)
             self._tables[name] = CapturedTable(
                 name, self._is_captured(name), state, is_unread=is_unread
             )
@@ -318,7 +319,8 @@ class CapturedTables:
           log lacks do not stop them.
         """
         for reading in readings:
-            table = self.waiting_tables[reading.table] = self[reading.table]
+            table = self[reading.table]
+            self.waiting_tables[table.name] = table
             table.is_busy = True
             table.begin = reading.low if reading.columns is None else None
             if reading.load is not None and reading.load.followed_from is not None:
@@ -326,7 +328,8 @@ class CapturedTables:
             else:
                 table.pending_reading = reading
         for returning_table in returning:
-            table = self.waiting_tables[returning_table.table] = self[returning_table.table]
+            table = self[returning_table.table]
+            self.waiting_tables[table.name] = table
             table.is_busy, table.begin = True, returning_table.low
             table.resumed_version = returning_table.version
             if returning_table.order.schema is not None:
@@ -400,8 +403,8 @@ class CapturedTables:
 
     def stop(self, name: TableName, at: Coordinates, error: TableError) -> StoppedTable:
         """Stop the table at `at`, and remove its rows of the current transaction."""
-        table = self[name]
-        table.quarantine = quarantine = StoppedTable.of(name, error, str(at), at)
+        table, quarantine = self[name], StoppedTable.of(name, error, str(at), at)
+        table.quarantine = quarantine
         table.state, table.is_state_changed = table.state or self._new_state(name), True
         for segment in table.segments.values():
             self._take_back(segment)
@@ -409,8 +412,8 @@ class CapturedTables:
 
     def end_of_missed_log(self, table: TableName) -> str | None:
         """Return the end of the last part of the log in which the table's changes were
-        not read. Return None if there is no such part, or if all of its rows were
-        determined later: by a CREATE or TRUNCATE, a copy, or a reading from the
+        not read. Return None if there is no such part, or if all of the table's rows
+        were determined later: by a CREATE or TRUNCATE, a copy, or a reading from the
         source."""
         captured_table = self[table]
         end = end_of_hole(table, None, self._past_ranges)
@@ -447,8 +450,8 @@ class CapturedTables:
         committed_at: datetime,
         executed_at: datetime,
     ) -> None:
-        """Add a change that stands for all rows of the table: at `at`, it was emptied,
-        or all of its rows were replaced by rows that the log does not have."""
+        """Add a change that stands for all rows of the table: at `at`, the table was
+        emptied, or all of its rows were replaced by rows that the log does not have."""
         self.change_count += 1
         segment = self.segment(version)
         mark_values = {
@@ -479,8 +482,8 @@ class CapturedTables:
         if segment.unwritten_rows.is_full:
             self._write(segment)
         if self._unwritten_bytes >= MOST_UNWRITTEN_BYTES:
-            # Down to half, so that not every further batch of rows causes a small row
-            # group.
+            # Write until half of the limit is left. Otherwise each further batch of rows
+            # would cause a small row group.
             by_size = sorted(self._segments, key=lambda other: -other.unwritten_rows.bytes)
             for largest in by_size:
                 if self._unwritten_bytes < MOST_UNWRITTEN_BYTES // 2:
@@ -493,9 +496,9 @@ class CapturedTables:
         of an open file cannot be removed."""
         if segment.totals_before is None:
             self._write(segment)
-            files = segment.writer.end_file() if segment.writer is not None else 0
+            file_count = segment.writer.end_file() if segment.writer is not None else 0
             segment.totals_before = _Totals(
-                files, segment.counts, segment.first_sequence, segment.last_sequence
+                file_count, segment.counts, segment.first_sequence, segment.last_sequence
             )
 
     @property
@@ -541,15 +544,14 @@ class CapturedTables:
             self._write(segment)
             files = segment.writer.close() if segment.writer is not None else ()
             if files:
-                name, version_number = segment.version.table, segment.version.version
                 segments.append(
                     Segment(
-                        name,
-                        version_number,
-                        files,
-                        segment.counts,
-                        segment.first_sequence,
-                        segment.last_sequence,
+                        segment.version.table,
+                        schema_version=segment.version.version,
+                        files=files,
+                        counts=segment.counts,
+                        first_sequence=segment.first_sequence,
+                        last_sequence=segment.last_sequence,
                     )
                 )
         return tuple(segments)
@@ -605,7 +607,8 @@ class CapturedTables:
     ) -> TableState:
         """Update the table's state and return it. `need`: what the table lacks from
         here on. A table whose rows are being read keeps the need that it has."""
-        table, state_before = self[version.table], self[version.table].state
+        table = self[version.table]
+        state_before = table.state
         if (
             state_before is not None
             and state_before.is_loading
@@ -628,8 +631,8 @@ class CapturedTables:
             return new_table(self._source, table, no_place(self._source, table))
         if self._names.rules:
             self._folder_owners.setdefault(self._names.lower_case_name(table), table)
-        # Not a folder that another table has or had: readers of its old versions would
-        # see both.
+        # Never a folder that another table has or had: readers of the folder's old
+        # versions would see both tables.
         name, is_configured = self._names.of(table), self._names.is_configured(table)
         mirror = free_place(self._source, name, 1, self._used_folders, ignores_case=is_configured)
         self._used_folders.add(mirror)
@@ -649,20 +652,20 @@ class CapturedTables:
 def _unwritten_rows(segment: TableSegment) -> pa.Table:
     """Return the segment's rows in memory. Once a row image has left out a column, all
     later rows of the segment also record which columns each image has."""
-    count, rows = len(segment.schema), segment.unwritten_rows.batches
+    column_count, batches = len(segment.schema), segment.unwritten_rows.batches
     segment.extra_columns = max(
-        [segment.extra_columns, *(len(batch.schema) - count for batch in rows)]
+        [segment.extra_columns, *(len(batch.schema) - column_count for batch in batches)]
     )
     if not segment.extra_columns:
-        return pa.Table.from_batches(rows, schema=segment.schema)
+        return pa.Table.from_batches(batches, schema=segment.schema)
     names = segment.version.shown_structure.names
     schema = file_schema(segment.schema, names, segment.extra_columns)
-    batches = []
-    for batch in rows:
+    full_batches = []
+    for batch in batches:
         missing_columns = [
             pa.nulls(batch.num_rows, kind) for kind in schema.types[len(batch.schema) :]
         ]
-        batches.append(
+        full_batches.append(
             pa.RecordBatch.from_arrays([*batch.columns, *missing_columns], schema=schema)
         )
-    return pa.Table.from_batches(batches)
+    return pa.Table.from_batches(full_batches)

@@ -43,8 +43,8 @@ _DELETES = (EventType.DELETE_ROWS_V1, EventType.DELETE_ROWS)
 @dataclass(frozen=True, slots=True)
 class UnloggedCascade:
     """Changes of a captured table by a foreign key that are not in the log.
-    `transaction_index`: the index of the first such transaction in its group. `at`: the
-    place where it begins. `reason`: a sentence for people."""
+    `transaction_index`: the index, in its group, of the first transaction with such a
+    change. `at`: the place where it begins. `reason`: a sentence for people."""
 
     table: TableName
     transaction_index: int
@@ -94,25 +94,25 @@ class CascadeWatch:
     def find_unlogged(
         self, group: TransactionGroup, block: Block, maps: Iterable[TableMap]
     ) -> dict[TableName, UnloggedCascade]:
-        """Return the captured tables with rows that foreign keys changed, without
-        logging, because of this block's events. The value is the first such change.
-        `maps`: all table maps, by number."""
-        event_numbers = np.flatnonzero(may_change_children(block.events))
-        if not len(event_numbers):
+        """Return the captured tables in which foreign keys changed rows because of this
+        block's events, and MySQL did not log that; each with the first such change.
+        `maps`: all table maps, by index."""
+        event_indexes = np.flatnonzero(may_change_children(block.events))
+        if not len(event_indexes):
             return {}
         references = self._read_references()
         if not self._watched_parents:
             return {}
-        table_maps, changes = list(maps), dict[TableName, CascadedChange]()
-        for map_index, indexes, sub_block in split_by_map(block.subset(event_numbers)):
+        table_maps = list(maps)
+        changes: dict[TableName, CascadedChange] = {}
+        for map_index, indexes, sub_block in split_by_map(block.subset(event_indexes)):
             parent = table_maps[map_index].table
             if not self.watches(parent):
                 continue
-            self.inspected_parents[parent] = self.inspected_parents.get(
-                parent, frozenset()
-            ) | self.children(parent)
+            known_children = self.inspected_parents.get(parent, frozenset())
+            self.inspected_parents[parent] = known_children | self.children(parent)
             parent_change = self._change_of_parent(
-                table_maps[map_index], sub_block, event_numbers[indexes]
+                table_maps[map_index], sub_block, event_indexes[indexes]
             )
             for table, change in references.changes_of_children(parent, parent_change).items():
                 if self._is_captured(table):
@@ -137,18 +137,20 @@ class CascadeWatch:
         )
 
     def _change_of_parent(
-        self, table_map: TableMap, sub_block: Block, events: Integers
+        self, table_map: TableMap, sub_block: Block, event_indexes: Integers
     ) -> CascadedChange:
-        """Return how these events changed the rows of the parent itself. `events`: the
-        numbers of the events in their block."""
+        """Return how the events of `sub_block` changed the rows of the parent itself.
+        `event_indexes`: the indexes of these events in the whole block."""
         deletes = np.isin(sub_block.events[:, columns.TYPE], _DELETES)
-        change = CascadedChange(first_delete=int(events[deletes][0]) if deletes.any() else None)
+        change = CascadedChange()
+        if deletes.any():
+            change.first_delete = int(event_indexes[deletes][0])
         referenced_columns = self._read_references().columns_of(table_map.table)
         if referenced_columns and not deletes.all():
             updates = sub_block.subset(~deletes)
-            rows = self._updated_columns(table_map, updates, referenced_columns)
+            first_updates = self._updated_columns(table_map, updates, referenced_columns)
             change.updated_columns = {
-                name: int(events[~deletes][row]) for name, row in rows.items()
+                name: int(event_indexes[~deletes][index]) for name, index in first_updates.items()
             }
         return change
 
@@ -168,10 +170,10 @@ class CascadeWatch:
             hidden, layouts = checked_hidden_columns(version, table_map), read_layouts(table_map)
             decoder = TableDecoder(structure, layouts, pa.schema([]), hidden_indexes=hidden)
             indexes = [names.index(name) for name in columns_wanted if name in names]
-            rows = decoder.first_changed_events(updates, indexes)
+            first_events = decoder.first_changed_events(updates, indexes)
         except TableError:
             return dict.fromkeys(columns_wanted, 0)
-        return {names[index]: row for index, row in rows.items()}
+        return {names[column]: event for column, event in first_events.items()}
 
 
 _KEYS_ABOVE_ENGINE: Final = 0x10
@@ -192,9 +194,9 @@ def may_change_children(events: Integers) -> npt.NDArray[np.bool_]:
 class CascadedChange:
     """A change of a table's rows that the log may lack.
 
-    - `first_delete`: the number of the first event that deleted rows; None if none did.
-    - `updated_columns`: the changed columns, in lower case, each with the number of the first event
-      that changed it. Numbers ascend in the order of the log.
+    - `first_delete`: the index of the first event that deleted rows; None if none did.
+    - `updated_columns`: the changed columns, in lower case, each with the index of the first event
+      that changed it. Indexes ascend in the order of the log.
     - `reason`: a sentence for people.
     """
 
@@ -204,7 +206,7 @@ class CascadedChange:
 
     @property
     def first_event(self) -> int:
-        """The number of the first event."""
+        """The index of the first event."""
         events = (self.first_delete, *self.updated_columns.values())
         return min(event for event in events if event is not None)
 
@@ -272,7 +274,7 @@ class References:
         while parents_to_visit:
             folded_parent, change_of_parent = parents_to_visit.pop()
             for child, key in self._keys.get(folded_parent, ()):
-                change_of_child = _change_by_key(parent, change_of_parent, key)
+                change_of_child = _change_by_key(change_of_parent, key)
                 if change_of_child is None:
                     continue
                 folded_child = self._fold_case(child)
@@ -287,12 +289,11 @@ class References:
         }
 
 
-def _change_by_key(
-    parent: TableName, parent_change: CascadedChange, key: ForeignKey
-) -> CascadedChange | None:
+def _change_by_key(parent_change: CascadedChange, key: ForeignKey) -> CascadedChange | None:
     """Return the change that a foreign key makes in the child after `parent_change`, a
     change of the parent; None if it makes none."""
-    change, action = CascadedChange(), ""
+    change = CascadedChange()
+    action = ""
     if parent_change.first_delete is not None and key.on_delete in ROW_CHANGING_ACTIONS:
         action = f"ON DELETE {key.on_delete}"
         if key.on_delete == "CASCADE":
@@ -315,7 +316,7 @@ def _change_by_key(
     if not action:
         return None
     change.reason = (
-        f"rows of {parent} to which it may refer were changed, and the server does not log "
+        f"rows of {key.references} to which it may refer were changed, and the server does not log "
         f"the rows that {action} of {key.name} changed"
     )
     return change

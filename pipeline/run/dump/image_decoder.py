@@ -121,7 +121,7 @@ def _structure_from_map(
     """Return the structure that the map describes. Raise `TableError` if one of its
     columns may be a hidden column of a functional index, or if the settings hide a
     column from which the server may compute another one. `unknown_reason`: why the
-    history does not have the structure, if it says so."""
+    history does not have the structure; None if no reason is recorded."""
     structure = read_structure(table_map)
     suspects = [name for name in structure.names if may_be_hidden(name)]
     if suspects and may_log_hidden(table_map.writer):
@@ -207,9 +207,8 @@ class ImageDecoder:
             )
             if shaper is not None:
                 shown_images = shaper.shape_images(shown_images)
-                # If the settings hash or mask a column, the history has its default
-                # hashed or masked, too, so that this default is filled in after the
-                # shaper.
+                # The history has the default of a hashed or masked column hashed or
+                # masked, too. So this default is filled in once the shaper is done.
                 shown_images = self._with_default_values(
                     shown_images, version.table, version.shown_schema
                 )
@@ -232,19 +231,19 @@ class ImageDecoder:
 
     def decoder_of_map(self, map_index: int, at: Coordinates) -> tuple[SchemaVersion, TableDecoder]:
         """Return the version of the structure at `at`, and the decoder for it.
-        `map_index`: the number of the table map."""
+        `map_index`: the index of the table map in the buffer."""
         table_map = self.buffer.maps.table_maps[map_index]
         version = known_version(table_map, self._structures, at, self._shaping)
         key = map_index, version.version
         if key not in self._decoders:
-            hidden, structure = checked_hidden_columns(version, table_map), version.structure
+            hidden = checked_hidden_columns(version, table_map)
             is_shaped = version.table not in self._unshaped_tables
             self._shapers[key] = self._shaping.shaper(version) if is_shaped else None
             keys = () if version.schema is None else key_columns(version.schema)
             self._decoders[key] = TableDecoder(
-                structure,
+                version.structure,
                 read_layouts(table_map),
-                arrow_schema(structure),
+                arrow_schema(version.structure),
                 keys,
                 hidden_indexes=hidden,
                 reports_updates=self._policies_of(version.table).updated_columns,

@@ -258,7 +258,7 @@ def with_command_to_continue(error: Stopped, ports: RunPorts, head: Coordinates)
     except LockstepError:
         return error
     hint = (
-        f"{error.hint}. To go on after it, which leaves out what it changed: "
+        f"{error.hint}. To go on after this transaction, without its changes: "
         f"{start_at(end, ports.source.name)}"
     )
     return type(error)(error.message, hint=hint, transaction_end=error.transaction_end)
@@ -292,9 +292,9 @@ def structures_of_server(ports: RunPorts, run_start: RunStart) -> SchemaTracker:
                 f"statements up to {span.end} changed it, and its structure before them was "
                 "not recorded"
             )
-    version = partial(SchemaVersion, version=1, since=start, origin=VersionOrigin.BASELINE)
+    first_version = partial(SchemaVersion, version=1, since=start, origin=VersionOrigin.BASELINE)
     versions = {
-        name: version(name, knowledge=Knowledge.UNKNOWN, reason=reason)
+        name: first_version(name, knowledge=Knowledge.UNKNOWN, reason=reason)
         for name, reason in reasons_unknown.items()
     }
     known_later: dict[TableName, LaterStructure] = {}
@@ -302,13 +302,15 @@ def structures_of_server(ports: RunPorts, run_start: RunStart) -> SchemaTracker:
         if schema.name in spans:
             known_later[schema.name] = LaterStructure(spans[schema.name].end, schema)
         else:
-            versions[schema.name] = version(schema.name, knowledge=Knowledge.KNOWN, schema=schema)
-    has_unknown_code = _unknown_code(statements, baseline.databases, fold_case)
+            versions[schema.name] = first_version(
+                schema.name, knowledge=Knowledge.KNOWN, schema=schema
+            )
+    unknown_code = _databases_with_unknown_code(statements, baseline.databases, fold_case)
     databases = tuple(
         DatabaseVersion(
             database.name,
             start,
-            replace(database, code=None) if database.name in has_unknown_code else database,
+            replace(database, code=None) if database.name in unknown_code else database,
         )
         for database in baseline.databases
     )
@@ -325,17 +327,16 @@ def _is_first_log(run_start: RunStart) -> bool:
     """Return whether the start is the beginning of the first log file that the server
     ever wrote. That file has the number 1, and no GTIDs were purged."""
     facts, start = run_start.facts, run_start.start.at
-    begins = start.file == facts.binlogs[0].file and start.offset == FIRST_OFFSET
-    return begins and start.file.number == 1 and not facts.gtid_purged
+    is_log_start = start.file == facts.binlogs[0].file and start.offset == FIRST_OFFSET
+    return is_log_start and start.file.number == 1 and not facts.gtid_purged
 
 
 def _log_has_all_statements(
     baseline: Baseline, statements: Iterable[LoggedStatement], fold_case: FoldCase
 ) -> bool:
-    """Return whether the log may have every statement that the server ever carried out.
-    Then `statements` create every table of the server, and each table
-    that one of them needs was created by an earlier one. This is false if tables
-    existed before the log was switched on, or before RESET BINARY LOGS AND GTIDS."""
+    """Return whether the statements create every table of the server, and none needs a
+    table that no earlier one created. If not, tables existed before the log was switched
+    on, or before RESET BINARY LOGS AND GTIDS."""
     created = set[TableName]()
     for statement in statements:
         changes = read_change(statement.text, statement.context)
@@ -409,7 +410,7 @@ def statements_between(
         dump.close()
 
 
-def _unknown_code(
+def _databases_with_unknown_code(
     statements: Iterable[LoggedStatement],
     databases: Iterable[DatabaseSchema],
     fold_case: FoldCase,
@@ -443,8 +444,12 @@ def _unknown_code(
                     unknown_databases.add(database)
                 case _:
                     pass
-    unknown = {fold_case(TableName(name, "")) for name in unknown_databases}
-    return frozenset(name for name in all_databases if fold_case(TableName(name, "")) in unknown)
+
+    def folded(database: str) -> TableName:
+        return fold_case(TableName(database, ""))
+
+    unknown = {folded(name) for name in unknown_databases}
+    return frozenset(name for name in all_databases if folded(name) in unknown)
 
 
 def spans_of_changes(
@@ -452,7 +457,7 @@ def spans_of_changes(
 ) -> dict[TableName, StatementSpan]:
     """Return the tables that the statements changed, as `tables` spells them. `tables`:
     all existing tables, which a statement that is not understood may have changed."""
-    spelled = {fold_case(table): table for table in tables}
+    spellings = {fold_case(table): table for table in tables}
     spans: dict[TableName, StatementSpan] = {}
     for statement in statements:
         changes = read_change(statement.text, statement.context)
@@ -464,11 +469,12 @@ def spans_of_changes(
             )
         else:
             changed = restructured_tables(changes, tables)
-        for name, created in changed.items():
+        for name, is_created in changed.items():
             folded = fold_case(name)
-            table = spelled.get(folded, folded)
-            is_created = spans[table].is_created if table in spans else created
-            spans[table] = StatementSpan(statement.end, is_created)
+            table = spellings.get(folded, folded)
+            # The first statement says whether the table was created, the last the end.
+            first_span = spans.get(table, StatementSpan(statement.end, is_created))
+            spans[table] = replace(first_span, end=statement.end)
     return spans
 
 
@@ -498,9 +504,9 @@ class RecordedVersions:
             return None
         if table not in self._versions:
             self._versions[table] = self._ledger.schema_versions(self._source, table)
-        without_schema = Knowledge.DROPPED if reason is None else Knowledge.UNKNOWN
+        knowledge_without_schema = Knowledge.DROPPED if reason is None else Knowledge.UNKNOWN
         for version in reversed(self._versions[table]):
-            fingerprint = without_schema.value
+            fingerprint = knowledge_without_schema.value
             if schema is not None:
                 fingerprint = schema_fingerprint(redact_schema(schema, version.hidden_columns))
             is_same = version.since == since and version.fingerprint == fingerprint

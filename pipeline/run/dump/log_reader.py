@@ -104,13 +104,13 @@ class LogTaker(Protocol):
         """Return whether changes of the table are taken."""
 
     def watches(self, table: TableName) -> bool:
-        """Return whether the table's events are needed even if it is not captured: it
-        is the parent of a foreign key whose cascades may change rows of captured
-        tables."""
+        """Return whether the table's events are needed even if the table is not
+        captured: cascades of a foreign key of which it is the parent may change rows of
+        captured tables."""
 
     def reach(self, at: Coordinates | None) -> None:
-        """Begin to follow the tables that wait for this place or an earlier one; all of
-        them if the end of the log is reached (None)."""
+        """Begin to follow the tables that wait for this place or an earlier one. `at` is
+        None at the end of the log: then begin to follow all of them."""
 
     def apply_statement(self, statement: LoggedStatement, followed: FollowedStatement) -> None:
         """Apply the effects of a statement on structures."""
@@ -150,9 +150,8 @@ class LogReading:
         keeps_all_prepared: bool = False,
         starts_spark: bool = True,
     ) -> None:
-        self._ports = ports = basis.ports
-        self._run_start = run_start = basis.run_start
-        self._bounds = bounds = basis.bounds
+        ports, run_start, bounds = basis.ports, basis.run_start, basis.bounds
+        self._ports, self._run_start, self._bounds = ports, run_start, bounds
         self._structures = basis.structures
         self._taker = taker
         self._on_unfollowed = on_unfollowed
@@ -273,10 +272,9 @@ class LogReading:
 
     def _take_groups(self) -> None:
         while (group := self.buffer.get()) is not None:
-            facts = dialect_of_writer(self._run_start.facts, self.buffer.description)
-            statements = all_statements(group, facts)
+            dialect = dialect_of_writer(self._run_start.facts, self.buffer.description)
             self._group_begin = group.begin(0)
-            self._take_group(group, statements)
+            self._take_group(group, all_statements(group, dialect))
             self._group_begin = None
             self.buffer.ack()
 
@@ -399,13 +397,13 @@ class LogReading:
         if batch is None:
             statements = [statement for statement in new_statements if statement.begin >= place]
         else:
-            recorded_statements = (
+            earlier_statements = (
                 statement
                 for statement in self._recorded_statements
                 if statement.batch > batch
                 or (statement.batch == batch and statement.begin >= place)
             )
-            statements = [*recorded_statements, *new_statements]
+            statements = [*earlier_statements, *new_statements]
         return sorted(tables_changed_by(committed.tables, statements, self._structures.fold_case))
 
     @cached_property
@@ -441,8 +439,8 @@ def _not_understood_error(
 
 class RowStatements:
     """Judges the statements that are logged instead of the rows they changed.
-    `passed_counts`: the number of those that changed no captured table, by the text that
-    names the tables they changed.
+    `passed_counts`: how many of them changed no captured table, by the names of the tables
+    that they changed.
 
     A verdict depends only on the tables and functions that the statement names and on
     the structures. It is cached until a structure changes, because such statements
@@ -558,13 +556,13 @@ def _creates(change: SchemaChange) -> bool:
 
 def require_prepared_after_start(run_start: RunStart, reading: LogReading) -> None:
     """Raise `PreparedBeforeStart` if the XA PREPARE of an open XA transaction lies
-    before the start: the rows are logged there, and its commit would come without
+    before the start. Its rows are logged there, so this run would read its commit without
     them."""
     unread_xids = run_start.prepared_xids - reading.buffer.prepared.prepared_xids
     if unread_xids:
-        first = min(unread_xids, key=str)
+        xid = min(unread_xids, key=str)
         raise PreparedBeforeStart(
-            f"the XA transaction {first} was prepared before the start {run_start.start}: its rows "
+            f"the XA transaction {xid} was prepared before the start {run_start.start}: its rows "
             "would be missing once it is committed",
             hint="wait until it is committed or rolled back (`xa recover` lists it), then run "
             "again; or start before its prepare",

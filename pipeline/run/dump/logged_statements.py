@@ -54,8 +54,8 @@ def dialect_of(facts: ServerFacts) -> ServerDialect:
 
 def dialect_of_writer(facts: ServerFacts, description: FormatDescription | None) -> ServerDialect:
     """Return the dialect of the server at the time when it logged a statement.
-    `description`: of the log file with the statement; None if it is not known. `facts`:
-    the server's present facts, which differ after an upgrade."""
+    `description`: the description of the log file with the statement; None if it is not
+    known. `facts`: the server's present facts, which differ after an upgrade."""
     version = facts.version if description is None else description.server_version
     if description is None or version.partition("-")[0] == facts.version.partition("-")[0]:
         return dialect_of(facts)
@@ -70,15 +70,15 @@ def dialect_of_writer(facts: ServerFacts, description: FormatDescription | None)
 def all_statements(group: TransactionGroup, dialect: ServerDialect) -> list[LoggedStatement]:
     """Return a group's statements in the order of the log. These are statements that
     may change a structure, and statements that are logged instead of rows
-    (`for_rows`)."""
+    (`replaces_rows`)."""
     statements = []
-    for transaction_number, query in group.statements:
-        transaction = group.transactions[transaction_number]
+    for transaction_index, query in group.statements:
+        transaction = group.transactions[transaction_index]
         context = context_of(query, dialect)
         text = statement_text(query.raw, context.client_charset)
         # A statement inside a transaction does not always stand for rows: MariaDB logs
         # a DROP TABLE there for a CREATE OR REPLACE TABLE … SELECT that failed.
-        for_rows = query.replaces_rows and (
+        replaces_rows = query.replaces_rows and (
             text[:8].upper().startswith(_ROW_STATEMENTS)
             or isinstance(read_change(text, context), NotUnderstood)
         )
@@ -86,9 +86,9 @@ def all_statements(group: TransactionGroup, dialect: ServerDialect) -> list[Logg
             LoggedStatement(
                 text=text,
                 context=context,
-                replaces_rows=for_rows,
-                begin=group.begin(transaction_number),
-                end=group.end(transaction_number),
+                replaces_rows=replaces_rows,
+                begin=group.begin(transaction_index),
+                end=group.end(transaction_index),
                 gtid=gtid_text(transaction, group.gtid_sources),
                 committed_at=to_datetime(int(commit_times(transaction[None])[0])),
                 executed_at=to_datetime(query.timestamp * SECOND + context.microseconds),
@@ -101,9 +101,9 @@ def all_statements(group: TransactionGroup, dialect: ServerDialect) -> list[Logg
 def with_existing_view(
     statement: LoggedStatement, structures: Callable[[], ServerSchema], server: SourceServer
 ) -> LoggedStatement:
-    """Return the statement. If it is a CREATE TABLE IF NOT EXISTS and a view has this
-    name, it created nothing: then set `finds_view` in its context. `structures`:
-    returns the structures before the statement.
+    """Return the statement. A CREATE TABLE IF NOT EXISTS creates nothing if a view has
+    this name; in this case set `finds_view` in its context. `structures`: returns the
+    structures before the statement.
 
     If these structures do not have the database's views, ask the server whether it has
     such a view now. The statement may still have created a table that a view replaced
@@ -127,7 +127,7 @@ def with_existing_view(
 
 
 def context_of(query: Query, dialect: ServerDialect) -> StatementContext:
-    """Return the session's facts from the statement's event."""
+    """Return the facts about the session that are in the statement's event."""
     context = read_context(query.status_variables, dialect, query.database)
     return replace(context, thread_specific=query.is_thread_specific, error=query.error_number)
 
@@ -160,7 +160,6 @@ _PAGE_SIZE: Final = 1_000
 
 def recorded_statements(ledger: Structures, source: str) -> Iterator[SchemaStatement]:
     """Yield all statements of a source in the ledger. The ledger is read page by page."""
-
     after = 0
     while page := ledger.schema_statements(source, limit=_PAGE_SIZE, after=after):
         yield from page

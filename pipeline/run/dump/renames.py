@@ -126,7 +126,7 @@ class CopyDecider:
     @cached_property
     def _stale_mirrors(self) -> frozenset[TableName]:
         # Read once: while a batch is captured, no other run of the source can change
-        # it.
+        # this set.
         return stale_tables(self._basis.ports.ledger, self._basis.ports.source.name)
 
     def _has_all_rows(self, state: TableState | None) -> bool:
@@ -152,9 +152,9 @@ class CopyDecider:
         """Return the table's content in the batches that are not merged yet."""
         ledger, source = self._basis.ports.ledger, self._basis.ports.source.name
         batch_ids = ledger.pending_batches(source).get(table)
-        return (
-            table_contents(ledger, source, table, batch_ids[0], batch_ids[-1]) if batch_ids else ()
-        )
+        if not batch_ids:
+            return ()
+        return table_contents(ledger, source, table, batch_ids[0], batch_ids[-1])
 
     def _is_shown_alike(
         self, table: TableName, origin: TableName, mirror_version: int | None

@@ -40,10 +40,10 @@ from lockstep.pipeline.values.table import TableName
 
 
 class Segmenter:
-    """Takes, for a capture, what is read from the log (`log_reader.LogTaker`). It
-    decodes the rows of one buffer's groups and adds them to `tables`. `table_changes`
-    applies statements, and starts and stops tables. `unshaped_tables`: tables of
-    `tables.counted_only` whose rows are all counted, also those that the settings hide.
+    """The `log_reader.LogTaker` of a capture: decodes the rows of one buffer's groups
+    and adds them to `tables`. `table_changes` applies statements, and starts and stops
+    tables. `unshaped_tables`: tables of `tables.counted_only` whose rows are all
+    counted, including rows that the settings hide.
 
     `nulled_counts`: number of values, by column, that a policy replaced by NULL.
     `undefined_code_counts`: number of texts, by column, with a code that has no
@@ -137,7 +137,7 @@ class Segmenter:
         actions = self._table_changes.apply_statement(statement, followed)
         if self._watch.refresh():
             self._decoder.buffer.maps.update_captured()
-        # `_ddl` has the statements that the history has recorded.
+        # The system table `_ddl` gets only statements that the history recorded.
         if (
             self._system_table_rows is not None
             and self._system_table_rows.statement_count < self._structures.statement_count
@@ -181,17 +181,18 @@ class Segmenter:
         # Rows before an unlogged change are decoded while their table is still wanted.
         decoded_tables = self._decode(group, block, cascades)
         self._table_changes.stop_cascaded_tables(cascades)
-        event_images, event_rows = np.zeros((2, len(block.events)), np.int64)
+        event_image_counts, event_row_counts = np.zeros((2, len(block.events)), np.int64)
         for decoded in decoded_tables:
-            event_images[decoded.event_numbers] = decoded.event_images
-            event_rows[decoded.event_numbers] = decoded.event_rows
-        counts.add(block.events, event_rows, event_images)
+            event_image_counts[decoded.event_indexes] = decoded.event_image_counts
+            event_row_counts[decoded.event_indexes] = decoded.event_row_counts
+        counts.add(block.events, event_row_counts, event_image_counts)
         # Sequence numbers ascend in the order of the log over all tables, so every
         # table has to be decoded before the first row gets its number.
-        first_sequences = self._tables.last_sequence + 1 + np.cumsum(event_images) - event_images
+        images_before = np.cumsum(event_image_counts) - event_image_counts
+        first_sequences = self._tables.last_sequence + 1 + images_before
         for decoded in decoded_tables:
-            self._add(group, decoded, first_sequences[decoded.event_numbers], transaction_marks)
-        self._tables.change_count += int(event_images.sum())
+            self._add(group, decoded, first_sequences[decoded.event_indexes], transaction_marks)
+        self._tables.change_count += int(event_image_counts.sum())
 
     def _decode(
         self, group: TransactionGroup, block: Block, cascades: dict[TableName, UnloggedCascade]
@@ -200,8 +201,8 @@ class Segmenter:
         stop inside the block, because of a change that is not logged."""
         decoded_tables: list[DecodedEvents] = []
         maps = self._decoder.buffer.maps.table_maps
-        for name, event_numbers, sub_block in split_by_table(block, maps):
-            taken = event_numbers[self._tables[name].taken_events(group, sub_block.events)]
+        for name, event_indexes, sub_block in split_by_table(block, maps):
+            taken = event_indexes[self._tables[name].taken_events(group, sub_block.events)]
             if name in cascades:
                 taken = taken[cascades[name].before(block.events[taken])]
             if len(taken):
@@ -211,7 +212,7 @@ class Segmenter:
         return decoded_tables
 
     def _decode_table(
-        self, group: TransactionGroup, name: TableName, event_numbers: Integers, sub_block: Block
+        self, group: TransactionGroup, name: TableName, event_indexes: Integers, sub_block: Block
     ) -> DecodedEvents | None:
         """Return a table's decoded events. If an event cannot be decoded, return None
         and stop the table before its first transaction in this block: a transaction is
@@ -230,7 +231,7 @@ class Segmenter:
                 error = TableError(error.message, hint=error.hint)
             self._table_changes.stop(name, at, error)
             return None
-        return DecodedEvents.of(segment, event_numbers, sub_block.events, batches)
+        return DecodedEvents.of(segment, event_indexes, sub_block.events, batches)
 
     def _add(
         self,
@@ -247,7 +248,7 @@ class Segmenter:
         if group.is_from_file:
             self._tables.begin_part(segment)
         first_rows = _continue_rows(segment, group, decoded)
-        images_so_far = np.zeros(len(decoded.event_numbers), np.int64)
+        images_so_far = np.zeros(len(decoded.event_indexes), np.int64)
         for images in decoded.batches:
             first_event = int(images.event[0].as_py())
             sequence_numbers = sequences(images, first_sequences, int(images_so_far[first_event]))
@@ -281,7 +282,7 @@ class Segmenter:
     def _unlogged_cascades(
         self, group: TransactionGroup, block: Block
     ) -> dict[TableName, UnloggedCascade]:
-        """Return the captured tables with rows that the server changed in this block
+        """Return the captured tables in which the server changed rows during this block
         without logging the change."""
         maps = self._decoder.buffer.maps.table_maps
         cascades: dict[TableName, UnloggedCascade] = {}
@@ -314,36 +315,37 @@ class Segmenter:
 class DecodedEvents:
     """The decoded events of one table in a block.
 
-    `event_numbers`: numbers of the events in the block. `events`: their entries in the
-    block's index. `batches`: the row images of all events. `event_images`,
-    `event_rows`: for each event, the number of images and of rows that are taken.
+    `event_indexes`: indexes of the events in the block. `events`: their entries in the
+    block's index. `batches`: the row images of all events. `event_image_counts`,
+    `event_row_counts`: for each event, the number of images and of rows that are taken.
     `event_spans`: for each event, the number of its rows up to the last one that is
     taken.
     """
 
     segment: TableSegment
-    event_numbers: Integers
+    event_indexes: Integers
     events: Integers
     batches: list[RowImages]
-    event_images: Integers
-    event_rows: Integers
+    event_image_counts: Integers
+    event_row_counts: Integers
     event_spans: Integers
 
     @classmethod
     def of(
         cls,
         segment: TableSegment,
-        event_numbers: Integers,
+        event_indexes: Integers,
         events: Integers,
         batches: list[RowImages],
     ) -> DecodedEvents:
-        count = len(event_numbers)
-        event_images, event_rows, event_spans = np.zeros((3, count), np.int64)
+        count = len(event_indexes)
+        event_image_counts, event_row_counts, event_spans = np.zeros((3, count), np.int64)
         for batch in batches:
-            event_images += images_per_event(batch, count)
-            event_rows += rows_per_event(batch, count)
+            event_image_counts += images_per_event(batch, count)
+            event_row_counts += rows_per_event(batch, count)
             np.maximum.at(event_spans, batch.event.to_numpy(), batch.row.to_numpy() + 1)
-        return cls(segment, event_numbers, events, batches, event_images, event_rows, event_spans)
+        counts = event_image_counts, event_row_counts, event_spans
+        return cls(segment, event_indexes, events, batches, *counts)
 
 
 def _transaction_marks(group: TransactionGroup) -> TransactionMarks:

@@ -147,11 +147,11 @@ def prove_structures(
     reason = "; ".join(dict.fromkeys(unclear.values()))
     return StructureProof(
         earlier_tables,
-        errors,
-        parent_schemas,
-        frozenset(dependents) - unproven_tables,
-        unproven_tables,
-        reason,
+        errors=errors,
+        parent_schemas=parent_schemas,
+        compared_tables=frozenset(dependents) - unproven_tables,
+        unproven_tables=unproven_tables,
+        reason=reason,
     )
 
 
@@ -162,8 +162,8 @@ def _tables_to_compare(
 ) -> dict[TableName, frozenset[TableName]]:
     """Return the tables to be compared, each with the captured tables that are wrong if
     it differs: itself, if it is captured, and children that its cascades change."""
-    dropped = {reread.table for reread in source_readings if reread.schema is None}
-    read_tables = {reread.table for reread in source_readings if reread.error is None}
+    dropped = {reading.table for reading in source_readings if reading.schema is None}
+    read_tables = {reading.table for reading in source_readings if reading.error is None}
     captured = {
         *segmenter.tables_with_rows(),
         *filter(segmenter.is_wanted, read_tables | earlier_tables),
@@ -196,26 +196,25 @@ def _wrong_rename_error(table: TableName, new_name: TableName) -> TableError:
 
 
 def _structure_error(
-    table: TableName, differing: TableName, present_name: TableName, differences: tuple[str, ...]
+    table: TableName, differing: TableName, present_name: TableName, in_words: tuple[str, ...]
 ) -> TableError:
     """Return the error of `table`. `differing`: the table that differs, which is
-    `table` or one of its parents. `present_name`: the present name of `differing`."""
+    `table` or one of its parents. `present_name`: the present name of `differing`.
+    `in_words`: the differences."""
     prefix = "" if differing == table else f"{differing}, which its foreign keys lead to: "
-    if differences == _MISSING_AT_SOURCE:
+    if in_words == _MISSING_AT_SOURCE:
         reason = "the source does not have it any more, and no statement in the log dropped it"
     else:
-        subject_in_words = (
+        subject = (
             "its structure"
             if present_name == differing
             else f"the structure of {present_name}, as it is called now,"
         )
-        differences_in_words = "; ".join(differences[:_MOST_NAMED])
-        more = (
-            f"; and {len(differences) - _MOST_NAMED} more" if len(differences) > _MOST_NAMED else ""
-        )
+        named = "; ".join(in_words[:_MOST_NAMED])
+        more = f"; and {len(in_words) - _MOST_NAMED} more" if len(in_words) > _MOST_NAMED else ""
         reason = (
-            f"{subject_in_words} is not the history's, and no statement in the log made the "
-            f"difference (history, source): {differences_in_words}{more}"
+            f"{subject} is not the history's, and no statement in the log made the "
+            f"difference (history, source): {named}{more}"
         )
     return TableError(
         f"{prefix}{reason}",
@@ -227,13 +226,13 @@ def _structure_error(
 
 def note_unproven(lease: Lease, capture: BatchCapture, proof: StructureProof) -> None:
     """Report the tables that could not be compared, and record them for the next run.
-    This must happen before the batch is recorded: a crash in between then makes the
-    next run compare a table needlessly, and no table is forgotten."""
+    This must happen before the batch is recorded. After a crash in between, the next run
+    then compares a table needlessly, but forgets none."""
     ports = capture.basis.ports
     missed_tables = proof.earlier_tables - proof.compared_tables
     if missed_tables and not capture.batch.catches_up:
-        # This batch has no rows of a table that is stopped: it is compared once it comes
-        # back, unless its rows are read again.
+        # This batch has no rows of a stopped table. Such a table is compared once it is
+        # followed again, unless all of its rows are read again.
         states = ports.ledger.table_states(ports.source.name)
         missed_tables &= {
             table
@@ -261,8 +260,8 @@ def note_unproven(lease: Lease, capture: BatchCapture, proof: StructureProof) ->
 
 
 class _LaterStructures:
-    """The structures at a place after the batch's end. The statements between the two
-    are applied, but not recorded: the next batch reads them again."""
+    """The structures at a place after the batch's end. The statements between the end
+    and this place are applied, but not recorded: the next batch reads them again."""
 
     def __init__(self, capture: BatchCapture) -> None:
         self._basis = capture.basis
@@ -274,8 +273,8 @@ class _LaterStructures:
 
     def advance_to(self, current: CurrentSchemas) -> str | None:
         """Apply the statements of the log up to the place of the server's answer
-        `current`. Return None, or the reason if that is not possible. Once some of them
-        could not be applied, it is not possible for any later answer."""
+        `current`. Return None, or the reason why that is not possible. Once a statement
+        could not be applied, each later call returns the same reason."""
         if self._reason_unknown is not None:
             return self._reason_unknown
         facts, head = self._basis.run_start.facts, current.head
@@ -370,11 +369,11 @@ class _LaterStructures:
             return ()
         if server is None:
             return _MISSING_AT_SOURCE
-        defaults = table in self._tables_with_defaults
-        changed = decoding_differences(history, server, with_defaults=defaults)
-        if changed and self._basis.structures.is_from_table_map(table):
-            changed = decoding_differences(history, server, from_table_map=True)
-        return changed
+        has_defaults = table in self._tables_with_defaults
+        in_words = decoding_differences(history, server, with_defaults=has_defaults)
+        if in_words and self._basis.structures.is_from_table_map(table):
+            in_words = decoding_differences(history, server, from_table_map=True)
+        return in_words
 
     def _structure(self, table: TableName) -> TableSchema | None:
         if self._schema is not None:
@@ -414,8 +413,8 @@ def decoding_differences(
     server".
 
     `from_table_map`: the history has only the attributes of a TABLE_MAP event.
-    `with_defaults`: compare DEFAULT values too, because row images left out columns,
-    which were filled with them.
+    `with_defaults`: compare DEFAULT values too, because columns that row images left out
+    were filled with them.
     """
     tables = [
         comparable_table(history),
@@ -424,9 +423,9 @@ def decoding_differences(
     if from_table_map:
         tables = [schema_of(row_structure(table)) for table in tables]
     in_words = list(differences(*(_table_for_decoding(table, with_defaults) for table in tables)))
-    hashed_before, hashed_now = (sum(key.hashed for key in table.keys) for table in tables)
-    if hashed_before != hashed_now:
-        in_words.append(f"UNIQUE keys that are hashed: {hashed_before}, {hashed_now}")
+    recorded_hashed, server_hashed = (sum(key.hashed for key in table.keys) for table in tables)
+    if recorded_hashed != server_hashed:
+        in_words.append(f"UNIQUE keys that are hashed: {recorded_hashed}, {server_hashed}")
     in_words += _key_difference(history, [*key_candidates(server), *key_candidates(tables[1])])
     return tuple(in_words)
 
@@ -458,6 +457,6 @@ def _key_difference(history: TableSchema, candidates: Sequence[tuple[str, ...]])
     history_key = merge_key(history)
     if history_key and {*history_key} not in [{*candidate} for candidate in candidates]:
         candidates_in_words = " or ".join(
-            f"({', '.join(other)})" for other in dict.fromkeys(candidates)
+            f"({', '.join(candidate)})" for candidate in dict.fromkeys(candidates)
         )
         yield f"key: ({', '.join(history_key)}), {candidates_in_words or 'none'}"

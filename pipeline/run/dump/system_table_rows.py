@@ -46,10 +46,10 @@ class TransactionCounts:
 
     def add(self, events: Integers, rows: Integers, images: Integers) -> None:
         """Add the numbers of rows and images of a block's events."""
-        transactions, count = events[:, columns.TRANSACTION], len(self.row_counts)
+        indexes, count = events[:, columns.TRANSACTION], len(self.row_counts)
         # bincount returns doubles, which are exact for any possible number of rows.
-        self.row_counts += np.bincount(transactions, rows, count).astype(np.int64)
-        self._image_counts += np.bincount(transactions, images, count).astype(np.int64)
+        self.row_counts += np.bincount(indexes, rows, count).astype(np.int64)
+        self._image_counts += np.bincount(indexes, images, count).astype(np.int64)
 
     @property
     def sequence_ranges(self) -> tuple[Integers, Integers]:

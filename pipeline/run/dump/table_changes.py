@@ -169,11 +169,11 @@ class StatementDecider:
         shape_error = self.structures.shape_error(table)
         if shape_error is not None or not self.shaping.has_rules:
             return shape_error
-        reason, version = None, self.structures.version(table)
-        effects = followed.effects
+        reason = None
+        version = self.structures.version(table)
         exchanged_tables = {
             effect.table
-            for effect in effects
+            for effect in followed.effects
             if isinstance(effect, UnloggedChange) and effect.reason == EXCHANGE
         }
         if table in exchanged_tables and any(map(self.shaping.rules_of, exchanged_tables)):
@@ -189,8 +189,9 @@ class StatementDecider:
             reason = (
                 f"{consequence.reason}, and it is not known what the settings hid of those rows"
             )
-        hint = consent_hint(table)
-        return None if reason is None else TableError(reason, hint=hint, need=Need.CONSENT)
+        if reason is None:
+            return None
+        return TableError(reason, hint=consent_hint(table), need=Need.CONSENT)
 
 
 class TableChanges:
@@ -228,8 +229,7 @@ class TableChanges:
         self._table_maps = buffer.maps
 
     def _update_wanted(self) -> None:
-        """Tell the buffer that the set of tables with wanted changes may be a different
-        one."""
+        """Tell the buffer that the set of tables with wanted changes may have changed."""
         self._table_maps.update_captured()
 
     def take_mark_sequences(self) -> tuple[int, ...]:
@@ -289,7 +289,7 @@ class TableChanges:
         self, table: CapturedTable, consequence: Consequence, followed: FollowedStatement
     ) -> None:
         """Let a stopped table wait for a person's consent, if the statement gave it rows
-        or columns of which it would show more."""
+        or columns of which its mirror would show more than was shown before."""
         stopped = table.quarantine or table.stopped_earlier
         if stopped is None or table.name in self._tables.waiting_tables:
             return  # `_join_reading` sees the error of a table that is being read.
@@ -349,11 +349,11 @@ class TableChanges:
                 self._structures.continue_with(table.resumed_version)
                 table.resumed_version = None
         for table in tables:
-            # At the place itself a statement may begin, and then its effect gives the
-            # structure.
+            # If a statement begins at `begin` itself, the given structure holds after
+            # it, and `apply_statement` records it.
             begin = table.begin
             if table.structure_order is not None and begin != at and _is_reached(begin, at):
-                assert begin is not None, "it comes back at a place"
+                assert begin is not None, "a person's structure has a place"
                 self._take_given_structure(table, begin)
         for table in tables:
             reading = table.pending_reading
@@ -378,11 +378,12 @@ class TableChanges:
         """Record the structure that a person gave, from `at` on. `statement`: the
         statement before `at` that could not be followed; None if there is none."""
         order = table.structure_order
-        assert order is not None and order.schema is not None, "it has a structure"
+        assert order is not None and order.schema is not None, "a person gave a structure"
         given_schema, renames = order.schema, order.renames
         last_known = self._structures.last_known_schema(table.name)
+        stop_consequence = table.stop_consequence
+        table.structure_order = None
         may_rename, doubt_reason = False, None
-        stop_consequence, table.structure_order = table.stop_consequence, None
         if stop_consequence is not None and stop_consequence.rule_name != NOT_FOLLOWED_RULE:
             # The statement was understood, so the column names after it are known.
             renames = ()
@@ -403,7 +404,7 @@ class TableChanges:
         version = self._structures.record_persons_schema(given_schema, at, origins)
         shape_error = self._structures.shape_error(table.name)
         if shape_error is not None:
-            assert table.begin is not None, "it comes back at a place"
+            assert table.begin is not None, "a person's structure has a place"
             self.stop(table.name, table.begin, shape_error)
             return
         reason = f"{order.author} gave its structure"
@@ -413,7 +414,8 @@ class TableChanges:
         """Let rows or columns that were read from the source join the log. A load reads
         rows in chunks between a low and a high watermark: the table's changes are taken
         from the low watermark on, and the load is complete at the high watermark."""
-        error, schema, version = reading.error, reading.schema, self._structures.version(table.name)
+        error, schema = reading.error, reading.schema
+        version = self._structures.version(table.name)
         shape_error = self._structures.shape_error(table.name)
         reads_rows = reading.columns is None and schema is not None
         if reads_rows and shape_error is not None and shape_error.need is Need.CONSENT:
@@ -467,20 +469,21 @@ class TableChanges:
         """Record that a load is complete: all chunks were read, and the log was
         captured up to the last of them. Do nothing if the table was stopped or dropped
         meanwhile."""
-        version, load = self._structures.version(reading.table), reading.load
+        load = reading.load
+        version = self._structures.version(reading.table)
         assert load is not None, "only loads are read in several places"
         if version is None or not self._tables[reading.table].is_loading:
             return
-        begin = load.followed_from or next(
-            begin for begin in self._tables.followed_loads if begin.load == load.id
+        followed = load.followed_from or next(
+            followed for followed in self._tables.followed_loads if followed.load == load.id
         )
         # A version that differs only in other things, such as an index, has the same rows.
-        if version.version != begin.version and not _same_rows(reading.schema, version.schema):
+        if version.version != followed.version and not _same_rows(reading.schema, version.schema):
             self._record_stop(reading.table, reading.high, reread_error(_ALTERED_WHILE_READ))
             return
         self._tables.note_load_end(reading.table)
         self._tables.record_event(TableEventKind.REREAD, version, reading.reason)
-        self._record_rows(reading, begin.version, begin.sequence)
+        self._record_rows(reading, followed.version, followed.sequence)
 
     def _record_rows(self, reading: SourceReading, version: int, sequence: int) -> None:
         """Record the files with the read rows. They apply after the change number
@@ -488,8 +491,8 @@ class TableChanges:
         if reading.load is not None:
             self._tables.joined_loads.append(JoinedLoad(reading.load.id, reading.table))
             self._tables.finished_loads.append(reading.load.progress)
-        part = SnapshotFiles(reading.table, version, sequence, reading.files, reading.columns)
-        self._tables.snapshots.append(part)
+        files = SnapshotFiles(reading.table, version, sequence, reading.files, reading.columns)
+        self._tables.snapshots.append(files)
 
     def rewrite(self, table: TableName, origin: ChangelogOrigin) -> None:
         """Record that a table's mirror is rewritten from its changelog, unless the

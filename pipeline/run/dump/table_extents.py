@@ -66,7 +66,8 @@ class PartialTables:
             self._extents.pop(table, None)
 
     def changed_extents(self, end: Coordinates) -> tuple[Extent, ...]:
-        """Return the extents that a capture up to `end` changed."""
+        """Return the extents that a capture up to `end` changed. The extent of a table
+        that is whole now has no beginning."""
         lasting = {
             table: extent
             for table, extent in self._extents.items()
@@ -81,8 +82,8 @@ class PartialTables:
 
 def partial_tables_at_start(basis: Basis) -> tuple[PartialTables, Basis]:
     """Return the partial tables before the first event is read, and the basis with
-    newer facts of the server. They are read after the check for empty tables, so that
-    these were empty at some place before the log's end in these facts."""
+    newer facts of the server. These facts are read after the check for empty tables, so
+    the tables were empty at some place before the log's end in the facts."""
     ports, source = basis.ports, basis.ports.source
     extents = PartialTables(ports.ledger.partial_tables(source.name))
     new_tables = [
@@ -124,7 +125,7 @@ def partial_tables(ledger: Tables, source: str, patterns: TablePatterns) -> tupl
 
 
 def tables_proven_complete(ports: RunPorts, report: VerifyReport) -> frozenset[TableName]:
-    """Return the partial tables that a comparison with MySQL found equal: they are
+    """Return the partial tables that a comparison with MySQL found equal. These are
     whole."""
     partly_captured = {extent.table for extent in ports.ledger.partial_tables(ports.source.name)}
     return frozenset(
@@ -133,5 +134,5 @@ def tables_proven_complete(ports: RunPorts, report: VerifyReport) -> frozenset[T
 
 
 def record_complete(ports: RunPorts, lease: Lease, report: VerifyReport) -> None:
-    """Record that the tables are whole which a comparison with MySQL found equal."""
+    """Record as whole the tables that a comparison with MySQL found equal."""
     ports.ledger.note_complete(lease, report.batch_id, tables_proven_complete(ports, report))

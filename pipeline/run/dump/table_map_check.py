@@ -56,12 +56,13 @@ def checked_hidden_columns(version: SchemaVersion, table_map: TableMap) -> tuple
     # There are two outlines if it is unknown whether the server wrote a sign for YEAR
     # columns; the one with fewer differences counts.
     differences = min(
-        (map_differences(without_columns(o, hidden), structure) for o in outlines), key=len
+        (map_differences(without_columns(outline, hidden), structure) for outline in outlines),
+        key=len,
     )
     expected = len(expression_parts(version.schema.keys)) if logs_hidden(table_map.writer) else 0
     if not differences and len(hidden) < expected:
-        count = len(structure.columns)
-        differences = [f"columns: {count}, {count} and {expected} hidden"]
+        shown = len(structure.columns)
+        differences = [f"columns: {shown}, {shown} and {expected} hidden"]
     if differences:
         more = (
             f"; and {len(differences) - _MOST_NAMED} more" if len(differences) > _MOST_NAMED else ""
@@ -167,8 +168,8 @@ def _length_and_precision(column: Column) -> object:
 
 
 def may_log_hidden(writer: LogWriter) -> bool:
-    """Return whether a server of this version may log hidden columns. True if the
-    version is not known exactly."""
+    """Return whether a server of this version may log hidden columns. If the version is
+    not known exactly, return True."""
     return writer.is_mysql_between(FIRST_WITH_HIDDEN, FIRST_WITHOUT_HIDDEN - 1)
 
 
@@ -232,18 +233,18 @@ def _hiding_choices(
     logged, recorded = outline.columns, structure.columns
     hidden_total = len(logged) - len(recorded)
     # From the last column to the first. choices_by_hidden[n]: the choices among the
-    # columns from `at` on, if n columns before `at` are hidden.
+    # columns from `index` on, if n columns before `index` are hidden.
     choices_by_hidden: list[list[tuple[int, ...]]] = [[] for _ in range(hidden_total)] + [[()]]
-    for at in range(len(logged) - 1, -1, -1):
-        may_hide = not has_names or is_hidden(logged[at].name, schema.keys)
+    for index in range(len(logged) - 1, -1, -1):
+        may_hide = not has_names or is_hidden(logged[index].name, schema.keys)
         from_next, choices_by_hidden = choices_by_hidden, []
         for hidden in range(hidden_total + 1):
             choices: list[tuple[int, ...]] = []
             if may_hide and hidden < hidden_total:
-                choices += ((at, *choice) for choice in from_next[hidden + 1])
-            recorded_index = at - hidden
+                choices += ((index, *choice) for choice in from_next[hidden + 1])
+            recorded_index = index - hidden
             if 0 <= recorded_index < len(recorded) and _is_same_column(
-                logged[at], recorded[recorded_index], outline.optional_fields
+                logged[index], recorded[recorded_index], outline.optional_fields
             ):
                 choices += from_next[hidden]
             choices_by_hidden.append(choices[:2])

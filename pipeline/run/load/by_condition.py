@@ -60,7 +60,8 @@ class ScratchRows:
     def __init__(self, file: NewEventFile, schema: pa.Schema) -> None:
         self._file, self._schema = file, schema
         self._places: list[tuple[int, int]] = []
-        self._size = self.row_count = 0
+        self._size = 0
+        self.row_count = 0
 
     def put(self, batch: pa.RecordBatch) -> None:
         content = batch.serialize()
@@ -108,8 +109,8 @@ class ConditionRead:
 
 
 def condition_refusal(ports: RunPorts, table: TableName) -> ConditionRefused | None:
-    """Return the reason if rows of the table cannot be read by a condition now,
-    otherwise None."""
+    """Return an error if rows of the table cannot be read by a condition now; otherwise
+    None."""
     source = ports.source.name
     state = ports.ledger.table_states(source).get(table)
     is_loading = any(load.table == table for load in ports.ledger.open_loads(source))
@@ -135,7 +136,7 @@ def condition_refusal(ports: RunPorts, table: TableName) -> ConditionRefused | N
 
 def read_by_condition(ports: RunPorts, order: RereadRows) -> ConditionRead:
     """Read the rows of an order into temporary files, which the result's `close`
-    deletes. Raise `ConditionRefused` if they cannot be read by a condition,
+    deletes. Raise `ConditionRefused` if the rows cannot be read by a condition,
     `RowsNotRead` if a later attempt may succeed."""
     table, source = order.table, ports.source.name
     if (refusal := condition_refusal(ports, table)) is not None:
@@ -160,12 +161,10 @@ def _read(ports: RunPorts, order: RereadRows, state: TableState) -> ConditionRea
     structure = replace(version.shown_structure, primary_key=key)
     hasher = RowHasher(structure, ports.server.facts().flavour)
     with ExitStack() as on_error:
-        matching_rows, deleted_rows = (
-            on_error.enter_context(
-                closing(ScratchRows(ports.spool.create_scratch_file(), hasher.schema))
-            )
-            for _ in range(2)
-        )
+        matching_rows = ScratchRows(ports.spool.create_scratch_file(), hasher.schema)
+        on_error.enter_context(closing(matching_rows))
+        deleted_rows = ScratchRows(ports.spool.create_scratch_file(), hasher.schema)
+        on_error.enter_context(closing(deleted_rows))
         with ports.server.rows_where(
             schema, order.condition, most_seconds=ports.source.snapshot.max_seconds
         ) as snapshot:
@@ -174,7 +173,7 @@ def _read(ports: RunPorts, order: RereadRows, state: TableState) -> ConditionRea
             mirror = MirrorReader(ports, state.mirror, ports.mirrors.version(state.mirror))
             unread_keys = _keys_not_read(mirror, order.table, limits, hasher, keys_read)
             if ports.source.policies_of(order.table).ignores_truncates:
-                unread_keys = []  # deleted rows stay
+                unread_keys = []  # Deleted rows stay, so no row is looked up.
             unsearchable_column = column_without_literal(schema, key)
             if unsearchable_column is None:
                 absent_keys = _absent_keys(snapshot, hasher, unread_keys)
@@ -185,10 +184,10 @@ def _read(ports: RunPorts, order: RereadRows, state: TableState) -> ConditionRea
     return ConditionRead(
         order,
         version.shown_structure,
-        snapshot.rows.low,
-        high,
-        matching_rows,
-        deleted_rows,
+        low=snapshot.rows.low,
+        high=high,
+        matching_rows=matching_rows,
+        deleted_rows=deleted_rows,
         unchecked_rows=sum(keys.num_rows for keys in unread_keys),
         unsearchable_column=unsearchable_column,
     )
@@ -272,7 +271,8 @@ def _keys_not_read(
     names = columns_of(hasher.schema, hasher.key_columns, limits)
     schema = pa.schema([hasher.schema.field(name) for name in names])
     range_column, spans = range_of_limits(schema, limits)
-    not_read, in_both = [], [np.zeros(0, np.uint64)]
+    not_read: list[pa.RecordBatch] = []
+    in_both = [np.zeros(0, np.uint64)]
     for batch in mirror.batches(schema, range_column, spans):
         keys, is_within = hasher.key_hashes(batch), rows_within(batch, limits)
         was_read = np.isin(keys, keys_read)
@@ -283,7 +283,7 @@ def _keys_not_read(
     matched_keys = np.concatenate(in_both)
     if repeated_count := len(matched_keys) - len(np.unique(matched_keys)):
         raise ConditionRefused(
-            f"the mirror of {table} has keys twice, {repeated_count:,} in all",
+            f"in the mirror of {table}, {repeated_count:,} rows have the key of another row",
             hint=_reload_hint(table),
         )
     return not_read
@@ -293,10 +293,10 @@ def _absent_keys(
     snapshot: ConditionSnapshot, hasher: RowHasher, candidates: Sequence[pa.RecordBatch]
 ) -> Hashes:
     """Return the hashes of the candidate keys that have no row at the source."""
-    none = np.zeros(0, np.uint64)
-    absent = [none]
+    no_hashes = np.zeros(0, np.uint64)
+    absent = [no_hashes]
     for batch in candidates:
-        present = np.concatenate([none, *map(hasher.key_hashes, snapshot.by_keys(batch))])
+        present = np.concatenate([no_hashes, *map(hasher.key_hashes, snapshot.by_keys(batch))])
         absent.append(np.setdiff1d(hasher.key_hashes(batch), present))
     return np.concatenate(absent)
 
@@ -394,10 +394,10 @@ def _can_compare(column_type: pa.DataType, value: Literal) -> bool:
         return bool(column_type == _DAY or pa.types.is_timestamp(column_type))
     if column_type == _UNSIGNED_BIGINT:
         return abs(value) < 10**20
+    if not pa.types.is_integer(column_type) or abs(value) >= 2 ** (column_type.bit_width - 1):
+        return False
     # An int16 column may be a SMALLINT or a YEAR, for which MySQL reads 70 as 1970.
-    return bool(
-        pa.types.is_integer(column_type) and abs(value) < 2 ** (column_type.bit_width - 1)
-    ) and (column_type != pa.int16() or not 0 <= value < 100)
+    return column_type != pa.int16() or not 0 <= value < 100
 
 
 def _comparable(column: pa.Array) -> pa.Array:

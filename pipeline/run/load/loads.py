@@ -69,8 +69,9 @@ def load_tables(
     ports: RunPorts, lease: Lease, run_start: RunStart, plans: TablePlans
 ) -> list[SourceReading]:
     """Read the tables that the plans supply from the server, until all rows are read or
-    the time for reading in one run is over. Return the tables that were read, and with
-    an error those that must not be captured before they are read."""
+    the time for reading in one run is over. Return the readings, and a reading with an
+    error for each table whose turn did not come but that has to be read before it is
+    captured."""
     settings = run_start.facts.settings
     reading_time = ReadingTime(log_retention(settings), ports.source.snapshot.max_seconds)
     deadline = perf_counter() + reading_time.seconds
@@ -185,7 +186,8 @@ def _begin_loads(
             continue
         low, high = baseline.low, baseline.high
         schema = next((table for table in baseline.tables if table.name == load.table), None)
-        shape = error = None
+        shape: str | None = None
+        error: TableError | None = None
         try:
             shape = None if schema is None else _shape_to_read(ports, schema)
         except TableError as refusal:
@@ -221,8 +223,8 @@ def _begin_loads(
 def _shape_to_read(ports: RunPorts, schema: TableSchema) -> str | None:
     """Return the fingerprint of a table's shape. Raise `TableError` if the table must
     not be read: the log does not describe its rows, the settings cannot be applied, or
-    a new column may be a hidden one that was renamed in the log that is not read yet,
-    and no person has consented to show it."""
+    a new column may be a hidden one under another name. The log with that rename is not
+    read yet, so it matters only until a person consents to show the column."""
     error = unsupported_error(schema)
     state = ports.ledger.table_states(ports.source.name).get(schema.name)
     if error is None and (state is None or state.need is not Need.CONSENT):
@@ -237,8 +239,9 @@ def _baselines(
     ports: RunPorts, loads: Sequence[Load], readings: dict[TableName, SourceReading]
 ) -> dict[TableName, Baseline]:
     """Return for each table a baseline: its structure on the server, and the places of
-    the log before and after it was read. Tables that a common baseline lacks are read
-    one by one, which tells why. A table that cannot be read is added to `readings`."""
+    the log before and after the structure was read. Tables that a common baseline lacks
+    are read one by one, to find the error. A table that cannot be read is added to
+    `readings`."""
     names = [load.table for load in loads]
     baselines: dict[TableName, Baseline] = {}
     if len(names) > 1:
@@ -249,26 +252,27 @@ def _baselines(
             try:
                 baselines[load.table] = ports.server.baseline([load.table])
             except TableError as error:
-                [readings[load.table]] = _unread_tables(ports, [load], error)
+                readings[load.table] = _unread_tables(ports, [load], error)[0]
     return baselines
 
 
 def _reading_of(
     ports: RunPorts, lease: Lease, load: Load, error: TableError | None
 ) -> SourceReading | None:
-    """Return the rows of a load that were read so far, or the error that stops the
-    table; then the load is voided, unless the table is only busy. Return None if the
-    table is read in one piece, for lack of a key, and its turn did not come."""
+    """Return the rows of a load that were read so far. If an error stops the table,
+    return the error instead, and void the load unless the table is only busy. Return
+    None if the table has no key, so that it is read in one piece, and its turn did not
+    come."""
     if error is None and load.is_undivided and not load.is_complete:
         return None
     assert load.basis is not None and load.low is not None, "it was begun"
     reading = SourceReading(load.table, load.reason, load.basis.schema, load.low, load.low)
-    if error is not None and not (isinstance(error, TableBusy) and load.high is not None):
+    if isinstance(error, TableBusy) and load.high is not None:
+        ports.progress.note(f"{load.table}: the next run continues reading: {error.reason}")
+    elif error is not None:
         if not isinstance(error, TableBusy):
             void_load(ports, lease, load, error.reason)
         return replace(reading, error=error)
-    if error is not None:
-        ports.progress.note(f"{load.table}: the next run continues reading: {error.reason}")
     return replace(reading, high=load.high or load.low, files=load.files, load=load)
 
 
@@ -418,7 +422,7 @@ class ChunkReader:
             return True
         limits = self._ports.source.snapshot.limits
         while True:
-            if self._is_log_at_risk():
+            if self._stop_if_log_at_risk():
                 return False
             reason = reason_to_wait(self._ports.server.source_load(), limits)
             if not reason:
@@ -433,13 +437,14 @@ class ChunkReader:
         self._checked_at = perf_counter()
         return True
 
-    def _is_log_at_risk(self) -> bool:
-        """Return whether the server is about to purge log that is not captured yet: it
-        purged a file since the last check, and the file in which the capture starts is
-        now the oldest or gone. Then stop reading tables, so that the log is captured
-        before it is lost."""
+    def _stop_if_log_at_risk(self) -> bool:
+        """Stop reading tables if the server is about to purge log that is not captured
+        yet, so that this log is captured before it is lost. The sign is that the server
+        purged a file since the last check, and that the file in which the capture starts
+        is now the oldest or gone. Return whether reading stops."""
         oldest = self._ports.server.facts().binlogs[0].file
-        oldest_before, self._oldest_file = self._oldest_file, oldest
+        oldest_before = self._oldest_file
+        self._oldest_file = oldest
         if (
             oldest_before is None
             or oldest_before == oldest
@@ -466,7 +471,9 @@ class ChunkReader:
     def _write_rows(self, load: Load, chunk: Chunk) -> tuple[ChunkRows, int]:
         """Write the rows of a chunk to files. Return the files, and the rows' size in
         bytes."""
-        ports, timer_start, size, count = self._ports, perf_counter(), 0, 0
+        ports = self._ports
+        timer_start = perf_counter()
+        row_count = size = 0
         assert load.basis is not None, "a load that is read has begun"
         schema = load.basis.schema
         is_keyless = not merge_key(schema)
@@ -489,14 +496,15 @@ class ChunkReader:
             )
             try:
                 for group in row_groups(rows.batches):
-                    count += group.num_rows
+                    row_count += group.num_rows
                     size += group.nbytes
                     writer.write(group)
                 files = writer.close()
             except BaseException:
                 writer.drop(0)
                 raise
-            return ChunkRows(rows.low, rows.high, count, perf_counter() - timer_start, files), size
+            seconds = perf_counter() - timer_start
+            return ChunkRows(rows.low, rows.high, row_count, seconds, files), size
 
     def _record_chunk(self, result: _ChunkResult) -> None:
         """Record a chunk that was read, and choose the size of its table's next chunk."""
@@ -531,8 +539,9 @@ def read_columns(
     ports: RunPorts, plans: TablePlans, batch_id: int
 ) -> tuple[list[SourceReading], TablePlans]:
     """Read the new columns that the plans supply from the server, into files of the
-    batch. Return them, and the plans of all other tables."""
-    readings, remaining_plans = list[SourceReading](), dict(plans.plans)
+    batch. Return the readings, and the plans of all other tables."""
+    readings: list[SourceReading] = []
+    remaining_plans = dict(plans.plans)
     for table, columns, reason in plans.supplies(ColumnsFromServer):
         reading = _columns_of(ports, table, columns.columns, reason, batch_id)
         if reading is None:

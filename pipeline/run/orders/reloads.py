@@ -140,13 +140,13 @@ def _origin_once_resumed(
     """Return what the mirror of a stopped table is written from, as the next run would
     decide."""
     order = TableOrder(
-        0,
-        request.table,
-        OrderKind.RELOAD,
-        request.author,
-        request.reason,
-        ports.clock(),
-        state.stopped,
+        id=0,
+        table=request.table,
+        kind=OrderKind.RELOAD,
+        author=request.author,
+        reason=request.reason,
+        ordered_at=ports.clock(),
+        stopped=state.stopped,
         supplier=supplier,
     )
     plans = plan_returns(replace(ports, source=replace(ports.source, until=None)), [order])
@@ -176,19 +176,21 @@ def plan_reload(
     if state is not None:
         _require_consent(ports, state)
     is_being_read = facts.is_being_read(table)
-    origin: ReloadOrigin = "its rows are being read from MySQL" if is_being_read else ""
-    if not is_being_read and supplier is not Supplier.SOURCE:
+    if is_being_read and supplier is not Supplier.CHANGELOG:
+        sentence = f"{table} is being read from the source already; the next run continues"
+        load = facts.loads[table].id if table in facts.loads else None
+        return Reload(
+            request, supplier, Supplier.SOURCE, sentence, is_already_reading=True, load_id=load
+        )
+    origin: ReloadOrigin = ""
+    if is_being_read:
+        origin = "its rows are being read from MySQL"
+    elif supplier is not Supplier.SOURCE:
         origin = facts.origin(request, supplier)
     if supplier is Supplier.CHANGELOG and isinstance(origin, str):
         raise PastRefused(
             f"the mirror of {table} cannot be written again from its changelog: {origin}",
             hint=f"`lockstep reload {table} --from source --reason …` reads it from MySQL",
-        )
-    if is_being_read:
-        sentence = f"{table} is being read from the source already; the next run continues"
-        load = facts.loads[table].id if table in facts.loads else None
-        return Reload(
-            request, supplier, Supplier.SOURCE, sentence, is_already_reading=True, load_id=load
         )
     is_stopped = state is not None and state.has_stopped
     resumes = "; this also resumes the table" if is_stopped else ""
@@ -203,30 +205,36 @@ def plan_reload(
     if table in facts.foreign_tables:
         mirror = mirror_path(ports.source.name, ports.source.mirror_name(table))
         sentence += f"; it replaces what somebody else made in the lake at {mirror}"
-    rows = facts.estimated_rows.get(table)
-    return Reload(request, supplier, Supplier.SOURCE, sentence, origin, rows, is_stopped)
+    return Reload(
+        request,
+        named_supplier=supplier,
+        supplier=Supplier.SOURCE,
+        sentence=sentence,
+        reason_from_source=origin,
+        estimated_rows=facts.estimated_rows.get(table),
+        is_stopped=is_stopped,
+    )
 
 
 def plan_condition_reload(
     ports: RunPorts, order: RereadRows, facts: ReloadFacts | None = None
 ) -> Reload:
-    """Return the reload of the rows that meet a condition; a run to which its
-    `condition_rows` are given carries it out. If these rows cannot be merged alone,
-    return the reload of all rows."""
+    """Return the reload of the rows that meet a condition. The run that is given its
+    `condition_rows` carries it out. If these rows cannot be merged alone, return the
+    reload of all rows."""
     table, condition = order.table, order.condition
     if (refusal := condition_refusal(ports, table)) is not None:
         request = OrderRequest(table, order.author, f"{order.reason}; {refusal.message}")
         return plan_reload(ports, request, Supplier.SOURCE, facts)
     column_names = ", ".join(dict.fromkeys(limit.column for limit in condition.limits))
     other_rows = (
-        f"rows of the mirror that its {column_names} allows"
+        f"other rows of the mirror that may match by {column_names}"
         if column_names
-        else "all rows of the mirror (it compares no column with a plain number or date)"
+        else "all other rows of the mirror (no column is compared with a plain number or date)"
     )
     sentence = (
         f"rows of {table} are read from the source again, where {condition.short_text}; "
-        f"{other_rows} and that are not read are looked up by key, and deleted where the source "
-        "has none"
+        f"{other_rows} are looked up by key, and deleted if the source does not have them"
     )
     request, source = OrderRequest(table, order.author, order.reason), Supplier.SOURCE
     rows = ports.server.estimated_rows_where(table, condition)
@@ -250,9 +258,8 @@ def plan_repairs(ports: RunPorts, report: VerifyReport, author: str) -> list[Rel
     repairs = []
     for difference in differing_tables:
         count = difference.difference_count
-        rows, verb = f"{count:,} rows that differ", "are"
-        if count == 1:
-            rows, verb = "1 row that differs", "is"
+        rows = "1 row that differs" if count == 1 else f"{count:,} rows that differ"
+        verb = "is" if count == 1 else "are"
         request = OrderRequest(
             difference.table, author, f"a comparison found {rows}, and it is to be repaired"
         )
@@ -291,9 +298,14 @@ def _plan_reload_from_log(request: OrderRequest, facts: ReloadFacts) -> Reload:
     )
     if past.is_whole:
         return Reload(request, Supplier.LOG, Supplier.LOG, f"{sentence}, which has all of its rows")
-    rows, older = facts.estimated_rows.get(table), "it has rows from before that"
-    sentence += ", then its rows from MySQL"
-    return Reload(request, Supplier.LOG, Supplier.LOG, sentence, older, rows)
+    return Reload(
+        request,
+        named_supplier=Supplier.LOG,
+        supplier=Supplier.LOG,
+        sentence=f"{sentence}, then its rows from MySQL",
+        reason_from_source="it has rows from before that",
+        estimated_rows=facts.estimated_rows.get(table),
+    )
 
 
 def _require_consent(ports: RunPorts, state: TableState) -> None:

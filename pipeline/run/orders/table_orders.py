@@ -68,9 +68,9 @@ from lockstep.pipeline.values.table import TableName
 
 
 @dataclass(frozen=True, slots=True)
-class RecordedOrder:
-    """An order, and a sentence on what happens next. The order of a plan is not recorded
-    and has the number 0."""
+class OrderOutcome:
+    """An order, and a sentence on what happens next. An order that is only planned has
+    the number 0."""
 
     order: TableOrder
     sentence: str
@@ -102,8 +102,8 @@ def give_order(
     lease: Lease,
     kind: OrderKind,
     request: OrderRequest,
-    planned: RecordedOrder | None = None,
-) -> RecordedOrder:
+    planned: OrderOutcome | None = None,
+) -> OrderOutcome:
     """Record an order. `planned`: the result of `plan_resume`, if the caller has it.
 
     Raise `NothingMatches` for an unknown table, `ConfigurationError` for a statement
@@ -123,14 +123,14 @@ def give_order(
         return replace(planned, order=order)
     loads = [load for load in ledger.open_loads(ports.source.name) if load.table == table]
     order = ledger.order_table(lease, table, kind, author=author, reason=reason)
-    for load in loads:  # the pause made them void
+    for load in loads:  # The pause voided them.
         ports.segments.delete_load(snapshot_path(ports.source.name, table), load.id)
     place = f" at {order.stopped.at}" if order.stopped is not None else ""
     back = f"`lockstep resume {table}` brings it back"
-    return RecordedOrder(order, f"{table} stops{place}; the other tables go on. {back}")
+    return OrderOutcome(order, f"{table} stops{place}; the other tables go on. {back}")
 
 
-def plan_resume(ports: RunPorts, request: OrderRequest) -> RecordedOrder:
+def plan_resume(ports: RunPorts, request: OrderRequest) -> OrderOutcome:
     """Return the order of a resume, and a sentence on what it would do; nothing is
     recorded. Raise the errors of `give_order`."""
     states = ports.ledger.table_states(ports.source.name)
@@ -138,11 +138,11 @@ def plan_resume(ports: RunPorts, request: OrderRequest) -> RecordedOrder:
     state = states[request.table]
     schema: TableSchema | None = None
     if request.statement is not None:
-        facts = dialect_of(ports.server.facts())
-        history = _newest_schema(ports.ledger, ports.source.name, facts.lower_case_table_names)
+        dialect = dialect_of(ports.server.facts())
+        newest = _newest_schema(ports.ledger, ports.source.name, dialect.lower_case_table_names)
         # The order is kept for good, so values of columns that the settings hide are
         # removed.
-        definition = read_definition(request.statement, request.table, history, facts)
+        definition = read_definition(request.statement, request.table, newest, dialect)
         schema = ports.shaping.redact(definition)
     if not state.has_stopped:
         raise LedgerRefused(
@@ -151,22 +151,22 @@ def plan_resume(ports: RunPorts, request: OrderRequest) -> RecordedOrder:
         )
     _require_followed(ports, states, request.table)
     order = TableOrder(
-        0,
-        request.table,
-        OrderKind.RESUME,
-        request.author,
-        request.reason,
-        ports.clock(),
-        state.stopped,
-        schema,
-        request.renames,
+        id=0,
+        table=request.table,
+        kind=OrderKind.RESUME,
+        author=request.author,
+        reason=request.reason,
+        ordered_at=ports.clock(),
+        stopped=state.stopped,
+        schema=schema,
+        renames=request.renames,
     )
-    place = _history_at_stop(ports, order)
+    history = _history_at_stop(ports, order)
     if schema is not None and request.renames:
-        _require_renames(request, place.schema_before, schema)
-    if schema is not None and not place.is_followed:
-        _require_no_more_shown(ports, request, place, schema)
-    return RecordedOrder(order, _resume_sentence(ports, order, place))
+        _require_renames(request, history.schema_before, schema)
+    if schema is not None and not history.is_followed:
+        _require_no_more_shown(ports, request, history, schema)
+    return OrderOutcome(order, _resume_sentence(ports, order, history))
 
 
 def _require_followed(
@@ -202,15 +202,15 @@ def _require_renames(
 
 
 def _require_no_more_shown(
-    ports: RunPorts, request: OrderRequest, place: HistoryAtStop, definition: TableSchema
+    ports: RunPorts, request: OrderRequest, history: HistoryAtStop, definition: TableSchema
 ) -> None:
     """Raise `ConfigurationError` if a given structure would show hidden values. Such a
     structure says only where columns come from; it is no consent to show more."""
-    if place.version is None or place.schema_before is None:
+    if history.version is None or history.schema_before is None:
         return
-    origins = match_columns(place.schema_before, definition, request.renames)
+    origins = match_columns(history.schema_before, definition, request.renames)
     try:
-        ports.shaping.for_history(definition, place.version, origins)
+        ports.shaping.for_history(definition, history.version, origins)
     except TableError as error:
         raise ConfigurationError(
             f"The structure given for {request.table} cannot be used: {error.reason}.",
@@ -243,9 +243,9 @@ class HistoryAtStop:
 
     @property
     def reason_to_read(self) -> str | None:
-        """Why the table must be re-read from MySQL, whatever structure is given: the
-        statement is followed, and changes rows in a way that no structure describes.
-        None if that is not so."""
+        """The reason to re-read the table from MySQL whatever structure is given. There
+        is one if the statement is followed and changes rows in a way that no structure
+        describes; otherwise None."""
         if (
             self.consequence is None
             or not self.is_followed
@@ -322,48 +322,49 @@ def _history_at_stop(ports: RunPorts, order: TableOrder) -> HistoryAtStop:
 def _follow_statement(
     schema: ServerSchema, logged: LoggedStatement
 ) -> tuple[FollowedStatement, ServerSchema]:
-    read = read_change(logged.text, logged.context)
-    if isinstance(read, Irrelevant):
+    change = read_change(logged.text, logged.context)
+    if isinstance(change, Irrelevant):
         return FollowedStatement(), schema
-    if isinstance(read, NotUnderstood):
-        return FollowedStatement(not_understood=read), schema
-    evolution = evolve(schema, read, logged.context)
+    if isinstance(change, NotUnderstood):
+        return FollowedStatement(not_understood=change), schema
+    evolution = evolve(schema, change, logged.context)
     return FollowedStatement(evolution.effects), evolution.schema
 
 
 # -- in words --------------------------------------------------------------------------
 
 
-def _resume_sentence(ports: RunPorts, order: TableOrder, place: HistoryAtStop) -> str:
+def _resume_sentence(ports: RunPorts, order: TableOrder, history: HistoryAtStop) -> str:
     """Return a sentence or two on what a resume would do; nothing is written."""
     table = order.table
-    returns: TablePlans | None = None
+    plans: TablePlans | None = None
     try:
         if (error := _present_error(ports, table)) is not None:
             return f"it would be quarantined again: {error.reason}. First {error.hint}"
-        returns = plan_returns(replace(ports, source=replace(ports.source, until=None)), [order])
+        plans = plan_returns(replace(ports, source=replace(ports.source, until=None)), [order])
     except (AccessDenied, HostUnknown, SourceRefused):
         pass  # An order needs no server: the run that carries it out reports the problem.
     except LockstepError as error:
         if error.recovery is not Recovery.RETRY:
             raise
-    doubt = place.reason_log_insufficient(order, ports.shaping)
-    if returns is None:  # Only the server knows what its log still has.
+    doubt = history.reason_log_insufficient(order, ports.shaping)
+    if plans is None:  # Only the server knows what its log still has.
         if doubt is None:
             return f"the next run {_both_outcomes_clause(order)}{_structure_clause(order, doubt)}"
         return f"the next run reads {table} from the source: {doubt}; {_GOES_ON}"
-    plan, state = returns.plans[table], ports.ledger.table_states(ports.source.name)[table]
+    plan = plans.plans[table]
+    state = ports.ledger.table_states(ports.source.name)[table]
     step = plan.step_after_log
     reads_rows = step is not None and isinstance(step.supply, RowsFromServer)
     if step is not None and reads_rows and plan.span is None:
-        # The cause of the stop may be cured by now, so it is told as the past.
+        # The cause of the stop may be cured by now, so the sentence has the past tense.
         cause = f"it stopped because {step.reason}" if step.reason == state.reason else step.reason
         return (
             f"the next run reads {table} from the source: {cause}; {_GOES_ON}"
             f"{_consent_clause(ports, state)}"
         )
     if plan.span is not None:
-        end = "the others" if returns.cursor is None else returns.cursor.position.at
+        end = "the others" if plans.cursor is None else plans.cursor.position.at
         sentence = f"catches {table} up through the log, from {plan.span.low} to {end}"
     else:
         sentence = f"follows {table} as it is, because the log has nothing that it lacks"
@@ -386,9 +387,9 @@ def _present_error(ports: RunPorts, table: TableName) -> TableError | None:
 
 
 def _consent_clause(ports: RunPorts, state: TableState) -> str:
-    """Return a clause for a resume that has the table read and is a consent: what the
-    lake then shows of it by the present settings. Those may have changed since it
-    stopped, so the reason for which it stopped does not say it."""
+    """Return a clause for a resume that reads the table and is a consent. The clause says
+    what the lake then shows of the table by the present settings. The reason for the
+    stop does not say that: the settings may have changed since."""
     table = state.table
     if state.need is not Need.CONSENT and unknown_structure_error(ports, table) is None:
         return ""
@@ -403,7 +404,8 @@ _GOES_ON: Final = "then it goes on with the others"
 
 
 def _both_outcomes_clause(order: TableOrder) -> str:
-    """Return both possible outcomes, for when it is unknown what the log still has."""
+    """Return a clause with both outcomes that are possible while it is unknown what the
+    log still has."""
     place = f" at {order.stopped.at}" if order.stopped is not None else ""
     return (
         f"catches {order.table} up through the log, from where it stopped{place}, or reads it from "
@@ -440,7 +442,7 @@ def _newest_schema(ledger: Structures, source: str, folding: int) -> ServerSchem
 
 
 def read_definition(
-    statement: str, table: TableName, schema: ServerSchema, facts: ServerDialect
+    statement: str, table: TableName, schema: ServerSchema, dialect: ServerDialect
 ) -> TableSchema:
     """Return the structure that one CREATE TABLE of this table defines, as `show create
     table` prints it. Omitted defaults are those of the database. Raise
@@ -448,7 +450,7 @@ def read_definition(
     text = statement.strip().removesuffix(";")
     # SHOW CREATE TABLE prints the defaults of TIMESTAMP columns, and omits default
     # collations.
-    context = replace(read_context(b"", facts, table.database), explicit_timestamps=True)
+    context = replace(read_context(b"", dialect, table.database), explicit_timestamps=True)
     changes = read_change(text, context)
     if isinstance(changes, NotUnderstood):
         raise _definition_error(f"it is not understood: {changes.reason}", table)

@@ -102,9 +102,8 @@ def correct_mirror(
             if wrong is None:
                 return MirrorCorrection(table, keys)
             if details is None:
-                return MirrorCorrection(
-                    table, keys, wrong.num_rows, _write_changes(mirror, lease, wrong)
-                )
+                version = _write_changes(mirror, lease, wrong)
+                return MirrorCorrection(table, keys, wrong.num_rows, delta_version=version)
             rows = tuple(mirror.differences(wrong, details))
             return MirrorCorrection(table, keys, wrong.num_rows, rows=rows)
     except TableError as error:
@@ -126,17 +125,18 @@ def _write_changes(mirror: _MirrorComparison, lease: Lease, changes: pa.Table) -
     bounds = bounds_literals(key_bounds(changes, key_names), fold.schema)
     source, state, last = ports.source.name, mirror.state, mirror.last_batch
     app_id = application_id(source, state, "mirror")
-    # The mirror shows the end of this batch, before this write and after it.
+    # The mirror shows the end of the batch `last`, before this write and after it. The
+    # ledger gives the two numbers that are 0 here.
     planned_intent = Intent(0, state.table, app_id, 0, last.id, last.id, REPLAY)
     intent = ports.ledger.intend(lease, [planned_intent])[state.table]
     files = [file for segment in mirror.plan.segments for file in segment.files]
     target = MirrorTarget(
         state.mirror,
         fold.schema,
-        intent.app_id,
-        intent.txn_version,
-        commit_metadata(ports, WriteKind.MERGE, state.table, [last], files),
-        ports.source.policies_of(state.table),
+        app_id=intent.app_id,
+        txn_version=intent.txn_version,
+        user_metadata=commit_metadata(ports, WriteKind.MERGE, state.table, [last], files),
+        policies=ports.source.policies_of(state.table),
     )
     path = ports.mirrors.stage(f"{source}-replay", changes)
     try:
@@ -158,8 +158,8 @@ class _MirrorComparison:
 
     - `delta_version`: the mirror's version that is compared.
     - `last_batch`: the newest acknowledged batch; later changes do not count.
-    - `stamp_columns`: those with the time, number and GTID of a row's last change, which are not
-      compared.
+    - `stamp_columns`: the columns with the time, number and GTID of a row's last change, which are
+      not compared.
     - `has_soft_deletes`: deleted rows stay and are marked.
     - `sequence_ranges`: the sequence numbers of the span's changes, as pairs (above, up to).
     """
@@ -237,19 +237,22 @@ class _MirrorComparison:
         differ in the mirror, under the mirror's column names."""
         self._require_undamaged()
         touched_keys = self._touched_keys()
-        keys, wrong_changes = 0, []
+        key_count = 0
+        wrong_changes = []
         size = unpacked_bytes(self.ports.segments, self.parts)
         buckets = buckets_for(image_count(self.parts), size)
         for bucket in range(buckets):
             changes = self._newest_changes(touched_keys, bucket, buckets)
-            keys += changes.num_rows
+            key_count += changes.num_rows
             if changes.num_rows:
                 flags = self._comparison.wrong_flags(
                     self._with_mirror_names(changes), self._mirror_rows()
                 )
                 wrong_changes.append(changes.filter(pa.array(flags)))
         wrong = pa.concat_tables(wrong_changes) if wrong_changes else None
-        return keys, wrong if wrong is not None and wrong.num_rows else None
+        if wrong is not None and not wrong.num_rows:
+            wrong = None
+        return key_count, wrong
 
     def _require_undamaged(self) -> None:
         for part in self.parts:
@@ -323,8 +326,14 @@ class _MirrorComparison:
         mirror_names = {spelled[name]: name for name in self.fold.schema.names}
         # A stamp column has the name of a mark of the fold, so it must not appear
         # twice.
-        names = [n for n in changes.column_names if mirror_names.get(n) not in self.stamp_columns]
-        return changes.select(names).rename_columns([mirror_names.get(n, n) for n in names])
+        names = [
+            name
+            for name in changes.column_names
+            if mirror_names.get(name) not in self.stamp_columns
+        ]
+        return changes.select(names).rename_columns(
+            [mirror_names.get(name, name) for name in names]
+        )
 
     def _mirror_rows(self) -> Iterator[pa.Table]:
         marks = [DELETED_AT] if self.has_soft_deletes else []

@@ -8,10 +8,10 @@ sequence numbers, the same events, and no structure version that is not recorded
 Otherwise the result is discarded.
 
 Changes that are no longer shown are only counted, since the sequence numbers of all
-tables depend on their number. Conditions on rows and hidden columns change that number,
-and how the table was shown then is no longer recorded once it is cleared. So they are
-counted as if the table had been shown as it is, and, if the result is wrong, as its
-versions are recorded now.
+tables depend on how many there are. Conditions on rows and hidden columns change that
+number, and once a table is cleared, the ledger no longer says how it was shown then. So
+its changes are counted as if the table had been shown whole. If the result is wrong,
+they are counted again as the table's versions are recorded now.
 
 The anchor of a batch is the checksum of the event at its end. If one batch continues in
 the log file in which another ended, the later anchor proves the earlier end too,
@@ -102,11 +102,11 @@ class SpanFacts:
         return None
 
     def structures(self, batch: Batch) -> InitialStructures:
-        """Return the structures at a batch's start. Those read last are returned again
-        if no batch since then recorded new ones."""
+        """Return the structures at a batch's start. If no batch since the last call
+        recorded new ones, return the same as then."""
         if self._last_structures is not None:
-            before, structures = self._last_structures
-            since = range(before.id, batch.id + 1)
+            earlier_batch, structures = self._last_structures
+            since = range(earlier_batch.id, batch.id + 1)
             if since and self.special_batches.with_structures.isdisjoint(since):
                 return structures
         structures = structures_in_batch(self._ports, batch, batch.start.at)
@@ -136,9 +136,9 @@ def recapture(
     ports: RunPorts, batch: Batch, facts: SpanFacts, hidden_tables: Set[TableName] = frozenset()
 ) -> tuple[Segment, ...]:
     """Capture the batch again and return its segments, whose files are in the scratch
-    folder; nothing else is written, and nothing of `hidden_tables`. Raise
-    `NotRecaptured` if that is not possible, or if the result differs from what was
-    recorded."""
+    folder. Nothing else is written, and of `hidden_tables` nothing at all. Raise
+    `NotRecaptured` if the batch cannot be captured again, or if the result differs from
+    what was recorded."""
     if (reason := facts.reason_not_recaptured(batch)) is not None:
         raise NotRecaptured(reason)
     try:

@@ -64,7 +64,7 @@ class ReplayedBatch:
 class ReplayReport:
     """The outcome or the plan of a replay. `lake_end`: the end of the lake; None unless
     the span ends after it. `committed`: the replay was allowed to write.
-    `changelog_checks`: those of the changelogs of `tables` that list other files than
+    `changelog_checks`: the results for changelogs of `tables` that list other files than
     the ledger records, or did so before the replay."""
 
     span: Span
@@ -84,9 +84,10 @@ class ReplayReport:
     def has_differences(self) -> bool:
         """True if the replay found a difference between the lake and the span's
         changes, even one that it has corrected."""
-        standings = {segment.standing for segment in self.segments}
-        wrong = not standings.isdisjoint({SegmentStanding.DIFFERENT, SegmentStanding.DAMAGED})
-        return wrong or bool(self.changelog_checks) or any(mirror.wrong for mirror in self.mirrors)
+        wrong = (SegmentStanding.DIFFERENT, SegmentStanding.DAMAGED)
+        if self.changelog_checks or any(mirror.wrong for mirror in self.mirrors):
+            return True
+        return any(segment.standing in wrong for segment in self.segments)
 
     @property
     def wrong_changelogs(self) -> tuple[ChangelogCheck, ...]:
@@ -172,7 +173,7 @@ def replay(
         ]
         segments = [segment for batch in compared for segment in batch.segments]
         reasons = revise.reasons_to_wait(ports, segments) if commit else {}
-        batches = [_waiting(batch, reasons) for batch in compared]
+        batches = [_without_waiting_files(batch, reasons) for batch in compared]
         results = [segment for batch in batches for segment in batch.segments]
         revision = revise.begin_revision(ports, lease, results) if commit else None
         if revision is not None:
@@ -203,13 +204,16 @@ def replay(
     counts = ports.ledger.special_batches(ports.source.name, first.id, last.id).revision_counts
     report = ReplayReport(
         span,
-        tuple(replace(b, revision_count=counts.get(b.batch.id, 0)) for b in batches),
-        selection.tables,
-        tuple(mirrors),
-        selection.lake_end,
-        commit,
-        perf_counter() - timer_start,
-        changelogs,
+        batches=tuple(
+            replace(replayed, revision_count=counts.get(replayed.batch.id, 0))
+            for replayed in batches
+        ),
+        tables=selection.tables,
+        mirrors=tuple(mirrors),
+        lake_end=selection.lake_end,
+        committed=commit,
+        seconds=perf_counter() - timer_start,
+        changelog_checks=changelogs,
     )
     if commit:
         ports.ledger.decide(lease, _decision(report))
@@ -231,11 +235,11 @@ def _require_merged(ports: RunPorts) -> None:
         )
 
 
-def _waiting(
+def _without_waiting_files(
     batch: ReplayedBatch, reasons: Mapping[tuple[int, TableName, int], str]
 ) -> ReplayedBatch:
-    """Return the batch without the new files of segments that must wait. `reasons`:
-    why, by batch, table and version."""
+    """Return the batch without the new files of segments that must wait. `reasons`: why
+    they must wait, by batch, table and version."""
     segments = []
     for segment in batch.segments:
         reason = reasons.get((segment.batch, segment.table, segment.schema_version))

@@ -43,8 +43,8 @@ from lockstep.pipeline.values.table import TableName
 def begin_revision(
     ports: RunPorts, lease: Lease, segments: Sequence[SegmentResult]
 ) -> Revision | None:
-    """Record an open revision with the files that will replace others; return None if
-    there are none."""
+    """Record an open revision with the files that will replace others. If there are
+    none, do nothing and return None."""
     to_replace = [segment for segment in segments if segment.is_replaced]
     if not to_replace:
         return None
@@ -140,7 +140,8 @@ def _list_change(
     ports: RunPorts, changelog: ChangelogTable, parts: Iterable[_ReplacedSegment]
 ) -> _ListChange:
     recorded = recorded_files(ports, changelog)
-    files, new = dict(recorded.files), dict[str, SegmentFile]()
+    files = dict(recorded.files)
+    new: dict[str, SegmentFile] = {}
     for part in parts:
         for file in part.old.files:
             files.pop(file.path, None)
@@ -223,5 +224,6 @@ def _commit_revision(
 
 
 def _is_begun(ports: RunPorts, folder: str, parts: Sequence[_ReplacedSegment]) -> bool:
+    """Return whether the changelog already lists some of the new files."""
     listed_files = ports.changelog.listed_files(folder) or {}
     return any(file.path in listed_files for part in parts for file in part.new.files)

@@ -92,19 +92,20 @@ class SegmentComparison:
     _listed_files: dict[str, frozenset[str]] = field(default_factory=dict)
     _folders: dict[tuple[TableName, int], str] = field(default_factory=dict)
 
-    def compare(self, batch: Batch, read: Iterable[Segment]) -> list[SegmentResult]:
-        """Compare the segments of a batch with those that were read again. Remove the
-        files in the scratch folder that will not replace others."""
-        recaptured = {(segment.table, segment.schema_version): segment for segment in read}
+    def compare(self, batch: Batch, recaptured: Iterable[Segment]) -> list[SegmentResult]:
+        """Compare the segments of a batch with those that were captured again. Remove
+        the files in the scratch folder that will not replace others."""
+        new_segments = {(segment.table, segment.schema_version): segment for segment in recaptured}
         results = []
         for segment in batch_content(self.ports.ledger, batch.source, batch.id).segments:
-            new_segment = recaptured.get((segment.table, segment.schema_version))
+            new_segment = new_segments.get((segment.table, segment.schema_version))
             folder = self._folder(segment)
+            will_replace = False
             if self.selection.has(segment.table, batch):
-                results.append(self._compare(batch, segment, new_segment, folder))
-            if new_segment is not None and not (
-                results and results[-1].new_files == new_segment.files
-            ):
+                result = self._compare(batch, segment, new_segment, folder)
+                results.append(result)
+                will_replace = result.is_replaced
+            if new_segment is not None and not will_replace:
                 self.ports.segments.delete_files(self._scratch(folder), new_segment.files)
         return results
 
@@ -124,8 +125,8 @@ class SegmentComparison:
             standing = SegmentStanding.AS_RECORDED
         else:
             pairs = self._pieces_by_kind(folder, segment, new_segment)
-            same = all(have_same_rows(new_pieces, pieces) for new_pieces, pieces in pairs)
-            standing = SegmentStanding.SAME if same else SegmentStanding.DIFFERENT
+            is_same = all(have_same_rows(new_pieces, pieces) for new_pieces, pieces in pairs)
+            standing = SegmentStanding.SAME if is_same else SegmentStanding.DIFFERENT
         files = () if new_segment is None or standing is SegmentStanding.SAME else new_segment.files
         result = SegmentResult(
             batch.id, segment.table, segment.schema_version, standing, damage, files
@@ -150,7 +151,9 @@ class SegmentComparison:
         names = version.shown_structure.names
         names_in_changelog = dict(zip(names, changelog_names([*names]), strict=True))
         shown_columns = ("_sequence", *(names_in_changelog[name] for name in key))
-        count, columns, rows = 0, dict[str, None](), list[ReplayDifference]()
+        count = 0
+        columns: dict[str, None] = {}
+        rows: list[ReplayDifference] = []
         for new_pieces, pieces in self._pieces_by_kind(folder, segment, new_segment):
             content = content_difference(new_pieces, pieces, most=details.most_rows - len(rows))
             count += content.row_count
@@ -170,13 +173,11 @@ class SegmentComparison:
         self, folder: str, segment: Segment, new_segment: Segment
     ) -> Iterator[tuple[Iterable[pa.Table], Iterable[pa.Table]]]:
         """Yield the rows of the new segment and of the segment in the lake, for each
-        kind of file: images that omit columns are in files of their own, which have
-        more columns."""
+        kind of file. Images that omit columns are in files of their own, which have more
+        columns."""
         for kind in range(len(FILE_ENDINGS)):
-            new_files, files = (
-                [file for file in files if file.has_logged + file.has_present == kind]
-                for files in (new_segment.files, segment.files)
-            )
+            new_files = [file for file in new_segment.files if _kind_of(file) == kind]
+            files = [file for file in segment.files if _kind_of(file) == kind]
             yield (
                 self.ports.segments.pieces(self._scratch(folder), new_files),
                 self.ports.segments.pieces(folder, files),
@@ -195,6 +196,10 @@ class SegmentComparison:
 
     def _scratch(self, folder: str) -> str:
         return scratch_path(self.ports.source.name, folder)
+
+
+def _kind_of(file: SegmentFile) -> int:
+    return file.has_logged + file.has_present
 
 
 def changelog_folder(ports: RunPorts, segment: Segment) -> str:
@@ -230,7 +235,8 @@ def content_difference(
     left: Iterable[pa.Table], right: Iterable[pa.Table], *, most: int
 ) -> ContentDifference:
     """Return how the rows of both sides differ, with at most `most` pairs of rows."""
-    count, columns = 0, dict[str, None]()
+    count = 0
+    columns: dict[str, None] = {}
     sample: list[tuple[Mapping[str, Any], Mapping[str, Any]]] = []
     for a, b in _aligned_pieces(left, right):
         if a is None or b is None:

@@ -37,10 +37,9 @@ from lockstep.pipeline.values.table import TableName
 @dataclass(frozen=True, slots=True)
 class Selection:
     """The acknowledged batches that a span touches, oldest first. `lake_end`: the end
-    of the lake if the span ends after it; else None. `tables`: requested tables that
-    have changes or events in these batches which are still shown. `hidden`: for each
-    table, requested or not, of which some changes are no longer shown, these
-    changes."""
+    of the lake if the span ends after it; else None. `tables`: requested tables with
+    changes or events in these batches that are still shown. `hidden`: the changes that
+    are no longer shown, by table; also of tables that were not requested."""
 
     batches: tuple[Batch, ...]
     lake_end: str | None
@@ -128,7 +127,7 @@ def _hidden_tables(
 
 def _without_deleted(ports: RunPorts, span: Span, batches: tuple[Batch, ...]) -> tuple[Batch, ...]:
     """Return the batches whose changes were not deleted. Raise `SpanRefused` if the
-    span begins before these; `earliest` begins with the first of them."""
+    span begins before these batches; `earliest` begins with the first of them."""
     deletion = ports.ledger.deletion_notes(ports.source.name).newest
     if deletion is None:
         return batches

@@ -265,9 +265,9 @@ _PASSED: Final = "passed"
 _PASSED_UNCAPTURED: Final = "passed: no captured table"
 _REPLACE_REASONS: Final = {
     Action.CREATE: "the table is created, so it begins without rows",
-    Action.EMPTY: "the table is emptied, so rows of before do not count",
+    Action.EMPTY: "the table is emptied, so earlier rows do not count",
     Action.COPY: "the table is renamed, so it begins with the rows of its former name",
-    Action.REREAD: "the table is read from MySQL, so rows of before do not count",
+    Action.REREAD: "the table is read from MySQL, so earlier rows do not count",
 }
 """Why a table's earlier rows do not count after these actions."""
 
@@ -488,9 +488,9 @@ class LogTally:
                 self._quarantine(table, at, error)
                 continue
             for indices, event_counts in event_counts_by_map:
-                np.add.at(row_counts, transactions[indices], event_counts.rows)
+                np.add.at(row_counts, transactions[indices], event_counts.rows_by_event)
             kinds = sum(
-                (event_counts.kinds for _, event_counts in event_counts_by_map),
+                (event_counts.images_by_kind for _, event_counts in event_counts_by_map),
                 np.zeros(len(CHANGE_TYPES), np.int64),
             )
             counts = RowCounts(int(kinds[INSERT]), int(kinds[AFTER]), int(kinds[DELETE]))

@@ -81,9 +81,9 @@ class CopiedRows:
 
 @dataclass(frozen=True, slots=True)
 class _FormerName:
-    """What a table had under one former name: the version of its mirror to copy, and
-    `contents`, the content of batches up to the change `end`, which `plan` merges into
-    it."""
+    """A table under one former name. `copied_version`: the version of its mirror to copy.
+    `contents`: the content of batches up to the change with the number `end`; `plan`: how
+    it is merged into that version."""
 
     table: TableName
     plan: MergePlan
@@ -113,23 +113,19 @@ def find_copied_rows(
         _require_apart(former, 0 if former is first else former.plan.above)
     if any(segment.first_sequence <= plan.above for segment in plan.segments):
         raise reread_error(f"its changes and those of {former_names[-1].table} are in one file")
+    batches = {
+        content.batch for former in former_names for content in former.contents if content.segments
+    }
     return CopiedRows(
         former_names[-1].table,
         first.copied_version,
-        first.plan.above,
-        plan.above,
-        tuple(segment for former in former_names for segment in former.plan.segments),
-        tuple((former.table, *_first_and_last_version(ports, former)) for former in former_names),
-        tuple(
-            sorted(
-                {
-                    content.batch
-                    for former in former_names
-                    for content in former.contents
-                    if content.segments
-                }
-            )
+        above=first.plan.above,
+        through=plan.above,
+        segments=tuple(segment for former in former_names for segment in former.plan.segments),
+        former_names=tuple(
+            (former.table, *_first_and_last_version(ports, former)) for former in former_names
         ),
+        batches=tuple(sorted(batches)),
     )
 
 
@@ -191,9 +187,9 @@ def _first_and_last_version(ports: RunPorts, former: _FormerName) -> tuple[int, 
     if base is None:
         assert plan.first_version is not None, "the log says what all its rows were"
         return plan.first_version, plan.final_version
-    for first in (max(1, base.last_batch - _RECENT), 1):
+    for first_batch in (max(1, base.last_batch - _RECENT), 1):
         contents = table_contents(
-            ports.ledger, ports.source.name, former.table, first, base.last_batch
+            ports.ledger, ports.source.name, former.table, first_batch, base.last_batch
         )
         if contents and (shown_version := plan_merge(contents).final_version):
             return shown_version, plan.final_version or shown_version
@@ -204,8 +200,8 @@ def spliced_history(
     former_names: Sequence[Sequence[SchemaVersion]], own_versions: Sequence[SchemaVersion]
 ) -> tuple[tuple[SchemaVersion, ...], dict[tuple[TableName, int], int]]:
     """Return one history: the versions of the former names, then the table's
-    `own_versions`. Return also the number that each former version has in it. Raise
-    `TableError` if a RENAME came with other columns."""
+    `own_versions`. Return also the number that each former version has in this history.
+    Raise `TableError` if a RENAME came with other columns."""
     former_versions = [version for versions in former_names for version in versions]
     new_numbers = {
         (version.table, version.version): new_number - len(former_versions)

@@ -11,7 +11,8 @@ The structure of a stopped table is still followed. A later batch captures the t
 changes from the same part of the log (`pipeline.run.catch_up`), and may know the
 structure better: a person gave it, or Lockstep now follows a statement that it did not
 follow before. Then it records schema versions of its own. They overrule the versions
-of earlier batches for later places of the log, under which no row was captured.
+that earlier batches recorded for later places of the log; no row was captured under
+those.
 
 An overlap is a part of the log that an earlier batch has read already. It may span
 several batches: a run's limit may end the first of them early, and the next one
@@ -120,8 +121,8 @@ class Job:
     - `folders`: the changelog's folder of each version.
     - `last_written_version`: the Delta version that the table's last finished write made; before
       the first write, that of the mirror that the ledger took over, or -1.
-    - `emptying_stamps`: the changes after which the table had no row; empty unless the mirror keeps
-      deleted rows, also after this write.
+    - `emptying_stamps`: the stamps of the changes after which the table had no row; empty unless
+      the mirror keeps deleted rows, also after this write.
     - `read_stamp`: the stamp of rows that were read from the source, or copied; None without them.
     - `may_repeat`: earlier batches may have read and merged some of the changes.
     - `all_new`: no row that the log inserts can be in the mirror yet.
@@ -234,8 +235,8 @@ def table_records(
             history[table],
             newest_writes[app_ids[table]],
             statements,
-            clear_through.get(table, 0),
-            upkeep_versions.get(states[table].mirror, -1),
+            clear_through=clear_through.get(table, 0),
+            upkeep_version=upkeep_versions.get(states[table].mirror, -1),
         )
         for table in missing_batches
     }
@@ -301,9 +302,9 @@ def task_of(
 def _without_lost_files(
     ports: RunPorts, records: TableRecords, table: TableName, plan: MergePlan
 ) -> MergePlan:
-    """Return the plan of a dropped table, without any changes if files of them are
-    lost: the table cannot be read from the source again, so its mirror ends as it
-    is."""
+    """Return the plan of a dropped table. If files with its changes are lost, return the
+    plan without any changes: the table cannot be read from the source again, so its
+    mirror ends as it is."""
     folders = folders_of(ports, plan.versions, records.versions)
     for segment in plan.segments:
         # The other files may change rows whose INSERT is lost, so none is merged.
@@ -323,8 +324,8 @@ def _contents_and_origin(
 ) -> tuple[Sequence[TableContent], ChangelogOrigin | None]:
     """Return the content of the table that the write merges, and the earlier version of
     the mirror with which it begins, or None. If the covered batches rebuild the mirror,
-    this is all content since the table was empty, or since that version; otherwise the
-    content of the covered batches."""
+    all content since the table was empty, or since that version, is merged; otherwise
+    the content of the covered batches."""
     batch_ids = {batch.id for batch in covered_batches}
     contents = [content for content in records.contents if content.batch in batch_ids]
     events = [event for content in contents for event in content.events]
@@ -343,7 +344,9 @@ def _contents_and_origin(
 def _last_known_version(records: TableRecords) -> int:
     """Return the last known version of a table that was dropped before anything of it
     was merged: its mirror is created empty, with that structure."""
-    known_versions = [v.version for v in records.history if v.knowledge is Knowledge.KNOWN]
+    known_versions = [
+        version.version for version in records.history if version.knowledge is Knowledge.KNOWN
+    ]
     if not known_versions:
         raise reread_error("it was dropped, and its structure was never known")
     return known_versions[-1]
@@ -467,7 +470,8 @@ def _lineage(
         mirror = ports.mirrors.schema(
             task.state.mirror, _readable_version(ports, records, task, last_written_version)
         )
-    columns_read, completion = None, task.plan.completion
+    columns_read = None
+    completion = task.plan.completion
     if completion is not None and not task.plan.replaces_rows:
         columns_read = ColumnsRead(completion.version, completion.columns)
     column_lineage = lineage_over(
@@ -483,7 +487,8 @@ def lineage_of_copy(
 ) -> ColumnLineage:
     """Return the lineage from the mirror version whose rows are copied. It must be
     readable. Columns that only that mirror has are left out."""
-    mirror, policies = None, ports.source.policies_of(versions[-1].table)
+    mirror = None
+    policies = ports.source.policies_of(versions[-1].table)
     if copied_version is not None:
         columns = ports.mirrors.schema(copied_version.mirror, copied_version.delta_version)
         mirror = own_columns(columns, versions[0])
@@ -540,8 +545,8 @@ def require_copyable(
         batches = [batch for batch in live_batches if batch.id in batch_ids]
         if batches and may_repeat_changes(ports, batches):
             raise reread_error(f"{copy_sentence}, and part of the log was read twice")
-    soft = ports.source.policies_of(table).marks_deleted
-    if soft and any(file.has_present for segment in segments for file in segment.files):
+    marks_deleted = ports.source.policies_of(table).marks_deleted
+    if marks_deleted and any(file.has_present for segment in segments for file in segment.files):
         raise reread_error(f"{copy_sentence}, and row images leave columns out")
 
 
@@ -634,7 +639,7 @@ def lineage_over(
     ledger."""
     moments = _moments_of(ports, versions, statements)
     policies = policies or ports.source.policies_of(versions[-1].table)
-    return lineage(versions, policies, mirror=mirror, moments=moments, read=columns_read)
+    return lineage(versions, policies, mirror=mirror, moments=moments, columns_read=columns_read)
 
 
 def _moments_of(
@@ -642,10 +647,12 @@ def _moments_of(
     versions: Sequence[SchemaVersion],
     statements_by_number: Mapping[int, SchemaStatement],
 ) -> dict[int, StatementMoment]:
-    """Return, by version, when the statement ran that made it; without the first
-    version."""
+    """Return, for each version except the first, the time at which the statement that
+    made it ran."""
     statement_numbers = {
-        v.version: v.statement_number for v in versions[1:] if v.statement_number is not None
+        version.version: version.statement_number
+        for version in versions[1:]
+        if version.statement_number is not None
     }
     missing_numbers = set(statement_numbers.values()) - statements_by_number.keys()
     statements = {
@@ -709,6 +716,8 @@ def _is_valid_before(version: SchemaVersion, first_of_batch: SchemaVersion) -> b
 
 
 def _is_before(version: SchemaVersion, other: SchemaVersion) -> bool:
+    """Return whether a version starts before another. In different logs they count as
+    recorded in order."""
     is_same_log = version.since.file.base == other.since.file.base
     return not is_same_log or version.since < other.since
 
@@ -738,8 +747,9 @@ def comes_after(start: Position, end: Position) -> bool:
     compared instead."""
     if start.server_uuid == end.server_uuid and start.at.file.base == end.at.file.base:
         return end.at <= start.at
-    moments = start.committed_at, end.committed_at
-    return moments[0] is not None and moments[1] is not None and moments[1] < moments[0]
+    if start.committed_at is None or end.committed_at is None:
+        return False
+    return end.committed_at < start.committed_at
 
 
 _MARKED_EVENTS = (TableEventKind.TRUNCATED, TableEventKind.REREAD)
@@ -755,31 +765,30 @@ def find_read_stamp(
     has_stamps: bool,
 ) -> Stamp | None:
     """Return the stamp of the rows that were read from the source or copied from
-    another name; None if there are none. A re-read or a RENAME leaves a row in the
-    changelog with its time, which is looked up only if rows have stamps
+    another name; None if there are no such rows. A re-read or a RENAME leaves a row with
+    its time in the changelog. This row is looked up only if rows have stamps
     (`has_stamps`)."""
     if plan.copy_event is not None:
-        # It is the first change under the new name: no file also has changes of the
-        # former name.
+        # The row of the RENAME is the first change in these files, because none of them
+        # also has changes of the former name.
         sequence = min((segment.first_sequence for segment in plan.segments), default=plan.above)
     elif plan.snapshot is not None:
         sequence = plan.snapshot.low_sequence
     else:
         return None
-    stamps = (
-        _stamps_by_sequence(ports, plan, _versions_by_number(ports, table), {sequence})
-        if has_stamps
-        else {}
-    )
+    stamps: dict[int, Stamp] = {}
+    if has_stamps:
+        versions = _versions_by_number(ports, table)
+        stamps = _stamps_by_sequence(ports, plan, versions, {sequence})
     return stamps.get(sequence) or Stamp(sequence, _end_time(ports, batches))
 
 
 def find_emptying_stamps(
     ports: RunPorts, table: TableName, plan: MergePlan, batches: Sequence[Batch]
 ) -> tuple[Stamp, ...]:
-    """Return the changes after which the table had no row; none unless the mirror keeps
-    deleted rows. A change whose time is unknown gets the end of the batches as its
-    time."""
+    """Return the stamps of the changes after which the table had no row; none unless the
+    mirror keeps deleted rows. A change whose time is unknown gets the end of the batches
+    as its time."""
     if not ports.source.policies_of(table).keeps_rows or not plan.losses:
         return ()
     versions = _versions_by_number(ports, table)
@@ -823,8 +832,8 @@ def _earlier_drop(
 
 
 def _statement_stamp(ports: RunPorts, version: SchemaVersion, emptying: RowsLost) -> Stamp | None:
-    """Return the statement that made the version, as a change. Return None if no
-    statement made it, or if its commit time is unknown."""
+    """Return the stamp of the statement that made the version. Return None if no
+    statement made it, or if the statement's commit time is unknown."""
     is_drop = emptying.event.kind is TableEventKind.DROPPED
     has_dropped = version.knowledge is Knowledge.DROPPED
     if version.statement_number is None or is_drop != has_dropped:
@@ -842,11 +851,13 @@ def _stamps_by_sequence(
     versions: Mapping[int, SchemaVersion],
     sequences: set[int],
 ) -> dict[int, Stamp]:
-    """Return, by sequence number, the changes in the segments that have one of these
-    numbers and a commit time."""
+    """Return, by sequence number, the stamps of the changes in the segments that have one
+    of these numbers and a commit time."""
     stamps: dict[int, Stamp] = {}
     for segment in dict.fromkeys((*plan.segments_of_lost_rows, *plan.segments)):
-        if not any(segment.first_sequence <= n <= segment.last_sequence for n in sequences):
+        if not any(
+            segment.first_sequence <= number <= segment.last_sequence for number in sequences
+        ):
             continue
         version = versions[segment.schema_version]
         folder = changelog_path(ports.source.name, version.table, version.generation)

@@ -143,7 +143,7 @@ def write_once(ports: RunPorts, job: Job, require_held: RequireHeld) -> WriteRes
     strategy = choose(_strategy_facts(ports, job, parts))
     with _mirror_write(ports, job, parts, strategy) as write:
         commit = ports.mirrors.write(write, require_held)
-    # A commit that was found in the log has no reason.
+    # A commit that was found in the log has no reason for its scale.
     return WriteResult(commit, f"{strategy.reason}; {commit.scale_reason or FOUND_REASON}")
 
 
@@ -170,14 +170,14 @@ def _mirror_write(
     ports: RunPorts, job: Job, parts: Sequence[SegmentPart], strategy: Strategy
 ) -> Iterator[MirrorWrite]:
     """Yield the write; its staged files exist until the context ends."""
-    target, images = _target(job), tuple(part.mapping for part in parts)
+    target, mappings = _target(job), tuple(part.mapping for part in parts)
     match strategy.way:
         case Way.APPEND:
-            yield Append(target, images)
+            yield Append(target, mappings)
         case Way.COUNT:
-            yield CountedMerge(target, images)
+            yield CountedMerge(target, mappings)
         case Way.RECOUNT:
-            yield CountedReplace(target, images, _snapshot(ports, job))
+            yield CountedReplace(target, mappings, _snapshot(ports, job))
         case Way.MERGE:
             with _folded_changes(ports, job, parts, strategy.bucket_count) as fold:
                 # New columns are filled in for rows of any key.
@@ -205,10 +205,10 @@ def _target(job: Job) -> MirrorTarget:
     return MirrorTarget(
         job.task.state.mirror,
         job.lineage.schema,
-        job.task.intent.app_id,
-        job.task.intent.txn_version,
-        job.task.metadata,
-        job.lineage.policies,
+        app_id=job.task.intent.app_id,
+        txn_version=job.task.intent.txn_version,
+        user_metadata=job.task.metadata,
+        policies=job.lineage.policies,
     )
 
 
@@ -216,14 +216,18 @@ def _snapshot(ports: RunPorts, job: Job) -> Inputs:
     files, copied_rows = job.task.plan.snapshot, job.task.copied_rows
     copied_version = None if copied_rows is None else copied_rows.copied_version
     if copied_version is not None:
-        columns = job.lineage.mirror
+        columns = job.lineage.mirror_origins
         if job.read_stamp is not None:
             columns = job.lineage.with_stamp(columns, job.read_stamp)
         path = ports.mirrors.path(copied_version.mirror)
         return (MirrorRows(path, copied_version.delta_version, columns),)
     if files is None:
         return ()
-    return (job.lineage.part(files.version, snapshot_paths(ports, files), read=job.read_stamp),)
+    return (
+        job.lineage.part(
+            files.version, snapshot_paths(ports, files), snapshot_stamp=job.read_stamp
+        ),
+    )
 
 
 def _completion(ports: RunPorts, job: Job) -> StagedFiles | None:
@@ -237,8 +241,8 @@ def _completion(ports: RunPorts, job: Job) -> StagedFiles | None:
 def _lost_rows(ports: RunPorts, job: Job) -> Iterator[FoldedChanges]:
     """Yield the rows that the table lost when it was emptied, as their last images show
     them, in files that exist until the context ends (`Fold.losses`). Lost rows without
-    an image in the job's files stay as the mirror has them; so do all if some images
-    lack columns."""
+    an image in the job's files stay as the mirror has them. If some images lack columns,
+    all lost rows stay so."""
     parts = _parts_of_lost_rows(ports, job) if job.emptying_stamps else []
     if not parts:
         yield FoldedChanges()
@@ -271,8 +275,8 @@ def _parts_of_lost_rows(ports: RunPorts, job: Job) -> Sequence[SegmentPart]:
 
 def _mapping_of_lost_rows(job: Job, version: SchemaVersion) -> StagedFiles | None:
     """Return how the mirror's columns are made from the images of a version; None if
-    the images lack its key. If the table was created again since, the lineage does not
-    have this version: its columns are then matched by name."""
+    the images lack the mirror's key. If the table was created again since, the lineage
+    does not have this version. Its columns are then matched by name."""
     lineage, above = job.lineage, job.task.plan.above
     if version.version in lineage.versions:
         return lineage.part(version.version, through=above)
@@ -313,16 +317,16 @@ def _folded_changes(
 
 
 def _fold(job: Job, parts: Sequence[SegmentPart]) -> Fold:
-    """Return what the folds of changes and of lost rows have in common. Soft deletes
-    need the time of the deletion."""
+    """Return what the folds of changes and of lost rows have in common."""
     policies = job.lineage.policies
     return Fold(
         schema=job.lineage.schema,
         key=job.key,
         parts=tuple(part.mapping for part in parts),
+        # A soft delete needs the time of the deletion.
         marks=("_committed_at",) if policies.marks_deleted else (),
         ignores_deletes=policies.deletes is Deletes.IGNORE,
-        stamps=job.lineage.policies.stamps,
+        stamps=policies.stamps,
     )
 
 

@@ -51,7 +51,7 @@ def origin_from_earlier_version(
         return f"no version of its mirror can be read that shows batch {since} or a later one"
     later = tuple(content for content in contents if content.batch > base.last_batch)
     if not later and ports.mirrors.version(base.mirror) == base.delta_version:
-        # It would be written again as it is.
+        # The mirror would be written again as it is.
         return f"{base}, its newest, is the earliest that can be read"
     try:
         return ChangelogOrigin(later, schema_version_shown_by(base, contents), base)
@@ -62,9 +62,9 @@ def origin_from_earlier_version(
 def origin_of_write(
     ports: RunPorts, intent: Intent, contents: Sequence[TableContent], first_missing_batch: int
 ) -> ChangelogOrigin:
-    """Return the earlier version with which a write begins. If the intent (the ledger's
-    record of a begun write) names one, it is that version, so that a second try writes
-    the same rows; otherwise it is chosen now. Raise `TableError` if there is none.
+    """Return the earlier version with which a write begins. A recorded intent (the
+    ledger's record of a begun write) names the version, so that a second try writes the
+    same rows. Otherwise the version is chosen now. Raise `TableError` if there is none.
     `contents`: the table's content of all batches, oldest first; `first_missing_batch`:
     the first batch that the mirror lacks."""
     if not intent.is_recorded:
@@ -86,8 +86,8 @@ def origin_of_write(
 
 def _last_incomplete_batch(ports: RunPorts, table: TableName) -> int:
     """Return the last batch with a change of the table that was deleted or must be
-    cleared, or before which a part of the log was skipped or read twice. From then on
-    the lake has all changes of the table."""
+    cleared, or before which a part of the log was skipped or read twice. The lake has all
+    changes of the table after this batch."""
     ledger, source = ports.ledger, ports.source.name
     overlaps = ledger.live_batches(source, continuity=Continuity.OVERLAP)
     return max(
@@ -119,7 +119,8 @@ def earliest_readable_version(
         )
         if first < len(versions_in_folder):
             return versions_in_folder[first]
-    # A file of the newer versions was lost: then some in the middle may be readable.
+    # If a file of the newer versions was lost, some versions in the middle may be
+    # readable.
     readable = (version for version in reversed(versions) if _is_readable(ports, version))
     return next(readable, None)
 
@@ -128,7 +129,7 @@ def newest_readable_version(
     ports: RunPorts, versions: Sequence[MirrorVersion]
 ) -> MirrorVersion | None:
     """Return the newest of these versions whose commit and files all exist; None if
-    there is none, and then there is no earliest one either. `versions`: newest first."""
+    there is none. `versions`: newest first."""
     return next((version for version in versions if _is_readable(ports, version)), None)
 
 
@@ -149,7 +150,8 @@ def reason_unreadable(ports: RunPorts, version: MirrorVersion) -> str | None:
 
 def schema_version_shown_by(version: MirrorVersion, contents: Sequence[TableContent]) -> int:
     """Return the schema version that a version of a mirror shows: the last one under
-    which batches up to there recorded anything. Raise `TableError` if it is unknown."""
+    which batches up to the mirror's last recorded anything. Raise `TableError` if the
+    schema version is unknown."""
     earlier = [content for content in contents if content.batch <= version.last_batch]
     schema_version = plan_merge(earlier).final_version if earlier else 0
     if not schema_version:

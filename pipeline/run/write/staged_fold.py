@@ -54,8 +54,8 @@ class SegmentPart:
 
     def keys(self, store: SegmentStore, fold: Fold) -> Iterator[pa.Table]:
         """Yield the same images with only their key columns."""
-        places = map(fold.schema.get_field_index, fold.key)
-        return self._read(store, [self.mapping.columns[at].source for at in places])
+        indexes = map(fold.schema.get_field_index, fold.key)
+        return self._read(store, [self.mapping.columns[index].source for index in indexes])
 
     def _read(self, store: SegmentStore, columns: Iterable[str | None]) -> Iterator[pa.Table]:
         distinct = dict.fromkeys(["_change_type", "_sequence", *columns])
@@ -95,8 +95,8 @@ class FoldStores(Protocol):
 
 
 _FOLDING = Lock()
-"""Held while a table is folded. Each fold has a memory limit; only one table is folded
-at a time, so that it is the limit of the whole run."""
+"""Held while a table is folded. Each fold has a memory limit. Only one table is folded
+at a time, so that this is also the limit of the whole run."""
 
 
 @contextmanager
@@ -109,8 +109,8 @@ def staged_fold(
     try:
         with _FOLDING:
             if buckets == 1:
-                pieces = (part.pieces(stores.segments, fold.marks) for part in parts)
-                files.add(*fold.table([pa.concat_tables(piece) for piece in pieces]))
+                images = (part.pieces(stores.segments, fold.marks) for part in parts)
+                files.add(*fold.table([pa.concat_tables(pieces) for pieces in images]))
             elif buckets:
                 _fold_buckets(stores, fold, parts, buckets, files)
         yield files.staged_fold()
@@ -134,11 +134,12 @@ def _fold_buckets(
             for piece in part.pieces(stores.segments, fold.marks):
                 step_index, images = fold.step(part_index, piece)
                 keys = chains.roots(step_fold.hashes(step_index, images))
-                numbers = (keys % np.uint64(buckets)).astype(np.int64)
-                buckets_on_disk.put(step_index, images, numbers)
+                bucket_numbers = (keys % np.uint64(buckets)).astype(np.int64)
+                buckets_on_disk.put(step_index, images, bucket_numbers)
         buckets_on_disk.require_foldable()
-        for images in buckets_on_disk.read_buckets():
-            files.add(*step_fold.table([images[at] for at in range(len(step_fold.parts))]))
+        step_indexes = range(len(step_fold.parts))
+        for images_by_step in buckets_on_disk.read_buckets():
+            files.add(*step_fold.table([images_by_step[index] for index in step_indexes]))
 
 
 def _chains(store: SegmentStore, fold: Fold, parts: Sequence[SegmentPart]) -> KeyChains:
@@ -212,8 +213,8 @@ class _Buckets:
 
 @dataclass(slots=True)
 class _FoldFiles:
-    """The files that are staged so far, with changes of `fold`. `bounds`: of their
-    keys. `lacking_columns`: columns that some changes lack."""
+    """The files that are staged so far, with changes of `fold`. `bounds`: the bounds of
+    the changes' keys. `lacking_columns`: columns that some changes lack."""
 
     mirrors: Mirrors
     name: str
@@ -228,12 +229,13 @@ class _FoldFiles:
         self.bounds = union_of_bounds(self.bounds, self._bounds(changes, bool(lacking_columns)))
         self.paths.append(self.mirrors.stage(self.name, changes))
 
-    def _bounds(self, changes: pa.Table, has_lookups: bool) -> Bounds:
+    def _bounds(self, changes: pa.Table, lacks_columns: bool) -> Bounds:
         names = self.fold.schema.names
         spelled = changelog_spelling(names)
         bounds = key_bounds(changes, {spelled[name]: name for name in self.fold.key})
-        if not has_lookups:
+        if not lacks_columns:
             return bounds
+        # What the changes lack is looked up in the mirror by the keys of these columns.
         origins = origin_names(names)
         return union_of_bounds(
             bounds, key_bounds(changes, {origins[name]: name for name in self.fold.key})

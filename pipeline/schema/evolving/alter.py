@@ -89,7 +89,7 @@ def alter_table(
     CannotFollow if a clause does not fit the table."""
     _refuse_rename_of_own_parent(table, clauses, context)
     plan = _make_plan(table, clauses, context.facts)
-    target_charset = _convert_charset(table, plan, schema, context)
+    target_charset = _target_charset(table, plan, schema, context)
     charset = _table_charset(table, plan, target_charset, context)
     options = plan.options
     engine = options.engine or table.engine
@@ -110,17 +110,17 @@ def alter_table(
         for placement in placed_columns
         if placement.former_name is not None and placement.former_name != placement.column.name
     }
-    keys = _remaining_keys(table, plan, placed_columns)
+    kept_keys = _remaining_keys(table, plan, placed_columns)
     new_keys, references = keys_and_references(tuple(plan.elements), context)
-    written_keys = [*map(kept_key, keys), *new_keys]
+    written_keys = [*map(kept_key, kept_keys), *new_keys]
     row_format = options.row_format or table.row_format
-    resolved = resolve_keys(written_keys, columns, engine, context.facts, row_format)
+    keys = resolve_keys(written_keys, columns, engine, context.facts, row_format)
     after = replace(
         table,
         columns=with_zero_defaults(
-            with_not_null_keys(columns, resolved, plan.periods), kept_not_null, context
+            with_not_null_keys(columns, keys, plan.periods), kept_not_null, context
         ),
-        keys=resolved,
+        keys=keys,
         charset=None if charset is None else charset.name,
         collation=None if charset is None else charset.collation,
         engine=engine,
@@ -129,7 +129,7 @@ def alter_table(
         system_versioned=(
             table.system_versioned if options.system_versioned is None else options.system_versioned
         ),
-        hidden=_with_new_hidden_columns(hidden, keys, resolved, len(placed_columns), context),
+        hidden=_with_new_hidden_columns(hidden, kept_keys, keys, len(placed_columns), context),
     )
     kept_references = _remaining_references(table, plan, new_names)
     foreign_keys = resolve_references(kept_references, references, after, schema, context)
@@ -295,15 +295,14 @@ def _merge_options(
     """Return the options of two clauses; the later clause wins."""
     if facts.charset_resets_collation and later.charset is not None:
         options = replace(options, collation=None)
-    written = {
-        name: value
-        for name in WrittenOptions.__dataclass_fields__
-        if (value := getattr(later, name)) is not None
-    }
+    values = {name: getattr(later, name) for name in WrittenOptions.__dataclass_fields__}
+    written = {name: value for name, value in values.items() if value is not None}
     return replace(options, **written)
 
 
 def _is_missing(table: TableSchema, name: str, if_exists: bool) -> bool:
+    """Return whether the column is missing. Raise CannotFollow if it is missing and
+    IF EXISTS was not written."""
     if table.column(name) is not None:
         return False
     if if_exists:
@@ -344,7 +343,7 @@ def _refuse_rename_of_own_parent(
         raise CannotFollow("it renames a table that refers to itself")
 
 
-def _convert_charset(
+def _target_charset(
     table: TableSchema, plan: _AlterPlan, schema: ServerSchema, context: StatementContext
 ) -> Charset | None:
     """Return the character set of CONVERT TO; None without such a clause. DEFAULT means
@@ -454,7 +453,7 @@ def _place_columns(
 
 def _take_out(columns: list[_PlacedColumn | HiddenColumn], name: str) -> _PlacedColumn:
     """Remove a changed column from its old place, and return it. Until then, earlier
-    clauses with AFTER find the column there under its new name."""
+    clauses with AFTER find the column at the old place, under its new name."""
     for column in columns:
         if isinstance(column, _PlacedColumn) and column.column.name.lower() == name.lower():
             columns.remove(column)
@@ -467,7 +466,7 @@ def _with_column_clauses(
 ) -> ColumnSchema:
     """Return a new or moved column with the ALTER COLUMN clauses of the same statement.
     MariaDB allows them for a column that MODIFY or CHANGE moves. No server allows them
-    for a column that these leave in place."""
+    for a column that MODIFY or CHANGE leaves in place."""
     if column.name.lower() in plan.column_clauses and isinstance(column.default, ExpressionDefault):
         raise CannotFollow(f"{column.name} is defined with two defaults")
     return _apply_column_clauses(column, plan, context)
@@ -476,7 +475,8 @@ def _with_column_clauses(
 def _insert_column(
     columns: list[_PlacedColumn | HiddenColumn], column: _PlacedColumn, after: str | None
 ) -> None:
-    """Insert a column after the named one; `after` is None for the end."""
+    """Insert a column after the one named `after`; None means the end, FIRST the
+    beginning."""
     if after is None:
         columns.append(column)
     elif after == FIRST:
@@ -499,8 +499,7 @@ def _remaining_column(
 ) -> ColumnSchema:
     folded = column.name.lower()
     if folded in plan.new_column_names:
-        # Other clauses with the old name mean a column that is added under the old
-        # name.
+        # If other clauses have the old name, they mean a column that is added under it.
         column = replace(column, name=plan.new_column_names[folded])
     else:
         column = _apply_column_clauses(column, plan, context)
@@ -535,9 +534,8 @@ def _remaining_keys(
         folded = key.name.lower()
         if folded in plan.dropped_keys:
             continue
-        parts = tuple(
-            part for old in key.parts if (part := _remaining_part(old, table, placed_columns))
-        )
+        remaining = [_remaining_part(part, table, placed_columns) for part in key.parts]
+        parts = tuple(part for part in remaining if part is not None)
         if not parts:
             continue
         keys.append(
@@ -555,8 +553,8 @@ def _remaining_keys(
 def _remaining_part(
     part: KeyPart, table: TableSchema, placed_columns: list[_PlacedColumn]
 ) -> KeyPart | None:
-    """Return a key's part in the new table; None if its column is dropped. A column
-    that is added under the name of a dropped one takes its place in the key."""
+    """Return a key's part in the new table; None if its column is dropped. If a new
+    column has the name of a dropped one, it takes the dropped one's place in the key."""
     if part.column is None:
         return part
     folded = part.column.lower()

@@ -92,11 +92,8 @@ def session_charset(schema: ServerSchema, context: StatementContext) -> Charset 
         return charset_with_collation(context.database_collation)
     if context.database:
         return inherited_charset(schema, context.database)
-    return (
-        None
-        if context.server_collation is None
-        else charset_with_collation(context.server_collation)
-    )
+    server = context.server_collation
+    return None if server is None else charset_with_collation(server)
 
 
 def chosen_charset(
@@ -362,7 +359,7 @@ def convert_column(column: ColumnSchema, charset: Charset) -> ColumnSchema:
 
 
 def text_type_with_convert(column: ColumnSchema, before: ColumnSchema) -> ColumnSchema:
-    """Return a TEXT or BLOB that MODIFY defines in one statement with CONVERT TO, for
+    """Return a TEXT or BLOB that MODIFY defines in the same statement as CONVERT TO, for
     MySQL 8.0. Except for LONGTEXT and LONGBLOB, the server replaces the written type by
     the smallest type that holds any former value of the column."""
     family = TEXT_FAMILY if column.type in TEXT_FAMILY else BLOB_FAMILY
@@ -387,12 +384,12 @@ def _has_same_bytes(column: ColumnSchema, charset: Charset) -> bool:
     """Return whether both character sets encode the column's members as the same
     bytes."""
     before, after = column.charset or "", charset.name
-    ascii_only = all(member.isascii() for member in column.members)
+    are_ascii = all(member.isascii() for member in column.members)
     if before == after or (
         {before, after} <= UTF8_CHARSETS and all(map(is_in_basic_plane, column.members))
     ):
         return True
-    return ascii_only and not {before, after} & WIDE_CHARSETS
+    return are_ascii and not {before, after} & WIDE_CHARSETS
 
 
 def _with_decoded_members(column: ColumnSchema, charset: str) -> ColumnSchema:

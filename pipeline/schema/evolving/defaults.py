@@ -4,10 +4,10 @@ from the texts that a server prints.
 A constant whose value cannot be derived is kept as written: its value matters only once
 a row gets it. Servers round, truncate, pad and convert most literals by rules that
 differ between products and sessions. So a value is derived only from a plain text: one
-with the same value on every server and in every session. Plain are integers, decimals
-and strings of printable ASCII that fit the column, members that no collation treats as
-equal to another, and dates and times that exist, with at most the column's fractional
-digits. `tests/hostile/test_literals.py` compares this with servers.
+with the same value on every server and in every session. These texts are plain:
+integers, decimals and strings of printable ASCII that fit the column; members that no
+collation treats as equal to another; dates and times that exist, with at most the
+column's fractional digits. `tests/hostile/test_literals.py` compares this with servers.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from lockstep.pipeline.schema.statements.changes import Constant, WrittenExpress
 
 _TYPES_WITHOUT_CONSTANT: Final = frozenset(LOB_SIZES)
 """Types without constant defaults in MySQL. Outside of strict mode, MySQL ignores
-DEFAULT ''."""
+DEFAULT '' of such a column."""
 
 _MOMENT_KINDS: Final = ("date", "time", "timestamp")
 _NUMBER_TEXT: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)")
@@ -99,9 +99,8 @@ def _constant_value(
     if column.type == "timestamp":
         return _utc_timestamp(written, column, context)
     if written.kind == "number" and column.type in CHARACTER_STRINGS:
-        return (
-            plain_value(column, written.text) if _PORTABLE_INTEGER.fullmatch(written.text) else None
-        )
+        is_portable = _PORTABLE_INTEGER.fullmatch(written.text)
+        return plain_value(column, written.text) if is_portable else None
     is_numeric = column.type in ("decimal", "year") or column.type.endswith("int")
     if written.kind == "number" and not is_numeric:
         return None
@@ -112,7 +111,8 @@ def _is_read_as_ascii(written: Constant, context: StatementContext) -> bool:
     """Return whether a string consists of printable ASCII characters, and the client's,
     the connection's and the literal's character set all encode these as ASCII."""
     charsets = {context.client_charset, charset_of(context.connection_collation)}
-    charsets |= set() if written.charset is None else {written.charset}
+    if written.charset is not None:
+        charsets.add(written.charset)
     return is_printable_ascii(written.text) and charsets <= ASCII_CHARSETS
 
 
@@ -121,7 +121,8 @@ def _utf8_value(written: Constant, column: ColumnSchema, context: StatementConte
     set that has its characters; else None."""
     if column.type not in CHARACTER_STRINGS or column.length is None:
         return None
-    connection, text = charset_of(context.connection_collation), written.text
+    connection = charset_of(context.connection_collation)
+    text = written.text
     charsets = {context.client_charset, connection, column.charset, written.charset or connection}
     if not charsets <= UTF8_CHARSETS or len(text) > column.length or not text.isprintable():
         return None
@@ -272,7 +273,7 @@ def _literal_bytes(constant: Constant) -> bytes:
 # -- plain texts ------------------------------------------------
 
 
-_SHORTEST_TEXT: Final = 255 // 4
+_TINYTEXT_CHARACTERS: Final = 255 // 4
 """Number of characters that fit even in a TINYTEXT."""
 
 ASCII_CHARSETS: Final = (
@@ -303,11 +304,8 @@ def plain_value(column: ColumnSchema, text: str) -> str | None:
     if column.type == "year":
         return text if _YEAR_TEXT.fullmatch(text) and int(text) in _YEAR_RANGE else None
     if column.type == "date":
-        return (
-            text
-            if _DATE_TEXT.fullmatch(text) and (_is_valid_moment(text) or _is_zero(text))
-            else None
-        )
+        is_plain = _DATE_TEXT.fullmatch(text) and (_is_valid_moment(text) or _is_zero(text))
+        return text if is_plain else None
     if column.type == "datetime":
         return plain_moment(column, text)
     if column.type == "time":
@@ -334,7 +332,8 @@ def with_plain_default(column: ColumnSchema) -> ColumnSchema:
 def plain_moment(column: ColumnSchema, text: str) -> str | None:
     """Return the text of a DATETIME, or of a TIMESTAMP in the session's time zone, with
     all fractional digits of the column; None if the text is not plain."""
-    match, digits = _MOMENT_TEXT.fullmatch(text), column.length or 0
+    match = _MOMENT_TEXT.fullmatch(text)
+    digits = column.length or 0
     if match is None or len(match[3] or "") > digits:
         return None
     clock = match[2] or "00:00:00"
@@ -346,27 +345,28 @@ def plain_moment(column: ColumnSchema, text: str) -> str | None:
 def _plain_integer(column: ColumnSchema, text: str) -> str | None:
     if not _SIGNED_INTEGER_TEXT.fullmatch(text):
         return None
-    number, bits = int(text), INTEGER_BITS[column.type]
-    low, high = (0, 1 << bits) if column.unsigned else (-1 << bits - 1, 1 << bits - 1)
+    number = int(text)
+    half = 1 << (INTEGER_BITS[column.type] - 1)
+    low, high = (0, 2 * half) if column.unsigned else (-half, half)
     return str(number) if low <= number < high else None
 
 
 def _plain_decimal(column: ColumnSchema, text: str) -> str | None:
-    match, scale = _DECIMAL_TEXT.fullmatch(text), column.scale or 0
+    match = _DECIMAL_TEXT.fullmatch(text)
+    scale = column.scale or 0
     if match is None or not (match[2] or match[3]):
         return None
     integer_digits, fraction = match[2].lstrip("0"), match[3] or ""
     if len(fraction) > scale or len(integer_digits) > (column.precision or 0) - scale:
         return None
-    number = Decimal(
-        f"{integer_digits or '0'}.{fraction.ljust(scale, '0')}" if scale else integer_digits or "0"
-    )
+    number = Decimal(f"{integer_digits or '0'}.{fraction.ljust(scale, '0')}")
     sign = "-" if match[1] == "-" and number else ""
     return None if sign and column.unsigned else f"{sign}{number:f}"
 
 
 def _plain_time(column: ColumnSchema, text: str) -> str | None:
-    match, digits = _TIME_TEXT.fullmatch(text), column.length or 0
+    match = _TIME_TEXT.fullmatch(text)
+    digits = column.length or 0
     if match is None or len(match[5] or "") > digits or int(match[2]) >= _LAST_HOUR:
         return None
     if match[1] and _is_zero(text[1:]):
@@ -375,7 +375,7 @@ def _plain_time(column: ColumnSchema, text: str) -> str | None:
 
 
 def _plain_string(column: ColumnSchema, text: str) -> str | None:
-    max_length = _SHORTEST_TEXT if column.length is None else column.length
+    max_length = _TINYTEXT_CHARACTERS if column.length is None else column.length
     if (
         column.charset not in ASCII_CHARSETS | WIDE_CHARSETS
         or not is_printable_ascii(text)

@@ -133,7 +133,8 @@ def _without_redundant(
     written_keys: Sequence[WrittenKey], facts: ServerDialect
 ) -> list[WrittenKey]:
     """Return the keys without the generated ones (added for foreign keys) that another
-    key can replace. Of two generated keys, the longer one stays, else the later one."""
+    key can replace. Of two generated keys, the longer one stays; if they are equally
+    long, the later one."""
     redundant_indexes: set[int] = set()
     for index, key in enumerate(written_keys):
         for earlier_index, earlier in enumerate(written_keys[:index]):
@@ -193,16 +194,17 @@ def _resolved_part(
 
 def _free_name(parts: Sequence[KeyPart], earlier_names: set[str], later_names: set[str]) -> str:
     """Return the first column's name, with a number if an earlier key has that name. A
-    key with an expression is called functional_index; it also avoids names that are
-    written for later keys."""
-    first = parts[0].column or ""
+    key with an expression is called functional_index; its name also differs from those
+    that are written for later keys."""
+    base_name = parts[0].column or ""
+    taken_names = {"primary", *map(str.lower, earlier_names)}
     if any(part.column is None for part in parts):
-        first, earlier_names = "functional_index", earlier_names | later_names
-    taken_names = {"primary", *(name.lower() for name in earlier_names)}
-    for name in (first, *(f"{first}_{number}" for number in range(2, 100))):
+        base_name = "functional_index"
+        taken_names.update(map(str.lower, later_names))
+    for name in (base_name, *(f"{base_name}_{number}" for number in range(2, 100))):
         if name.lower() not in taken_names:
             return name
-    raise CannotFollow(f"no name is free for a key on {first}")
+    raise CannotFollow(f"no name is free for a key on {base_name}")
 
 
 def _mariadb_key(key: KeySchema, columns: Columns, engine: str, *, hashed: bool) -> KeySchema:
@@ -235,8 +237,8 @@ def _with_row_end(key: KeySchema, columns: Sequence[ColumnSchema]) -> KeySchema:
     versions of a row have its key, so MariaDB adds the end of their period to every
     unique key."""
     end = next((column.name for column in columns if column.system_period == "end"), None)
-    unique = key.kind in ("primary", "unique")
-    if end is None or not unique or end in key.columns:
+    is_unique = key.kind in ("primary", "unique")
+    if end is None or not is_unique or end in key.columns:
         return key
     return replace(key, parts=(*key.parts, KeyPart(end)))
 
@@ -326,7 +328,7 @@ def has_geometry_key(table: TableSchema) -> bool:
 def indexed_prefix_length(part: KeyPart, column: ColumnSchema) -> int | None:
     """Return the length of a column that a key's part indexes, in the units of a prefix
     (characters or bytes); 0 if it is not limited, None if it is unknown. A new column
-    under the same name gets it as prefix."""
+    under the same name gets this length as prefix."""
     if part.prefix is not None:
         return part.prefix
     if column.type in STRING_TYPES:
@@ -336,7 +338,8 @@ def indexed_prefix_length(part: KeyPart, column: ColumnSchema) -> int | None:
     if column.type == "enum":
         return (1 if len(column.members) < 256 else 2) // column_character_bytes(column)
     if column.type == "decimal":
-        integer_digits, scale = (column.precision or 0) - (column.scale or 0), column.scale or 0
+        scale = column.scale or 0
+        integer_digits = (column.precision or 0) - scale
         return sum(count // 9 * 4 + _DIGIT_BYTES[count % 9] for count in (integer_digits, scale))
     if column.type in _MOMENT_BYTES:
         return _MOMENT_BYTES[column.type] + ((column.length or 0) + 1) // 2
@@ -407,7 +410,7 @@ def resolve_references(
 ) -> tuple[ForeignKey, ...]:
     """Return the foreign keys of a table: those that it keeps, then new ones as the
     server makes them. `table`: has its new columns, keys and engine, and its former
-    foreign keys; the numbers in the names of new ones continue theirs."""
+    foreign keys. The names of new foreign keys continue the numbers of the former."""
     if table.engine.lower() not in _ENGINES_WITH_FOREIGN_KEYS:
         return ()
     last_number = max(
@@ -426,13 +429,13 @@ def resolve_references(
         keys.append(
             ForeignKey(
                 name,
-                _stored_spellings(reference.columns, table),
-                target,
-                _stored_spellings(reference.referenced, parent)
+                columns=_stored_spellings(reference.columns, table),
+                references=target,
+                referenced=_stored_spellings(reference.referenced, parent)
                 if reference.referenced or parent is None
                 else parent.primary_key,
-                reference.on_delete or default_action,
-                reference.on_update or default_action,
+                on_delete=reference.on_delete or default_action,
+                on_update=reference.on_update or default_action,
             )
         )
     return tuple(keys)

@@ -448,9 +448,9 @@ def restructured_tables(
     changes: Sequence[SchemaChange], tables: Sequence[TableName]
 ) -> dict[TableName, bool]:
     """Return the tables whose structures may change, each with True if the changes
-    create a table that cannot have existed before. `tables`: all existing tables, of
-    which dropping or replacing a database drops those in it."""
-    is_new_table: dict[TableName, bool] = {}
+    create a table that cannot have existed before. `tables`: all existing tables; those
+    of a database that is dropped or replaced are dropped with it."""
+    is_new_by_table: dict[TableName, bool] = {}
     for change in changes:
         names: Iterable[TableName]
         is_new = False
@@ -471,8 +471,8 @@ def restructured_tables(
             case _:
                 assert_never(change)
         for name in names:
-            is_new_table.setdefault(name, is_new)
-    return is_new_table
+            is_new_by_table.setdefault(name, is_new)
+    return is_new_by_table
 
 
 def affected_tables(changes: Sequence[SchemaChange]) -> tuple[TableName, ...] | None:

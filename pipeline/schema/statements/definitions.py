@@ -47,14 +47,16 @@ def read_definition(name: str, reader: StatementReader) -> WrittenColumn:
     column = WrittenColumn(name, _read_type(reader))
     if column.type.serial:
         column = replace(column, nullable=False, auto_increment=True, key="unique")
-    while True:
-        for read in _ATTRIBUTES:
-            new_column = read(column, reader)
-            if new_column is not None:
-                column = new_column
-                break
-        else:
-            return column
+    while (new_column := _read_attribute(column, reader)) is not None:
+        column = new_column
+    return column
+
+
+def _read_attribute(column: WrittenColumn, reader: StatementReader) -> WrittenColumn | None:
+    """Read one attribute, and return the column with it; None if no attribute comes
+    next."""
+    columns = (read(column, reader) for read in _ATTRIBUTES)
+    return next((new_column for new_column in columns if new_column is not None), None)
 
 
 def _read_nullability(column: WrittenColumn, reader: StatementReader) -> WrittenColumn | None:
@@ -176,8 +178,8 @@ def _accept_engine_option(reader: StatementReader) -> bool:
 
 
 _ReadAttribute = Callable[[WrittenColumn, StatementReader], WrittenColumn | None]
-"""Reads one attribute and returns the changed column; None, if another attribute comes
-next."""
+"""Reads an attribute of one kind, and returns the column with it; None if something
+else comes next."""
 
 _ATTRIBUTES: Final[tuple[_ReadAttribute, ...]] = (
     _read_nullability,
@@ -443,8 +445,8 @@ def _read_literal(reader: StatementReader) -> Constant | None:
     if token.keyword in _TEMPORAL_LITERALS and reader.peek(1).kind == "string":
         reader.next()
         return Constant(token.keyword.lower(), reader.next().text)
-    introducer = token.kind == "word" and token.text.startswith("_")
-    if introducer and reader.peek(1).kind in ("string", "hex", "bits"):
+    is_introducer = token.kind == "word" and token.text.startswith("_")
+    if is_introducer and reader.peek(1).kind in ("string", "hex", "bits"):
         reader.next()
         literal = reader.next()
         return _join_strings(Constant(literal.kind, literal.text, token.text[1:].lower()), reader)

@@ -431,11 +431,8 @@ def read_settings(reader: StatementReader) -> tuple[str | None, tuple[str, ...]]
     unknown_variables: list[str] = []
     while reader.context.facts.is_mariadb and reader.accept("SET", "STATEMENT"):
         for variable, tokens in reader.read_list(lambda: _read_assignment(reader)):
-            if (
-                variable in _ENGINE_VARIABLES
-                and len(tokens) == 1
-                and tokens[0].kind in ("word", "string")
-            ):
+            is_name = len(tokens) == 1 and tokens[0].kind in ("word", "string")
+            if is_name and variable in _ENGINE_VARIABLES:
                 is_default = tokens[0].keyword == "DEFAULT"
                 engine = None if is_default else engine_name(tokens[0].text, reader.context.facts)
             elif variable not in _LOGGED_VARIABLES | _NEUTRAL_VARIABLES:

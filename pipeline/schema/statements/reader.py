@@ -184,17 +184,17 @@ def _enter_executable(
 ) -> tuple[int, bool]:
     """Return the offset at which reading continues, and whether the server executed the
     comment. `match`: the beginning of an executable comment."""
-    maria = match["maria"] is not None
-    if maria and not context.facts.is_mariadb:
+    is_for_mariadb = match["maria"] is not None
+    if is_for_mariadb and not context.facts.is_mariadb:
         return _comment_end(text, match.end()), False
     version = _match_version(text, match.end(), context)
     if version is None:
         return match.end(), True
     number = int(version[0])
-    skipped = number > context.facts.version
-    if context.facts.is_mariadb and not maria:
-        skipped = skipped or number in _MYSQL_ONLY_VERSIONS
-    if skipped:
+    is_skipped = number > context.facts.version
+    if context.facts.is_mariadb and not is_for_mariadb:
+        is_skipped = is_skipped or number in _MYSQL_ONLY_VERSIONS
+    if is_skipped:
         return _comment_end(text, match.end(), nested=True), False
     return version.end(), True
 
@@ -202,8 +202,8 @@ def _enter_executable(
 def _match_version(text: str, at: int, context: StatementContext) -> re.Match[str] | None:
     if context.facts.is_mariadb:
         return _VERSION_MARIADB.match(text, at)
-    six_digits = context.facts.version >= _SIX_DIGITS_SINCE
-    return (_VERSION_MYSQL if six_digits else _VERSION_OLD_MYSQL).match(text, at)
+    has_six_digits = context.facts.version >= _SIX_DIGITS_SINCE
+    return (_VERSION_MYSQL if has_six_digits else _VERSION_OLD_MYSQL).match(text, at)
 
 
 def _skip_comment(text: str, at: int, context: StatementContext) -> int:
@@ -211,8 +211,8 @@ def _skip_comment(text: str, at: int, context: StatementContext) -> int:
     uncertain: it may be a skipped executable comment with another comment in it (see
     the module's docstring)."""
     end = _comment_end(text, at)
-    skipped = not context.facts.is_mariadb and _SKIPPED_VERSION.match(text, at)
-    if skipped and text.find("/*", at, end) >= 0:
+    was_executable = not context.facts.is_mariadb and _SKIPPED_VERSION.match(text, at)
+    if was_executable and text.find("/*", at, end) >= 0:
         raise CannotRead(f"the comment at {at - 2} may end at two places")
     return end
 
@@ -283,9 +283,8 @@ _END_TOKEN: Final = Token("end", "", -1, -1)
 
 class StatementReader:
     """A cursor over the tokens of a statement. `at`: index of the next token. The
-    `accept` and `if_` methods take tokens only if these come next. The `expect`
-    methods, `read_name` and the methods for larger forms raise CannotRead if other
-    tokens come next."""
+    `accept` methods take tokens only if these come next. The `expect` and `read`
+    methods raise CannotRead if other tokens come next."""
 
     def __init__(self, text: str, context: StatementContext) -> None:
         self.text = text

@@ -140,12 +140,11 @@ def _begins_query(reader: StatementReader) -> bool:
 
 
 def read_body(reader: StatementReader, *, is_view_query: bool) -> TableAccess:
-    """Return the tables that a trigger's body changes and reads, or, with
-    `is_view_query`, that a view's query does."""
-    if reader.context.type_grammar_mode is not None:
-        return TableAccess(
-            reason=f"it was created under sql_mode={reader.context.type_grammar_mode}"
-        )
+    """Return the tables that a trigger's body changes and reads; with `is_view_query`,
+    those that a view's query reads."""
+    mode = reader.context.type_grammar_mode
+    if mode is not None:
+        return TableAccess(reason=f"it was created under sql_mode={mode}")
     try:
         return _Walk(reader, is_body=not is_view_query).walk_to_end()
     except CannotRead as error:
@@ -228,7 +227,8 @@ class _Walk:
     def _take_name_chain(self) -> tuple[str, ...]:
         """Take `a`, `a.b`, `a.b.c` or `.a`, and return its names without a `.*` at the
         end."""
-        reader, parts = self.reader, list[str]()
+        reader = self.reader
+        parts: list[str] = []
         if reader.accept_symbol("."):
             parts.append(reader.context.database)
         parts.append(reader.read_name())
@@ -292,8 +292,8 @@ class _Walk:
         self.reader.read_enclosed(lambda: self._read_level(_Level()))
 
     def _close(self, level: _Level) -> None:
-        """End the list of tables, and record those from which a DELETE with such a list
-        deletes."""
+        """End the list of tables. If it belongs to a DELETE, record the tables from which
+        that deletes."""
         level.end_table_list()
         if level.awaits_set:
             raise CannotRead("UPDATE has no SET")
@@ -308,9 +308,10 @@ class _Walk:
     # -- words -------------------------------------------------------------------------
 
     def _take_keyword(self, level: _Level) -> bool:
-        """Take a keyword before which a list of tables ends, or after which tables
-        come. Return False for any other word."""
-        reader, word = self.reader, self.reader.peek().keyword
+        """Take a keyword that ends a list of tables, or that comes before tables. Return
+        False for any other word."""
+        reader = self.reader
+        word = reader.peek().keyword
         is_call = reader.sees_symbol("(", 1)
         if word in _REFUSED_WORDS and not (word == "TRUNCATE" and is_call):
             raise CannotRead(f"it contains {word}")
@@ -367,7 +368,8 @@ class _Walk:
 
     def _take_name(self, level: _Level) -> None:
         """Take a name: of a table, a function, or anything else."""
-        reader, before, token = self.reader, self.reader.previous, self.reader.peek()
+        reader = self.reader
+        before, token = reader.previous, reader.peek()
         if level.expects_table and reader.accept("LATERAL"):
             return
         chain = self._take_name_chain()
@@ -388,8 +390,8 @@ class _Walk:
             self._refuse_stored_function(chain, token, before)
 
     def _refuse_stored_function(self, chain: tuple[str, ...], token: Token, before: Token) -> None:
-        """Refuse a name before a parenthesis if it may call a stored function. `token`:
-        its first token; `before`: the token before it."""
+        """Raise CannotRead if a name before a parenthesis may call a stored function.
+        `token`: the name's first token; `before`: the token before the name."""
         word = token.keyword
         if len(chain) == 1 and word in KEYWORDS:
             return
@@ -400,7 +402,7 @@ class _Walk:
             raise CannotRead(f"it calls {'.'.join(chain)}, which is not a built-in function")
         has_blank = token.end != self.reader.peek().start
         if has_blank and not self.reader.context.has_mode(IGNORE_SPACE):
-            # Without IGNORE_SPACE a blank makes it the name of a stored function.
+            # Without IGNORE_SPACE, a name with a blank after it is a stored function's.
             raise CannotRead(f"a blank follows {token.text}, so it may be a stored function")
 
     def _take_reference(self, level: _Level, table: TableName) -> None:
@@ -441,7 +443,8 @@ class _Walk:
         while self.reader.accept_any("LOW_PRIORITY", "IGNORE"):
             pass
         level.begin_table_list()
-        level.awaits_set, level.references = True, []
+        level.awaits_set = True
+        level.references = []
 
     def _record_updated(self, level: _Level) -> None:
         """Record the tables that the next token, SET, changes. A column that is written
@@ -487,17 +490,18 @@ class _Walk:
         if reader.sees("HISTORY", "FROM"):
             reader.next()
         # DELETE FROM a …; DELETE FROM a, b USING …; DELETE a, b FROM …
-        from_first = reader.accept("FROM")
+        begins_with_from = reader.accept("FROM")
         names = reader.read_list(self._take_name_chain)
-        if from_first and not reader.accept("USING"):
+        if begins_with_from and not reader.accept("USING"):
             if len(names) > 1:
                 raise reader.unexpected("USING")
             self._record_write(self._table_named(names[0]), DELETE)
             return
-        if not from_first:
+        if not begins_with_from:
             reader.expect("FROM")
         level.begin_table_list()
-        level.references, level.delete_chains = [], names
+        level.references = []
+        level.delete_chains = names
 
     def _read_load(self) -> None:
         reader = self.reader
@@ -545,7 +549,7 @@ def _possible_tables(chain: tuple[str, ...], references: Iterable[_Reference]) -
     an empty chain."""
     match chain:
         case (alias,):
-            return [table.table for table in references if table.alias == alias.lower()]
+            return [each.table for each in references if each.alias == alias.lower()]
         case (_, name):
-            return [table.table for table in references if table.table.name.lower() == name.lower()]
+            return [each.table for each in references if each.table.name.lower() == name.lower()]
     return []

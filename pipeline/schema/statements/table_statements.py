@@ -448,10 +448,10 @@ def read_create_table(
         return reader.read_enclosed(read_like)
     elements: tuple[Element, ...] = ()
     if reader.sees_symbol("(") and reader.peek(1).keyword not in _QUERY_WORDS:
-        read_elements = reader.read_enclosed(
+        parsed_elements = reader.read_enclosed(
             lambda: reader.read_list(lambda: _read_element(reader))
         )
-        elements = tuple(element for element in read_elements if element is not None)
+        elements = tuple(element for element in parsed_elements if element is not None)
     options = _read_options(reader)
     if _skip_partitions(reader):
         options = replace(options, partitioned=True)

@@ -101,7 +101,7 @@ class DiskEventFile:
 
 class SealedEventFile:
     """`pipeline.ports.EventFile` over the descriptor of a sealed file. Raises
-    `SegmentsLost` if the file differs from what was sealed. `key`: that of `file`,
+    `SegmentsLost` if the file differs from what was sealed. `key`: the file's key,
     unwrapped."""
 
     def __init__(self, descriptor: int, path: LakePath, file: WaitingFile, key: bytes) -> None:

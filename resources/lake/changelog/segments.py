@@ -141,8 +141,8 @@ class ParquetSegments:
         return total
 
     def delete_batch(self, source: str, batch: int) -> int:
-        # The files of a batch that this process began are its own; those of a batch that
-        # another process began have unknown digits.
+        # If this process began the batch, the batch's files have its digits. If another
+        # process began the batch, their digits are unknown.
         own_digits = f"{self._random_digits}-" if batch in self._own_batches else ""
         deleted_count = 0
         source_folder = self._lake / source

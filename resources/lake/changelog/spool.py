@@ -143,8 +143,8 @@ class FileSpool:
         return descriptor
 
     def delete_batch(self, source: str, batch: int) -> int:
-        # The files of a batch that this process began are its own; those of a batch that
-        # another process began have unknown digits.
+        # If this process began the batch, the batch's files have its digits. If another
+        # process began the batch, their digits are unknown.
         own_digits = f"{self._random_digits}-" if batch in self._own_batches else ""
         folder = self._prepared_folder(source)
         with lake_errors(folder):

@@ -323,8 +323,9 @@ def row_count_and_sizes(table: DeltaTable) -> tuple[int | None, list[int]]:
     actions = pa.table(table.get_add_actions(flatten=True))
     if not actions.num_rows:
         return 0, []
+    sizes = actions["size_bytes"].to_pylist()
     counts = actions["num_records"].to_pylist() if "num_records" in actions.column_names else [None]
-    return None if None in counts else sum(counts), actions["size_bytes"].to_pylist()
+    return (None, sizes) if None in counts else (sum(counts), sizes)
 
 
 def table_size(table: DeltaTable) -> Size | None:

@@ -85,7 +85,7 @@ def delete_history(
     on_commit: Callable[[int], None],
     require_held: RequireHeld,
 ) -> None:
-    """Implement `Mirrors.delete_history`. `user_metadata`: that of the empty commit.
+    """Implement `Mirrors.delete_history`. `user_metadata`: for the empty commit.
     `on_commit` is called with the version of that commit. `require_held` raises an
     error if another run has taken over the source."""
     log = path / "_delta_log"

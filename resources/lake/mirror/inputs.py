@@ -277,7 +277,8 @@ def _join_rows(changes: DataFrame, write: Merge | Replace, rows: DataFrame) -> D
     found."""
     from pyspark.sql import functions as f
 
-    names, lacking_columns = write.target.schema.names, write.changes.lacking_columns
+    names = write.target.schema.names
+    lacking_columns = write.changes.lacking_columns
     lack_marks, origins = lack_names(names), origin_names(names)
     spelled = changelog_spelling(names)
     packed, packed_row, packed_fields = pack(rows, (*write.key, *lacking_columns))

@@ -132,9 +132,9 @@ class SparkMirrors:
 
     - `staging`: a local folder for temporary files of changes.
     - `input_lake`: the lake with the files that writes read, by default `lake`.
-    - `few_limit`: the largest size of a write, with its mirror, that counts as few rows
+    - `few_limit`: the largest size of a write and its mirror together that counts as few rows
       (`mirror.strategy`).
-    - `in_memory`: in such a write, compute the mirror's rows in this process if that is possible.
+    - `in_memory`: whether this process may compute the rows of a mirror after such a write.
     - `keep`: how long each version of a new mirror stays readable.
     """
 

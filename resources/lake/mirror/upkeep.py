@@ -170,8 +170,8 @@ class SparkUpkeep:
 
 def _deletable_files(path: LakePath, table: DeltaTable, keep: timedelta) -> FileTotal:
     """Return the number and bytes of data files that VACUUM would delete: files that
-    have not been part of the newest version for `keep`, rounded up to hours, and files
-    of that age that were never committed."""
+    were replaced at least `keep` ago, rounded up to hours, and files of that age that
+    were never committed."""
     hours = -(-keep // _HOUR)
     names = table.vacuum(hours, dry_run=True, enforce_retention_duration=False, full=True)
     files = files_below(path)

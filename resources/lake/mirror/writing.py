@@ -173,7 +173,8 @@ def _within_bounds(rows: DataFrame, write: Merge) -> DataFrame:
 def _merge_into(
     session: SparkSession, changes: DataFrame, write: Merge, destination: _Destination
 ) -> None:
-    schema, spell = write.target.schema, destination.spell
+    schema = write.target.schema
+    spell = destination.spell
     statement = merge_statement(
         mirror=str(destination.path),
         columns=list(map(spell, schema.names)),

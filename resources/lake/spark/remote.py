@@ -361,8 +361,8 @@ def _close_session(session: SparkSession) -> None:
 
 
 def _set_retries(session: SparkSession, most_retries: int) -> None:
-    """Set how often PySpark repeats a request. Its warning that it gives up is
-    silenced, because it raises an error as well."""
+    """Set how often PySpark repeats a request. When it gives up, its warning is
+    silenced, because it also raises an error."""
     from pyspark.sql.connect.client.retries import DefaultPolicy
 
     warnings.filterwarnings("ignore", r"\[RETRIES_EXCEEDED\]", UserWarning)

@@ -180,7 +180,7 @@ _BAD_HEAP_MESSAGES: Final = ("INVALID_DRIVER_MEMORY", "Invalid maximum heap size
 
 
 def start_error(settings: SparkSettings, error: Exception | None = None) -> LockstepError:
-    """Return the error for a Spark that did not start. `error`: what was raised."""
+    """Return our error for a Spark that did not start. `error`: Spark's own, if any."""
     log = log_path(settings)
     message = f"Spark did not start: {_last_message(log)}"
     texts = (str(error), log.read_text(errors="replace") if log.is_file() else "")

@@ -58,10 +58,10 @@ class SparkSettings:
     `last_jars`: jars at the end of the class path. `archive`: a class-data archive,
     which is valid only for class paths that begin with the one it was made for.
     `log4j`: the file with the settings of logging. `scratch`: a folder that is removed
-    when this process ends. `cores`: those of the machine. `heap_bytes`: the heap size
-    unless the user sets it.
-    `hadoop_settings`: Hadoop's settings for the lake's object store. `log_bytes`: how
-    much of the binary log this process will write to the lake, as far as it is known.
+    when this process ends. `cores`: number of the machine's cores. `heap_bytes`: the
+    heap size unless the user sets it. `hadoop_settings`: Hadoop's settings for the
+    lake's object store. `log_bytes`: how much of the binary log this process will write
+    to the lake, as far as it is known.
     """
 
     user_settings: Mapping[str, str]

@@ -8,7 +8,7 @@ from typing import Final
 _AGAIN: Final = "then run again"
 
 CONFLICT_EXPLANATION: Final = (
-    "answers each commit that another one was made, but there is none (409)",
+    "refuses each commit because of another one (409), but there is none",
     "run again later; if it stays so, ask whoever runs the store about conditional writes",
 )
 """The explanation for a store that answers each commit with HTTP 409, with which Amazon

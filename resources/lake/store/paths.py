@@ -86,7 +86,8 @@ class ObjectReader(io.RawIOBase):
     """A raw Python stream of an object, which requests the ranges that are read."""
 
     def __init__(self, store: ObjectStore, key: str, size: int, requests: RequestCounter) -> None:
-        self._store, self._key, self._size, self._requests = store, key, size, requests
+        self._store, self._key, self._size = store, key, size
+        self._requests = requests
         self._offset = 0
         self._buffer, self._buffer_start = memoryview(b""), 0
 

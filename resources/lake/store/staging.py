@@ -96,7 +96,7 @@ class Staging:
 
 @dataclass(frozen=True, slots=True)
 class LockedFolder:
-    """A folder of this process. `lock_descriptor`: that of the locked file beside it.
+    """A folder of this process. `lock_descriptor`: of the locked file beside it.
     The operating system releases the lock when the process ends."""
 
     folder: Path

@@ -290,8 +290,8 @@ def delta_tables(folder: LakePath) -> Iterator[LakePath]:
 def files_below(folder: LakePath) -> dict[str, os.stat_result | ObjectFacts]:
     """Return the files below a folder, at any depth: their relative names, with their
     size and time of modification. Hidden files, as Delta defines them, are left out:
-    names of files or folders that begin with `_` or `.`, such as `_delta_log`, except
-    those of the change data feed and of indexes."""
+    files and folders whose names begin with `_` or `.`, such as `_delta_log`, but not
+    the change data feed and indexes."""
     if isinstance(folder, ObjectPath):
         return {
             name: facts
