@@ -223,6 +223,7 @@ def _write_decimals(data: Bytes, at: Places, groups: Integers, out: Bytes) -> in
 def _write_decimal_texts(
     data: Bytes, at: Places, precision: int, scale: int, out: Bytes, ends: Places
 ) -> int:
+    """Write texts, and where each ends; return the index of a damaged cell, or -1."""
     source, target = data.ctypes.data, out.ctypes.data
     place = target
     ends[0] = 0
