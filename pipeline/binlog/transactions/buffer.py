@@ -190,8 +190,7 @@ class TransactionBuffer:
 
     @property
     def out_of_order_count(self) -> int:
-        """Number of transactions that were left out although the log has them after new
-        ones."""
+        """Number of transactions that were left out and follow a new one in this log."""
         return 0 if self._leave_out is None else self._leave_out.out_of_order_count
 
     # -- bytes in, groups out ----------------------------------------------------------
