@@ -38,8 +38,8 @@ _MARKING_EVENTS: Final = (
 class Account:
     """The account of one batch.
 
-    - `read_images`, `written_images`: number of row images that were read, and that are in its
-      files. At most `max_marks` of the latter are marks, which stand for no row.
+    - `read_images`, `written_images`: number of row images that were read, and of those that are in
+      its files. At most `max_marks` of the latter are marks, which stand for no row.
     - `written_rows`: rows in its files.
     - `merged_rows`: the rows that finished writes cover.
     - `stopped_rows`: the rows of tables that do not follow the source now.
@@ -79,34 +79,35 @@ def accounts(
     writes: Sequence[SettledWrite],
     following: Collection[TableName],
 ) -> tuple[Account, ...]:
-    """Return the account of each batch, in their order. `rows`, `events` and `writes`
-    may include those of other batches. `following`: tables that are captured and merged
-    now."""
+    """Return the account of each batch, in the order of `batches`. `rows`, `events` and
+    `writes` may include those of other batches. `following`: tables that are captured
+    and merged now."""
     intents = [write.intent for write in writes if write.intent.step != REPLAY]
     results = []
     for batch in batches:
-        written = [row for row in rows if row.batch == batch.id]
+        written = [part for part in rows if part.batch == batch.id]
         merged_tables = {i.table for i in intents if i.first_batch <= batch.id <= i.last_batch}
-        unmerged = [row for row in written if row.table not in merged_tables and row.image_count]
+        unmerged = [
+            part for part in written if part.table not in merged_tables and part.image_count
+        ]
         results.append(
             Account(
                 batch=batch.id,
-                read_images=0 if _stands_for_the_lake(batch, written) else batch.changes,
-                written_images=sum(row.image_count for row in written),
+                read_images=0 if _only_continues_lake(batch, written) else batch.changes,
+                written_images=sum(part.image_count for part in written),
                 max_marks=_max_marks(batch, events),
                 written_rows=_sum(written),
-                merged_rows=_sum(row for row in written if row.table in merged_tables),
-                stopped_rows=_sum(row for row in unmerged if row.table not in following),
-                unmerged_tables=tuple(row.table for row in unmerged if row.table in following),
+                merged_rows=_sum(part for part in written if part.table in merged_tables),
+                stopped_rows=_sum(part for part in unmerged if part.table not in following),
+                unmerged_tables=tuple(part.table for part in unmerged if part.table in following),
             )
         )
     return tuple(results)
 
 
-def _stands_for_the_lake(batch: Batch, written: Sequence[CapturedRows]) -> bool:
-    """Return whether this is the batch of a ledger made from the lake, which stands for
-    everything captured before: it read nothing itself, and counts the images of all
-    batches before it."""
+def _only_continues_lake(batch: Batch, written: Sequence[CapturedRows]) -> bool:
+    """Return whether this is the first batch of a ledger made from the lake. Such a batch
+    read nothing itself; its `changes` count the images that earlier ledgers captured."""
     return batch.predecessor is None and batch.start == batch.end and not written
 
 
@@ -119,5 +120,5 @@ def _max_marks(batch: Batch, events: Sequence[TableEvent]) -> int:
     )
 
 
-def _sum(rows: Iterable[CapturedRows]) -> RowCounts:
-    return sum((row.counts for row in rows), RowCounts())
+def _sum(parts: Iterable[CapturedRows]) -> RowCounts:
+    return sum((part.counts for part in parts), RowCounts())

@@ -51,10 +51,10 @@ class Lag:
 @dataclass(frozen=True, slots=True)
 class Headroom:
     """How long the server still keeps the log after the cursor (the place up to which
-    it was read). `is_purged`: the server no longer lists the cursor's file.
+    the log was read). `is_purged`: the server no longer lists the cursor's file.
     `retention`: how long it keeps any file, None for ever. `remaining`: how long it
-    still keeps the cursor's; None if nothing is purged by time. `bytes_per_day`: how
-    fast the log grows."""
+    still keeps the cursor's file; None if nothing is purged by time. `bytes_per_day`:
+    how fast the log grows."""
 
     is_purged: bool
     retention: timedelta | None
@@ -96,15 +96,15 @@ class Overlap:
 class Standing:
     """Everything a person may want to know about a source.
 
-    - `captured`, `acknowledged`: the places up to which the log was captured, and up to which it is
-      in the lake.
+    - `captured`, `acknowledged`: the place up to which the log was captured, and the place up to
+      which it is in the lake.
     - `lineage`: the servers that were read, in their order.
     - `facts`: None if the server did not answer; `server_error` then says why.
     - `start`: what the next run would decide; None if that was not examined, and always while a
       chosen start (`override`) is open.
     - `stopped_tables`: the tables that do not follow the source; `tables_to_resume`: those that an
       order resumes.
-    - `lease`: that of the run that is going on.
+    - `lease`: the lease of the run that is going on.
     - `extents`: tables whose older rows the lake cannot have.
     - `lake_error`: why the ledger may not be used with this lake.
     - `upcoming_quarantines`: tables that the next run will quarantine because another program
@@ -204,8 +204,8 @@ def lag(
     """Return the lag. It is 0 seconds if the log has nothing after the position.
     Otherwise it is the time since the later of two moments: the last commit that was
     read, and `end_reached_at`, when a run last reached the log's end. All unread
-    changes are newer than both. It is unknown if the server's log lacks what was
-    read."""
+    changes are newer than both. The lag is unknown if the server's log lacks
+    transactions that were read."""
     if position is None or (facts is not None and _lacks_position(facts, position)):
         return Lag()
     log_bytes = log_distance(facts, position) if facts else None
@@ -254,8 +254,9 @@ def headroom(
     oldest_file_at: datetime | None,
 ) -> Headroom | None:
     """Return how long the log after the position is kept; None for another server.
-    `next_file_at`: when the file after the position's file was created; None if there
-    is none, or if unknown. `oldest_file_at`: when the oldest listed file was created."""
+    `next_file_at`: when the file after the position's file was created; None if that
+    file does not exist, or if the time is unknown. `oldest_file_at`: when the oldest
+    listed file was created."""
     if facts.server_uuid != position.server_uuid:
         return None
     retention = log_retention(facts.settings)
@@ -288,8 +289,8 @@ def reason_not_by_gtid(cursor: Cursor, facts: ServerFacts | None) -> str | None:
 def failures(
     attempts: Sequence[Attempt], batches: Sequence[Batch], *, has_waiting_batches: bool
 ) -> Failures | None:
-    """Return the failures after the last successful run; None without any. Both lists
-    are newest first. An idle run counts as a success, unless batches wait for a merge
+    """Return the failures after the last successful run; None if there are none. Both
+    lists are newest first. An idle run counts as a success, unless batches wait for a merge
     that failed."""
     success_at = next((batch.acknowledged_at for batch in batches if batch.acknowledged_at), None)
     failed: list[Attempt] = []

@@ -6,12 +6,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from lockstep.pipeline.model.gaps import Gap
 from lockstep.pipeline.model.table_state import Extent, TableState
 from lockstep.pipeline.proof.proven import ComparisonRecord, open_differences
 from lockstep.pipeline.snapshot.progress import LoadProgress
 from lockstep.pipeline.upkeep.clearing import UnclearedValues
+from lockstep.pipeline.values.errors import StoppedBy
 from lockstep.pipeline.values.shown import pluralize
 from lockstep.pipeline.values.table import TableName, TablePatterns
 
@@ -44,9 +46,9 @@ class TableHealth(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TableStanding:
-    """A table's health. `sentence`, `hint`: they change only if something happens to
-    the table; `hint` is "" if there is nothing to do. `position`: a place of the log,
-    or "". `progress`: how far its rows are read; it changes with time."""
+    """A table's health. `sentence`, `hint`: change only if something happens to the
+    table; `hint` is "" if there is nothing to do. `position`: a place of the log, or "".
+    `progress`: how far the table's rows are read, which changes with time."""
 
     table: TableName
     health: TableHealth
@@ -74,25 +76,27 @@ def table_standings(
     """Return the health of each table that has a state or is partial. `patterns`: those
     of the source."""
     extent_of = {extent.table: extent for extent in extents}
-    note_of = {note.table: note for note in uncleared_values}
+    uncleared_of = {uncleared.table: uncleared for uncleared in uncleared_values}
     load_of = {load.table: load for load in loads}
-    proof_of = open_differences(proofs)
+    difference_of = open_differences(proofs)
     oldest_first = sorted((gap for gap in gaps if gap.is_open), key=lambda gap: gap.batch)
     gap_of = {table: gap for gap in oldest_first for table in gap.open_tables}
-    return {
-        table: _left_out_standing(table, states.get(table), reason)
-        if (reason := patterns.exclusion_reason(table)) is not None
-        else _standing(
+    standings = {}
+    for table in states.keys() | extent_of.keys():
+        reason = patterns.exclusion_reason(table)
+        if reason is not None:
+            standings[table] = _left_out_standing(table, states.get(table), reason)
+            continue
+        standings[table] = _standing(
             table,
             states.get(table),
-            proof_of.get(table),
-            load_of.get(table),
-            gap_of.get(str(table)),
-            extent_of.get(table),
-            note_of.get(table),
+            difference=difference_of.get(table),
+            load=load_of.get(table),
+            gap=gap_of.get(str(table)),
+            extent=extent_of.get(table),
+            uncleared=uncleared_of.get(table),
         )
-        for table in states.keys() | extent_of.keys()
-    }
+    return standings
 
 
 def unseen_standing(table: TableName) -> TableStanding:
@@ -101,7 +105,7 @@ def unseen_standing(table: TableName) -> TableStanding:
 
 
 def _left_out_standing(table: TableName, state: TableState | None, reason: str) -> TableStanding:
-    """Return the health of a table that no pattern matches; nothing is wanted of it."""
+    """Return the health of a table that the source's patterns leave out."""
     sentence = f"no run reads its changes: {reason}; the mirror keeps what it had"
     return TableStanding(
         table, TableHealth.LEFT_OUT, sentence, position="" if state is None else state.place
@@ -111,7 +115,8 @@ def _left_out_standing(table: TableName, state: TableState | None, reason: str) 
 def _standing(
     table: TableName,
     state: TableState | None,
-    proof: ComparisonRecord | None,
+    *,
+    difference: ComparisonRecord | None,
     load: LoadProgress | None,
     gap: Gap | None,
     extent: Extent | None,
@@ -120,11 +125,12 @@ def _standing(
     standing = None if state is None else _state_standing(state, load)
     if standing is not None and standing.health is TableHealth.STOPPED_BY_SYSTEM:
         return standing
-    if proof is not None:
+    if difference is not None:
+        count = pluralize(difference.differing_count, "row")
         return TableStanding(
             table,
             TableHealth.DIFFERS,
-            f"{pluralize(proof.differing_count, 'row')} differed from MySQL when last compared",
+            f"{count} differed from MySQL when last compared",
             f"`lockstep verify {table}` shows which; with `--repair` the next run mends them",
         )
     if standing is not None:
@@ -146,6 +152,13 @@ def _standing(
     return TableStanding(table, TableHealth.FOLLOWING, "it follows the source")
 
 
+_STOPPED_HEALTH: Final = {
+    StoppedBy.RUN: TableHealth.STOPPED_BY_RUN,
+    StoppedBy.SYSTEM: TableHealth.STOPPED_BY_SYSTEM,
+    StoppedBy.PERSON: TableHealth.STOPPED_BY_PERSON,
+}
+
+
 def _state_standing(state: TableState, load: LoadProgress | None) -> TableStanding | None:
     """Return the health that the table's state says; None if its mirror follows the
     source and is complete."""
@@ -161,7 +174,7 @@ def _state_standing(state: TableState, load: LoadProgress | None) -> TableStandi
             progress=load.sentence() if load is not None else "",
         )
     if state.stopped_by is not None:
-        health = TableHealth(state.in_words)
+        health = _STOPPED_HEALTH[state.stopped_by]
         return TableStanding(table, health, state.reason or "", state.hint or "", place)
     return TableStanding(
         table,

@@ -47,9 +47,9 @@ class State(StrEnum):
 class Verdict:
     """A source's state. `sentence`: what is wrong. `hint`: what to type or do; "" if
     nothing. `recovery`: who must act before the source continues; None if it continues,
-    perhaps without some tables. `stable_text`: what stays the same in `sentence` while
-    the trouble does; "" if that is all but its numbers. `outlasts_patience`: the next
-    run may succeed, but none did for `RETRY_PATIENCE`."""
+    perhaps without some tables. `stable_text`: the part of `sentence` that stays the
+    same as long as the trouble lasts; "" if everything except numbers does.
+    `outlasts_patience`: the next run may succeed, but none did for `RETRY_PATIENCE`."""
 
     state: State
     sentence: str
@@ -60,19 +60,19 @@ class Verdict:
 
     @property
     def needs_a_person(self) -> bool:
-        """Whether a person has to act, because no later run can, or none did for
-        long."""
+        """Whether a person has to act, because no later run can end the trouble, or
+        because no run has succeeded for a long time."""
         return self.outlasts_patience or self.state in _STATES_FOR_PERSON
 
     @property
     def is_undecided(self) -> bool:
-        """Whether an earlier trouble may still be there, which only the next run will
-        show."""
+        """Whether an earlier trouble may still exist; only the next run will show
+        whether it does."""
         return not self.needs_a_person and self.state in _UNDECIDED_STATES
 
     @property
     def trouble_key(self) -> str:
-        """Text that stays the same as long as the trouble does."""
+        """Text that stays the same as long as the trouble lasts."""
         if self.outlasts_patience:
             return "no run goes through"
         return f"{self.state}: {_NUMBER.sub('#', self.stable_text or self.sentence)}"
@@ -100,8 +100,8 @@ SILENCE_LIMIT = timedelta(seconds=30)
 """After this time without a heartbeat, the holder of a source's lock is called silent."""
 
 RETRY_PATIENCE = timedelta(hours=1)
-"""After this time in which no run went through, a person is needed, even if the next
-run may succeed."""
+"""If no run succeeded for this time, a person is needed, even if the next run may
+succeed."""
 
 _MIN_ALLOWANCE = timedelta(minutes=15)
 _ALLOWANCE_SHARE = 0.25
@@ -171,11 +171,13 @@ def _stuck_verdict(
     standing: Standing, now: datetime, longest_pause: timedelta | None
 ) -> Verdict | None:
     """Return a verdict if the run that is going on has recorded nothing for too long;
-    else None. Its heartbeats show only that its process lives. Too long is the time
-    after which a source is late; without a schedule, `RETRY_PATIENCE`. Not judged are
-    runs that read a table from the source in one piece, however long that takes, and
-    commands that are no runs, such as a replay, for which somebody waits."""
-    lease, batches = standing.lease, standing.waiting_batches
+    else None. Its heartbeats show only that its process lives. "Too long" is the time
+    after which a source is late; without a schedule, `RETRY_PATIENCE`. A run that reads
+    a table from the source in one piece may take any time, so it is not judged. A
+    command that is no run, such as a replay, is not judged either: somebody waits for
+    it."""
+    lease = standing.lease
+    batches = standing.waiting_batches
     merging = [waiting for waiting in batches if waiting.batch.state is BatchState.CAPTURED]
     if lease is None or lease.dagster_run is None or lease.recorded_at is None:
         return None
@@ -220,7 +222,8 @@ def _lake_error_verdict(standing: Standing) -> Verdict | None:
 def _refused_start_verdict(standing: Standing) -> Verdict | None:
     if not isinstance(standing.start, Refusal):
         return None
-    error, failures = standing.start.error, standing.failures
+    error = standing.start.error
+    failures = standing.failures
     refusal = (
         f"no run since {utc_text(failures.first_at)}" if failures else "the next run is refused"
     )
@@ -236,7 +239,8 @@ def _refused_start_verdict(standing: Standing) -> Verdict | None:
 def _failed_verdict(standing: Standing, now: datetime) -> Verdict | None:
     """Return a verdict if attempts failed and nobody has chosen another start since.
     Trouble with the server is left to `_unreachable_verdict`."""
-    failures, choice = standing.failures, standing.override
+    failures = standing.failures
+    choice = standing.override
     if failures is None:
         return None
     last = failures.last_attempt
@@ -310,8 +314,8 @@ def risk_verdict(
     source: str, room: Headroom | None, longest_pause: timedelta | None
 ) -> Verdict | None:
     """Return a verdict if the server may purge the log at the cursor (the place up to
-    which it was read) before the next runs; else None. `longest_pause`: between two
-    scheduled runs."""
+    which the log was read) before the next runs; else None. `longest_pause`: the longest
+    time between two scheduled runs."""
     if room is None:
         return None
     if room.is_purged:
@@ -384,8 +388,8 @@ def _waiting_batch_verdict(standing: Standing) -> Verdict | None:
 
 
 def _lake_verdict(standing: Standing) -> Verdict:
-    """Return the verdict on what the lake shows, once nothing is wrong with server,
-    runs and tables."""
+    """Return the verdict on what the lake shows, if nothing is wrong with server, runs
+    and tables."""
     if differences := list(open_differences(standing.proofs).values()):
         hint = _DIFFERS_CURE.format(differences[0].table)
         names = _sorted_names(proof.table for proof in differences)
@@ -410,7 +414,7 @@ def _lake_verdict(standing: Standing) -> Verdict:
 
 def late_verdict(source: str, lag: Lag, longest_pause: timedelta | None) -> Verdict | None:
     """Return a verdict if the lake is further behind than its schedule explains; else
-    None. `longest_pause`: between two scheduled runs."""
+    None. `longest_pause`: the longest time between two scheduled runs."""
     if not longest_pause or lag.seconds is None:
         return None
     if lag.seconds <= _late_after(longest_pause).total_seconds():

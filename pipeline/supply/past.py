@@ -1,5 +1,6 @@
-"""Decides where the past of a table begins that is captured late: as early as its rows
-in the log can be decoded. The past is the part of its history that the log has.
+"""Decides where the past of a table begins if the table is captured late: as early as
+its rows in the log can be decoded. The past is the part of its history that the log
+has.
 
 Row events do not name columns, so rows are decoded by the structure in a logged CREATE
 TABLE, or by the structure that the server has today. Today's structure is valid only
@@ -32,7 +33,7 @@ _FOLLOWED: Final = (Action.NOTHING, Action.FOLLOW, Action.EMPTY)
 @dataclass(frozen=True, slots=True)
 class Past:
     """The part of a table's history that the log has: every change after `begins`.
-    `reason`: why it does not begin earlier. `is_whole`: the table was empty at
+    `reason`: why the past does not begin earlier. `is_whole`: the table was empty at
     `begins`. `read_from`: the place from which the log is read. It lies before `begins`
     if XA transactions are open at `begins`, because their rows become visible with
     their commit."""

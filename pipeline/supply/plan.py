@@ -8,11 +8,11 @@ supplies. The *log* has the changes after a place, as far back as the server kee
 incomplete. The *server* has the current rows: all of them, or some columns by key. A *mirror* has
 the rows that it had at a version.
 
-The log is preferred where it reaches back to the table's place, because only the log
-has the changes in between. What the log cannot supply comes from another supply in
-addition; if the log cannot be read, another supply replaces it. Only reading the
-server's tables costs MySQL much, so that comes last, and columns are read rather than
-rows where they are enough.
+The log is preferred if it reaches back to the table's place, because only the log has
+the changes in between. What the log cannot supply comes from another supply in
+addition. If the log cannot be read, another supply replaces it. Only reading the
+server's tables costs MySQL much, so that comes last. Only columns are read instead of
+rows if that is enough.
 
 What a mirror lacks is a `Need`, which the ledger keeps, because nothing else says it. A
 table that waits for a person is planned only once the person has resumed it.
@@ -54,8 +54,8 @@ class SupplyStanding(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Have:
     """What there is of one source table. `needs`: what its mirror lacks. `reason`: a
-    sentence that says why it stopped, or what is wrong with it. `load`: a read of its
-    rows that was ordered or has begun, and is still valid."""
+    sentence that says why the table stopped, or what is wrong with it. `load`: a read
+    of its rows that was ordered or has begun, and is still valid."""
 
     table: TableName
     standing: SupplyStanding
@@ -67,9 +67,9 @@ class Have:
 @dataclass(frozen=True, slots=True)
 class Want:
     """What a run or a person wants of a table, besides having it complete up to the
-    log's end. `rewrite`: its mirror is to be written again, only from `supplier`; None
-    means from the changelog if that is complete, else from MySQL. `has_structure`: a
-    person gave the structure. `author`: who wants it."""
+    log's end. `rewrite`: its mirror is to be written again. `supplier`: the only origin
+    of the new mirror's rows; None for the changelog if that is complete, else MySQL.
+    `has_structure`: a person gave the structure. `author`: who wants it."""
 
     rewrite: bool = False
     supplier: Supplier | None = None
@@ -100,8 +100,8 @@ class NewColumns:
 
 
 class Reach(Protocol):
-    """How far each supply reaches. Rules ask only for what they need. A property that
-    is a sentence says why its supply does not reach far enough."""
+    """How far each supply reaches. Rules ask only for what they need. If a property is a
+    text, it says why the supply does not reach far enough."""
 
     @property
     def log(self) -> LogSpan | str | None:
@@ -155,8 +155,8 @@ class FromChangelog:
 
 @dataclass(frozen=True, slots=True)
 class RowsFromServer:
-    """All rows of the table, read from the server. `load`: the read that has begun
-    already; None if it has not."""
+    """All rows of the table, read from the server. `load`: the read that was ordered or
+    has begun (`Have.load`); None for a new read."""
 
     load: Load | None = None
 
@@ -208,8 +208,8 @@ class SupplyStep:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The steps, in their order, that bring a table to where it is wanted; none if it
-    lacks nothing. `rule`: name of the rule that decided. `reason_to_wait`: why nothing
+    """The steps, in their order, that give a table what it lacks; none if it lacks
+    nothing. `rule`: name of the rule that decided. `reason_to_wait`: why nothing
     is done for the table now; None if it does not wait."""
 
     rule: str
@@ -236,8 +236,8 @@ class Plan:
 
     @property
     def without_reading_rows(self) -> Plan:
-        """Return the plan of a run that must not read rows from the server: a table
-        that needs some waits."""
+        """Return the plan of a run that must not read rows from the server. If the table
+        needs such rows, it waits."""
         reading = next((step for step in self.steps if step.reads_server), None)
         return self if reading is None else Plan(self.rule, reason_to_wait=reading.reason)
 
@@ -319,7 +319,7 @@ def _with_its_past(have: Have, want: Want, reach: Reach) -> _Steps:
         return None
     past = reach.past
     if isinstance(past, str):
-        return None  # it is read as if nobody had asked for its past
+        return None  # the table is planned as if nobody had asked for its past
     log_step = SupplyStep(FromPast(past), past.reason)
     if past.is_whole:
         return (log_step,)
@@ -374,9 +374,10 @@ def _written_again(have: Have, want: Want, reach: Reach) -> _Steps:
             # An earlier version of the mirror may have the very error that the person
             # reloads for.
             return _all_rows(f"{want.author} has it reloaded, and {origin}")
-        reason, origin = origin, reach.earlier_version
+        reason_incomplete = origin
+        origin = reach.earlier_version
         if isinstance(origin, str):
-            return _all_rows(f"{reason}, and {origin}")
+            return _all_rows(f"{reason_incomplete}, and {origin}")
     return _after_log(reach, SupplyStep(FromChangelog(origin), origin.clause))
 
 
@@ -411,8 +412,10 @@ class FormerName:
     - `origin`: that name.
     - `is_captured`: runs capture it.
     - `continues_log`: the run begins where the previous run ended.
-    - `may_be_temporary`: the RENAME may be that of a temporary table, which MariaDB logs alike.
-    - `reason_incomplete`: why its mirror and the log since do not give its rows; None if they do.
+    - `may_be_temporary`: the RENAME may be that of a temporary table, which MariaDB logs in the
+      same way.
+    - `reason_incomplete`: why its mirror and the log after the mirror do not give its rows; None if
+      they do.
     - `has_mirror`: the ledger knows a version of its mirror, or the batch itself has all its rows.
     - `is_shown_alike`: the settings show both names in the same way.
     - `policies`, `new_policies`: the policies of the former and of the new name.

@@ -3,11 +3,11 @@ all changes). A batch is what one run captured. Pure.
 
 Whole batches are deleted, oldest first, so that the changes of all tables begin at one
 place. A batch is deleted if it was acknowledged longer ago than `keep_changes`, and if
-nothing needs it or an earlier one:
+nothing needs it or an earlier batch:
 
 | a batch is needed by | because |
 |---|---|
-| a consumer that has not acknowledged it | it has not read its changes |
+| a consumer that has not acknowledged it | the consumer has not read its changes |
 | a later batch that is not acknowledged | its merge may fold earlier changes |
 | a table whose mirror lacks it, or whose load began before it | the table's next merge |
 | a replay that is not settled | its revision replaces files |
@@ -45,8 +45,8 @@ class DeletionStep(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DeletedChanges:
-    """The ledger's note that the changes of batches are deleted: those after
-    `after_batch`, up to and including `last_batch`, whose end in the log is `end`.
+    """The ledger's note that the changes of batches are deleted. The batches are those
+    after `after_batch`, up to and including `last_batch`, whose end in the log is `end`.
     `unlisted_at`, `is_deleted`, `is_pruned`: the steps that are done. `table`: the only
     table concerned, because its settings now show less of it; None for all tables."""
 
@@ -100,7 +100,7 @@ class DeletionNotes:
 @dataclass(frozen=True, slots=True)
 class Holder:
     """Something that still needs changes, such as a consumer. `kind`, `name`: what it
-    is; `last_unneeded_batch`: the last batch that it does not need, or 0."""
+    is; `last_unneeded_batch`: the last batch before those that it needs, or 0."""
 
     kind: str
     name: str
@@ -164,8 +164,8 @@ class ChangesPlan:
     - `last_batch`: the last batch to delete, or None.
     - `holder_sentence`: what needs changes that are old enough; None if nothing does.
     - `obstacle`: why nothing is deleted at all, or None.
-    - `unlisted`, `deleted`: total of the files that changelogs stop listing, and of those that are
-      deleted.
+    - `unlisted`, `deleted`: total of the files that changelogs stop listing, and of the files that
+      are deleted.
     - `ledger_rows`: number of rows deleted from the ledger.
     - `to_unlist`, `to_delete`, `to_prune`: the notes for which that step is due.
     """
@@ -190,9 +190,11 @@ def last_deletable_batch(
     changes: DeletableChanges, deleted_through: int
 ) -> tuple[int | None, str | None]:
     """Return the last batch whose changes are deleted now, or None. Return also a
-    sentence if something needs batches that are old enough, or None.
+    sentence that says what needs batches that are old enough; None if nothing does.
     `deleted_through`: the last batch whose changes are deleted already."""
-    last_old_batch, last_batch, sentence = changes.last_old_batch, changes.last_old_batch, None
+    last_old_batch = changes.last_old_batch
+    last_batch = last_old_batch
+    sentence: str | None = None
     holder = min(changes.holders, key=lambda holder: holder.last_unneeded_batch, default=None)
     if holder is not None and holder.last_unneeded_batch < last_old_batch:
         last_batch = holder.last_unneeded_batch

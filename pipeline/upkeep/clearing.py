@@ -9,7 +9,7 @@ deleted once nothing needs them:
 | they are needed by | because |
 |---|---|
 | the table itself | its mirror does not show newly read rows yet |
-| a consumer that has not acknowledged them | it has not read these changes |
+| a consumer that has not acknowledged them | the consumer has not read these changes |
 | a batch that is not acknowledged | its merge may fold earlier changes |
 | a replay that is not settled | its revision replaces files |
 | the mirror of a table that was dropped or renamed | its rows cannot be read again |
@@ -37,7 +37,7 @@ _FORMER_HASHES: Final = "hashes made with another key"
 @dataclass(frozen=True, slots=True)
 class Tightening:
     """A change of settings that shows less of a table in batches after `last_batch`.
-    `columns`: columns of which less is shown; `has_fewer_rows`: fewer are captured;
+    `columns`: columns of which less is shown; `has_fewer_rows`: fewer rows are captured;
     `is_rehashed`: values are hashed with another key. `kept_because`: a person's reason
     to keep earlier values in plaintext."""
 
@@ -63,7 +63,8 @@ class Tightening:
 
     @property
     def plaintext_clause(self) -> str:
-        """The beginning of a sentence: "a, b are in plaintext". Hashes are not."""
+        """The beginning of a sentence: "a, b are in plaintext", or "hashes made with
+        another key are", since hashes are not plaintext."""
         if not self.is_rehashed:
             is_one_column = len(self.columns) == 1 and not self.has_fewer_rows
             return f"{self.hidden_in_words} {'is' if is_one_column else 'are'} in plaintext"
@@ -93,8 +94,8 @@ class UnclearedValues:
 
     @property
     def dropped_mirror(self) -> str | None:
-        """The folder of a mirror that still shows the values, because its table was
-        dropped before its rows were read again; else None."""
+        """The folder of a mirror that still shows the values because its table was
+        dropped before its rows were read again; None if there is no such mirror."""
         return next((name for kind, name in self.held_by if kind == _DROPPED_MIRROR), None)
 
     @property

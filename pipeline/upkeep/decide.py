@@ -6,21 +6,21 @@ Not here: whether the mirror may be written to now (`pipeline.run.upkeep`), Spar
 
 | step | when |
 |---|---|
-| compact | `small_files` files have less than half of the target size, and their number is halved |
+| compact | `small_files` files have less than half the target size; half as many replace them |
 | purge | at least `deleted_share` of the rows in the files are deleted |
 | vacuum | there are files that are needed only by versions replaced longer ago than `keep` |
 
 The target size of files is a 32nd of the table, from 16 to 512 MiB. A MERGE rewrites
 every file in which it changes a row. So a small table gets small files, and a large
-table few enough to list. A file with half the target size is not rewritten again, so
+table gets few enough files to list. A file with half the target size is not rewritten again, so
 that a growing mirror is not rewritten at each upkeep.
 
 Delta writes a checkpoint with every tenth commit, and keeps it as long as the log. A
 table that is written to every minute has thousands of them. Each lists all files, and
 the files that were removed within `keep`. A version is read from the newest checkpoint
-at or before it, and the commits after that. So of the checkpoints older than a day,
-only the first of each day and of each thousand versions are kept. Promised versions
-then stay readable from at most a day's or a thousand commits. Delta deletes commits by
+at or before it, and the commits after the checkpoint. So of the checkpoints older than
+a day, only the first of each day and of each thousand versions are kept. Promised
+versions then stay readable from at most a day's or a thousand commits. Delta deletes commits by
 their age, as far as a checkpoint replaces them. With fewer checkpoints, up to a day of
 versions more can become unreadable; none of them is promised, since the log is kept
 longer than that (`values.retention`).
@@ -126,7 +126,8 @@ class UpkeepPlan:
 def decide(files: MirrorFiles, policy: UpkeepPolicy, doubt: str | None = None) -> UpkeepPlan:
     """Return the steps of a mirror's upkeep. `doubt`: why the clocks cannot be trusted;
     None if they can."""
-    steps, obstacles = [], []
+    steps: list[UpkeepStep] = []
+    obstacles: list[str] = []
     for step in filter(None, (_compact_step(files, policy), _purge_step(files, policy))):
         if files.free_bytes is None or files.free_bytes >= step.total.bytes * _SPACE_FACTOR:
             steps.append(step)
@@ -162,8 +163,9 @@ def clock_doubt(
 ) -> str | None:
     """Return why the clocks cannot be trusted to delete files older than `keep`, or
     None. If a clock is fast, files seem older than they are. `now`: by this machine's
-    clock; `ledger_now`: by the ledger's. `newest_commit_at`: of the mirror;
-    `last_lease_at`: when a process last held the source's lock; None if unknown."""
+    clock; `ledger_now`: by the ledger's. `newest_commit_at`: time of the mirror's newest
+    commit; `last_lease_at`: when a process last held the source's lock; None if
+    unknown."""
     if abs(now - ledger_now) > MAX_CLOCK_SKEW:
         return (
             f"this machine's clock says {now:%Y-%m-%d %H:%M:%S} UTC, the ledger's "
@@ -229,7 +231,8 @@ class Checkpoint:
 
 
 def checkpoints_to_delete(checkpoints: Sequence[Checkpoint], now: datetime) -> list[Checkpoint]:
-    """Return the checkpoints to delete. `checkpoints`: all of the table, in any order."""
+    """Return the checkpoints to delete. `checkpoints`: all checkpoints of the table, in
+    any order."""
     ascending = sorted(checkpoints, key=lambda checkpoint: checkpoint.version)
     unneeded = []
     kept: Checkpoint | None = None
@@ -242,8 +245,8 @@ def checkpoints_to_delete(checkpoints: Sequence[Checkpoint], now: datetime) -> l
 
 
 def _replaces(kept: Checkpoint, checkpoint: Checkpoint) -> bool:
-    """Return whether versions after `checkpoint` can be read from `kept`, which is
-    older, just as well."""
+    """Return whether versions after `checkpoint` can be read from the older checkpoint
+    `kept` just as well."""
     return (
         kept.version // VERSIONS_PER_CHECKPOINT == checkpoint.version // VERSIONS_PER_CHECKPOINT
         and timedelta() <= checkpoint.made_at - kept.made_at < DAY

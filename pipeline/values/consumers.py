@@ -2,15 +2,15 @@
 
 A batch holds the changes that one run captured; it is acknowledged once all mirrors
 have them. A consumer reads acknowledged batches, in order and whole, hence whole
-transactions. The batches that it gets at once are a delivery. Deliveries are
+transactions. The batches that it gets at once are called a delivery. Deliveries are
 acknowledged oldest first, or rolled back newest first; the batches of a delivery that
 was rolled back are delivered again under a new id.
 
     get ──▶ out ──ack──▶ acknowledged
              └──rollback──▶ rolled back
 
-The cursor is the end of the newest acknowledged delivery, or where the consumer began
-if there is none; it is computed, never stored. Does not belong here: reading changes.
+The cursor is the end of the newest acknowledged delivery; if there is none, it is the
+place where the consumer began. It is computed, never stored. Not here: reading changes.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ BATCH_LIMIT: Final = 1000
 """Largest number of batches in a delivery, even if the caller allows more."""
 
 ConsumerStart = Literal["earliest", "latest"] | int
-"""Where a new consumer begins: before the first batch after which the changes of all
-tables are kept, after the newest acknowledged batch, or after the batch with that id,
-which must be acknowledged."""
+"""Where a new consumer begins. "earliest": before the first batch from which on the
+changes of all tables are kept. "latest": after the newest acknowledged batch. A number:
+after the batch with that id, which must be acknowledged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Consumer:
     """A consumer's state. `cursor`: the id of the last batch before its cursor, or None
-    if that is before the first batch. `behind`: number of acknowledged batches of the
+    if the cursor is before the first batch. `behind`: number of acknowledged batches of the
     source after the cursor; `changes`: number of their row images. `out`: number of its
     deliveries that are neither acknowledged nor rolled back."""
 
@@ -95,8 +95,8 @@ class DeliveryBounds:
 
 
 def next_batches(waiting: Iterable[tuple[int, int]], bounds: DeliveryBounds) -> tuple[int, ...]:
-    """Return the ids of the next delivery's batches. `waiting` has (id, number of row
-    images) per batch, oldest first. The result is empty only if no batch waits."""
+    """Return the ids of the next delivery's batches; none only if no batch waits.
+    `waiting`: the id and the number of row images of each batch, oldest first."""
     chosen: list[int] = []
     changes = 0
     for batch, images in waiting:

@@ -125,8 +125,8 @@ class LogEnd:
 
     @classmethod
     def of(cls, recorded: RecordedDecision) -> LogEnd | None:
-        """Return the end that a decision about a start saw; None if it saw none, as
-        that of a recovery."""
+        """Return the end that a decision about a start saw; None if it saw none. The
+        decision of a recovery sees none."""
         facts = recorded.decision.facts
         if not facts.keys() >= {"server_uuid", "head", "read_at"}:
             return None
@@ -142,7 +142,7 @@ class LogEnd:
 class UnprovenStructures:
     """Tables whose rows were recorded although their structures could not be compared
     with the server's. The next run that reads the log compares them. `reason`: why the
-    run at `since` could not."""
+    run at `since` could not compare them."""
 
     tables: frozenset[TableName]
     since: datetime
@@ -164,8 +164,8 @@ class Override:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The right to write for one source. Each holder gets a higher `token`; the ledger
-    refuses a commit with an older token than its newest (`LeaseLost`)."""
+    """The right to write for one source. Each holder gets a higher `token` than the one
+    before. The ledger refuses a commit with any token but the newest (`LeaseLost`)."""
 
     source: str
     token: int

@@ -3,12 +3,12 @@
 Not here: the items, which are transactions (`pipeline.binlog.search.moments`) or
 batches (`pipeline.replay`).
 
-At each place of the sequence, an item is misplaced if it comes before the place
-although its time is the moment or later, or after the place although its time is
-earlier. The moment lies at the place with the fewest misplaced items; if several places
-have equally few, at the first of them. If times ascend, this is the place before the
-first item at or after the moment. A single wrong time, however far off, moves the place
-by at most one other item.
+A place divides the sequence. An item is misplaced if it comes before the place although
+its time is the moment or later, or after the place although its time is earlier. The
+moment lies at the place with the fewest misplaced items; if several places have equally
+few, at the first of these places. If times ascend, this is the place before the first
+item at or after the moment. A single wrong time, however far off, moves the place by at
+most one other item.
 
 A time later than `latest`, the time at which the items were read, is not believed. An
 item with such a time is treated like the item before it.
@@ -55,7 +55,7 @@ class Divider:
         """Return the moment's place among items with these times."""
         is_earlier = times < self.moment
         steps = np.where(self._with_trusted_times(times, is_earlier), 1, -1)
-        # A place has the fewest misplaced items if the balance before it is the highest.
+        # The place with the highest balance before it has the fewest misplaced items.
         balances = np.concatenate([[0], np.cumsum(steps)])
         place = int(balances.argmax())
         earlier_before = int(is_earlier[:place].sum())
@@ -70,13 +70,13 @@ class Divider:
     def _with_trusted_times(
         self, times: npt.NDArray[np.int64], is_earlier: npt.NDArray[np.bool_]
     ) -> npt.NDArray[np.bool_]:
-        """Return `is_earlier`, but wherever a time is not believed, the value of the
-        nearest believed item before it; True if there is none."""
+        """Return `is_earlier`. An item whose time is not believed gets the value of the
+        nearest believed item before it; True if there is no such item."""
         if self.latest is None or not len(times):
             return is_earlier
-        credible = np.where(times <= self.latest, np.arange(len(times)), -1)
-        source = np.maximum.accumulate(credible)
-        return np.where(source >= 0, is_earlier[source], True)
+        believed_indexes = np.where(times <= self.latest, np.arange(len(times)), -1)
+        sources = np.maximum.accumulate(believed_indexes)
+        return np.where(sources >= 0, is_earlier[sources], True)
 
 
 def find_moment(

@@ -4,8 +4,8 @@ why.
 A table is captured if its engine stores exactly the rows that the log records. Tables
 of an engine that is not listed here are not captured, because it was never tested.
 
-Not here: the engine of a table, which the server (`resources.mysql`) or a statement in
-the log (`pipeline.schema`) says.
+Not here: which engine a table has. The server (`resources.mysql`) or a statement in the
+log (`pipeline.schema`) says that.
 """
 
 from __future__ import annotations

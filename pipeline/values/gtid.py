@@ -63,12 +63,12 @@ class GtidSet:
     def _of(cls, spans: Mapping[str, Iterable[Span]]) -> GtidSet:
         joined = {source: _merge_spans(spans[source]) for source in sorted(spans, key=_rank)}
         intervals = {source: disjoint for source, disjoint in joined.items() if disjoint}
-        mysql = next(filter(_is_mysql, intervals), None)
-        mariadb = next((source for source in intervals if not _is_mysql(source)), None)
-        if mysql is not None and mariadb is not None:
+        of_mysql = next(filter(_is_mysql, intervals), None)
+        of_mariadb = next((source for source in intervals if not _is_mysql(source)), None)
+        if of_mysql is not None and of_mariadb is not None:
             raise ValueError(
                 "a GTID set is MySQL's or MariaDB's, never both; this one names "
-                f"{mysql} (MySQL) and {mariadb} (MariaDB)"
+                f"{of_mysql} (MySQL) and {of_mariadb} (MariaDB)"
             )
         return cls(MappingProxyType(intervals))
 
@@ -76,7 +76,9 @@ class GtidSet:
     def flavour(self) -> Literal["mysql", "mariadb"] | None:
         """The kind of server that made these GTIDs, or None for the empty set."""
         first = next(iter(self.intervals), None)
-        return None if first is None else "mysql" if _is_mysql(first) else "mariadb"
+        if first is None:
+            return None
+        return "mysql" if _is_mysql(first) else "mariadb"
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -104,8 +106,8 @@ class GtidSet:
 
     def shortened_text(self, limit: int = 300) -> str:
         """Return the text for a message. If it is longer than `limit` characters,
-        return as many of its first intervals as fit, at least one, and the number of
-        the others."""
+        return as many of its first intervals as fit (at least one), and the number of
+        the other intervals."""
         text = str(self)
         if len(text) <= limit:
             return text
@@ -152,7 +154,7 @@ def _of_mysql(part: str) -> list[tuple[str, Span]]:
 
 def _of_mariadb(part: str) -> list[tuple[str, Span]]:
     """Parse `0-1-5` into its source and interval. `0-1-0`, which MariaDB may print, has
-    none."""
+    no interval."""
     match = _MARIADB.fullmatch(part)
     if match is None:
         raise ValueError(

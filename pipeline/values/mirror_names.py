@@ -1,8 +1,8 @@
 """The names of mirrors (the Delta tables with the current rows of source tables). A
 mirror has the name of its source table, unless the setting `into` gives it another one.
 
-Belongs here: parsing the setting, filling in its placeholders, and finding tables whose
-mirrors would have the same name. Does not: the path of a name in the lake
+Here: parsing the setting, filling in its placeholders, and finding tables whose mirrors
+would have the same name. Not here: the path of a name in the lake
 (`pipeline.mirror.layout`), the names that a catalog accepts.
 
 Placeholders stand for parts of the source table's name, which may hold any character
@@ -90,8 +90,8 @@ class MirrorNames:
 
     def collide(self, one: TableName, other: TableName) -> bool:
         """Return whether the mirrors of two tables would have the same name. Names that
-        differ only in case count as the same if a setting makes one of them; the
-        source's own names may differ only in case."""
+        differ only in case count as the same if the setting `into` makes one of them. The
+        names of two source tables may differ only in case."""
         if self.lower_case_name(one) != self.lower_case_name(other):
             return False
         return (
@@ -101,10 +101,10 @@ class MirrorNames:
     def collisions(self, tables: Iterable[TableName]) -> dict[TableName, TableName]:
         """Return each table whose mirror's name is already taken, with the earlier
         table that has taken it."""
-        first: dict[TableName, TableName] = {}
+        owners: dict[TableName, TableName] = {}
         clashes = {}
         for table in tables:
-            other = first.setdefault(self.lower_case_name(table), table)
+            other = owners.setdefault(self.lower_case_name(table), table)
             if other != table and self.collide(table, other):
                 clashes[table] = other
         return clashes

@@ -44,7 +44,7 @@ _MOMENT_FORM = "2026-11-01T06:00:00Z, or with an offset as in 2026-11-01T08:00:0
 
 
 def start_at(place: object, source: str) -> str:
-    """Return the command, for a hint, that has the next run of a source start at a
+    """Return the command, for a hint, with which the next run of a source starts at a
     place."""
     return f"`lockstep start-at {place} --source {source} --reason …`"
 
@@ -67,7 +67,8 @@ class Latest:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A start that reads the tables first, and then the log from there on."""
+    """A start that reads the tables first, and then the log from the place at which they
+    were read."""
 
     def __str__(self) -> str:
         return "snapshot"
@@ -165,9 +166,9 @@ def parse_end(text: str) -> Place:
 
 
 def _in_log(text: str) -> Place | None:
-    """Return the place for `file:offset`, `file@moment` or a moment, and None for any
-    other form. Files are tried first, because their base names may look like any of the
-    other forms."""
+    """Return the place for `file:offset`, `file@moment` or a moment; None for any other
+    form. Files are tried first, because their base names may look like any of the other
+    forms."""
     before, colon, _ = text.rpartition(":")
     if colon and _FILE_END.search(before):
         return AtCoordinates(Coordinates.parse(text))

@@ -1,8 +1,8 @@
 """The policies of a source in lockstep.toml: where its runs start, and how its lake
 follows. A mirror is the Delta table with a table's current rows.
 
-Belongs here: the words of each policy, their meaning, and the default, which never
-loses data. Does not: the consequences of a policy (`pipeline.schema.consequences`,
+Here: the words of each policy, their meaning, and the default, which never loses data.
+Not here: the consequences of a policy (`pipeline.schema.consequences`,
 `pipeline.start.rules`, `pipeline.mirror`), reading the file (`resources.config`),
 settings for files (`pipeline.upkeep.decide`) and for proofs (`pipeline.source_plan`).
 """

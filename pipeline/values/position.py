@@ -114,8 +114,8 @@ class Anchor:
     a different event there is not the log that was read.
 
     `offset` and `length` of the event are in bytes. `crc32` is its checksum from the
-    log, or is computed if the log has none. `gtid` is its transaction's. `file_created`
-    is the creation time of its file (seconds since the epoch), from the format
+    log, or is computed if the log has none. `gtid` is the GTID of its transaction.
+    `file_created` is the creation time of its file (seconds since the epoch), from the format
     description event. A server that was reset and then reached the same file name,
     offset and GTIDs again has a different anchor.
     """
@@ -129,10 +129,10 @@ class Anchor:
 
 @dataclass(frozen=True, slots=True)
 class SetAnchor:
-    """The identity of a transaction in any server's log. It differs from that of
-    another transaction to which a rebuilt server gave the same GTID. `committed_at`:
-    the time of its commit on its first server (microseconds since the epoch), or 0 if
-    the log does not have that; then `digest` is a hash of its events."""
+    """The identity of a transaction in any server's log. If a rebuilt server gave the
+    same GTID to another transaction, the identities differ. `committed_at`: the time of
+    the transaction's commit on its first server (microseconds since the epoch), or 0 if
+    the log does not have that time; then `digest` is a hash of its events."""
 
     gtid: str
     committed_at: int
@@ -145,7 +145,7 @@ class SetAnchor:
         return self.gtid.rpartition(":" if ":" in self.gtid else "-")[0]
 
 
-_TOLERANCE = timedelta(seconds=2)
+_START_TOLERANCE = timedelta(seconds=2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,7 @@ class ServerProcess:
         return (
             earlier is not None
             and self.resets == earlier.resets
-            and abs(self.started_at - earlier.started_at) <= _TOLERANCE
+            and abs(self.started_at - earlier.started_at) <= _START_TOLERANCE
         )
 
 

@@ -22,8 +22,8 @@ DEFAULT_KEEP: Final = timedelta(days=30)
 """How long versions stay readable if `keep` under [lake] is not set."""
 
 EXTRA_LOG_RETENTION: Final = timedelta(days=30)
-"""How much longer the log is kept than replaced files. It has to cover the time between
-two checkpoints and the time for which a version was the newest before it was
+"""How much longer the log is kept than replaced files. This time has to cover the time
+between two checkpoints, and the time for which a version was the newest before it was
 replaced."""
 
 FILES_PROPERTY: Final = "delta.deletedFileRetentionDuration"
@@ -46,8 +46,8 @@ class Retention:
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> Retention | None:
-        """Return the retention that a table's properties set, with Delta's defaults, or
-        None if one is unreadable."""
+        """Return the retention that a table's properties set, with Delta's defaults for
+        missing properties; None if a property is unreadable."""
         files = _parse_interval(properties.get(FILES_PROPERTY, "interval 1 week"))
         log = _parse_interval(properties.get(LOG_PROPERTY, "interval 30 days"))
         return None if files is None or log is None else cls(files, log)

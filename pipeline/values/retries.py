@@ -1,9 +1,9 @@
 """All retries of the product: how often, with which pauses, why, and what follows the
 last failure.
 
-Belongs here: the numbers, and the only loop that counts tries and waits between them.
-Does not: the operations that are tried, the errors that are worth another try, and the
-messages. Each retry is a row of the table in docs/operating.md.
+Here: the numbers, and the only loop that counts tries and waits between them. Not here:
+the operations that are tried, the errors that are worth another try, and the messages.
+Each retry is a row of the table in docs/operating.md.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ class Retry:
     """A rule for trying an operation again: what is tried, the reason why another try may
     succeed, and the consequence of the last failure.
 
-    The last try is number `most_tries`, or the first one that begins `seconds` or more
-    after the first; without either limit it is tried until it succeeds. `pauses`:
-    seconds between two tries; the last value is used for all further ones.
+    The last try is number `most_tries`, or the first that begins at least `seconds` after
+    the first of all; without either limit the operation is tried until it succeeds.
+    `pauses`: seconds between two tries; the last value is used for all further pauses.
     """
 
     operation: str
@@ -82,7 +82,7 @@ TABLE_READ: Final = Retry(
 COMMITTED: Final = Retry(
     "asking MySQL whether the transactions in its log are committed",
     "a transaction is in the log before its rows can be read",
-    "the log is compared from the beginning of its file on",
+    "the comparison reads the log file from its beginning",
     seconds=1.0,
     pauses=(0.002,),
 )

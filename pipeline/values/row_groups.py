@@ -1,7 +1,7 @@
 """Grouping a table's rows, which arrive in small Arrow batches, into Parquet row
 groups.
 
-Not here: reading them (`SourceServer.snapshot`, `Mirrors.rows`), writing them
+Not here: reading the rows (`SourceServer.snapshot`, `Mirrors.rows`), writing them
 (`ports.segments`).
 """
 
@@ -42,7 +42,8 @@ class RowBuffer:
         return self.rows >= GROUP_ROWS or self.bytes >= GROUP_BYTES
 
     def clear(self) -> None:
-        self.batches, self.rows, self.bytes = [], 0, 0
+        self.batches = []
+        self.rows = self.bytes = 0
 
 
 def row_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:

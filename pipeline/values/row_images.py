@@ -28,8 +28,8 @@ tuple."""
 
 @cache
 def change_types() -> pa.Array:
-    """Return `CHANGE_TYPES` as an array. It is not made at import because Arrow imports
-    pandas with its first array, and a run without rows does not need that."""
+    """Return `CHANGE_TYPES` as an array. It is not made at import, because Arrow imports
+    pandas with its first array, and a run without rows does not need pandas."""
     return pa.array([kind.value for kind in CHANGE_TYPES], pa.string())
 
 
@@ -43,7 +43,7 @@ class RowImages:
     - `change_type`: an index into `CHANGE_TYPES`.
     - `nulled_counts`: for each column, the number of values that a policy replaced by NULL.
     - `undefined_code_counts`: for each column, the number of texts with a code that has no
-      character; they have U+FFFD there.
+      character; in its place they have U+FFFD.
     - `present`: for each image, which columns have a value that is known, in the format of
       `pack_bits`; the other columns are NULL. None if every image has every column.
     - `logged`: like `present`, for the columns that the server logged. These are fewer if an

@@ -1,9 +1,9 @@
 """Segments and revisions. A segment is the Parquet files with the changes of one table
 in one batch (the part of the log that one run captures). A replay reads a part of the
-log again and replaces files; the files that it puts in place of a segment's are a
+log again and replaces files. The files that it puts in place of a segment's files are a
 revision.
 
-Not here: which batch they belong to (`pipeline.model.batch`), writing them
+Not here: which batch a segment belongs to (`pipeline.model.batch`), writing them
 (`ports.segments`), which segments get another revision (`pipeline.replay`).
 """
 
@@ -55,9 +55,9 @@ class RowCounts:
 
 
 FILE_ENDINGS = (".parquet", "-logged.parquet", "-partial.parquet")
-"""Endings of file names, by the columns that a file has in addition to the changelog's:
-none; `layout.logged_field`, the columns of each image that were logged; or this one and
-`layout.present_name`, the columns of each image whose values are known."""
+"""Endings of file names, by the columns that a file has in addition to the changelog's.
+First: none. Second: `layout.logged_field`, the columns of each image that were logged.
+Third: also `layout.present_name`, the columns of each image whose values are known."""
 
 UPDATED_INFIX = "-updated"
 """The text before the ending in names of files with the column `layout.updated_field`:
@@ -73,7 +73,8 @@ _OF_BATCH: Final = re.compile(rf"(?:{_MARK})?batch-(\d{{12,}})-v(\d+)-")
 class SegmentFile:
     """One durable Parquet file: its path relative to the changelog's folder, number of
     row images, size in bytes, and SHA-256 (hex) of its content. If no ledger recorded
-    the file, these are 0 and empty, except for a size that the lake's log has."""
+    the file, the last three are 0 and empty, except for a size that the lake's log
+    has."""
 
     path: str
     images: int = 0
@@ -105,8 +106,8 @@ def batch_and_version_of(path: str) -> tuple[int, int] | None:
 
 
 def batch_of(path: str) -> int | None:
-    written = batch_and_version_of(path)
-    return None if written is None else written[0]
+    numbers = batch_and_version_of(path)
+    return None if numbers is None else numbers[0]
 
 
 class SystemTable(StrEnum):

@@ -1,4 +1,4 @@
-"""The meaning of MySQL's errors and warnings by number, and their text without values
+"""The meaning of MySQL's errors and warnings by number, and their texts without values
 of rows.
 
 Not here: the errors of a dump, which all have one number
@@ -121,8 +121,8 @@ def meaning_of(number: int) -> Meaning:
 
 
 def explain(number: int, text: str, names: Collection[str] = ()) -> str:
-    """Return number and text without values of rows: of the quoted parts only `names`
-    are kept.
+    """Return an error's number and text without values of rows. Only those quoted parts
+    that are `names` are kept.
 
     The server does not escape quotes in a value, so everything from the first quoted
     part that is not a name up to the last quote is left out.
@@ -163,8 +163,8 @@ HARMLESS_WARNINGS: Final = {
     3719: "utf8 is an old name of utf8mb3",
     3778: "the collation is deprecated",
 }
-"""Warnings that do not change the values which are read: every reader of the source
-gets them."""
+"""Warnings that do not change the values that are read: every reader of the source gets
+the same values."""
 
 LIMIT_WARNINGS: Final = {
     1260: "raise group_concat_max_len",

@@ -74,8 +74,8 @@ def first_words(statement: str, count: int = 12) -> str:
         count = min(count, 2)  # an unpaired quote: anything after it may be a literal
     words = [word for match in matches if (word := _shown(match)) is not None]
     text = " ".join(words[:count])
-    for loose, tight in ((" . ", "."), (" ,", ","), (" (", "("), ("( ", "("), (" )", ")")):
-        text = text.replace(loose, tight)
+    for spaced, tight in ((" . ", "."), (" ,", ","), (" (", "("), ("( ", "("), (" )", ")")):
+        text = text.replace(spaced, tight)
     return text + (" …" if len(words) > count else "")
 
 

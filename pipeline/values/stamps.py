@@ -15,15 +15,15 @@ STAMPS = pa.schema(
         pa.field("_gtid", pa.string()),
     ]
 )
-"""The columns that the setting `stamps` adds to a mirror. They have the values that the
-changelog has for the last change of the row, and every write sets them like the table's
-own columns."""
+"""The columns that the setting `stamps` adds to a mirror. Their values are those that
+the changelog has for the row's last change. Every write sets them like the table's own
+columns."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
     """The values of the columns `STAMPS` for a change to all rows of a table: Lockstep
-    read all of them from the source, or the source deleted them. `sequence` is the
+    read all rows from the source, or the source deleted all rows. `sequence` is the
     change's number; `gtid` is None if the server gave it none."""
 
     sequence: int

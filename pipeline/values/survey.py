@@ -20,10 +20,10 @@ from lockstep.pipeline.values.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class AnsweringServer:
-    """The server that answered one connection. Whatever listens at the address, such as
-    a proxy, sends the greeting (`greeting_version`, its version;
-    `greeting_connection_id`, its connection id) before the login; the other values are
-    read by SQL after it."""
+    """The server that answered one connection. Before the login, whatever listens at the
+    address (such as a proxy) sends a greeting with a version (`greeting_version`) and a
+    connection id (`greeting_connection_id`). The other values are read by SQL after the
+    login."""
 
     greeting_version: str
     greeting_connection_id: int
@@ -216,8 +216,9 @@ def has_privilege(grants: tuple[Grant, ...], privilege: str, table: TableName) -
     granted = [grant for grant in matching if not grant.is_revoked]
     # A partial revoke restricts grants on `*.*` only, not those on a database or a
     # table.
-    narrow = any(grant.database != "*" for grant in granted)
-    return bool(granted) and (narrow or len(granted) == len(matching))
+    is_granted_narrowly = any(grant.database != "*" for grant in granted)
+    is_revoked = any(grant.is_revoked for grant in matching)
+    return bool(granted) and (is_granted_narrowly or not is_revoked)
 
 
 def _like(pattern: str, database: str) -> bool:
@@ -240,10 +241,10 @@ def readable_tables(grants: Iterable[Grant], tables: Iterable[TableName]) -> fro
     readable = set[TableName]()
     for table in tables:
         candidates = (*grants_on["*"], *grants_on[table.name])
-        on_columns = any(
+        has_column_grants = any(
             grant.has_column_grants and grant.database == table.database for grant in candidates
         )
-        if not on_columns and has_privilege(candidates, "SELECT", table):
+        if not has_column_grants and has_privilege(candidates, "SELECT", table):
             readable.add(table)
     return frozenset(readable)
 

@@ -2,9 +2,9 @@
 `database.table` patterns that choose tables.
 
 The ledger keeps the patterns with which each batch (the part of the log that one run
-captures) was captured. A table that no pattern matched for a time has a hole: its
-changes of that time were not read, so its rows must be read again when a pattern
-matches it again.
+captures) was captured. If no pattern matched a table for a time, the table has a hole:
+its changes of that time were not read. So its rows must be read again when a pattern
+matches the table again.
 
 Not here: a column's Arrow type (`pipeline.schema.types`), reading a TABLE_MAP event
 (`pipeline.binlog.rows.table_map`).
@@ -214,8 +214,8 @@ def _asks_for_helpers(pattern: str) -> bool:
 @dataclass(frozen=True, slots=True)
 class CaptureScope:
     """The patterns with which a batch and its successors were captured, up to the next
-    scope. `start` is the position from which the log is read with them. This is the
-    start of the batch, or its end if the batch is one in which tables catch up."""
+    scope. `start` is the position from which the log is read with these patterns: the
+    start of the batch, or its end if it is a batch in which tables catch up."""
 
     batch: int
     start: str
@@ -235,11 +235,11 @@ class CapturedRange:
 def ranges_before(scopes: Sequence[CaptureScope], batch: int, start: str) -> list[CapturedRange]:
     """Return the ranges before `batch`, which starts at `start`. Scopes and ranges
     ascend."""
-    before = [scope for scope in scopes if scope.batch < batch]
-    starts = [*((scope.batch, scope.start) for scope in before), (batch, start)]
+    earlier_scopes = [scope for scope in scopes if scope.batch < batch]
+    starts = [*((scope.batch, scope.start) for scope in earlier_scopes), (batch, start)]
     return [
         CapturedRange(next_batch - 1, next_start, scope.patterns)
-        for scope, (next_batch, next_start) in zip(before, starts[1:], strict=True)
+        for scope, (next_batch, next_start) in zip(earlier_scopes, starts[1:], strict=True)
     ]
 
 
@@ -247,10 +247,10 @@ def end_of_hole(
     table: TableName, first_batch: int | None, ranges: Sequence[CapturedRange]
 ) -> str | None:
     """Return the end of the last range in which the table's changes were not read, or
-    None.
+    None. `first_batch`: the first batch with the table, or None.
 
     Ranges that ended before the first batch with the table do not count. If no batch
-    has it, all ranges count, because the table may have had rows in any of them.
+    has the table, all ranges count, because the table may have had rows in any of them.
     """
     missed = [
         captured.end
