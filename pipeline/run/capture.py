@@ -391,7 +391,7 @@ def _capture_batch(
 def _note_differences(ports: RunPorts, capture: BatchCapture) -> None:
     """Tell how the captured changes may differ from the server's rows."""
     log_reading, segmenter = capture.reading, capture.segmenter
-    if swapped_count := log_reading.buffer.out_of_order:
+    if swapped_count := log_reading.buffer.out_of_order_count:
         ports.progress.note(
             f"{swapped_count} transactions that were read before come after new ones in this "
             "server's log: rows that both changed may differ; `lockstep verify` compares them"
