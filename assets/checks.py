@@ -128,7 +128,7 @@ def newest_accounts(
     contents = ledger.contents(*span)
     return accounts(
         reversed(acknowledged),
-        [row for content in contents for row in content.captured_rows()],
+        [rows for content in contents for rows in content.captured_rows()],
         [event for content in contents for event in content.events],
         ledger.writes_within(*span),
         complete_tables,

@@ -111,8 +111,8 @@ def definitions_of(
         settings = load_settings(config)
     except LockstepError as error:
         raise dg.DagsterInvalidDefinitionError(f"{error.message}\nhint: {error.hint}") from None
-    names = [source.name for source in settings.sources]
-    table_lists = {name: read_table_list(settings.state_folder, name) for name in names}
+    source_names = [source.name for source in settings.sources]
+    table_lists = {name: read_table_list(settings.state_folder, name) for name in source_names}
     for name, entries in table_lists.items():
         asset_names = Declaration.of(settings, name, translator).names
         keys = {entry.table: asset_names.table_key(entry.table) for entry in entries}
@@ -130,7 +130,7 @@ def definitions_of(
         settings,
         table_lists,
         lambda: Adapters(settings, on_warning=_log.warning),
-        coverages={name: read_coverage(settings.state_folder, name) for name in names},
+        coverages={name: read_coverage(settings.state_folder, name) for name in source_names},
         notify=notify,
         translator=translator,
     )
@@ -148,9 +148,9 @@ def build_definitions(
 ) -> dg.Definitions:
     """Return everything that Dagster shows of these settings.
 
-    `table_lists`: the mirrors to declare, by source. `coverages`: the pasts of the
-    sources that have one. `open_adapters` opens the adapters of a run, an upkeep, a
-    schedule or a sensor. `make_record` creates the record that a run fills.
+    `table_lists`: the mirrors to declare, by source. `coverages`: by source, which
+    part of its past was reported. `open_adapters` opens the adapters of a run, an
+    upkeep, a schedule or a sensor. `make_record` creates the record that a run fills.
     """
     declarations = {
         source.name: Declaration.of(settings, source.name, translator)
@@ -295,9 +295,9 @@ def source_checks(settings: Settings, declaration: Declaration) -> dg.AssetCheck
 # Materializing mirrors merges the captured changes of these tables and performs their
 # checks; it captures and acknowledges nothing. All mirrors of a source share one op, so
 # that 5,000 tables load in seconds. The op logs materializations of changed mirrors, as
-# a run does, instead of yielding outputs, which takes several times as long for so
-# many. The same op performs the checks: in another op, the check of a mirror without an
-# output would stay planned for ever.
+# a run does, because yielding so many outputs takes several times as long. The same op
+# performs the checks: in another op, the check of a mirror without an output would stay
+# planned for ever.
 
 DROPPED_TAG = "lockstep/dropped"
 

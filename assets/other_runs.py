@@ -311,10 +311,12 @@ def _step_metadata(
     runs: RunsOutsideDagster,
     batches: Sequence[Batch],
     contents: Sequence[BatchContent],
-    structure_changes: int,
+    structure_change_count: int,
 ) -> tuple[Metadata, Metadata]:
-    rows = [row for content in contents for row in content.captured_rows()]
-    counts = sum((row.counts for row in rows), RowCounts())
+    """Return the metadata of the capture and of the merge."""
+    captured = [rows for content in contents for rows in content.captured_rows()]
+    counts = sum((rows.counts for rows in captured), RowCounts())
+    table_count = len({rows.table for rows in captured})
     merge_metadata: Metadata = {
         "runs": runs.run_count,
         **({"runs that died": runs.died_count} if runs.died_count else {}),
@@ -325,12 +327,12 @@ def _step_metadata(
         **merge_metadata,
         "transactions": sum(batch.transactions for batch in batches),
         "log bytes": sum(batch.log_bytes for batch in batches),
-        "tables": len({row.table for row in rows}),
-        "structure changes": structure_changes,
+        "tables": table_count,
+        "structure changes": structure_change_count,
     }
     if batches:
         capture_metadata["start"] = str(batches[0].start)
         capture_metadata["end"] = str(batches[-1].end or batches[-1].start)
         capture_metadata["batch"] = batches[-1].id
-    merge_metadata["tables changed"] = len({row.table for row in rows})
+    merge_metadata["tables changed"] = table_count
     return capture_metadata, merge_metadata

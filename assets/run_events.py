@@ -110,9 +110,9 @@ class RunEventSender:
                 self._dataset_addresses(),
                 run_id or self._run_id,
                 moment,
-                capture,
-                news,
-                reason,
+                capture_report=capture,
+                news=news,
+                error_text=reason,
             )
 
         self._sender.send(make_event)
@@ -120,14 +120,15 @@ class RunEventSender:
     def _dataset_addresses(self) -> DatasetAddresses:
         from lockstep.resources.openlineage.events import DatasetAddresses
 
-        source, lake = self._settings.source(self._record.source), self._settings.lake_path()
+        source = self._settings.source(self._record.source)
+        lake = self._settings.lake_path()
         return DatasetAddresses(
-            self._namespace,
-            source.name,
-            source.host(),
-            source.section.port,
-            lake.bucket.url if isinstance(lake, ObjectPath) else "file",
-            lake.key if isinstance(lake, ObjectPath) else str(lake.absolute()),
+            job_namespace=self._namespace,
+            source=source.name,
+            host=source.host(),
+            port=source.section.port,
+            lake_namespace=lake.bucket.url if isinstance(lake, ObjectPath) else "file",
+            lake_path=lake.key if isinstance(lake, ObjectPath) else str(lake.absolute()),
         )
 
 

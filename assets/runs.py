@@ -74,7 +74,8 @@ def run_assets(
 ) -> list[dg.AssetsDefinition | dg.AssetSpec]:
     """Return the assets of a source's run: its log, and the three steps that depend on
     it."""
-    names, source = declaration.names, settings.source(declaration.names.source)
+    names = declaration.names
+    source = settings.source(names.source)
     log_spec = declaration.make_spec(
         names.log_key,
         kinds={"mysql"},

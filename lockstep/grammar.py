@@ -155,7 +155,7 @@ _COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
     "start-at": (
         "Choose where the next run starts; recorded, and used once",
         """\
-place PLACE     where the next run starts; until it has, the latest choice counts
+place PLACE     where the next run starts; the latest choice counts until a run uses it
 --reason TEXT!  why; recorded for good
 @author
 @one-source
@@ -220,8 +220,8 @@ tables TABLE+   the tables, each as database.table; with * and ? all that are st
 tables TABLE+   the tables, each as database.table with * and ?
 --reason TEXT!  why; recorded for good
 --from {changelog,source,log}  where the rows come from (default: the changelog if it is complete,
-                else the source, which is MySQL); log: of a table that is not in the lake yet, all
-                changes that MySQL's log still has
+                else the source, which is MySQL); log: all changes that MySQL's log still has, for
+                a table that is not in the lake yet
 --where CONDITION  read only the rows of one table that match this SQL condition in MySQL, and read
                 them at once
 @author
@@ -234,7 +234,7 @@ tables TABLE+   the tables, each as database.table with * and ?
         """\
 tables TABLE*   the tables, each as database.table (default: all)
 --sample ROWS   compare this many rows of each table, chosen at random
---repair        read the rows that differ again from MySQL, or have the next run read the table
+--repair        read differing rows again from MySQL, or have the next run read the whole table
 --dry-run       show what --repair would read, and about how many rows; record and read nothing
 --show-values   also show the values that differ
 @source

@@ -144,7 +144,8 @@ class ProgressLines:
         self._last_line_times: dict[tuple[str, object], float] = {}
 
     def tell(self, step: StepProgress) -> None:
-        now, name = self._clock(), step.step
+        now = self._clock()
+        name = step.step
         message = "merged" if name == "merge" else name
         for figures in step.figures:
             subject = name, figures.get("table")

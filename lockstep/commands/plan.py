@@ -194,8 +194,9 @@ def plan_lines(source: str, plan: RunPlan) -> Iterator[str]:
     """Yield the sentence on the next run, then its details up to the reading of the
     log."""
     if plan.refusal is not None:
-        last_place = plan.refusal.transaction_end if isinstance(plan.refusal, LogStops) else ""
-        result = f"capture all up to {last_place} and end there" if last_place else "be refused"
+        result = "be refused"
+        if isinstance(plan.refusal, LogStops) and plan.refusal.transaction_end:
+            result = f"capture all up to {plan.refusal.transaction_end} and end there"
         yield f"{source}: the next run would {result}: {plan.refusal.message}"
         yield f"  hint: {plan.refusal.hint}"
     elif plan.reading is not None:

@@ -23,8 +23,8 @@ from lockstep.resources.lake.store.paths import LakePath, is_url
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """Write the table to a folder outside the lake. With `--dry-run`, only show the
-    Delta version and the changes that it would be made from. The exit code is 2 if the
-    lake does not have them."""
+    Delta version and the changes from which the table would be made. The exit code is 2
+    if the lake does not have that version and these changes."""
     table = parse_table_name(arguments.table)
     place = place_argument(arguments, "--as-of", arguments.as_of)
     with context.adapters() as adapters:
@@ -81,15 +81,16 @@ def _report_lines(report: RebuildReport, *, is_planned: bool) -> Iterator[str]:
 
 
 def _origin_words(report: RebuildReport) -> str:
-    base, batches = report.origin.changelog_origin.base, report.origin.changelog_origin.contents
-    changes = f"{pluralize(len(batches), 'batch', 'batches')} of its changelog"
-    if batches:
-        changes += f", {batches[0].batch} to {batches[-1].batch}"
-        changes += f" ({pluralize(report.origin.changelog_origin.images, 'row image')})"
-    if base is None:
+    origin = report.origin.changelog_origin
+    contents = origin.contents
+    changes = f"{pluralize(len(contents), 'batch', 'batches')} of its changelog"
+    if contents:
+        changes += f", {contents[0].batch} to {contents[-1].batch}"
+        changes += f" ({pluralize(origin.images, 'row image')})"
+    if origin.base is None:
         return changes
-    version = f"{base}, as of batch {base.last_batch}"
-    return f"{version}, and {changes}" if batches else version
+    version = f"{origin.base}, as of batch {origin.base.last_batch}"
+    return f"{version}, and {changes}" if contents else version
 
 
 def _values(report: RebuildReport) -> dict[str, Any]:

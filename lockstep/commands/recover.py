@@ -242,8 +242,8 @@ def _consumer_clause(cursor: int, after_batch: int) -> str:
 
 
 def next_run_lines(ports: RunPorts, outcome: RecoveryOutcome) -> Iterator[str]:
-    """Yield lines about tables that do not simply continue: the steps of the next run,
-    with their prices."""
+    """Yield the steps of the next run, with their prices, for tables that do not simply
+    continue."""
     table_plans = outcome.table_plans
     if table_plans.plans:
         yield "  the next run then:"

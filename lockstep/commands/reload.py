@@ -161,8 +161,9 @@ def _say_recorded(context: CommandContext, ports: RunPorts, reload: Reload) -> N
 
 
 def _cost_lines(ports: RunPorts, reloads: Sequence[Reload]) -> list[str]:
-    """Return lines on the costs of reading all rows of tables: time, space, and whether
-    the server keeps its log long enough. Return none if no table is read completely."""
+    """Return lines about the cost of reading all rows of tables: time, space, and whether
+    the server keeps its log long enough. The list is empty if no table is read
+    completely."""
     total = sum(reload.estimated_rows or 0 for reload in reloads if reload.condition_rows is None)
     facts = ports.server.facts() if total else None
     return [] if facts is None else [f"  {line}" for line in forecast_loads(ports, facts, total)]

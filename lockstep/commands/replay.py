@@ -99,7 +99,7 @@ def replay_lines(report: ReplayReport, *, is_planned: bool) -> Iterator[str]:
             yield _segment_line(segment, report)
             yield from differing_row_lines(segment.rows, segment.wrong, prefix="  ", indent="    ")
     for correction in report.mirrors:
-        yield _mirror_line(correction, is_committed=report.committed)
+        yield _mirror_line(correction)
         yield from differing_row_lines(
             correction.rows, correction.wrong, prefix="  ", indent="    "
         )
@@ -137,7 +137,7 @@ def _segment_line(segment: SegmentResult, report: ReplayReport) -> str:
     )
 
 
-def _mirror_line(correction: MirrorCorrection, *, is_committed: bool) -> str:
+def _mirror_line(correction: MirrorCorrection) -> str:
     table = correction.table
     if correction.not_compared is not None:
         return f"{table}: its mirror was not compared: {correction.not_compared}; {correction.hint}"
@@ -146,7 +146,7 @@ def _mirror_line(correction: MirrorCorrection, *, is_committed: bool) -> str:
     keys = f"{table}: {correction.wrong:,} of {pluralize(correction.keys, 'key')}"
     if correction.delta_version is None:
         return f"{keys} differ from the changelog"
-    return f"{keys} corrected, version {correction.delta_version}" if is_committed else keys
+    return f"{keys} corrected, version {correction.delta_version}"
 
 
 _BATCH_KEYS: Final = (

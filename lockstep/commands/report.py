@@ -27,8 +27,9 @@ from lockstep.streams import file_errors
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """Write a page for each source that was captured, or one about the run or the span
-    that was named. It is made from the ledger alone: MySQL and the lake may be down."""
+    """Write a page about the last run of each source, or one about the run or the span
+    that was named. A page is made from the ledger alone: MySQL and the lake may be
+    down."""
     from lockstep.assets.run_page import page_path, render_page, store_page
 
     span = _span_of(arguments)

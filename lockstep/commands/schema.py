@@ -25,13 +25,13 @@ from lockstep.pipeline.schema.history import Knowledge, SchemaVersion, VersionOr
 from lockstep.pipeline.schema.history_check import Disagreement
 from lockstep.pipeline.schema.model import TableSchema, schema_to_json
 from lockstep.pipeline.schema.sql_text import (
+    default_in_sql,
     further_properties,
+    key_in_sql,
     key_kinds,
-    written_default,
-    written_key,
-    written_options,
-    written_reference,
-    written_type,
+    options_in_sql,
+    reference_in_sql,
+    type_in_sql,
 )
 from lockstep.pipeline.status.verdict import utc_text
 from lockstep.pipeline.values.errors import NothingMatches
@@ -80,8 +80,8 @@ def _show_one_table(
     table: TableName,
     place: Place | None,
 ) -> Outcome:
-    """Show the table of the first source that has it. MySQL is asked only if the ledger
-    does not have the structure."""
+    """Show the structure of a table, from the first source that has the table. MySQL is
+    asked only if the ledger does not have the structure."""
     known_tables: list[TableName] = []
     for source in context.sources(source_name):
         open_ports = partial(adapters.ports, source.name, SilentProgress())
@@ -176,9 +176,9 @@ def _column_values(version: SchemaVersion, schema: TableSchema) -> list[dict[str
     return [
         {
             "name": column.name,
-            "type": written_type(column),
+            "type": type_in_sql(column),
             "nullable": column.nullable,
-            "default": written_default(column),
+            "default": default_in_sql(column),
             "keys": key_kinds(column, schema),
             "more": further_properties(column, schema),
             **({"shown": treatments[column.name]} if column.name in treatments else {}),
@@ -193,7 +193,8 @@ def _print_columns(context: CommandContext, version: SchemaVersion, schema: Tabl
         heads.append("in the lake")
     rows = []
     for column in _column_values(version, schema):
-        nullable, keys = "yes" if column["nullable"] else "no", ", ".join(column["keys"])
+        nullable = "yes" if column["nullable"] else "no"
+        keys = ", ".join(column["keys"])
         row = (column["name"], column["type"], nullable, column["default"], keys, column["more"])
         rows.append((*row, column.get("shown", ""))[: len(heads)])
     show_table(context, heads, rows)
@@ -203,10 +204,10 @@ def _print_columns(context: CommandContext, version: SchemaVersion, schema: Tabl
     if shown_as is not None and shown_as.key_fingerprint is not None:
         context.say(f"  hashed with the key {shown_as.key_fingerprint}")
     for key in schema.keys:
-        context.say(f"  {written_key(key)}")
+        context.say(f"  {key_in_sql(key)}")
     for reference in schema.foreign_keys:
-        context.say(f"  {written_reference(reference)}")
-    context.say(f"  {written_options(schema)}\n")
+        context.say(f"  {reference_in_sql(reference)}")
+    context.say(f"  {options_in_sql(schema)}\n")
 
 
 def _version_lines(shown: ShownVersion, *, is_marked: bool) -> Iterator[str]:
@@ -250,15 +251,15 @@ def verification_lines(source: str, verification: SchemaVerification) -> Iterato
     )
     for disagreement in verification.refold_disagreements:
         yield from _disagreement_lines(disagreement, "recorded, by its statements")
-    equal = (
+    equal_count = (
         verification.compared_count
         - len(verification.server_disagreements)
         - len(verification.unknown_versions)
     )
     tables = pluralize(verification.compared_count, "table")
     yield (
-        f"{source} at {verification.at}: {equal} of {tables} "
-        f"{'is' if equal == 1 else 'are'} on the server as in the history, "
+        f"{source} at {verification.at}: {equal_count} of {tables} "
+        f"{'is' if equal_count == 1 else 'are'} on the server as in the history, "
         f"{verification.seconds:.1f} s"
     )
     for disagreement in verification.server_disagreements:
@@ -273,8 +274,8 @@ def verification_lines(source: str, verification: SchemaVerification) -> Iterato
     for version in verification.unknown_versions:
         yield f"  {version.table}: not known since {version.since}: {version.reason}"
     if verification.unseen_tables:
-        tables = name_list(verification.unseen_tables)
-        yield f"  not captured, and not visible to this account: {tables}"
+        names = name_list(verification.unseen_tables)
+        yield f"  not captured, and not visible to this account: {names}"
 
 
 def _disagreement_lines(disagreement: Disagreement, compared: str) -> Iterator[str]:

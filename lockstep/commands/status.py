@@ -202,9 +202,9 @@ def _cursor_values(standing: Standing, cursor: Cursor | None) -> dict[str, Any] 
 
 def _reason_not_by_gtid(standing: Standing, cursor: Cursor) -> str | None:
     reason = reason_not_by_gtid(cursor, standing.facts)
-    return reason or (
-        "the server's log is not the one that was read" if standing.reads_other_log else None
-    )
+    if reason is None and standing.reads_other_log:
+        return "the server's log is not the one that was read"
+    return reason
 
 
 def proof_values(records: Iterable[ComparisonRecord], now: datetime) -> list[dict[str, Any]]:

@@ -40,7 +40,8 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             with ports.ledger.lock(source, holder_name("undo"), None) as lease:
                 # The new ledger is made from the lake's logs. Before this ledger is moved
                 # away, they must list what it acknowledged.
-                tuple(correct_changelogs(ports, lease))
+                for _ in correct_changelogs(ports, lease):
+                    pass
         consumers = adapters.consumers().consumers(source)
         lines = list(next_run_lines(ports, outcome))
     later_runs = (

@@ -225,14 +225,14 @@ def _tables_by_source(
     tables."""
     if not tables:
         return [(source, None) for source in sources]
-    captured_tables = [
+    tables_by_source = [
         (source, [table for table in tables if source.plan().patterns.matches(table)])
         for source in sources
     ]
-    all_captured = {table for _, captured in captured_tables for table in captured}
+    all_captured = {table for _, captured in tables_by_source for table in captured}
     for table in tables:
         if table not in all_captured:
             raise UsageError(
                 f"No source captures {table}.", hint="`lockstep tables` lists what is captured"
             )
-    return [(source, captured) for source, captured in captured_tables if captured]
+    return [(source, captured) for source, captured in tables_by_source if captured]

@@ -132,17 +132,17 @@ def _require_known_names(
 
     blocks = list(source.table_settings)
 
-    def read_newest() -> ColumnNames:
+    def newest_columns() -> ColumnNames:
         return column_names(ledger.schemas_at(source.name, shaped=True))
 
-    def read_server() -> ColumnNames:
+    def server_columns() -> ColumnNames:
         captured = filter(source.patterns.matches, visible_tables)
         tables = [name for name in captured if any(block.match.matches(name) for block in blocks)]
         schemas = server.current_schemas(tables).tables if tables else {}
         return {name: {*map(str.lower, schema.names)} for name, schema in schemas.items()}
 
     names_by_table: dict[TableName, set[str]] = {}
-    for read in (read_newest, partial(past_columns, ledger, source), read_server):
+    for read in (newest_columns, partial(past_columns, ledger, source), server_columns):
         blocks = [block for block in blocks if mirrors.unknown_names(block, names_by_table)]
         if not blocks:
             return

@@ -190,7 +190,7 @@ def _judge_triggers_and_views(evidence: SourceEvidence) -> Iterator[RuleVerdict]
     cure = _grant_statement(evidence, ", ".join(missing))
     sentence = (
         f"{account_of(evidence)} cannot see all triggers and views: a statement that is logged "
-        "instead of rows stops a run where they would tell what it changes"
+        "instead of rows stops a run if it may change tables through them"
     )
     if any(session.variable == "binlog_format" for session in evidence.survey.session_overrides):
         yield Fault(sentence, cure=cure)

@@ -128,9 +128,9 @@ def table_of_folder(ports: RunPorts, folder: str) -> TableName | None:
 
 def blocked_folders(ports: RunPorts) -> list[str]:
     """Return the unused folders that no new table may use for its mirror. A folder is
-    not blocked if the settings name it for the table whose mirror it has: if
-    the ledger was restored to a time before that table was known, the table finds its
-    mirror again."""
+    not blocked if it has a table's mirror and the settings name it for this table. So a
+    table finds its mirror again if the ledger was restored to a time before it knew the
+    table."""
     source = ports.source
 
     def is_own(folder: str) -> bool:

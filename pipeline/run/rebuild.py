@@ -575,5 +575,5 @@ def _job(copy_ports: RunPorts, origin: RebuildOrigin) -> Job:
             copy_ports, origin.table, origin.plan, batches, has_stamps=bool(lineage.policies.stamps)
         ),
         may_repeat=may_repeat,
-        all_new=not may_repeat and not copy_ports.ledger.gaps(source),
+        inserts_are_new=not may_repeat and not copy_ports.ledger.gaps(source),
     )

@@ -174,9 +174,10 @@ def _with_trigger_or_view(
     if existing is None:
         return schema
     others = [each for each in existing if each.name.lower() != name.name.lower()]
-    if keeps_existing and len(others) < len(existing):
+    exists = len(others) < len(existing)
+    if exists and keeps_existing:
         return schema
-    after = (*others, *([] if new is None else [new]))
+    after = tuple(others) if new is None else (*others, new)
     return schema.with_database(replace(database, code=replace(code, **{field_name: after})))
 
 
@@ -276,23 +277,23 @@ class _UndeterminedError(Exception):
 
 
 def reached_tables(
-    change: TableAccess,
+    access: TableAccess,
     schema: ServerSchema,
     is_captured: Callable[[TableName], bool],
     is_trusted: Callable[[TableName], bool],
 ) -> Verdict:
-    """Return the captured tables that a statement changes. `schema`: the server's
-    structures where the statement ran. `is_trusted`: returns whether the configuration
-    promises that a statement on a table changes no other table."""
-    if change.reason is not None:
-        return Undetermined(change.reason)
-    if change.writes and all(is_trusted(table) for table, _ in change.writes):
+    """Return the captured tables that a statement changes. `access`: the tables in its
+    text; `schema`: the server's structures where it ran. `is_trusted`: returns whether
+    the configuration promises that a statement on a table changes no other table."""
+    if access.reason is not None:
+        return Undetermined(access.reason)
+    if access.writes and all(is_trusted(table) for table, _ in access.writes):
         return ReachedTables({})
     search = _TableSearch(schema, is_captured, is_trusted)
     try:
-        search.follow(change, "the statement changes it")
+        search.follow(access, "the statement changes it")
     except _UndeterminedError as error:
-        return Undetermined(str(error), change.writes[0][0] if change.writes else None)
+        return Undetermined(str(error), access.writes[0][0] if access.writes else None)
     return ReachedTables(search.reasons)
 
 
@@ -309,12 +310,12 @@ class _TableSearch:
     _followed_changes: set[tuple[TableName, RowChange]] = field(default_factory=set)
     _followed_reads: set[TableName] = field(default_factory=set)
 
-    def follow(self, change: TableAccess, reason: str) -> None:
+    def follow(self, access: TableAccess, reason: str) -> None:
         """Follow the tables of a statement or a trigger. `reason`: why it changes its
         tables, for `reasons`."""
-        for table in change.reads:
-            self._follow_read(table, is_named_by_with=table in change.own)
-        for table, events in change.writes:
+        for table in access.reads:
+            self._follow_read(table, is_named_by_with=table in access.own)
+        for table, events in access.writes:
             self._follow_write(table, events, reason)
 
     def _database_code(self, table: TableName) -> DatabaseCode | None:
@@ -354,7 +355,7 @@ class _TableSearch:
 
     def _require_readable(self, code: TableAccess, name: str) -> None:
         if code.reason is not None:
-            raise _UndeterminedError(f"what {name} does is not known: {code.reason}")
+            raise _UndeterminedError(f"Lockstep cannot tell what {name} does: {code.reason}")
 
     def _follow_write(self, table: TableName, changes: Iterable[RowChange], reason: str) -> None:
         """Follow a table that is changed, and the tables that change with it."""
@@ -404,7 +405,7 @@ class _TableSearch:
         code = self._database_code(table)
         if code is None or code.triggers is None:
             raise _UndeterminedError(
-                f"whether {table} has triggers is not known: the account lacks TRIGGER on it, or "
+                f"the triggers of {table} are not known: the account lacks TRIGGER on it, or "
                 "lacked it when the history began"
             )
         for trigger in code.triggers:

@@ -153,8 +153,8 @@ def _collation_names() -> dict[int, str]:
             names[int(number)] = f"{charset}_{suffix}" if suffix else charset
     for charset, first in _FIRST_NUMBERS.items():
         names |= {
-            first + at: f"{charset}_{name}_ci"
-            for at, name in enumerate(_UNICODE_COLLATIONS.split())
+            number: f"{charset}_{name}_ci"
+            for number, name in enumerate(_UNICODE_COLLATIONS.split(), first)
         }
     return names
 

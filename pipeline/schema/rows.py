@@ -257,7 +257,9 @@ def _stored_spelling(schema: TableSchema, name: str) -> str:
 # not log them. Versions in between were not tested: the number of columns in a
 # TABLE_MAP tells how many are hidden, but not where they are.
 
-FIRST_WITH_HIDDEN, LAST_WITH_PLACES, FIRST_WITHOUT_HIDDEN = 80013, 80015, 90704
+FIRST_WITH_HIDDEN: Final = 80013
+LAST_WITH_PLACES: Final = 80015
+FIRST_WITHOUT_HIDDEN: Final = 90704
 """Versions of MySQL: the first with functional indexes, the last in which the places of
 their hidden columns are known, and the first that is known not to log these columns."""
 

@@ -93,10 +93,10 @@ def treatment_to_text(treatment: Treatment) -> str:
             return f"as {treatment.value}"
 
 
-def treatment_from_text(words: str) -> Treatment:
+def treatment_from_text(text: str) -> Treatment:
     """Read a text that `treatment_to_text` returns; raise ValueError for any other
     text."""
-    kind, _, parameter = words.partition(" ")
+    kind, _, parameter = text.partition(" ")
     match kind:
         case "hash":
             return Hash(parameter)
@@ -105,7 +105,7 @@ def treatment_from_text(words: str) -> Treatment:
         case "as":
             return Conversion(parameter)
         case _:
-            return Visibility(words)
+            return Visibility(text)
 
 
 def treatment_in_words(treatment: Treatment) -> str:

@@ -143,8 +143,8 @@ def claim_up_to(ports: RunPorts, batch: Batch) -> None:
     new_claim = claim.with_batch(batch)
     if new_claim == claim:
         return
-    # A run with another copy of this ledger (a restored backup) takes its lock there,
-    # not here.
+    # A run with another copy of this ledger (a restored backup) holds the lock of that
+    # copy, so both runs may be active.
     if (error := claim_error(ports, claim)) is not None:
         raise error
     # Tables are merged one by one, so a later batch may already be claimed: its claim

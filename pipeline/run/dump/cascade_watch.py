@@ -74,7 +74,8 @@ class CascadeWatch:
         set of watched tables changed."""
         if self._references is None:
             return False
-        watched_before, self._references = self._watched_parents, None
+        watched_before = self._watched_parents
+        self._references = None
         self._read_references()
         return self._watched_parents != watched_before
 
@@ -94,9 +95,9 @@ class CascadeWatch:
     def find_unlogged(
         self, group: TransactionGroup, block: Block, maps: Iterable[TableMap]
     ) -> dict[TableName, UnloggedCascade]:
-        """Return the captured tables in which foreign keys changed rows because of this
-        block's events, and MySQL did not log that; each with the first such change.
-        `maps`: all table maps, by index."""
+        """Return the captured tables in which this block's events made foreign keys
+        change rows that MySQL did not log, each with the first such change. `maps`: all
+        table maps, by index."""
         event_indexes = np.flatnonzero(may_change_children(block.events))
         if not len(event_indexes):
             return {}

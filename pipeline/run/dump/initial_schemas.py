@@ -239,10 +239,10 @@ class StatementSpan:
     is_created: bool
 
 
-Stopped = TypeVar("Stopped", bound=LogStops)
+LogError = TypeVar("LogError", bound=LogStops)
 
 
-def with_command_to_continue(error: Stopped, ports: RunPorts, head: Coordinates) -> Stopped:
+def with_command_to_continue(error: LogError, ports: RunPorts, head: Coordinates) -> LogError:
     """Return the error with a hint that has the command to continue after the
     transaction which stopped the run. If the end of this transaction cannot be found,
     return the error unchanged. `head`: the end of the log."""

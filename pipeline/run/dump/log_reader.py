@@ -21,7 +21,7 @@ from lockstep.pipeline.binlog.transactions.spill import CommittedRows
 from lockstep.pipeline.run.begin import RunStart
 from lockstep.pipeline.run.context import RunPorts, capture_progress
 from lockstep.pipeline.run.dump.basis import Basis
-from lockstep.pipeline.run.dump.initial_schemas import Stopped, with_command_to_continue
+from lockstep.pipeline.run.dump.initial_schemas import LogError, with_command_to_continue
 from lockstep.pipeline.run.dump.logged_statements import (
     all_statements,
     dialect_of_writer,
@@ -97,8 +97,8 @@ class LogTaker(Protocol):
         """Number of rows taken so far; an update has two images and is one row."""
 
     def use_buffer(self, buffer: TransactionBuffer) -> None:
-        """Use the buffer from which the groups will come. It is called once, before all
-        others."""
+        """Use the buffer from which the groups will come. This method is called once,
+        before all others."""
 
     def is_wanted(self, table: TableName) -> bool:
         """Return whether changes of the table are taken."""
@@ -232,7 +232,7 @@ class LogReading:
         except LogStops as error:
             raise self._add_places(error) from error
 
-    def _add_places(self, error: Stopped) -> Stopped:
+    def _add_places(self, error: LogError) -> LogError:
         """Return the error with the places before and after the transaction that it is
         about."""
         last_end = self._group_begin or self.buffer.complete_end
@@ -319,7 +319,7 @@ class LogReading:
             if statement.replaces_rows:
                 self._apply_verdict(self.row_statements.judge_row_statement(statement), statement)
                 continue
-            self._apply_verdict(self.row_statements.judge_created(statement), statement)
+            self._apply_verdict(self.row_statements.judge_create_select(statement), statement)
             logged = with_existing_view(
                 statement, self._structures.server_schema, self._ports.server
             )
@@ -384,8 +384,8 @@ class LogReading:
                     self._taker.note_unlogged_change(table, statement.begin, error)
 
     def _tables_changed_while_prepared(self, committed: CommittedRows) -> Iterable[TableName]:
-        """Return the tables of an XA transaction that a statement changed between its
-        XA PREPARE and its commit, with every name that they got by renames.
+        """Return the tables that a statement changed while an XA transaction with rows of
+        them was prepared, with every name that they got by renames.
 
         MySQL 5.7 unlocks the tables when the session that prepared the transaction
         ends; other servers when it is committed or rolled back. An unlocked table may be
@@ -394,7 +394,7 @@ class LogReading:
         """
         place, batch = committed.prepared, committed.batch
         new_statements = self._structures.history.statements
-        if batch is None:
+        if batch is None:  # It was prepared in this batch.
             statements = [statement for statement in new_statements if statement.begin >= place]
         else:
             earlier_statements = (
@@ -466,7 +466,7 @@ class RowStatements:
             self.passed_counts[f"{names} (passed_statements)" if is_by_setting else names] += 1
         return verdict
 
-    def judge_created(self, statement: LoggedStatement) -> Verdict:
+    def judge_create_select(self, statement: LoggedStatement) -> Verdict:
         """Return the captured tables that may have been changed by functions in the
         query of a CREATE TABLE … SELECT. The log has the query only if the session logs
         statements."""

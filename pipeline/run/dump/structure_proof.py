@@ -277,7 +277,8 @@ class _LaterStructures:
         could not be applied, each later call returns the same reason."""
         if self._reason_unknown is not None:
             return self._reason_unknown
-        facts, head = self._basis.run_start.facts, current.head
+        run_start, head = self._basis.run_start, current.head
+        facts = run_start.facts
         if current.server_uuid != facts.server_uuid:
             return (
                 f"another server ({current.server_uuid}) answered than the one whose log was read "
@@ -289,7 +290,6 @@ class _LaterStructures:
         if log_bytes > self._most_bytes:
             return f"{log_bytes:,} bytes of log come after the run's end"
         begin, self._place = self._place, head
-        run_start = self._basis.run_start
         try:
             statements = list(statements_between(self._basis.ports, run_start, begin, head))
         except (LogStops, DamagedEvent) as error:

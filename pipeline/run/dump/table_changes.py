@@ -491,8 +491,8 @@ class TableChanges:
         if reading.load is not None:
             self._tables.joined_loads.append(JoinedLoad(reading.load.id, reading.table))
             self._tables.finished_loads.append(reading.load.progress)
-        files = SnapshotFiles(reading.table, version, sequence, reading.files, reading.columns)
-        self._tables.snapshots.append(files)
+        snapshot = SnapshotFiles(reading.table, version, sequence, reading.files, reading.columns)
+        self._tables.snapshots.append(snapshot)
 
     def rewrite(self, table: TableName, origin: ChangelogOrigin) -> None:
         """Record that a table's mirror is rewritten from its changelog, unless the

@@ -199,7 +199,7 @@ def _begin_loads(
             void_load(ports, lease, load, "it was dropped" if error is None else error.reason)
             continue
         if low < run_start.start.at:
-            # MySQL logs a transaction before its rows are visible: rows would be
+            # MySQL logs a transaction before its rows are visible, so rows of it would be
             # missing.
             busy = TableBusy(
                 "transactions that are in the log are not committed yet", hint=NEXT_RUN_READS_HINT
@@ -223,8 +223,8 @@ def _begin_loads(
 def _shape_to_read(ports: RunPorts, schema: TableSchema) -> str | None:
     """Return the fingerprint of a table's shape. Raise `TableError` if the table must
     not be read: the log does not describe its rows, the settings cannot be applied, or
-    a new column may be a hidden one under another name. The log with that rename is not
-    read yet, so it matters only until a person consents to show the column."""
+    a new column may be a hidden one under a new name, because the log with its rename is
+    not read yet. If a person has consented to show it, the last does not count."""
     error = unsupported_error(schema)
     state = ports.ledger.table_states(ports.source.name).get(schema.name)
     if error is None and (state is None or state.need is not Need.CONSENT):
@@ -309,12 +309,13 @@ class LoadReading:
 
 @dataclass(frozen=True, slots=True)
 class _ChunkResult:
-    """A chunk that a thread has read. `rows`: its files, or the error. `planned_rows`:
-    the number of rows that it was to have. `row_bytes`: size of its rows in memory."""
+    """A chunk that a thread has read. `outcome`: its rows, or the error.
+    `planned_rows`: the number of rows that it was to have. `row_bytes`: size of its rows in
+    memory."""
 
     reading: LoadReading
     chunk: Chunk
-    rows: ChunkRows | TableError | StructureMoved
+    outcome: ChunkRows | TableError | StructureMoved
     planned_rows: int
     row_bytes: int
 
@@ -510,14 +511,13 @@ class ChunkReader:
         """Record a chunk that was read, and choose the size of its table's next chunk."""
         reading, chunk = result.reading, result.chunk
         reading.chunks_in_progress.discard(chunk.number)
-        if not isinstance(result.rows, ChunkRows):
-            reading.error = reading.error or result.rows
+        rows = result.outcome
+        if not isinstance(rows, ChunkRows):
+            reading.error = reading.error or rows
             return
-        self._ports.ledger.record_chunk(self._lease, reading.load.id, chunk.number, result.rows)
-        reading.put(replace(chunk, rows=result.rows))
-        read = ChunkRead(
-            result.planned_rows, result.rows.row_count, result.row_bytes, result.rows.seconds
-        )
+        self._ports.ledger.record_chunk(self._lease, reading.load.id, chunk.number, rows)
+        reading.put(replace(chunk, rows=rows))
+        read = ChunkRead(result.planned_rows, rows.row_count, result.row_bytes, rows.seconds)
         reading.next_rows = next_size(self._ports.source.snapshot.pace, read)
         if reading not in self._waiting_readings and reading.goes_on:
             self._waiting_readings.append(reading)

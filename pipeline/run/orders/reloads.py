@@ -107,8 +107,8 @@ class ReloadFacts:
         return contents
 
     def is_being_read(self, table: TableName) -> bool:
-        """Return whether the table's rows are being read from MySQL and it has not
-        stopped since."""
+        """Return whether the table's rows are being read from MySQL and the table has
+        not stopped since."""
         load, state = self.loads.get(table), self.states.get(table)
         if state is not None and (state.has_stopped or state.is_loading):
             return state.is_loading
@@ -125,7 +125,7 @@ class ReloadFacts:
             return _origin_once_resumed(self.ports, request, state, supplier)
         if needs_of(state) - {Need.MIRROR}:
             return "it lacks rows that only MySQL has"
-        # The run examines the files: that takes too long here.
+        # The files are examined by the run, because that takes too long here.
         contents = self._contents[request.table]
         origin = changelog_origin_of(self.ports, state, check_files=False, contents=contents)
         if not isinstance(origin, str) or supplier is not Supplier.CHANGELOG:
@@ -167,8 +167,8 @@ def plan_reload(
     """Return a reload, which `give_reload` records. `supplier`: None for the changelog
     if it is complete, else MySQL. `facts`: given if several tables are reloaded. Raise
     `PastRefused` if the named changelog or log cannot supply the table. Raise
-    `LedgerRefused` if the reload would show more than before, to which a person must
-    consent."""
+    `LedgerRefused` if the reload would show more than before; a person must consent to
+    that."""
     facts = facts or ReloadFacts(ports, [request.table])
     table, state = request.table, facts.states.get(request.table)
     if supplier is Supplier.LOG:

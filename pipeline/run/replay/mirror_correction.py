@@ -326,11 +326,8 @@ class _MirrorComparison:
         mirror_names = {spelled[name]: name for name in self.fold.schema.names}
         # A stamp column has the name of a mark of the fold, so it must not appear
         # twice.
-        names = [
-            name
-            for name in changes.column_names
-            if mirror_names.get(name) not in self.stamp_columns
-        ]
+        stamps = self.stamp_columns
+        names = [name for name in changes.column_names if mirror_names.get(name) not in stamps]
         return changes.select(names).rename_columns(
             [mirror_names.get(name, name) for name in names]
         )

@@ -308,7 +308,7 @@ def _latest_checks(
 def _has_changes(ports: RunPorts, batch: Batch, selection: Selection) -> bool:
     """Return whether changes of the batch are replayed."""
     segments = batch_content(ports.ledger, batch.source, batch.id).segments
-    return any(selection.has(segment.table, batch) for segment in segments)
+    return any(selection.replays(segment.table, batch) for segment in segments)
 
 
 def _compare_batch(

@@ -101,7 +101,7 @@ class SegmentComparison:
             new_segment = new_segments.get((segment.table, segment.schema_version))
             folder = self._folder(segment)
             will_replace = False
-            if self.selection.has(segment.table, batch):
+            if self.selection.replays(segment.table, batch):
                 result = self._compare(batch, segment, new_segment, folder)
                 results.append(result)
                 will_replace = result.is_replaced

@@ -55,7 +55,7 @@ class Selection:
         tables = batch_content(ports.ledger, batch.source, batch.id).changed_tables
         return frozenset(table for table in tables if self.is_hidden(table, batch))
 
-    def has(self, table: TableName, batch: Batch) -> bool:
+    def replays(self, table: TableName, batch: Batch) -> bool:
         """Return whether the table's changes in this batch are replayed."""
         return table in self.tables and not self.is_hidden(table, batch)
 

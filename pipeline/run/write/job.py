@@ -125,7 +125,7 @@ class Job:
       the mirror keeps deleted rows, also after this write.
     - `read_stamp`: the stamp of rows that were read from the source, or copied; None without them.
     - `may_repeat`: earlier batches may have read and merged some of the changes.
-    - `all_new`: no row that the log inserts can be in the mirror yet.
+    - `inserts_are_new`: no row that the log inserts can be in the mirror yet.
     - `removes_kept_rows`: deleted rows that the mirror kept are removed by this write, because they
       show more than the settings allow.
     """
@@ -140,7 +140,7 @@ class Job:
     emptying_stamps: tuple[Stamp, ...]
     read_stamp: Stamp | None
     may_repeat: bool
-    all_new: bool
+    inserts_are_new: bool
     removes_kept_rows: bool = False
 
     @property
@@ -342,8 +342,8 @@ def _contents_and_origin(
 
 
 def _last_known_version(records: TableRecords) -> int:
-    """Return the last known version of a table that was dropped before anything of it
-    was merged: its mirror is created empty, with that structure."""
+    """Return the last known version of a table that was dropped before any of its rows
+    was merged. Its mirror is created empty, with that structure."""
     known_versions = [
         version.version for version in records.history if version.knowledge is Knowledge.KNOWN
     ]
@@ -386,7 +386,7 @@ def prepare_job(ports: RunPorts, records: TableRecords, task: Task) -> Job:
         )
     # After a gap in the log, the DELETE of a row may be missing before its next INSERT.
     # In an overlap, the mirror may have the inserted row already.
-    all_new = not may_repeat and not ports.ledger.gaps(ports.source.name)
+    inserts_are_new = not may_repeat and not ports.ledger.gaps(ports.source.name)
     emptying_stamps: tuple[Stamp, ...] = ()
     if not records.removes_kept_rows:
         emptying_stamps = find_emptying_stamps(ports, state.table, plan, task.batches)
@@ -403,7 +403,7 @@ def prepare_job(ports: RunPorts, records: TableRecords, task: Task) -> Job:
             ports, state.table, plan, task.batches, has_stamps=bool(column_lineage.policies.stamps)
         ),
         may_repeat=may_repeat,
-        all_new=all_new,
+        inserts_are_new=inserts_are_new,
         removes_kept_rows=records.removes_kept_rows,
     )
 
@@ -422,8 +422,8 @@ def _require_matching_key(
 
 
 def _require_snapshot(records: TableRecords, task: Task) -> None:
-    """Raise `TableError` if the plan needs rows that a batch read from the source and
-    that are deleted. They are deleted when the batch is acknowledged."""
+    """Raise `TableError` if the plan needs deleted files. The rows that a batch read from
+    the source are deleted when the batch is acknowledged."""
     needed_files = set(task.plan.read_files)
     acknowledged_batches = {
         batch.id for batch in task.batches if batch.state is BatchState.ACKNOWLEDGED
@@ -485,8 +485,8 @@ def _lineage(
 def lineage_of_copy(
     ports: RunPorts, copied_version: MirrorVersion | None, versions: Sequence[SchemaVersion]
 ) -> ColumnLineage:
-    """Return the lineage from the mirror version whose rows are copied. It must be
-    readable. Columns that only that mirror has are left out."""
+    """Return the lineage from the mirror version whose rows are copied. The version must
+    be readable. Columns that only that mirror has are left out."""
     mirror = None
     policies = ports.source.policies_of(versions[-1].table)
     if copied_version is not None:

@@ -146,7 +146,9 @@ def _chains(store: SegmentStore, fold: Fold, parts: Sequence[SegmentPart]) -> Ke
     """Return which keys must be folded together. These are keys that an UPDATE changed
     into each other, if images lack columns. Otherwise each key is folded alone."""
     chains = KeyChains()
-    for part_index, part in enumerate(parts if fold.has_partial_images else ()):
+    if not fold.has_partial_images:
+        return chains
+    for part_index, part in enumerate(parts):
         for piece in part.keys(store, fold):
             chains.add(piece, fold.hashes(part_index, piece))
     return chains

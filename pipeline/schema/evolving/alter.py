@@ -89,7 +89,7 @@ def alter_table(
     CannotFollow if a clause does not fit the table."""
     _refuse_rename_of_own_parent(table, clauses, context)
     plan = _make_plan(table, clauses, context.facts)
-    target_charset = _convert_charset(table, plan, schema, context)
+    target_charset = _target_charset(table, plan, schema, context)
     charset = _table_charset(table, plan, target_charset, context)
     options = plan.options
     engine = options.engine or table.engine
@@ -343,7 +343,7 @@ def _refuse_rename_of_own_parent(
         raise CannotFollow("it renames a table that refers to itself")
 
 
-def _convert_charset(
+def _target_charset(
     table: TableSchema, plan: _AlterPlan, schema: ServerSchema, context: StatementContext
 ) -> Charset | None:
     """Return the character set of CONVERT TO; None without such a clause. DEFAULT means

@@ -41,7 +41,7 @@ from lockstep.pipeline.schema.statements.changes import Constant, WrittenExpress
 
 _TYPES_WITHOUT_CONSTANT: Final = frozenset(LOB_SIZES)
 """Types without constant defaults in MySQL. Outside of strict mode, MySQL ignores
-DEFAULT ''."""
+DEFAULT '' of such a column."""
 
 _MOMENT_KINDS: Final = ("date", "time", "timestamp")
 _NUMBER_TEXT: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)")
@@ -273,7 +273,7 @@ def _literal_bytes(constant: Constant) -> bytes:
 # -- plain texts ------------------------------------------------
 
 
-_SHORTEST_TEXT: Final = 255 // 4
+_TINYTEXT_CHARACTERS: Final = 255 // 4
 """Number of characters that fit even in a TINYTEXT."""
 
 ASCII_CHARSETS: Final = (
@@ -375,7 +375,7 @@ def _plain_time(column: ColumnSchema, text: str) -> str | None:
 
 
 def _plain_string(column: ColumnSchema, text: str) -> str | None:
-    max_length = _SHORTEST_TEXT if column.length is None else column.length
+    max_length = _TINYTEXT_CHARACTERS if column.length is None else column.length
     if (
         column.charset not in ASCII_CHARSETS | WIDE_CHARSETS
         or not is_printable_ascii(text)
