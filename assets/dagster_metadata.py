@@ -22,7 +22,7 @@ from lockstep.pipeline.run.reports import AcknowledgeReport, CaptureReport, Merg
 from lockstep.pipeline.run.status.repeated_keys import KeyCount
 from lockstep.pipeline.run.status.span_report import StructureChange
 from lockstep.pipeline.schema.history import SchemaVersion
-from lockstep.pipeline.schema.sql_text import written_type
+from lockstep.pipeline.schema.sql_text import type_in_sql
 from lockstep.pipeline.schema.types import sql_type
 from lockstep.pipeline.status.facts import Headroom, Lag
 from lockstep.pipeline.status.tables import TableStanding
@@ -355,7 +355,7 @@ def _table_schema(
         source_column = None
         if source_schema is not None and shown_column is not None:
             source_column = source_schema.column(name)
-        mysql_type = None if source_column is None else f"MySQL: {written_type(source_column)}"
+        mysql_type = None if source_column is None else f"MySQL: {type_in_sql(source_column)}"
         treatment = treatments.get(name)
         sentences = (mysql_type, treatment and treatment.capitalize(), comments.get(name))
         description = in_markdown(". ".join(filter(None, sentences)))

@@ -215,7 +215,8 @@ def plan_steps(
     update. `wanted`: the entries that may have changed; `dropped_tables`: tables with
     an entry that were dropped at the source."""
     to_drop = set(dropped_tables)
-    renames, updates = list[EntryStep](), list[EntryStep]()
+    renames: list[EntryStep] = []
+    updates: list[EntryStep] = []
     kept_names = {entry.name for table, entry in recorded.items() if table not in to_drop}
     dropped_at = {normal_location(recorded[table].location): table for table in dropped_tables}
     for entry in sorted(wanted, key=lambda entry: entry.table):

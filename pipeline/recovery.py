@@ -643,7 +643,7 @@ def _plan_after(facts: LakeFacts, lake_end: BatchRecord) -> RecoveryPlan:
 
 def _exact_version(mirror: MirrorFacts, batches: Iterable[int], through: int) -> ShownBatch | None:
     """Return the mirror's version that shows exactly the end of batch `through`, or None.
-    `batches`: those that concern the table."""
+    `batches`: the batches that concern the table."""
     shown = next((shown for shown in mirror.shown_batches if shown.batch <= through), None)
     if shown is None or any(shown.batch < batch <= through for batch in batches):
         return None

@@ -207,7 +207,7 @@ class SourcePlan:
         """Return the name of the table's mirror."""
         return self.mirror_names.of(table)
 
-    def misplaced_mirror(self, state: TableState) -> TableName | None:
+    def new_mirror_name(self, state: TableState) -> TableName | None:
         """Return the configured name of a table's mirror if the mirror has another name,
         so that it has to move; otherwise None."""
         name = self.mirror_name(state.table)

@@ -39,7 +39,7 @@ from lockstep.resources.postgres.connection import LedgerAddress, connect
 from lockstep.resources.postgres.consumers import PostgresConsumers
 from lockstep.resources.postgres.embedded import EmbeddedServer
 from lockstep.resources.postgres.ledger import PostgresLedger, open_ledger
-from lockstep.resources.postgres.session import LedgerTables, Session
+from lockstep.resources.postgres.session import LedgerPort, Session
 from tests.ledger.servers import is_running
 
 _OF_SOURCE: Final = """
@@ -247,7 +247,7 @@ class LedgerOfTest(PostgresLedger):
         while idle and idle[-1].closed:
             idle.pop()
         session = Session(address, idle.pop() if idle else connect(address))
-        LedgerTables.__init__(self, session)
+        LedgerPort.__init__(self, session)
         self._server, self.consumers = None, PostgresConsumers(session)
         weakref.finalize(self, _keep, self.database.name, session).atexit = False
 

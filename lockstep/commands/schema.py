@@ -25,13 +25,13 @@ from lockstep.pipeline.schema.history import Knowledge, SchemaVersion, VersionOr
 from lockstep.pipeline.schema.history_check import Disagreement
 from lockstep.pipeline.schema.model import TableSchema, schema_to_json
 from lockstep.pipeline.schema.sql_text import (
+    default_in_sql,
     further_properties,
+    key_in_sql,
     key_kinds,
-    written_default,
-    written_key,
-    written_options,
-    written_reference,
-    written_type,
+    options_in_sql,
+    reference_in_sql,
+    type_in_sql,
 )
 from lockstep.pipeline.status.verdict import utc_text
 from lockstep.pipeline.values.errors import NothingMatches
@@ -176,9 +176,9 @@ def _column_values(version: SchemaVersion, schema: TableSchema) -> list[dict[str
     return [
         {
             "name": column.name,
-            "type": written_type(column),
+            "type": type_in_sql(column),
             "nullable": column.nullable,
-            "default": written_default(column),
+            "default": default_in_sql(column),
             "keys": key_kinds(column, schema),
             "more": further_properties(column, schema),
             **({"shown": treatments[column.name]} if column.name in treatments else {}),
@@ -204,10 +204,10 @@ def _print_columns(context: CommandContext, version: SchemaVersion, schema: Tabl
     if shown_as is not None and shown_as.key_fingerprint is not None:
         context.say(f"  hashed with the key {shown_as.key_fingerprint}")
     for key in schema.keys:
-        context.say(f"  {written_key(key)}")
+        context.say(f"  {key_in_sql(key)}")
     for reference in schema.foreign_keys:
-        context.say(f"  {written_reference(reference)}")
-    context.say(f"  {written_options(schema)}\n")
+        context.say(f"  {reference_in_sql(reference)}")
+    context.say(f"  {options_in_sql(schema)}\n")
 
 
 def _version_lines(shown: ShownVersion, *, is_marked: bool) -> Iterator[str]:

@@ -19,7 +19,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lockstep.pipeline.mirror.layout import changelog_spelling, keep_names, lack_names, origin_names
+from lockstep.pipeline.mirror.layout import (
+    changelog_spelling,
+    keep_flag_names,
+    lack_flag_names,
+    origin_names,
+)
 from lockstep.pipeline.mirror.mapping import (
     comparable,
     is_present,
@@ -82,7 +87,7 @@ def coalesced(
 
     The result has the columns of `mapping.folded`. They are followed by a boolean for
     each of `lacking_columns`, which is true where the value must be looked up in the
-    mirror (`layout.lack_names`), and by the key to look it up with
+    mirror (`layout.lack_flag_names`), and by the key to look it up with
     (`layout.origin_names`).
 
     `marks`: columns of the changelog (`layout.MARKS`) that the result keeps.
@@ -131,9 +136,9 @@ def coalesced(
     for name in kept:
         # The missing values of a column in `lacking` are looked up: no row keeps one.
         keeps_value = np.zeros(len(kind), np.bool_) if name in lacking else unknown[name]
-        columns[keep_names(names)[name]] = pa.array(keeps_value)
+        columns[keep_flag_names(names)[name]] = pa.array(keeps_value)
     for name in lacking:
-        columns[lack_names(names)[name]] = pa.array(lacks[name])
+        columns[lack_flag_names(names)[name]] = pa.array(lacks[name])
     for name in key:
         values = all_images.column(spelled[name])
         columns[origin_names(names)[name]] = values.take(pa.array(oldest))

@@ -242,15 +242,15 @@ def _chain_roots(moves: list[npt.NDArray[np.uint64]]) -> tuple[Hashes, Hashes]:
         return np.zeros(0, np.uint64), np.zeros(0, np.uint64)
     keys, places = np.unique(np.concatenate(moves), return_inverse=True)
     pairs = places.reshape(-1, 2)
-    label = np.arange(len(keys))
+    labels = np.arange(len(keys))
     while True:
-        left, right = label[pairs[:, 0]], label[pairs[:, 1]]
+        left, right = labels[pairs[:, 0]], labels[pairs[:, 1]]
         differs = left != right
         if not differs.any():
-            return keys, keys[label]
-        np.minimum.at(label, np.maximum(left, right)[differs], np.minimum(left, right)[differs])
-        while (label != label[label]).any():
-            label = label[label]
+            return keys, keys[labels]
+        np.minimum.at(labels, np.maximum(left, right)[differs], np.minimum(left, right)[differs])
+        while (labels != labels[labels]).any():
+            labels = labels[labels]
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,9 +48,9 @@ def next_generation(
 ) -> int:
     """Return the number of the generation for the rows of a new structure.
 
-    It is the newest generation of the versions `before` if its columns can take the
-    rows, and if the settings still show the same columns and rows of the table;
-    otherwise it is the next number. A structure that no changelog can hold begins no
+    If the newest generation of the versions `before` has columns that can take the
+    rows, and the settings still show the same columns and rows of the table, it is that
+    generation. Otherwise it is the next number. A structure that no changelog can hold begins no
     generation. Versions whose structure is unknown are ignored, because no rows were
     captured under them. `schema`: the part of the structure `source_schema` that the
     lake shows with the settings `shown_as`.

@@ -71,7 +71,7 @@ DELETED_AT = pa.field("_deleted_at", pa.timestamp("us", tz="UTC"))
 
 def path_part(name: str, end: str = "", *, hidden: bool = True) -> str:
     """Return a name as one path part, followed by `end`. Different names give different
-    parts. `hidden`: the part may begin with `_`."""
+    parts. `hidden`: the part may begin with `_`, as hidden folders do."""
     part = "".join(chr(byte) if byte in _UNESCAPED else f"={byte:02X}" for byte in name.encode())
     if part.startswith("_") and not hidden:
         part = f"=5F{part[1:]}"
@@ -211,16 +211,16 @@ def changelog_spelling(columns: Sequence[str]) -> dict[str, str]:
     return dict(zip(columns, changelog_names(columns), strict=True))
 
 
-def keep_names(columns: Sequence[str]) -> dict[str, str]:
-    """Return for each column the name of the boolean column of folded changes that is
-    true where the mirror's value stays. No name is in `changelog_names`."""
+def keep_flag_names(columns: Sequence[str]) -> dict[str, str]:
+    """Return for each column the name of a boolean column of folded changes. It is true
+    where the mirror's value stays. No such name is in `changelog_names`."""
     return _all_free("_keeps_", columns)
 
 
-def lack_names(columns: Sequence[str]) -> dict[str, str]:
-    """Return for each column the name of the boolean column of folded changes that is
-    true where the value must be looked up in the mirror, because all of the row's
-    images left it out."""
+def lack_flag_names(columns: Sequence[str]) -> dict[str, str]:
+    """Return for each column the name of a boolean column of folded changes. It is true
+    where all of the row's images left the value out, so that the value must be looked
+    up in the mirror."""
     return _all_free("_lacks_", columns)
 
 

@@ -525,7 +525,8 @@ class ColumnHistory:
     ) -> dict[str, ColumnTrack]:
         """Add a version to the tracks of its columns. Return the tracks by the columns'
         names in lower case; `before` has those of the previous version."""
-        schema, number = self.schemas[version.version], version.version
+        number = version.version
+        schema = self.schemas[number]
         kinds = mirror_columns(schema).types
         now = {}
         for column, kind, source in zip(schema.columns, kinds, columns_from, strict=True):

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lockstep.pipeline.mirror.layout import changelog_names, changelog_spelling, keep_names
+from lockstep.pipeline.mirror.layout import changelog_names, changelog_spelling, keep_flag_names
 from lockstep.pipeline.ports.mirror_writes import ColumnOrigin, StagedFiles
 from lockstep.pipeline.values.row_images import change_types
 from lockstep.pipeline.values.segment import ChangeType
@@ -155,7 +155,7 @@ def folded(
 
     The columns: `_change_type`, `_sequence`, `marks`, and the mirror's columns as a
     changelog spells them. Then comes a boolean for each of `kept_columns`, which is true
-    where the mirror's value stays (`keep_names`). `parts` must have `_change_type`,
+    where the mirror's value stays (`keep_flag_names`). `parts` must have `_change_type`,
     `_sequence` and `marks`.
 
     If the structure of a key's last image lacks a column, the key's earlier images are
@@ -180,7 +180,7 @@ def folded(
         at = schema.get_field_index(name)
         absent = [columns[at].is_absent for _, columns in parts]
         marker = pa.array(np.repeat(absent, row_counts))
-        all_images = all_images.append_column(keep_names(schema.names)[name], marker)
+        all_images = all_images.append_column(keep_flag_names(schema.names)[name], marker)
     all_images = all_images.sort_by("_sequence")
     return _with_kept(
         all_images, by, [spelled[n] for n in kept], schema, kept, ignores_deletes=ignores_deletes
@@ -201,7 +201,7 @@ def _with_kept(
     images."""
     sequence = all_images.column("_sequence")
     begins_row = _begins_row(all_images, key)
-    markers = [keep_names(schema.names)[name] for name in kept]
+    markers = [keep_flag_names(schema.names)[name] for name in kept]
     sequence_with_value = {
         marker: pc.if_else(pc.or_(pc.invert(all_images.column(marker)), begins_row), sequence, None)
         for marker in markers

@@ -1,9 +1,9 @@
-"""The plan of a merge of some batches (the changes that a run captured) into the mirror
-of one table (the Delta table with its present rows), and the choice of where a reload
-takes the mirror's rows from. Pure.
+"""The plan of a merge of batches (the changes that a run captured) into a mirror (the
+Delta table with a table's present rows). Also the choice of the origin from which a
+reload takes the mirror's rows. Pure.
 
-Some events settle a table's rows: after CREATED and TRUNCATED the table is empty, after
-REREAD it has the rows that were read from the source, and after COPIED those that
+Some events settle a table's rows. After CREATED and TRUNCATED the table is empty. After
+REREAD it has the rows that were read from the source. After COPIED it has the rows that
 another table had before a RENAME (`pipeline.run.write.copying`). Only changes after the
 last such event matter. An event has a number that is compared with the `_sequence` of
 row images, so no file has to end at the event. If a table was read over several
@@ -55,7 +55,7 @@ class MergePlan:
     or empty. `segments`: files of row images, of which those with `above` < `_sequence`
     <= `through` are merged (None: no upper limit; a limit is set if the plan ends
     inside a batch). `first_version`: the oldest structure version that matters; None
-    for the one that the mirror shows. `final_version`: the version that the mirror
+    for the version that the mirror shows. `final_version`: the version that the mirror
     shows afterwards. `is_dropped`: the table was dropped. `completion`: columns that
     were read from the source by key, for rows without a later image; the newest such
     reading has all columns that are needed. `read_until`: the number of an image after
@@ -134,7 +134,7 @@ def plan_merge(contents: Sequence[TableContent]) -> MergePlan:
 def before_copy(contents: Sequence[TableContent], copied: TableEvent) -> tuple[TableContent, ...]:
     """Return a table's contents up to the RENAME `copied`, which gave its rows to another
     name."""
-    kept = (
+    cut_contents = (
         replace(
             content,
             segments=tuple(s for s in content.segments if s.first_sequence <= copied.sequence),
@@ -147,7 +147,9 @@ def before_copy(contents: Sequence[TableContent], copied: TableEvent) -> tuple[T
         for content in contents
     )
     return tuple(
-        content for content in kept if content.segments or content.events or content.snapshot
+        content
+        for content in cut_contents
+        if content.segments or content.events or content.snapshot
     )
 
 

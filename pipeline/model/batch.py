@@ -136,8 +136,9 @@ class Batch:
     `_sequence` just before its first change; `changes` counts row images, so the next
     batch's base is `base + changes`. `token` is that of the lease under which it was
     begun. A batch begins at the end of its `predecessor`, or where its `start_decision`
-    says. `follows`: the batch before it, which may no longer be in the ledger;
-    `continuity`: how a start by decision relates to the end of that batch. `by_gtid`:
+    says. `follows`: the batch before it, even if a decision chose its start; that batch
+    may no longer be in the ledger. `continuity`: how a start by decision relates to the
+    end of that batch. `by_gtid`:
     as in `Cursor`. `server_process`: the server process from which it was read, or None
     if the server does not report it. `requests`: requests to an object store since the
     run acknowledged the batch before it, or since the run began; None for a lake in a

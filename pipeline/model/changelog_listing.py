@@ -65,7 +65,8 @@ class FileDifference:
 def foreign_files(commits: Iterable[LakeCommit]) -> ForeignFiles:
     """Return the files that other programs' commits changed. `commits`: of any program,
     oldest first; ours are skipped."""
-    added, removed = dict[str, FileAction](), dict[str, FileAction]()
+    added: dict[str, FileAction] = {}
+    removed: dict[str, FileAction] = {}
     for commit in commits:
         if commit.is_ours or not commit.changes_files:
             continue

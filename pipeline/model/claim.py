@@ -78,10 +78,10 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Unclaimed:
-    """A folder without a claim. `empty`: no Lockstep has written a table into it; files
+    """A folder without a claim. `is_empty`: no Lockstep has written a table into it; files
     of a capture that was never recorded do not count."""
 
-    empty: bool
+    is_empty: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,14 +167,14 @@ def judge_unclaimed(
     """Return why a ledger may not continue with a folder without a claim, or None if it
     may. `newest`, `published`: as in `LedgerSide`."""
     recover = f"`lockstep recover --source {source}`"
-    if folder.empty and published is not None:
+    if folder.is_empty and published is not None:
         return ForeignCommit(
             f"the lake is behind its ledger: there is no table of {source} in it, and "
             f"{_ledger_clause(newest)}",
             hint="mount or restore the lake's folder, then run again; or, if it is gone for good, "
             f"{recover} ({_DRY_RUN})",
         )
-    if not folder.empty and newest is None:
+    if not folder.is_empty and newest is None:
         return ForeignCommit(
             f"the ledger is behind its lake: the lake has a folder {source} that another ledger "
             "wrote, and this ledger has captured nothing yet",

@@ -172,7 +172,8 @@ def judge_mirror_log(
     """
     if _newest(log) < expected.lowest_version:
         return Behind(log.newest, expected.lowest_version)
-    settled, base = expected.settled, log.base
+    settled = expected.settled
+    base = log.base
     if settled and base and expected.base_version == settled.delta_version:
         if (ahead := _by_other_ledger(base, expected.ledger)) is not None:
             return ahead

@@ -43,8 +43,8 @@ NOT_CAPTURED: Final = "not captured"
 capture, although the table is complete in the lake."""
 
 UNSHOWN: Final = "stopped until somebody consents"
-"""The condition that such a commit records for a table that waits because the settings
-would show more of it than before. In a ledger that is made from the lake, the table must
+"""The condition that such a commit records for a waiting table: the settings would show
+more of it than before. In a ledger that is made from the lake, the table must
 wait, too."""
 
 STATISTICS_OPERATION: Final = "COMPUTE STATS"
@@ -79,8 +79,8 @@ class WriteKind(StrEnum):
     """It sets a mirror back to an earlier version."""
     UPKEEP = "upkeep"
     """It puts a mirror's rows into other files. Its metadata repeats the metadata of
-    the write whose rows it has, and has the number of that write's version under the key
-    `shows`, because that write's commit is deleted from the log earlier."""
+    the write that made these rows, because that write's commit is deleted from the log
+    earlier. The key `shows` has the number of the version that the write made."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,8 @@ A table is *stopped* with a reason, a cure in words, the data that it lacks besi
 log (`Need`), and the place in the log. A stopped table is neither captured nor merged;
 all other tables go on. `StoppedBy` says who stopped it, and so who starts it again:
 
-- a *run* stops a table that lacks data which only the source has, or whose mirror a person wants
-  written again. The next run starts it by itself;
+- a *run* stops a table that lacks data of the source, or whose mirror a person wants written again.
+  The next run starts it by itself;
 - *Lockstep* quarantines a table that it cannot capture or write as it is. It waits for a person;
 - a *person* pauses a table. A pause replaces any other reason, and no other reason replaces it.
 
@@ -231,8 +231,8 @@ REFUSALS: Final[Mapping[type[Event], str]] = MappingProxyType(
         LakeRestarted: "table_states_anew",
     }
 )
-"""For a kind of event, the database's name of the rule that is broken if such an event
-happens in a condition that does not allow it."""
+"""For a kind of event, the database's name of the rule that refuses such an event if the
+table's condition does not allow it."""
 
 ALWAYS_RECORDED: Final = (TableStopped, Reloaded, LakeRestarted)
 """Events outside a capture that are recorded even if they change nothing now: they may
@@ -253,8 +253,8 @@ _NEEDS: Final = (Need.CONSENT, Need.ROWS, Need.MIRROR, Need.COLUMNS)
 
 
 class NotAllowed(Exception):
-    """The table of transitions has no row for an event. `rule`: the database's name for
-    the broken rule."""
+    """The table of transitions has no row for an event in a condition. `rule`: the
+    database's name for the broken rule."""
 
     def __init__(self, rule: str) -> None:
         super().__init__(rule)

@@ -11,8 +11,8 @@ joining with the log (`pipeline.run.dump.table_changes`).
 `low` is a place of the log that is noted before the first chunk is read. From that place
 on, the table's changes are captured like those of any other table, but not merged. Once the
 last chunk is read and the log is captured past it, the chunks become the first rows of
-the mirror (the Delta table with the current rows), and everything captured after `low`
-is merged into them by key. So it does not matter which chunk a key is in. A change of
+the mirror (the Delta table with the current rows). Everything captured after `low` is
+merged into them by key. So it does not matter which chunk a key is in. A change of
 rows that the log does not show, and any change of the table's structure, voids the
 chunks that were read before it.
 """

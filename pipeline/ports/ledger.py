@@ -676,8 +676,8 @@ class Deletions(Protocol):
         self, lease: Lease, rows: PrunableRows, above: int, through: int, most: int
     ) -> PruneResult:
         """Examine the next `most` batches, or leases, after the number `above`, and
-        delete their rows in the ledger that are useless without the changes up to the
-        batch `through`. Repeating it changes nothing."""
+        delete their rows of the kind `rows` that are useless without the changes up to
+        the batch `through`. Repeating it changes nothing."""
 
     def pruned_through(self, source: str) -> int:
         """Return the batch up to which `prune` deletes rows of batches from the ledger;

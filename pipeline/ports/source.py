@@ -347,19 +347,19 @@ class SourceServer(Protocol):
         self,
         schema: TableSchema,
         after: Bound | None,
-        rows: int,
+        row_count: int,
         *,
         since: Coordinates | None = None,
     ) -> Bound | None:
-        """Return the last key of the chunk of `rows` rows after the key `after` (None:
-        from the table's first row). Return None if at most that many rows are left, or
-        if the server cannot cut the table. `since` as for `chunk`; errors as for
-        `snapshot`."""
+        """Return the last key of the chunk of `row_count` rows after the key `after`
+        (None: from the table's first row). Return None if at most that many rows are
+        left, or if the server cannot cut the table. `since` as for `chunk`; errors as
+        for `snapshot`."""
 
     def chunk(
         self,
         schema: TableSchema,
-        rows: Range,
+        key_range: Range,
         *,
         exact: bool = False,
         most_seconds: float = PIECE_SECONDS,
@@ -425,7 +425,7 @@ class SourceServer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ListedTable:
-    """A base table of the source. `rows`: the server's estimate of their number."""
+    """A base table of the source. `rows`: the server's estimate of its rows' number."""
 
     name: TableName
     engine: str

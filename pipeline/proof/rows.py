@@ -98,8 +98,8 @@ class RowsBeforeLog:
         is_after_change: npt.NDArray[np.bool_],
         is_complete: npt.NDArray[np.bool_],
     ) -> None:
-        """Add images in the order of the log. `is_after_change`: whether each shows the
-        row after a change; `is_complete`: whether each has every column."""
+        """Add images in the order of the log. `is_after_change`: for each image, whether it
+        shows the row after a change; `is_complete`: whether it has every column."""
         _, first_indexes = np.unique(keys, return_index=True)
         for index in np.sort(first_indexes).tolist():
             key = int(keys[index])
@@ -156,8 +156,8 @@ class RowTally:
     """For a table without a key: the number of times that the log inserted each row,
     minus the number of times that it deleted it. `counts_at_low`: this number up to the
     low mark (the log's end just before the source was read), by the hash of the row.
-    `counts_after_low`: the same number, followed by the number after each later change
-    of the row."""
+    `counts_after_low`: for a row that changed later, the same number, followed by the
+    number after each later change."""
 
     counts_at_low: dict[int, int] = field(default_factory=dict)
     counts_after_low: dict[int, list[int]] = field(default_factory=dict)

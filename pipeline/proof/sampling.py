@@ -47,7 +47,8 @@ def stretch_starts(min_key: int, max_key: int, rows: int, random: Random) -> lis
     table has no more rows than that, the stretches cover all keys. Otherwise each
     begins in another part of the range. Stretches overlap only where keys are
     missing."""
-    count, key_count = stretch_count(rows), max_key - min_key + 1
+    count = stretch_count(rows)
+    key_count = max_key - min_key + 1
     if key_count <= count * STRETCH_ROWS:
         return list(range(min_key, max_key + 1, STRETCH_ROWS))
     edges = [min_key + part * key_count // count for part in range(count + 1)]

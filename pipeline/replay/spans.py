@@ -286,8 +286,8 @@ def _batches_before(
 
 def _batches_ending_after(at: Coordinates, chain: Sequence[Batch]) -> list[Batch]:
     """Return the batches that end after a place of a log. A place cannot be compared
-    with another server's log. So a batch of another log counts if its id is above that
-    of the last batch of this log that begins before the place."""
+    with another server's log. So a batch of another log counts if its id is above
+    `last_begun`, the last batch of this log that begins before the place."""
     same_log, last_begun = _log_and_last_begun(chain, at)
     return [
         batch

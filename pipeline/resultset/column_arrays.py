@@ -648,10 +648,10 @@ class ResultBatches:
         )
         if malformed_row >= 0:
             raise malformed_answer_error("a row does not match the result's columns")
-        columns = zip(self._columns, self._definitions, at, size, null_counts.tolist(), strict=True)
+        cells = zip(self._columns, self._definitions, at, size, null_counts.tolist(), strict=True)
         arrays = [
             _decode_column(column, ColumnValues(rows.data, places, sizes, null_count, definition))
-            for column, definition, places, sizes, null_count in columns
+            for column, definition, places, sizes, null_count in cells
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 

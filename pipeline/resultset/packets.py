@@ -208,11 +208,8 @@ def _unpack(piece: Bytes, state: Integers, data: Bytes, starts: Integers, full_b
     the loop ended (`_PIECE_USED_UP` …). A batch counts as full only before a row's
     first packet."""
     at, data_end, row_count = state[_PIECE_PLACE], state[_DATA_END], state[_ROW_COUNT]
-    header_arrived, header, remaining = (
-        state[_HEADER_ARRIVED],
-        state[_HEADER_VALUE],
-        state[_REMAINING],
-    )
+    header_arrived, header = state[_HEADER_ARRIVED], state[_HEADER_VALUE]
+    remaining = state[_REMAINING]
     is_continued, sequence = state[_IS_CONTINUED], state[_SEQUENCE]
     end, capacity, max_rows = len(piece), len(data), len(starts) - 1
     outcome = -1
@@ -265,11 +262,8 @@ def _unpack(piece: Bytes, state: Integers, data: Bytes, starts: Integers, full_b
                 row_count += 1
                 starts[row_count] = data_end
     state[_PIECE_PLACE], state[_DATA_END], state[_ROW_COUNT] = at, data_end, row_count
-    state[_HEADER_ARRIVED], state[_HEADER_VALUE], state[_REMAINING] = (
-        header_arrived,
-        header,
-        remaining,
-    )
+    state[_HEADER_ARRIVED], state[_HEADER_VALUE] = header_arrived, header
+    state[_REMAINING] = remaining
     state[_IS_CONTINUED], state[_SEQUENCE] = is_continued, sequence
     return outcome
 

@@ -65,7 +65,7 @@ def acknowledge(ports: RunPorts, lease: Lease) -> AcknowledgeReport:
 def _waiting_batches(
     ports: RunPorts, unfinished_batches: Sequence[Batch]
 ) -> dict[int, tuple[TableName, ...]]:
-    """Return, by captured batch, the tables into whose mirrors it must still be merged."""
+    """Return the captured batches, each with the tables whose mirrors still lack it."""
     captured = [batch.id for batch in unfinished_batches if batch.state is BatchState.CAPTURED]
     pending = ports.ledger.pending_batches(ports.source.name) if captured else {}
     return {

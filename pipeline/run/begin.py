@@ -39,7 +39,7 @@ from lockstep.pipeline.values.errors import (
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.places import parse_place
 from lockstep.pipeline.values.position import Anchor, Coordinates, Position
-from lockstep.pipeline.values.retries import SERVER_SET
+from lockstep.pipeline.values.retries import GTID_EXECUTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +201,7 @@ def _settled_facts(ports: RunPorts, cursor: Cursor | None) -> ServerFacts:
     """Return the server's facts. Read them again while gtid_executed lacks transactions
     that were read from its log: the server adds a transaction to it after logging
     it. A log that ends before the cursor lacks them for good."""
-    for _ in SERVER_SET.tries(ports.pause):
+    for _ in GTID_EXECUTED.tries(ports.pause):
         facts = ports.server.facts()
         if cursor is None or facts.server_uuid != cursor.position.server_uuid:
             break

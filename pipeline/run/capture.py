@@ -264,15 +264,7 @@ def _capture_new_log(
             require_complete(ports, run_start, bounds, run_start.start.gtid_set)
             return _record_idle(ports, lease, run_start, bounds, repairs, start_seconds)
         result = _capture_batch(
-            ports,
-            lease,
-            run_start,
-            bounds,
-            plans,
-            repairs=repairs,
-            start_seconds=start_seconds,
-            read=read,
-            misread=result,
+            ports, lease, run_start, bounds, plans, repairs, start_seconds, read, misread=result
         )
     return result
 
@@ -314,7 +306,6 @@ def _capture_batch(
     run_start: RunStart,
     bounds: RunBounds,
     plans: TablePlans,
-    *,
     repairs: tuple[str, ...],
     start_seconds: float,
     read: ConditionRead | None,
@@ -383,8 +374,8 @@ def _capture_batch(
         by_gtid=log_reading.by_gtid,
         carried_out_orders=tuple(order.id for order in plans.resumed_orders),
     )
-    # As late as this, so that a first run which fails does not claim the lake for its
-    # ledger.
+    # The folder is claimed as late as this, so that a first run which fails leaves it
+    # unclaimed.
     require_claim(ports)
     ports.ledger.record_capture(lease, batch.id, record)
     if reached_limit is not None:
@@ -400,7 +391,7 @@ def _capture_batch(
 def _note_differences(ports: RunPorts, capture: BatchCapture) -> None:
     """Tell how the captured changes may differ from the server's rows."""
     log_reading, segmenter = capture.reading, capture.segmenter
-    if swapped_count := log_reading.buffer.out_of_order:
+    if swapped_count := log_reading.buffer.out_of_order_count:
         ports.progress.note(
             f"{swapped_count} transactions that were read before come after new ones in this "
             "server's log: rows that both changed may differ; `lockstep verify` compares them"

@@ -33,8 +33,8 @@ def consent_errors(ports: RunPorts) -> dict[TableName, TableError]:
 
 
 def unshown_tables(ports: RunPorts) -> dict[TableName, TableError]:
-    """Return the tables that are not followed, and of which the settings would show more
-    than they showed before the patterns left them out."""
+    """Return the tables that are not followed, and whose settings would show more than
+    was shown before the patterns left them out."""
     source = ports.source.name
     versions = ports.ledger.schemas_at(source, shaped=True)
     if not versions:

@@ -70,8 +70,8 @@ def first_transaction_since(
         if read_until is None:
             raise
         oldest = facts.binlogs[0].file
-        begins = read_file_head(ports.server, oldest).created
-        if read_until < begins + timedelta(seconds=1):  # a file's head has whole seconds
+        log_begin = read_file_head(ports.server, oldest).created
+        if read_until < log_begin + timedelta(seconds=1):  # a file's head has whole seconds
             raise MomentOutOfRange(
                 f"{error.message}; the last commit that was read is from {moment_text(read_until)}",
                 hint="restore older log files to the server; or accept what may be missing: "
@@ -79,7 +79,7 @@ def first_transaction_since(
             ) from error
         ports.progress.note(
             f"the log does not reach back to {moment_text(moment)}: it is read from its "
-            f"beginning, {oldest}, made at {moment_text(begins)}"
+            f"beginning, {oldest}, made at {moment_text(log_begin)}"
         )
         return Coordinates(oldest, FIRST_OFFSET)
     return place.at if read_until is None else place.first_begin or place.at
@@ -193,10 +193,10 @@ def resolve_place(ports: RunPorts, place: Place, facts: ServerFacts) -> StartPla
         case OfRun(run):
             return _end_of_run(ports, run, facts)
         case Snapshot():
-            raise snapshot_not_chosen()
+            raise snapshot_chosen_error()
 
 
-def snapshot_not_chosen() -> NotYet:
+def snapshot_chosen_error() -> NotYet:
     """Return the error for `start-at snapshot`. A chosen start is a place in the log,
     but `snapshot` is a way to begin a source that was never captured."""
     return NotYet(
@@ -355,6 +355,6 @@ def end_of_transactions_to_leave_out(
         raise TransactionsWithoutGtid(
             f"the log of {facts.server_uuid} holds transactions without a GTID after "
             f"{proven_position.at}: nothing says whether they were read before",
-            hint=f"choose the place to go on at: {start_at('PLACE', ports.source.name)}; if they "
-            "come after it, with gtid_mode = ON_PERMISSIVE until they are read",
+            hint=f"choose the place to continue at: {start_at('PLACE', ports.source.name)}; if "
+            "these transactions come after it, set gtid_mode = ON_PERMISSIVE until they are read",
         ) from error

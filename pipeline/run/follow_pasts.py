@@ -264,8 +264,8 @@ def _plan_past(load: Load, pasts: Pasts) -> Plan:
 
 
 def _loads_with_past(ports: RunPorts) -> tuple[list[Load], list[Load]]:
-    """Return the loads that were ordered with the table's past, and those for which it
-    is too late: the table is in the lake by now, or its rows are being read as of
+    """Return the loads that were ordered with the table's past, and the loads for which
+    it is too late: the table is in the lake by now, or its rows are being read as of
     another place than the captured position. Both lists are empty for a run with
     `--until`, because it reads no rows."""
     if ports.source.until is not None:

@@ -271,7 +271,7 @@ class _Merger:
         writes the table."""
         if state.table not in self._tables_to_renew:
             return False
-        name = self.ports.source.misplaced_mirror(state)
+        name = self.ports.source.new_mirror_name(state)
         try:
             reason = (
                 reason_to_change_readers(self.ports, state) if name is None else move_reason(name)
@@ -294,8 +294,8 @@ class _Merger:
                     columns = [column for column in schema if column.name != DELETED_AT.name]
                     self._settle(task, WriteResult(commit, FOUND_REASON), columns, 0.0)
                     return None
-                # Recorded before the write, so that the next check has to recognise at
-                # most one commit of this run after the recorded version.
+                # The checked version is recorded before the write. So the next check finds
+                # at most one commit of this run after this version.
                 tried_intent = intent if intent.is_recorded else None
                 self._note_examined(state, self._check_log(task, tried_intent))
                 return prepare_job(self.ports, self.records[intent.table], task)

@@ -49,7 +49,7 @@ def tables_by_precedence(
     if not plan.mirror_names.rules:
         return []
     misplaced = {
-        table for table, state in states.items() if plan.misplaced_mirror(state) is not None
+        table for table, state in states.items() if plan.new_mirror_name(state) is not None
     }
     new = sorted(table for table in tables if table not in states)
     return [*sorted(states.keys() - misplaced), *sorted(misplaced), *new]
@@ -77,7 +77,7 @@ def pending_moves(ports: RunPorts, states: Mapping[TableName, TableState] | None
         for table, state in states.items()
         if state.condition is TableCondition.FOLLOWING
         and ports.source.patterns.matches(table)
-        and (name := ports.source.misplaced_mirror(state)) is not None
+        and (name := ports.source.new_mirror_name(state)) is not None
     }
     colliding_tables = collisions(ports, states) if misplaced else {}
     unwritten, to_reload = dict[TableName, TableName](), dict[TableName, TableName]()
@@ -128,9 +128,9 @@ def table_of_folder(ports: RunPorts, folder: str) -> TableName | None:
 
 def blocked_folders(ports: RunPorts) -> list[str]:
     """Return the unused folders that no new table may use for its mirror. A folder is
-    not blocked if the settings name it for the table whose mirror it has: if
-    the ledger was restored to a time before that table was known, the table finds its
-    mirror again."""
+    not blocked if it has a table's mirror and the settings name it for this table. So a
+    table finds its mirror again if the ledger was restored to a time before it knew the
+    table."""
     source = ports.source
 
     def is_own(folder: str) -> bool:
@@ -176,7 +176,7 @@ def replace_mirror(ports: RunPorts, lease: Lease, table: TableName, reason: str)
     used_folders = {other.mirror for other in states.values()}
     used_folders |= ledger.examined_versions(plan.name).keys()
     generation, mirror_generation = state.generation, state.mirror_generation + 1
-    if plan.misplaced_mirror(state) is not None:
+    if plan.new_mirror_name(state) is not None:
         # If the mirror gets another name, its folders are numbered from 1 again.
         generation = mirror_generation = 1
     name, is_configured = plan.mirror_name(table), plan.mirror_names.is_configured(table)

@@ -67,8 +67,8 @@ def record_keep_clear(ports: RunPorts, lease: Lease) -> None:
 
 def reason_kept(ports: RunPorts, note: UnclearedValues) -> str | None:
     """Return the reason that a person gives in the settings, as `keep_clear`, to keep
-    the values of a tightening. After it was removed there, the ledger's reason counts
-    until a run has stopped a table that must be read again."""
+    the values of a tightening. After its removal from the settings, the ledger's reason
+    counts until a run has stopped a table that must be read again."""
     return (
         note.kept_because if _requires_reread(ports, note) else keep_clear_reason(ports, note.table)
     )
@@ -98,7 +98,8 @@ def versions_under_present_key(
     with the present key. A table is left out after its key was replaced on purpose,
     until it is read again, which may take long (for instance if the table is
     paused)."""
-    states, rehashed_after = ledger.table_states(source), dict[TableName, int]()
+    states = ledger.table_states(source)
+    rehashed_after = dict[TableName, int]()
     for note in ledger.uncleared_values(source):
         if note.tightening.is_rehashed:
             through = rehashed_after.get(note.table, 0)
@@ -169,15 +170,15 @@ def plaintext_sentence(ports: RunPorts, table: TableName) -> str | None:
 
 
 def new_tightenings(ports: RunPorts) -> list[Tightening]:
-    """Return the tightenings that are not recorded yet: one for each table of which the
-    settings show less than the lake has. These may be stopped or dropped tables, and
+    """Return the tightenings that are not recorded yet: one for each table whose settings
+    show less than the lake has of it. These may be stopped or dropped tables, and
     tables that the setting `tables` no longer matches."""
     source = ports.source.name
     cursor = ports.ledger.cursors(source).captured
     if cursor is None or not ports.shaping.has_rules:
         return []
-    # After the table was read again, the same settings may be relaxed and tightened
-    # once more. So a tightening only counts as recorded until then.
+    # After a table was read again, the same settings may be relaxed and tightened once
+    # more. So a recorded tightening counts only until the table was read again.
     notes = [note for note in ports.ledger.uncleared_values(source) if note.has_stale_mirror]
     recorded_keys = {_comparison_key(note.tightening) for note in notes}
     states, shaping = ports.ledger.table_states(source), ports.shaping
@@ -203,7 +204,7 @@ def new_tightenings(ports: RunPorts) -> list[Tightening]:
 def _tightenings_by_settings(
     ports: RunPorts, history: Sequence[SchemaVersion], dropped: Set[TableName]
 ) -> Iterator[Tightening]:
-    """Yield a tightening for each table of which the settings show less than its newest
+    """Yield a tightening for each table whose settings show less than its newest
     structure in the ledger does. `history`: the versions of the tables with settings and
     of the dropped ones."""
     for version, name in _versions_with_settings(ports, history, dropped):
@@ -257,10 +258,9 @@ def _tightenings_by_renames(
 def _columns_hidden_by(
     before: SchemaVersion | None, after: SchemaVersion, *, may_rename: bool
 ) -> Iterator[str]:
-    """Yield the columns of a version that show less than the columns of the version
-    before it whose values they have. `may_rename`: a statement in between was not
-    followed. If nobody says where the columns come from, each new one may then have the
-    values of any that is gone."""
+    """Yield the columns of `after` that show less than the columns of `before` from which
+    they have their values. `may_rename`: a statement in between was not followed. Each
+    new column of unknown origin may then have the values of any column that is gone."""
     if before is None or before.schema is None or after.schema is None:
         return
     treatments_before, treatments = before.treatments, after.treatments

@@ -364,4 +364,4 @@ def require_no_stop(session: RunSession) -> None:
     def stop(ports: RunPorts, lease: Lease) -> None:
         raise error
 
-    session.run(stop)
+    session.run(stop)  # this records the failure

@@ -77,7 +77,7 @@ def collision_error(
     table `other`. `name`: the name that both mirrors would have. `in_lake`: the lake
     has the table, so that it lacks only changes in the log."""
     return TableError(
-        f"its mirror would be called {name}, and that of {other} is",
+        f"its mirror would be called {name}, as the mirror of {other} is",
         hint=f"give one of the two another `into`, then {resume_hint(table)}",
         need=None if in_lake else Need.ROWS,
     )

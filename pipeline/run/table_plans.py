@@ -141,7 +141,7 @@ def foreseen_orders(ports: RunPorts, known: KnownTables | None = None) -> list[T
     orders = [
         order
         for order in ports.ledger.open_orders(source)
-        # The ledger leaves these orders out once it has that need.
+        # Once the ledger has this need, it leaves out the order.
         if states[order.table].need is not Need.CONSENT
         or states_before[order.table].need is Need.CONSENT
     ]

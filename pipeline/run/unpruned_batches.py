@@ -96,7 +96,7 @@ def batch_of_run(ledger: Ledger, source: str, run: str) -> Batch:
     captured_batches = [batch for batch in batches if batch.state is not BatchState.CAPTURING]
     batch = newest_of_run(captured_batches, run)
     if batch is None:
-        raise SpanRefused(no_such_run(ledger, source, run), hint=RUNS_HINT)
+        raise SpanRefused(no_run_sentence(ledger, source, run), hint=RUNS_HINT)
     return batch
 
 
@@ -113,7 +113,7 @@ def newest_of_run(batches: Sequence[Batch], run: str) -> Batch | None:
     return of_run[ids[0]] if ids else None
 
 
-def no_such_run(ledger: Ledger, source: str, run: str) -> str:
+def no_run_sentence(ledger: Ledger, source: str, run: str) -> str:
     return f"no batch of {source} was captured by a run {run}{pruned_clause(ledger, source)}"
 
 

@@ -139,22 +139,24 @@ def _disagreements_of_statement(
         yield Disagreement(statement.end, (f"outcome of the statement: {outcomes}",))
     followed = {version.table: version for version in after.versions[len(before.versions) :]}
     for table in sorted({*followed, *recorded}):
-        ours, theirs = followed.get(table), recorded.get(table)
-        if theirs is not None:
-            is_gap = _is_unknown(ours) or (ours is None and table in unknown_before)
-            if is_gap and theirs.knowledge is Knowledge.KNOWN:
+        followed_version, recorded_version = followed.get(table), recorded.get(table)
+        if recorded_version is not None:
+            is_gap = _is_unknown(followed_version) or (
+                followed_version is None and table in unknown_before
+            )
+            if is_gap and recorded_version.knowledge is Knowledge.KNOWN:
                 # The run read it from the server at this position, which cannot be
                 # repeated.
-                _take_as_recorded(tracker, theirs)
+                _take_as_recorded(tracker, recorded_version)
                 continue
-            if _is_unknown(theirs) and not _is_unknown(ours):
+            if _is_unknown(recorded_version) and not _is_unknown(followed_version):
                 # The settings of that time could not be applied to the structure. A
                 # statement that could not be followed is reported above, by its outcome.
-                tracker.continue_with(theirs)
+                tracker.continue_with(recorded_version)
                 continue
-        sentences = tuple(_version_differences(theirs, ours))
+        sentences = tuple(_version_differences(recorded_version, followed_version))
         if sentences:
-            number = None if theirs is None else theirs.version
+            number = None if recorded_version is None else recorded_version.version
             yield Disagreement(statement.end, sentences, table, number)
 
 

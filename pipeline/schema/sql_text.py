@@ -21,7 +21,7 @@ _DEFAULT_ACTIONS: Final = {"NO ACTION", "RESTRICT"}
 servers. Both mean the same in InnoDB."""
 
 
-def written_type(column: ColumnSchema) -> str:
+def type_in_sql(column: ColumnSchema) -> str:
     """Return the type as `varchar(20)`, `decimal(10,2) unsigned` or `enum('a','b')`.
     The display width of integers, which has no effect, is left out."""
     inside = ""
@@ -41,7 +41,7 @@ def _quote(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def written_default(column: ColumnSchema) -> str | None:
+def default_in_sql(column: ColumnSchema) -> str | None:
     """Return the default as a statement writes it; None if there is none, or the column
     is generated."""
     match column.default:
@@ -87,7 +87,7 @@ def further_properties(column: ColumnSchema, table: TableSchema) -> str:
     return ", ".join(words)
 
 
-def written_key(key: KeySchema) -> str:
+def key_in_sql(key: KeySchema) -> str:
     """Return the key as `primary key (id)` or `unique index v (a, b(10) desc)`."""
     parts = ", ".join(map(_written_part, key.parts))
     if key.kind == "primary":
@@ -102,7 +102,7 @@ def _written_part(part: KeyPart) -> str:
     return f"{name}{prefix}{' desc' if part.descending else ''}"
 
 
-def written_reference(key: ForeignKey) -> str:
+def reference_in_sql(key: ForeignKey) -> str:
     """Return the foreign key as `foreign key f (a) references shop.parents (id) on delete
     CASCADE`."""
     words = (
@@ -115,7 +115,7 @@ def written_reference(key: ForeignKey) -> str:
     return words
 
 
-def written_options(table: TableSchema) -> str:
+def options_in_sql(table: TableSchema) -> str:
     """Return the table's engine, its collation and its unusual options."""
     words = [table.engine]
     if table.collation:

@@ -103,7 +103,8 @@ class Shaper:
     def for_columns(self, columns: Iterable[str]) -> Shaper:
         """Return the function for rows that have only these columns and those that the
         condition uses. The shaped rows have only `columns`."""
-        source, shown_names = self._shape.source, {*columns}
+        source = self._shape.source
+        shown_names = {*columns}
         read_names = shown_names | {source.names[index] for index in self._condition_indexes}
         read_indexes = [index for index, name in enumerate(source.names) if name in read_names]
         treatments = tuple(

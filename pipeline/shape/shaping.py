@@ -137,7 +137,8 @@ class Shaping:
         shape = self.shape(schema)
         if shape is None:
             return ""
-        names, count = shape.source.names, len(schema.columns)
+        names = shape.source.names
+        count = len(schema.columns)
         return shape_in_words(names[:count], shape.treatments[:count], shape.row_condition)
 
     def describe_later_columns(self, schema: TableSchema) -> str:
@@ -196,7 +197,8 @@ class Shaping:
         arguments are those of `schema.tracker.HistoryShaping`. Raise TableError if a
         captured table would show more than `before`: this needs a person's consent. A
         table that is not captured is shown as strictly as `before` instead."""
-        shape, hidden = self.shape(schema), self.hidden_columns(schema)
+        shape = self.shape(schema)
+        hidden = self.hidden_columns(schema)
         if before is None:
             return redact_schema(schema, hidden), self._shown_as(schema, shape)
         pairs = zip(schema.names, columns_from or schema.names, strict=True)
@@ -223,9 +225,9 @@ class Shaping:
         return None
 
     def renamed_error(self, before: SchemaVersion, schema: TableSchema) -> TableError | None:
-        """Return an error if a new column of a structure would be shown, but may be a
-        hidden column of the version `before` under a new name, because that column is
-        gone; otherwise None."""
+        """Return an error if a new column of a structure would be shown although it may be
+        a renamed hidden column: one that the version `before` has and the structure does
+        not have. Otherwise return None."""
         if before.schema is None or before.shown_as is None:
             return None
         try:

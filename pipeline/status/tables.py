@@ -162,7 +162,7 @@ _STOPPED_HEALTH: Final = {
 def _state_standing(state: TableState, load: LoadProgress | None) -> TableStanding | None:
     """Return the health that the table's state says; None if its mirror follows the
     source and is complete."""
-    table, place = state.table, state.place
+    table = state.table
     if state.is_complete:
         return None
     if state.is_loading:
@@ -175,11 +175,11 @@ def _state_standing(state: TableState, load: LoadProgress | None) -> TableStandi
         )
     if state.stopped_by is not None:
         health = _STOPPED_HEALTH[state.stopped_by]
-        return TableStanding(table, health, state.reason or "", state.hint or "", place)
+        return TableStanding(table, health, state.reason or "", state.hint or "", state.place)
     return TableStanding(
         table,
         TableHealth.DROPPED,
         "it was dropped at the source; the mirror keeps what it had",
         'dropped_tables = "drop" removes the mirrors of dropped tables',
-        place,
+        state.place,
     )

@@ -203,7 +203,8 @@ def _stuck_verdict(
 
 
 def _waiting_words(waiting: WaitingBatch) -> str:
-    batch, tables = waiting.batch, name_list(waiting.tables) or "its merge"
+    batch = waiting.batch
+    tables = name_list(waiting.tables) or "its merge"
     return f"batch {batch.id} is {batch.state.value} and waits for {tables}"
 
 
@@ -271,7 +272,8 @@ def _outlast_patience(failures: Failures | None, now: datetime) -> bool:
 
 
 def _unreachable_verdict(standing: Standing, now: datetime) -> Verdict | None:
-    error, failures = standing.server_error, standing.failures
+    error = standing.server_error
+    failures = standing.failures
     if error is None:
         return None
     since = f" ({failures.count} failed since {utc_text(failures.first_at)})" if failures else ""

@@ -60,7 +60,7 @@ STEP: Final = Retry(
     most_tries=3,
     pauses=(0.5, 2.0),
 )
-SERVER_SET: Final = Retry(
+GTID_EXECUTED: Final = Retry(
     "reading `gtid_executed`, while it lacks transactions that were read from the log",
     "under load MySQL adds a transaction there only after it is in the log",
     "the start is decided by what the set says then",

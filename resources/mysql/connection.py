@@ -63,7 +63,7 @@ _ACCOUNT_HINTS: Final = {
     3955: _LOCKED_HINT,
     4151: _LOCKED_HINT,
 }
-"""Hints for errors that are mended in the account at the server."""
+"""Hints, by error number, about limits and accounts that are changed at the server."""
 
 _OLD_TLS: Final = (
     "the server supports TLS 1.1 at most, which OpenSSL refuses on this machine",

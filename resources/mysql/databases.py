@@ -70,14 +70,14 @@ def _code_by_database(
     database `mysql` if the account sees a table of it."""
     visible_databases = {*databases, _MYSQL_DATABASE}
     triggers, views = defaultdict[str, list[Trigger]](list), defaultdict[str, list[View]](list)
-    for database, name, events, table_database, table, body, modes in _fetch_rows(
+    for database, name, event_list, table_database, table, body, modes in _fetch_rows(
         cursor, _TRIGGERS
     ):
         if database not in visible_databases:
             continue
         code = read_code(body, _statement_context(dialect, database, modes), is_view_query=False)
-        changes: Any = tuple(word.strip() for word in str(events).upper().split(","))
-        triggers[database].append(Trigger(name, TableName(table_database, table), changes, code))
+        events: Any = tuple(word.strip() for word in str(event_list).upper().split(","))
+        triggers[database].append(Trigger(name, TableName(table_database, table), events, code))
     for database, name, query in _fetch_rows(cursor, _VIEWS):
         if database not in visible_databases:  # `sys` alone has a hundred views
             continue

@@ -116,7 +116,7 @@ def _decode_log() -> None:
 
 
 def _decode_result() -> None:
-    """Decode a row of NULLs and the last packet."""
+    """Decode an answer with one row, of NULLs."""
     nulls = b"\0" + b"\xff" * ((len(RESULT_COLUMNS) + 9) // 8)
     packets = _packet(0, nulls) + _packet(1, _END)
     piece = Received(np.frombuffer(packets, np.uint8).copy(), 0, len(packets))

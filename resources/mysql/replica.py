@@ -55,11 +55,16 @@ class Replica:
 
     @contextmanager
     def chunk(
-        self, schema: TableSchema, rows: Range, since: Coordinates | None, *, most_seconds: float
+        self,
+        schema: TableSchema,
+        key_range: Range,
+        since: Coordinates | None,
+        *,
+        most_seconds: float,
     ) -> Iterator[TableSnapshot]:
         """See `pipeline.ports.SourceServer.chunk`."""
         low = self._wait_for_low_mark(schema.name, since)
-        with open_chunk(self._replica, schema, rows, most_seconds=most_seconds) as read:
+        with open_chunk(self._replica, schema, key_range, most_seconds=most_seconds) as read:
             with connect(self._source) as connection, connection.cursor() as cursor:
                 high = read_log_end(cursor)
             yield replace(
@@ -72,7 +77,7 @@ class Replica:
             )
 
     def next_bound(
-        self, schema: TableSchema, after: Bound | None, rows: int, since: Coordinates | None
+        self, schema: TableSchema, after: Bound | None, row_count: int, since: Coordinates | None
     ) -> Bound | None:
         """See `pipeline.ports.SourceServer.next_bound`."""
         self._wait_for_low_mark(schema.name, since)
@@ -82,7 +87,7 @@ class Replica:
             connection.cursor() as cursor,
             translate_table_errors(self._replica, schema.name, names),
         ):
-            return next_bound(cursor, schema, after, rows)
+            return next_bound(cursor, schema, after, row_count)
 
     def load(self) -> SourceLoad:
         """Return the replica's load and lag."""

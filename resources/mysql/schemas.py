@@ -297,9 +297,9 @@ def _read_column(row: _ColumnRow, *, mariadb: bool) -> ColumnSchema:
         row.name,
         f"old {data_type}" if is_old else data_type,
         row.nullable == "YES",
-        _length(row, data_type, column_type),
-        precision,
-        scale,
+        length=_length(row, data_type, column_type),
+        precision=precision,
+        scale=scale,
         unsigned=is_number and " unsigned" in column_type,
         zerofill=is_number and " zerofill" in column_type,
         # For ENUM and SET, information_schema has no character set if it is `binary`.

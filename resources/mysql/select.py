@@ -75,10 +75,12 @@ def select_rows(
                 hint="make the key shorter than the engine's limit, or exclude the table",
             )
     arrow_schema(structure)  # for its errors only
-    keys = frozenset((*structure.primary_key, *key))
+    key_columns = frozenset((*structure.primary_key, *key))
     stored_expressions: dict[Column, str] = {}
     for column in structure.columns:
-        expression = stored_expression(column, quoted(column.name), in_key=column.name in keys)
+        expression = stored_expression(
+            column, quoted(column.name), in_key=column.name in key_columns
+        )
         if expression is not None:
             stored_expressions[column] = expression
     if where is not None and parameters:
@@ -92,7 +94,9 @@ def select_rows(
             hint="run again; a run reads the structure first",
         )
     batches = ResultBatches(columns, answer.definitions, answer.pieces(), sequence=answer.sequence)
-    return _checked_batches(cursor, answer, batches, structure, tuple(stored_expressions), keys)
+    return _checked_batches(
+        cursor, answer, batches, structure, tuple(stored_expressions), key_columns
+    )
 
 
 def value_expression(column: Column, name: str) -> str:

@@ -127,8 +127,8 @@ class QuerySessions:
     most of their answers, particularly with TLS. Threads may share the pool: no two
     queries share a session at the same time."""
 
-    def __init__(self, settings: Callable[[], ConnectionSettings]) -> None:
-        self._settings = settings
+    def __init__(self, get_settings: Callable[[], ConnectionSettings]) -> None:
+        self._get_settings = get_settings
         self._idle_sessions: IdleSessions = deque()
         finalize(self, _close_sessions, self._idle_sessions)
 
@@ -136,7 +136,7 @@ class QuerySessions:
     def cursor(self) -> Iterator[Cursor]:
         """Yield a cursor for queries that do not change the session. If one fails, the
         session is closed; errors are raised as `pipeline.values.errors`."""
-        settings = self._settings()
+        settings = self._get_settings()
         with translate_errors(settings):
             connection = self._take_idle() or open_connection(settings)
             try:
@@ -212,7 +212,8 @@ class MySqlServer:
         read_from: ConnectionSettings | None = None,
         shaping: Shaping | None = None,
     ) -> None:
-        self._primary_and_standby = settings, standby
+        self._primary = settings
+        self._standby = standby
         self._shaping = shaping or Shaping()
         self._shaped_tables = ShapedTables(self._shaping, self.own_cursor)
         self._read_from = read_from
@@ -223,16 +224,15 @@ class MySqlServer:
         """The settings of the primary, or of the standby if only the standby answers.
         The choice is made once: a run never changes its server halfway. If neither
         answers, the primary's error is raised."""
-        primary, standby = self._primary_and_standby
-        if standby is None:
-            return primary
+        if self._standby is None:
+            return self._primary
         try:
-            with connect(primary):
-                return primary
+            with connect(self._primary):
+                return self._primary
         except (SourceUnavailable, HostUnknown) as error:
             try:
-                with connect(standby):
-                    return standby
+                with connect(self._standby):
+                    return self._standby
             except (SourceUnavailable, HostUnknown):
                 raise error from None
 
@@ -265,7 +265,7 @@ class MySqlServer:
     def facts(self) -> ServerFacts:
         with self._query_sessions.cursor() as cursor:
             facts = read_facts(cursor, f"{self._settings.host}:{self._settings.port}")
-        return replace(facts, is_standby=self._settings is self._primary_and_standby[1])
+        return replace(facts, is_standby=self._settings is self._standby)
 
     def survey(self) -> Survey:
         survey = take_survey(self._settings)
@@ -421,33 +421,33 @@ class MySqlServer:
         self,
         schema: TableSchema,
         after: Bound | None,
-        rows: int,
+        row_count: int,
         *,
         since: Coordinates | None = None,
     ) -> Bound | None:
         shaped = self._shaped_tables.require_same(schema)
         if shaped is None or not shaped.hides_bounds:
-            return self._next_bound(schema, after, rows, since)
+            return self._next_bound(schema, after, row_count, since)
         cipher = shaped.bound_cipher
         if cipher is None:
             return None
         after = None if after is None else cipher.decrypt(after)
-        bound = self._next_bound(schema, after, rows, since)
+        bound = self._next_bound(schema, after, row_count, since)
         return None if bound is None else cipher.encrypt(bound)
 
     def _next_bound(
-        self, schema: TableSchema, after: Bound | None, rows: int, since: Coordinates | None
+        self, schema: TableSchema, after: Bound | None, row_count: int, since: Coordinates | None
     ) -> Bound | None:
         if self._replica is not None:
-            return self._replica.next_bound(schema, after, rows, since)
+            return self._replica.next_bound(schema, after, row_count, since)
         with self._cursor_on(schema.name, schema.names) as cursor:
-            return next_bound(cursor, schema, after, rows)
+            return next_bound(cursor, schema, after, row_count)
 
     @contextmanager
     def chunk(
         self,
         schema: TableSchema,
-        rows: Range,
+        key_range: Range,
         *,
         exact: bool = False,
         most_seconds: float = PIECE_SECONDS,
@@ -455,12 +455,12 @@ class MySqlServer:
     ) -> Iterator[TableSnapshot]:
         shaped = self._shaped_tables.require_same(schema)
         if shaped is not None:
-            schema, rows = shaped.schema, shaped.decrypt_bounds(rows)
+            schema, key_range = shaped.schema, shaped.decrypt_bounds(key_range)
         if self._replica is not None and not exact:
-            chunk = self._replica.chunk(schema, rows, since, most_seconds=most_seconds)
+            chunk = self._replica.chunk(schema, key_range, since, most_seconds=most_seconds)
         else:
             settings = self._settings_for_read()
-            chunk = open_chunk(settings, schema, rows, exact=exact, most_seconds=most_seconds)
+            chunk = open_chunk(settings, schema, key_range, exact=exact, most_seconds=most_seconds)
         with chunk as snapshot:
             yield snapshot if shaped is None else shaped.shape_snapshot(snapshot)
 

@@ -29,8 +29,8 @@ TABLES_PER_QUERY: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Some tables of one database, or all outside of the system databases (`database`
-    None)."""
+    """Some tables of one database; if `database` is None, all tables outside of the
+    system databases."""
 
     database: str | None = None
     tables: tuple[str, ...] = ()

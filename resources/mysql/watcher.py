@@ -101,12 +101,12 @@ def watch(
 
 @dataclass(slots=True)
 class _Watcher:
-    """The watcher of a `read` of a table, over the `reader`'s connection. `lock`: the
-    name of a user-level lock that only the reading session holds; `stop`: set when the
-    read has ended."""
+    """The watcher of a `read` of a table, which runs over `read_connection`. `lock`:
+    the name of a user-level lock that only the reading session holds; `stop`: set when
+    the read has ended."""
 
     settings: ConnectionSettings
-    reader: pymysql.Connection[Cursor]
+    read_connection: pymysql.Connection[Cursor]
     table: TableName
     read: WatchedRead
     lock: str = field(default_factory=lambda: f"lockstep-{uuid4().hex}")
@@ -128,7 +128,7 @@ class _Watcher:
                 if _is_answer(error):
                     self.read.answered_at = monotonic()
             if monotonic() - self.read.answered_at > self.settings.read_timeout:
-                shut_down_socket(self.reader)
+                shut_down_socket(self.read_connection)
                 return
             self.stop.wait(_CHECK_SECONDS)
 
@@ -154,7 +154,7 @@ class _Watcher:
             cursor.execute("select is_used_lock(%s)", (self.lock,))
             ((session_id,),) = cursor.fetchall()
         if session_id is None:
-            shut_down_socket(self.reader)
+            shut_down_socket(self.read_connection)
             return
         with suppress(pymysql.err.OperationalError):  # it ended meanwhile
             cursor.execute(f"kill {int(session_id)}")

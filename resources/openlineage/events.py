@@ -37,7 +37,7 @@ from openlineage.client.naming.dataset import MySQL
 from lockstep.pipeline.run.reports import CaptureReport
 from lockstep.pipeline.run.status.run_news import RunNews, TableNews
 from lockstep.pipeline.schema.model import TableSchema
-from lockstep.pipeline.schema.sql_text import written_type
+from lockstep.pipeline.schema.sql_text import type_in_sql
 from lockstep.pipeline.schema.types import sql_type
 from lockstep.pipeline.values.table import TableName
 
@@ -130,7 +130,7 @@ def _input_dataset(addresses: DatasetAddresses, table_news: TableNews) -> InputD
     schema = table_news.schema
     facets: dict[str, DatasetFacet] = {}
     if schema is not None:
-        columns = [(column.name, written_type(column)) for column in schema.columns]
+        columns = [(column.name, type_in_sql(column)) for column in schema.columns]
         facets["schema"] = _schema_facet(columns, table_news.comments)
     return InputDataset(*addresses.mysql_table(table_news.table), facets=facets)
 

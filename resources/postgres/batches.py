@@ -56,19 +56,19 @@ from lockstep.resources.postgres.rows import (
     value_of,
 )
 from lockstep.resources.postgres.schemas import record_history
-from lockstep.resources.postgres.session import LedgerTables, Transaction, Value
+from lockstep.resources.postgres.session import LedgerPort, Transaction, Value
 from lockstep.resources.postgres.tables import mark_carried_out, record_loads
 from lockstep.resources.postgres.writes import settled_write
 
 _CHANGED_BY_PROGRESS = ("batches", "unfinished_batches", "live_batches", "cursors", "gaps")
-"""Cached statements (`LedgerTables._cached`) whose rows change when a batch is merged or
+"""Cached statements (`LedgerPort._cached`) whose rows change when a batch is merged or
 acknowledged."""
 
 _CHANGED_BY_BEGINNING = ("batches", "unfinished_batches", "open_override", "live_batches", "gaps")
 """Cached statements whose rows change when a batch begins."""
 
 
-class PostgresBatches(LedgerTables):
+class PostgresBatches(LedgerPort):
     """The port `Batches` (`pipeline.ports.ledger`), which describes each method, on
     Postgres."""
 

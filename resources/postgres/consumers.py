@@ -16,10 +16,10 @@ from lockstep.pipeline.values.consumers import (
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.postgres.refusals import refusal, unknown_consumer
 from lockstep.resources.postgres.rows import Row, position_of
-from lockstep.resources.postgres.session import LedgerTables, Transaction
+from lockstep.resources.postgres.session import LedgerPort, Transaction
 
 
-class PostgresConsumers(LedgerTables):
+class PostgresConsumers(LedgerPort):
     """The port `Consumers` over the ledger's session; safe to use from several threads."""
 
     def consumers(self, source: str) -> list[Consumer]:
@@ -27,13 +27,13 @@ class PostgresConsumers(LedgerTables):
 
     def make_consumer(self, source: str, name: str, start: ConsumerStart) -> Consumer:
         if isinstance(start, int):
-            place, batch = "", start
+            word, batch = "", start
         elif start in ("earliest", "latest"):
-            place, batch = start, None
+            word, batch = start, None
         else:
             raise refusal("consumers_start")
         with self._session.transaction("source_key", source=source) as (transaction, _):
-            transaction.run("make_consumer", source=source, name=name, start=place, batch=batch)
+            transaction.run("make_consumer", source=source, name=name, start=word, batch=batch)
             consumers = [Consumer(**row) for row in transaction.all("consumers", source=source)]
             return next(consumer for consumer in consumers if consumer.name == name)
 

@@ -26,14 +26,14 @@ from lockstep.resources.postgres.rows import (
     table_of,
     value_of,
 )
-from lockstep.resources.postgres.session import LedgerTables
+from lockstep.resources.postgres.session import LedgerPort
 from lockstep.resources.postgres.tables import comparison_record
 
 _PLAIN_FIELDS = ("kind", "rule", "reason", "author", "follows", "continuity", "override", "hint")
 """Fields of `Decision` that are stored unchanged, in columns of the same names."""
 
 
-class PostgresDecisions(LedgerTables):
+class PostgresDecisions(LedgerPort):
     """The port `Decisions` (`pipeline.ports.ledger`), which describes each method, on
     Postgres."""
 

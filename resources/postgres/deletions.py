@@ -40,10 +40,10 @@ from lockstep.resources.postgres.rows import (
     value_of,
 )
 from lockstep.resources.postgres.schemas import effects_json
-from lockstep.resources.postgres.session import LedgerTables
+from lockstep.resources.postgres.session import LedgerPort
 
 
-class PostgresDeletions(LedgerTables):
+class PostgresDeletions(LedgerPort):
     """The port `Deletions` (`pipeline.ports.ledger`), which describes each method, on
     Postgres."""
 
@@ -56,9 +56,8 @@ class PostgresDeletions(LedgerTables):
             for row in self._all("deletion_notes_of_table", source=source, **table_columns(table)):
                 # Changes of all tables up to the last note are deleted anyway.
                 if not notes or row["through"] > notes[-1].last_batch:
-                    notes.append(
-                        DeletedChanges(0, row["through"], position_of(row, "end_"), table=table)
-                    )
+                    end = position_of(row, "end_")
+                    notes.append(DeletedChanges(0, row["through"], end, table=table))
         return DeletionNotes(notes)
 
     def deletable_changes(self, source: str, moment: datetime) -> DeletableChanges:

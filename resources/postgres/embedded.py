@@ -6,7 +6,7 @@ shared lock on the file `users`, which the system releases however the process
 ends. A process that closes its handle and finds no other user stops the server; if a
 killed process left it running, the next one uses it, and the last one stops it. There
 is no TCP port: the socket is in the data folder, or in a private one below the
-temporary folder (`_socket_folder`).
+temporary folder (`_choose_socket_folder`).
 """
 
 from __future__ import annotations
@@ -118,14 +118,14 @@ class EmbeddedServer:
                 self._create_data()
                 if self._account is not None:
                     hand_over(self._data, self._account)
-                self._socket = self._start()
+                self._socket_folder = self._start()
         except BaseException:
             self._users_file.close()
             raise
 
     @property
     def dsn(self) -> str:
-        return _dsn(self._socket)
+        return _dsn(self._socket_folder)
 
     def close(self) -> None:
         """Release the server; the last user stops it. A second call changes nothing."""
@@ -138,9 +138,9 @@ class EmbeddedServer:
             except BlockingIOError:
                 return
             self._stop()
-            if self._socket != self._data:
+            if self._socket_folder != self._data:
                 with suppress(OSError):
-                    self._socket.rmdir()
+                    self._socket_folder.rmdir()
 
     def _create_data(self) -> None:
         """Run initdb in another folder, and rename that folder once it is complete, so
@@ -168,24 +168,24 @@ class EmbeddedServer:
         # A server that runs but does not answer is still starting or stopping, because
         # the process that started or stopped it was interrupted.
         for _ in EMBEDDED_LEDGER.tries():
-            if (socket := self._answering_socket()) is not None:
-                return socket
+            if (socket_folder := self._answering_socket_folder()) is not None:
+                return socket_folder
             if self._running_pid() is None:
                 break
         else:
             raise self._unavailable_error()
         data = path_for_account(self._account, self._data)
-        folder = _socket_folder(self._data, self._account)
-        socket_folder = data if folder == self._data else str(folder)
-        settings = self._settings | {"unix_socket_directories": socket_folder}
+        new_folder = _choose_socket_folder(self._data, self._account)
+        directories = data if new_folder == self._data else str(new_folder)
+        settings = self._settings | {"unix_socket_directories": directories}
         options = " ".join(f"-c {shlex.quote(f'{key}={value}')}" for key, value in settings.items())
         self._run(
             self._data, "pg_ctl", "-D", data, "-l", f"{data}/server.log",
             "-o", options, "-w", "-t", f"{EMBEDDED_LEDGER.seconds:.0f}", "start",
         )  # fmt: skip
-        if (socket := self._answering_socket()) is None:
+        if (socket_folder := self._answering_socket_folder()) is None:
             raise self._unavailable_error()
-        return socket
+        return socket_folder
 
     def _stop(self) -> None:
         """Send the signal that `pg_ctl -m fast` sends. Unlike `pg_ctl`, this starts no
@@ -203,19 +203,19 @@ class EmbeddedServer:
             if _has_ended(pid):
                 return
 
-    def _answering_socket(self) -> Path | None:
+    def _answering_socket_folder(self) -> Path | None:
         """Return the folder of the running server's socket; None if no server
         answers."""
         # The path is read from the server's files: its starter may have had another
         # TMPDIR.
-        socket = self._written_socket()
-        if socket is None:
+        socket_folder = self._written_socket_folder()
+        if socket_folder is None:
             return None
         try:
-            psycopg2.connect(_dsn(socket), connect_timeout=5).close()
+            psycopg2.connect(_dsn(socket_folder), connect_timeout=5).close()
         except psycopg2.OperationalError:
             return None
-        return socket
+        return socket_folder
 
     def _running_pid(self) -> int | None:
         """Return the pid of this folder's server, from the first line of
@@ -233,7 +233,7 @@ class EmbeddedServer:
             pass
         return None
 
-    def _written_socket(self) -> Path | None:
+    def _written_socket_folder(self) -> Path | None:
         """Return the folder of the socket from the fifth line of postmaster.pid; None
         without that file, or until the server listens. A path in /proc stands for the
         data folder, which the server itself names so."""
@@ -293,9 +293,9 @@ def move_away(folder: Path, new_path: Path) -> None:
         folder.rename(new_path)
 
 
-def _dsn(socket: Path) -> str:
+def _dsn(socket_folder: Path) -> str:
     # Without an empty hostaddr, PGHOSTADDR could lead to another server.
-    where = {"host": str(socket), "hostaddr": "", "port": _PORT}
+    where = {"host": str(socket_folder), "hostaddr": "", "port": _PORT}
     return make_dsn(**where, user="postgres", dbname="postgres")
 
 
@@ -339,7 +339,7 @@ def programs_folder() -> Path:
     )
 
 
-def _socket_folder(data: Path, account: pwd.struct_passwd | None) -> Path:
+def _choose_socket_folder(data: Path, account: pwd.struct_passwd | None) -> Path:
     """Return the folder for the socket of a server that is started: the data folder, or
     a private one if that path is too long or has special characters."""
     longest_path = os.fsencode(data / f".s.PGSQL.{_PORT}.lock")

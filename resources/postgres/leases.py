@@ -24,7 +24,7 @@ from lockstep.resources.postgres.connection import (
     is_lost,
     translate_errors,
 )
-from lockstep.resources.postgres.session import LedgerTables, query
+from lockstep.resources.postgres.session import LedgerPort, query
 from lockstep.resources.postgres.writes import settled_write
 
 BEAT_SECONDS = 5.0
@@ -35,7 +35,7 @@ is suspended, or its machine is gone although the connection seems alive. A busy
 keeps sending heartbeats."""
 
 
-class PostgresLeases(LedgerTables):
+class PostgresLeases(LedgerPort):
     """The port `Leases` (`pipeline.ports.ledger`), which describes each method, on
     Postgres."""
 

@@ -193,14 +193,14 @@ def _event_fields(event: life.Event) -> dict[str, Any]:
 
 def event_of(row: Row) -> life.Event:
     """Return the event of a row, the reverse of `_event_fields`."""
-    kind, values = _EVENT_CLASSES[row["event"]], dict(row["told"])
+    values = dict(row["told"])
     if "stopped_batch" in values:
-        where = stop_place_of(values)
+        stopped = stop_place_of(values)
         values = {key: value for key, value in values.items() if not key.startswith("stopped_")}
-        values["stopped"] = where
+        values["stopped"] = stopped
     if values.get("need") is not None:
         values["need"] = Need(values["need"])
     if "by" in values:
         values["by"] = StoppedBy(values["by"])
-    event: life.Event = kind(**values)
+    event: life.Event = _EVENT_CLASSES[row["event"]](**values)
     return event

@@ -40,10 +40,10 @@ from lockstep.resources.postgres.rows import (
     table_of,
     value_of,
 )
-from lockstep.resources.postgres.session import LedgerTables, Transaction
+from lockstep.resources.postgres.session import LedgerPort, Transaction
 
 
-class PostgresSchemas(LedgerTables):
+class PostgresSchemas(LedgerPort):
     """The port `Structures` (`pipeline.ports.ledger`), which describes each method, on
     Postgres."""
 

@@ -114,8 +114,8 @@ def _as_rows(cursor: Cursor, values: Iterable[tuple[Any, ...]]) -> list[Row]:
 
 
 class Session:
-    """One connection, the given one or opened when needed, used by one thread at a
-    time.
+    """One connection, which one thread uses at a time. It is the given one, or is opened
+    when needed.
 
     If the connection was lost while idle, the first statement of a transaction opens a
     new one, once. A connection that is lost later raises `LedgerUnavailable`.
@@ -214,7 +214,7 @@ class Session:
                     connection.close()
 
 
-class LedgerTables:
+class LedgerPort:
     """Base of the classes that each implement one port of the ledger, such as
     `PostgresBatches`. It has reads of one statement, and transactions for writes under
     a lease."""

@@ -46,10 +46,10 @@ from lockstep.resources.postgres.rows import (
     table_of,
     value_of,
 )
-from lockstep.resources.postgres.session import LedgerTables, Transaction
+from lockstep.resources.postgres.session import LedgerPort, Transaction
 
 
-class PostgresTables(LedgerTables):
+class PostgresTables(LedgerPort):
     """The port `Tables` (`pipeline.ports.ledger`), which describes each method, on
     Postgres."""
 

@@ -34,7 +34,7 @@ from lockstep.resources.postgres.rows import (
     table_of,
     value_of,
 )
-from lockstep.resources.postgres.session import LedgerTables
+from lockstep.resources.postgres.session import LedgerPort
 from lockstep.resources.postgres.tables import note_missing_batches
 
 DROPPED = "dropped"
@@ -52,10 +52,10 @@ _CHANGED_BY_SETTLING = (
     "examined_versions",
     "gaps",
 )
-"""Cached statements (`LedgerTables._cached`) whose rows change when a write is settled."""
+"""Cached statements (`LedgerPort._cached`) whose rows change when a write is settled."""
 
 
-class PostgresWrites(LedgerTables):
+class PostgresWrites(LedgerPort):
     """The port `Writes` (`pipeline.ports.ledger`), which describes each method, on
     Postgres."""
 

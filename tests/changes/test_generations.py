@@ -20,7 +20,7 @@ from lockstep.pipeline.mirror.layout import (
     application_id,
     changelog_path,
     changelog_schema,
-    keep_names,
+    keep_flag_names,
 )
 from lockstep.pipeline.mirror.mapping import last_outcomes, mapped
 from lockstep.pipeline.mirror.marks import changelog_rows
@@ -104,7 +104,7 @@ def test_each_generation_has_a_place_and_a_name() -> None:
 
 def test_marks_of_what_is_kept_meet_no_column() -> None:
     """Whatever the table's columns are called."""
-    assert keep_names(["id", "_KEEPS_1"]) == {"id": "_keeps_0", "_KEEPS_1": "__keeps_1"}
+    assert keep_flag_names(["id", "_KEEPS_1"]) == {"id": "_keeps_0", "_KEEPS_1": "__keeps_1"}
 
 
 def test_a_mark_is_a_row_without_columns_that_no_fold_sees() -> None:

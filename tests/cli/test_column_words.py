@@ -6,13 +6,13 @@ import pytest
 
 from lockstep.pipeline.schema.model import ColumnSchema, TableSchema
 from lockstep.pipeline.schema.sql_text import (
+    default_in_sql,
     further_properties,
+    key_in_sql,
     key_kinds,
-    written_default,
-    written_key,
-    written_options,
-    written_reference,
-    written_type,
+    options_in_sql,
+    reference_in_sql,
+    type_in_sql,
 )
 from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
@@ -58,12 +58,12 @@ def test_types_are_written_as_the_server_writes_them(mysql: MySqlStand, database
         "select column_name, column_type from information_schema.columns "
         f"where table_schema = '{database}' and table_name = 'types'"
     )
-    assert {one.name: written_type(one) for one in table.columns} == dict(told)
+    assert {one.name: type_in_sql(one) for one in table.columns} == dict(told)
 
 
 def test_defaults_are_those_of_the_statement(read: TableSchema) -> None:
     """A literal in quotes, an expression in parentheses, none for a column without."""
-    told = {one.name: written_default(one) for one in read.columns}
+    told = {one.name: default_in_sql(one) for one in read.columns}
     assert told["note"] == "'it''s'"
     assert told["made"] == "CURRENT_TIMESTAMP(3)"
     assert told["token"] == "(uuid())"
@@ -78,7 +78,7 @@ def test_a_text_that_looks_like_bytes_is_quoted(mysql: MySqlStand, database: str
         database=database,
     )
     (table,) = server(mysql).baseline([TableName(database, "codes")]).tables
-    assert list(map(written_default, table.columns)) == ["'0xff'", "'b''1'", "0xFF", "b'101'"]
+    assert list(map(default_in_sql, table.columns)) == ["'0xff'", "'b''1'", "0xFF", "b'101'"]
 
 
 def test_what_else_there_is_to_say(read: TableSchema) -> None:
@@ -89,17 +89,17 @@ def test_what_else_there_is_to_say(read: TableSchema) -> None:
     assert further_properties(column(read, "twice"), read).endswith("stored")
     assert further_properties(column(read, "secret"), read) == "invisible"
     assert further_properties(column(read, "n"), read) == ""
-    assert written_options(read).startswith("InnoDB, utf8mb4_")
+    assert options_in_sql(read).startswith("InnoDB, utf8mb4_")
 
 
 def test_keys_are_told_beside_their_columns_and_whole(read: TableSchema, database: str) -> None:
     """Prefixes, descending parts and what a foreign key does."""
     assert key_kinds(column(read, "id"), read) == ("primary",)
     assert sorted(key_kinds(column(read, "n"), read)) == ["index", "unique"]
-    assert [written_key(key) for key in read.keys if key.name in ("PRIMARY", "u")] == [
+    assert [key_in_sql(key) for key in read.keys if key.name in ("PRIMARY", "u")] == [
         "primary key (id)",
         "unique index u (note(5), n desc)",
     ]
-    assert [written_reference(key) for key in read.foreign_keys] == [
+    assert [reference_in_sql(key) for key in read.foreign_keys] == [
         f"foreign key f (parent) references {database}.parents (id) on delete CASCADE"
     ]

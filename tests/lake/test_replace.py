@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lockstep.pipeline.mirror.layout import DELETED_AT, keep_names
+from lockstep.pipeline.mirror.layout import DELETED_AT, keep_flag_names
 from lockstep.pipeline.ports.mirror_writes import (
     Append,
     ColumnOrigin,
@@ -285,7 +285,7 @@ def test_rows_that_went_have_their_own_moments(lake: Lake) -> None:
     last, and a value that nobody knows is the mirror's. What came since wins."""
 
     def gone(*rows: tuple[int, str | None, bool]) -> FoldedChanges:
-        keep = keep_names(PEOPLE.names)["name"]
+        keep = keep_flag_names(PEOPLE.names)["name"]
         ids, names, keeps = zip(*rows, strict=True)
         staged = {
             "_change_type": ["delete"] * len(rows),

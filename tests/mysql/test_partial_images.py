@@ -297,8 +297,10 @@ class Written(MySqlServer):
         self._statements = statements
 
     @contextmanager
-    def chunk(self, schema: TableSchema, rows: Range, **options: Any) -> Iterator[TableSnapshot]:
-        with super().chunk(schema, rows, **options) as found:
+    def chunk(
+        self, schema: TableSchema, key_range: Range, **options: Any
+    ) -> Iterator[TableSnapshot]:
+        with super().chunk(schema, key_range, **options) as found:
             with self._session.cursor() as cursor:
                 for statement in islice(self._statements, 5):
                     cursor.execute(statement)

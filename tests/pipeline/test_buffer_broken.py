@@ -105,7 +105,7 @@ _large(log, 1, end=False)
 buffer = a_buffer(spool=FileSpool(folder / "lake", folder / "scratch"))
 buffer.put(received(log.wire(end=False)))
 assert buffer.get() is None
-print(buffer._transactions._spill.blocks, flush=True)
+print(buffer._transactions._spill.block_count, flush=True)
 time.sleep(600)
 """
 

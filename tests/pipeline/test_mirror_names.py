@@ -117,4 +117,4 @@ def test_when_a_mirror_moves(mirror: str, into: str | None, moves: bool) -> None
     )
     plan = SourcePlan("shop", every, None, table_settings=settings)
     state = TableState(table, TableCondition.FOLLOWING, 1, mirror, "", adopted_version=3)
-    assert (plan.misplaced_mirror(state) is not None) is moves
+    assert (plan.new_mirror_name(state) is not None) is moves

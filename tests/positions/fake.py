@@ -295,25 +295,25 @@ class FakeServer:
         self,
         schema: TableSchema,
         after: Bound | None,
-        rows: int,
+        row_count: int,
         *,
         since: Coordinates | None = None,
     ) -> Bound | None:
         behind = _behind(after)
         ids = sorted(key for key in self.rows if behind is None or key > behind)
-        return Bound(("id",), (str(ids[rows - 1]),)) if len(ids) > rows else None
+        return Bound(("id",), (str(ids[row_count - 1]),)) if len(ids) > row_count else None
 
     @contextmanager
     def chunk(
         self,
         schema: TableSchema,
-        rows: Range,
+        key_range: Range,
         *,
         exact: bool = False,
         most_seconds: float = PIECE_SECONDS,
         since: Coordinates | None = None,
     ) -> Iterator[TableSnapshot]:
-        after, through = _behind(rows.after), _behind(rows.through)
+        after, through = _behind(key_range.after), _behind(key_range.through)
         found = {
             key: value
             for key, value in self.rows.items()

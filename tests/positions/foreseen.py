@@ -71,8 +71,10 @@ class CountedServer:
             yield self._counted(snapshot)
 
     @contextmanager
-    def chunk(self, schema: TableSchema, rows: Range, **options: Any) -> Iterator[TableSnapshot]:
-        with self._server.chunk(schema, rows, **options) as snapshot:
+    def chunk(
+        self, schema: TableSchema, key_range: Range, **options: Any
+    ) -> Iterator[TableSnapshot]:
+        with self._server.chunk(schema, key_range, **options) as snapshot:
             yield self._counted(snapshot)
 
     @contextmanager

@@ -17,8 +17,8 @@ from lockstep.pipeline.mirror.coalescing import LOST_ROW_REASON, RESUME_HINT
 from lockstep.pipeline.mirror.layout import (
     DELETED_AT,
     changelog_names,
-    keep_names,
-    lack_names,
+    keep_flag_names,
+    lack_flag_names,
     origin_names,
 )
 from lockstep.pipeline.mirror.mapping import KEPT_CHANGE_TYPE, cast_column, images_within
@@ -155,7 +155,7 @@ def _looked_up(files: Files, rows: Keyed, write: Merge | Replace) -> list[Row]:
     """Folded changes with what they lack, from the rows of before by their keys."""
     names = write.target.schema.names
     spelled = dict(zip(names, changelog_names(names), strict=True))
-    marks = {name: lack_names(names)[name] for name in write.changes.lacking_columns}
+    marks = {name: lack_flag_names(names)[name] for name in write.changes.lacking_columns}
     origin = [origin_names(names)[name] for name in write.key]
     found = []
     for change in _changes(files, write):
@@ -176,7 +176,7 @@ def _merged(files: Files, old: Sequence[Row], write: Merge | Replace) -> list[Ro
     """One image per key on top of a mirror's rows."""
     names = write.target.schema.names
     spelled = dict(zip(names, changelog_names(names), strict=True))
-    keeps = {name: keep_names(names)[name] for name in write.changes.kept_columns}
+    keeps = {name: keep_flag_names(names)[name] for name in write.changes.kept_columns}
     rows = {tuple(row[name] for name in write.key): row for row in old}
     for change in _looked_up(files, rows, write):
         identity = tuple(change[spelled[name]] for name in write.key)

@@ -149,10 +149,10 @@ class Registers:
 
     # -- the ring's room -------------------------------------------------------------
 
-    def truncate_open(self, events: int = 0, put: int | None = None) -> None:
-        """Keep only the first `events` events of the open transaction. `put`: the
+    def truncate_open(self, kept_count: int = 0, put: int | None = None) -> None:
+        """Keep only the first `kept_count` events of the open transaction. `put`: the
         ring's sequence after the last of them; None if none is kept."""
-        self.array[EVENTS] = self.array[COMPLETE_EVENTS] + events
+        self.array[EVENTS] = self.array[COMPLETE_EVENTS] + kept_count
         self.array[PUT] = self.array[GET] if put is None else put
 
     def empty_ring(self) -> None:

@@ -602,20 +602,21 @@ class TextBuffer:
         count = self.count_before(registers, transaction) + kept_count
         registers.texts, registers.text_put = count, self._end(count)
 
-    def copy_of_first(self, registers: Registers, transactions: int) -> Texts:
-        """Return a copy of the texts of the first `transactions` transactions."""
-        count = self.count_before(registers, transactions)
+    def copy_of_first(self, registers: Registers, transaction_count: int) -> Texts:
+        """Return a copy of the texts of the first `transaction_count` transactions."""
+        count = self.count_before(registers, transaction_count)
         return Texts(self.data[: self._end(count)].copy(), self.index[:count].copy())
 
-    def drop_first(self, registers: Registers, transactions: int) -> None:
-        """Remove the texts of the first `transactions` transactions; the others move
-        up."""
-        dropped, count = self.count_before(registers, transactions), registers.texts
+    def drop_first(self, registers: Registers, transaction_count: int) -> None:
+        """Remove the texts of the first `transaction_count` transactions; the others
+        move up."""
+        dropped, count = self.count_before(registers, transaction_count), registers.texts
         begin, end = self._end(dropped), registers.text_put
         if count:
             self.data[: end - begin] = self.data[begin:end].copy()
             # In each row: the owner, the place in `data`, the size.
-            self.index[: count - dropped] = self.index[dropped:count] - (transactions, begin, 0)
+            moved_by = (transaction_count, begin, 0)
+            self.index[: count - dropped] = self.index[dropped:count] - moved_by
             registers.texts, registers.text_put = count - dropped, end - begin
 
     def _end(self, count: int) -> int:

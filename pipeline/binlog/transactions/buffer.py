@@ -189,10 +189,9 @@ class TransactionBuffer:
         return place_of(self._loop.open_row, BEGIN_OFFSET, self._log.files)
 
     @property
-    def out_of_order(self) -> int:
-        """Number of transactions that were left out although the log has them after new
-        ones."""
-        return 0 if self._leave_out is None else self._leave_out.out_of_order
+    def out_of_order_count(self) -> int:
+        """Number of transactions that were left out and follow a new one in this log."""
+        return 0 if self._leave_out is None else self._leave_out.out_of_order_count
 
     # -- bytes in, groups out ----------------------------------------------------------
 
@@ -205,8 +204,8 @@ class TransactionBuffer:
         self.has_ended = True
 
     def stop(self) -> None:
-        """Stop at the next end of a transaction, because a limit of the run is reached
-        that is not in `limits`, such as its time."""
+        """Stop at the next end of a transaction, because the run reached a limit that
+        is not in `limits`, such as its time."""
         if self._skip_to is not None:
             self.has_ended = True
             return
@@ -364,21 +363,21 @@ class TransactionBuffer:
 class TransactionFilter:
     """Removes the transactions of a GTID set from each group.
 
-    `out_of_order` counts removed transactions that follow a new one in this log. They
-    were read from another server before, so the lake has them in another order than
-    this server.
+    `out_of_order_count` counts removed transactions that follow a new one in this log.
+    They were read from another server before, so the lake has them in another order
+    than this server.
     """
 
     def __init__(self, gtids: GtidSet) -> None:
         self._gtids = gtids
         self._has_new = False
-        self.out_of_order = 0
+        self.out_of_order_count = 0
 
     def without_known(self, group: TransactionGroup) -> TransactionGroup | None:
         """Return the group without the transactions of the set; None if none is left."""
         keep = ~membership(group.transactions, group.gtid_sources, self._gtids)
         has_new_before = np.logical_or.accumulate(keep) | self._has_new
-        self.out_of_order += int((~keep & has_new_before).sum())
+        self.out_of_order_count += int((~keep & has_new_before).sum())
         self._has_new = self._has_new or bool(keep.any())
         if keep.all():
             return group

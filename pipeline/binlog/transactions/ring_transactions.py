@@ -171,10 +171,10 @@ class RingTransactions:
         """Set a savepoint; an earlier one of the same name is replaced."""
         registers, texts = self._registers, self._loop.texts
         savepoint = Savepoint(
-            blocks=self._spill.blocks if self._spill else 0,
-            events=registers.events - registers.complete_events,
+            block_count=self._spill.block_count if self._spill else 0,
+            event_count=registers.events - registers.complete_events,
             put=registers.put,
-            texts=registers.texts - texts.count_before(registers, self.count),
+            text_count=registers.texts - texts.count_before(registers, self.count),
             text_bytes=int(self._loop.open_row[columns.TEXT_BYTES]),
         )
         savepoints = self._open_savepoints()
@@ -193,15 +193,15 @@ class RingTransactions:
         while next(reversed(savepoints)) != name:
             savepoints.popitem()
         savepoint = savepoints[name]
-        self._cut_texts(savepoint.texts, savepoint.text_bytes)
-        if self._spill is not None and savepoint.blocks < self._spill.blocks:
-            self._spill.truncate(savepoint.blocks, savepoint.events)
+        self._cut_texts(savepoint.text_count, savepoint.text_bytes)
+        if self._spill is not None and savepoint.block_count < self._spill.block_count:
+            self._spill.truncate(savepoint.block_count, savepoint.event_count)
             self._registers.truncate_open()
         else:
             # If no event precedes the savepoint, its `put` may be outdated: the ring
             # may have skipped the bytes before its end since then.
             self._registers.truncate_open(
-                savepoint.events, savepoint.put if savepoint.events else None
+                savepoint.event_count, savepoint.put if savepoint.event_count else None
             )
 
     def roll_back(self) -> None:
@@ -235,9 +235,9 @@ class RingTransactions:
             self._savepoints.clear()
         return self._savepoints
 
-    def _cut_texts(self, texts: int, size: int) -> None:
-        self._loop.texts.truncate(self._registers, self.count, texts)
-        self._loop.open_row[columns.TEXT_BYTES] = size
+    def _cut_texts(self, kept_count: int, kept_bytes: int) -> None:
+        self._loop.texts.truncate(self._registers, self.count, kept_count)
+        self._loop.open_row[columns.TEXT_BYTES] = kept_bytes
 
     def _forget_open(self) -> None:
         """Forget the open transaction's file, savepoints and statements."""
@@ -282,12 +282,13 @@ class RingTransactions:
 
 @dataclass(frozen=True, slots=True)
 class Savepoint:
-    """A savepoint of the open transaction. `blocks`, `events`, `texts`, `text_bytes`:
-    what the transaction had before the savepoint, in its file, in the ring, and of
-    texts. `put`: the ring's sequence number at the savepoint."""
+    """A savepoint of the open transaction. `block_count`: blocks before the savepoint
+    in the transaction's file. `event_count`: events before it in the ring.
+    `text_count`, `text_bytes`: texts before it, and their size. `put`: the ring's
+    sequence number at the savepoint."""
 
-    blocks: int
-    events: int
+    block_count: int
+    event_count: int
     put: int
-    texts: int
+    text_count: int
     text_bytes: int

@@ -52,7 +52,7 @@ class _BlockPlace:
     back."""
 
     at: int
-    events: int
+    event_count: int
 
 
 class Spill:
@@ -66,7 +66,7 @@ class Spill:
         """Numbers of the table maps of all events that were added."""
 
     @property
-    def blocks(self) -> int:
+    def block_count(self) -> int:
         return len(self._places)
 
     def add(self, block: Block, maps: TableMaps) -> None:
@@ -84,18 +84,19 @@ class Spill:
             self.file.write(piece)
             self._end += len(piece)
 
-    def truncate(self, blocks: int, events: int) -> None:
-        """Keep only the first `blocks` blocks, and the first `events` events of the
-        next one."""
-        if blocks < len(self._places):
-            self._places[blocks:] = [replace(self._places[blocks], events=events)]
+    def truncate(self, block_count: int, event_count: int) -> None:
+        """Keep only the first `block_count` blocks, and the first `event_count` events
+        of the next one."""
+        if block_count < len(self._places):
+            cut_block = replace(self._places[block_count], event_count=event_count)
+            self._places[block_count:] = [cut_block]
 
     def read(self) -> Iterator[Block]:
         """Yield the blocks in the order in which they were added; only one is in
         memory."""
         for place in self._places:
             _, block, _ = _read_block(self.file, place.at)
-            yield block.subset(slice(place.events))
+            yield block.subset(slice(place.event_count))
 
 
 def read_prepared(file: EventFile, size: int, maps: TableMaps) -> Iterator[Block]:
@@ -252,8 +253,8 @@ class _PreparedRows:
 
 @dataclass(frozen=True, slots=True)
 class CommittedRows:
-    """The rows that an XA COMMIT brought: their tables, the place of the prepare, and
-    the `batch` that read the prepare, None for the current one."""
+    """The rows that an XA COMMIT brought. `prepared`: the place of the prepare.
+    `batch`: the batch that read the prepare; None for the current one."""
 
     tables: frozenset[TableName]
     prepared: Coordinates
@@ -275,11 +276,11 @@ class PreparedTransactions:
         self._spool = spool
         self._recorded = dict(recorded or {})
         self._waiting: dict[Xid, _PreparedRows] = {}
-        self._bytes = 0
+        self._bytes_in_memory = 0
         self.ended: list[EndedTransaction] = []
         self.is_before_start = False
-        """The log before the start is being read, whose transactions earlier batches
-        recorded."""
+        """The reading is before the start, so earlier batches recorded the
+        transactions."""
         self.is_recorded_before = False
         """An earlier batch recorded the current transaction."""
         self.wants_no_rows = False
@@ -314,12 +315,12 @@ class PreparedTransactions:
         if self._ignores_rows:
             _close_file(events)
             return
-        if isinstance(events, Block) and self._bytes + len(events.data) > MEMORY_BYTES:
+        if isinstance(events, Block) and self._bytes_in_memory + len(events.data) > MEMORY_BYTES:
             spill = Spill(self._spool.create_scratch_file())
             spill.add(events, maps)
             events = spill
         waiting = _PreparedRows(at, events)
-        self._bytes += waiting.bytes
+        self._bytes_in_memory += waiting.bytes
         self._waiting[xid] = waiting
 
     def commit(self, xid: Xid, at: Coordinates, maps: TableMaps) -> Iterator[Block]:
@@ -328,7 +329,7 @@ class PreparedTransactions:
             return iter(())
         waiting = self._waiting.pop(xid, None)
         if waiting is not None:
-            self._bytes -= waiting.bytes
+            self._bytes_in_memory -= waiting.bytes
             self._committed = CommittedRows(_tables(waiting, maps), waiting.at, None)
             return _at_commit(_blocks(waiting), at)
         prepared = self._end_recorded(xid, committed=True)
@@ -362,7 +363,7 @@ class PreparedTransactions:
         read."""
         waiting = self._waiting.pop(xid, None)
         if waiting is not None:
-            self._bytes -= waiting.bytes
+            self._bytes_in_memory -= waiting.bytes
             _close_file(waiting.events)
         elif not self._ignores_rows:
             self._end_recorded(xid, committed=False)

@@ -223,6 +223,7 @@ def _write_decimals(data: Bytes, at: Places, groups: Integers, out: Bytes) -> in
 def _write_decimal_texts(
     data: Bytes, at: Places, precision: int, scale: int, out: Bytes, ends: Places
 ) -> int:
+    """Write texts, and where each ends; return the index of a damaged cell, or -1."""
     source, target = data.ctypes.data, out.ctypes.data
     place = target
     ends[0] = 0
@@ -244,7 +245,8 @@ def put_decimal(at: int, precision: int, scale: int, place: int) -> int:
     if flip:
         put8_at(place, _MINUS)
         place += 1
-    digits_left, sign, has_digits = precision, _POSITIVE_BIT, False
+    digits_left, has_digits = precision, False
+    sign = _POSITIVE_BIT  # part of the first group
     while digits_left > 0:
         digits = (digits_left - scale - 1) % 9 + 1 if digits_left > scale else min(digits_left, 9)
         size = (digits + 1) // 2 if digits < 7 else 4
@@ -263,7 +265,8 @@ def put_decimal(at: int, precision: int, scale: int, place: int) -> int:
             width = digits if has_digits else count_digits(number)
             put_digits(place, number, width)
             place, has_digits = place + width, True
-        at, digits_left, sign = at + size, digits_left - digits, 0
+        at, digits_left = at + size, digits_left - digits
+        sign = 0
     if not has_digits:
         put8_at(place, _ZERO)
         place += 1

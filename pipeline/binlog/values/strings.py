@@ -108,8 +108,9 @@ def value_spans(
     count as `padded_length` bytes."""
     places = np.empty(len(cells), np.int64)
     offsets, ends = allocate(len(cells) + 1, 4)
-    size = -cells.layout.size
-    total = _measure_spans(cells.data, cells.at, size, padded_length, places, ends.view(np.int32))
+    total = _measure_spans(
+        cells.data, cells.at, -cells.layout.size, padded_length, places, ends.view(np.int32)
+    )
     if total > _MAX_BYTES:
         raise _too_large_error(column)
     return places, offsets, total
@@ -124,15 +125,15 @@ def _too_large_error(column: Column) -> TableError:
 
 @kernel
 def _measure_spans(
-    data: Bytes, at: Places, size: int, padded_length: int, places: Integers, ends: Places
+    data: Bytes, at: Places, length_bytes: int, padded_length: int, places: Integers, ends: Places
 ) -> int:
     total = 0
     ends[0] = 0
     for i in range(len(at)):
         place = int(at[i])
         if place >= 0:
-            total += max(cell_length(data, place, size), padded_length)
-            places[i] = place + size
+            total += max(cell_length(data, place, length_bytes), padded_length)
+            places[i] = place + length_bytes
         else:
             places[i] = -1
         ends[i + 1] = total
@@ -150,12 +151,12 @@ def _copy_values(
 
 
 @kernel
-def _copy(data: Bytes, places: Integers, size: int, ends: Places, out: Bytes) -> None:
+def _copy(data: Bytes, places: Integers, length_bytes: int, ends: Places, out: Bytes) -> None:
     for i in range(len(places)):
         place = places[i]
         if place < 0:
             continue
-        begin, length = int(ends[i]), cell_length(data, place - size, size)
+        begin, length = int(ends[i]), cell_length(data, place - length_bytes, length_bytes)
         copy(out, begin, data, place, length)
         for padding in range(begin + length, int(ends[i + 1])):
             put8(out, padding, 0)
@@ -182,9 +183,9 @@ def _translate_text(column: Column, cells: Cells, table: Integers) -> pa.Array:
     # Each character is written as four bytes, so the last one needs more room.
     buffer = pa.allocate_buffer((total + 3) * int(table[:, 0].max()), resizable=True)
     out = np.frombuffer(buffer, np.uint8)
-    ends, size = np.frombuffer(offsets, np.int32), -cells.layout.size
+    ends, length_bytes = np.frombuffer(offsets, np.int32), -cells.layout.size
     has_ascii = bool((table[:128, 1] == np.arange(128)).all() and (table[:128, 0] == 1).all())
-    text_bytes = _translate(cells.data, places, size, table, has_ascii, ends, out)
+    text_bytes = _translate(cells.data, places, length_bytes, table, has_ascii, ends, out)
     if text_bytes < 0:
         raise _undecodable_error(column)
     if text_bytes > _MAX_BYTES:
@@ -212,7 +213,7 @@ def _is_ascii(data: Bytes, at: int, length: int) -> bool:
 def _translate(
     data: Bytes,
     places: Integers,
-    size: int,
+    length_bytes: int,
     table: Integers,
     has_ascii: bool,
     ends: Places,
@@ -224,7 +225,7 @@ def _translate(
     for i in range(len(places)):
         place = places[i]
         if place >= 0:
-            length = cell_length(data, place - size, size)
+            length = cell_length(data, place - length_bytes, length_bytes)
             if has_ascii and _is_ascii(data, place, length):
                 copy(out, end, data, place, length)
                 end += length

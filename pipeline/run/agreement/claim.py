@@ -58,7 +58,7 @@ def claim_error(ports: RunPorts, claim: Claim | Unclaimed | None = None) -> Lock
         error = judge_unclaimed(
             source, claim, newest, published if _expects_tables(ports) else None
         )
-        return error if error is not None or claim.empty else _disagreement(ports)
+        return error if error is not None or claim.is_empty else _disagreement(ports)
     claimed = None
     is_claimed_pruned = False
     if claim.batch is not None:
@@ -120,7 +120,7 @@ def claim_of(ports: RunPorts, ledger: str) -> Claim:
         return Claim(source, ledger, ports.clock(), complete=False)
     if isinstance(claim, Claim):
         return claim
-    return Claim(source, ledger, ports.clock(), complete=claim.empty)
+    return Claim(source, ledger, ports.clock(), complete=claim.is_empty)
 
 
 def claim_folder(ports: RunPorts) -> None:
@@ -143,8 +143,8 @@ def claim_up_to(ports: RunPorts, batch: Batch) -> None:
     new_claim = claim.with_batch(batch)
     if new_claim == claim:
         return
-    # A run with another copy of this ledger (a restored backup) takes its lock there,
-    # not here.
+    # A run with another copy of this ledger (a restored backup) holds the lock of that
+    # copy, so both runs may be active.
     if (error := claim_error(ports, claim)) is not None:
         raise error
     # Tables are merged one by one, so a later batch may already be claimed: its claim

@@ -391,7 +391,7 @@ def _commit_time_text(commit: LakeCommit) -> str:
 
 
 def foreign_mirrors(ports: RunPorts, tables: Iterable[TableName]) -> dict[TableName, str]:
-    """Return those of the tables that runs do not begin to capture, each with a sentence
+    """Return the given tables that runs do not begin to capture, each with a sentence
     that says why: another program has a Delta table in the folder of their mirror, or
     that folder cannot be read. Tables that are already captured, or that a person ordered
     to reload, are not returned."""

@@ -97,8 +97,8 @@ class LogTaker(Protocol):
         """Number of rows taken so far; an update has two images and is one row."""
 
     def use_buffer(self, buffer: TransactionBuffer) -> None:
-        """Use the buffer from which the groups will come. It is called once, before all
-        others."""
+        """Use the buffer from which the groups will come. This method is called once,
+        before all others."""
 
     def is_wanted(self, table: TableName) -> bool:
         """Return whether changes of the table are taken."""
@@ -384,8 +384,8 @@ class LogReading:
                     self._taker.note_unlogged_change(table, statement.begin, error)
 
     def _tables_changed_while_prepared(self, committed: CommittedRows) -> Iterable[TableName]:
-        """Return the tables of an XA transaction that a statement changed between its
-        XA PREPARE and its commit, with every name that they got by renames.
+        """Return the tables that a statement changed while an XA transaction with rows of
+        them was prepared, with every name that they got by renames.
 
         MySQL 5.7 unlocks the tables when the session that prepared the transaction
         ends; other servers when it is committed or rolled back. An unlocked table may be
@@ -394,7 +394,7 @@ class LogReading:
         """
         place, batch = committed.prepared, committed.batch
         new_statements = self._structures.history.statements
-        if batch is None:
+        if batch is None:  # It was prepared in this batch.
             statements = [statement for statement in new_statements if statement.begin >= place]
         else:
             earlier_statements = (

@@ -224,9 +224,10 @@ _EMPTIED: Final = (Action.EMPTY, Action.CREATE)
 
 @dataclass(frozen=True, slots=True)
 class HistoryAtStop:
-    """The history at the place where a table stopped. `version`: its structure there,
-    None if unknown. `statement`: the statement that begins there; `consequence`: what
-    today's settings make of it; `schema_after`: the structure after it."""
+    """The history at the place where a table stopped. `version`: the version of the
+    table's structure there; None if unknown. `statement`: the statement that begins there;
+    `consequence`: what today's settings make of this statement; `schema_after`: the
+    table's structure after it."""
 
     version: SchemaVersion | None = None
     statement: LoggedStatement | None = None
@@ -261,7 +262,9 @@ class HistoryAtStop:
         if self.reason_to_read is not None and not (empties_table and order.schema is None):
             return self.reason_to_read
         if order.schema is None:
-            return None if self.consequence is None or self.is_followed else self.consequence.reason
+            if self.consequence is None or self.is_followed:
+                return None
+            return self.consequence.reason
         schema = self.schema_after if self.is_followed else self.schema_before
         if schema is None:
             return None
@@ -350,7 +353,7 @@ def _resume_sentence(ports: RunPorts, order: TableOrder, history: HistoryAtStop)
     doubt = history.reason_log_insufficient(order, ports.shaping)
     if plans is None:  # Only the server knows what its log still has.
         if doubt is None:
-            return f"the next run {_both_outcomes_clause(order)}{_structure_clause(order, doubt)}"
+            return f"the next run {_both_outcomes_clause(order)}{_structure_clause(order, None)}"
         return f"the next run reads {table} from the source: {doubt}; {_GOES_ON}"
     plan = plans.plans[table]
     state = ports.ledger.table_states(ports.source.name)[table]

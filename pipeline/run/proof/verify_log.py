@@ -198,8 +198,8 @@ class _Transactions:
         return bisect_right(range(self.count), at, key=self.group.end)
 
     def gtids(self, number: int) -> str:
-        read = gtid_set(self.group.transactions[: number + 1], self.group.gtid_sources)
-        return str(union(self.gtids_before(), read))
+        group_gtids = gtid_set(self.group.transactions[: number + 1], self.group.gtid_sources)
+        return str(union(self.gtids_before(), group_gtids))
 
 
 _EXISTS_AFTER: Final = np.array(

@@ -69,7 +69,10 @@ def lake_disagreement(ports: RunPorts) -> LakeDisagreement | None:
     if revision is not None:
         sentence = f"revision {revision.id} of an interrupted replay is in some changelogs only"
         return LakeDisagreement(sentence, reloads)
-    return LakeDisagreement(f"{reloads[0][0]}: {reloads[0][1]}", reloads) if reloads else None
+    if not reloads:
+        return None
+    table, reason = reloads[0]
+    return LakeDisagreement(f"{table}: {reason}", reloads)
 
 
 def _reloads_of_disagreeing_tables(ports: RunPorts) -> dict[TableName, str]:
@@ -91,7 +94,7 @@ def move_away(ports: RunPorts, folder: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class LakeChanges:
-    """What a ledger that continues as it is changes in the lake. `restatements`: the
+    """The changes to the lake of a ledger that continues as it is. `restatements`: the
     changed changelogs by folder; `unknown_folders`: folders that the ledger does not
     know, which move to `_before`; `moved_folders`: the new places of folders that were
     moved away, relative to the lake."""
@@ -280,7 +283,8 @@ def _listings(
 
 def _restate_changelogs(ports: RunPorts, lease: Lease) -> tuple[tuple[str, Restatement], ...]:
     """Make each changelog list what the ledger acknowledged."""
-    ledger, restatements = ports.ledger, dict[str, Restatement]()
+    ledger = ports.ledger
+    restatements = dict[str, Restatement]()
     void_spans = claim_of(ports, ledger.identity()).void
     for listing in _listings(ports, _unmerged(ports), void_spans):
         changelog = listing.changelog

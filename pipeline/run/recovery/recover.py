@@ -87,7 +87,7 @@ from lockstep.pipeline.run.recovery.tables_after import (
     after_start_over,
 )
 from lockstep.pipeline.run.table_plans import TablePlans
-from lockstep.pipeline.run.unpruned_batches import RUNS_HINT, batch_of_run, no_such_run
+from lockstep.pipeline.run.unpruned_batches import RUNS_HINT, batch_of_run, no_run_sentence
 from lockstep.pipeline.schema.history import BatchHistory
 from lockstep.pipeline.values.decisions import START_KIND, Decision, Lease
 from lockstep.pipeline.values.errors import (
@@ -210,7 +210,7 @@ def _outcome_and_basis(
     case = case_of(
         _ledger_content(ports),
         lambda: disagreement() is not None,
-        lambda: ports.claims.read(ports.source.name) != Unclaimed(empty=True),
+        lambda: ports.claims.read(ports.source.name) != Unclaimed(is_empty=True),
         back_to=after_batch is not None,
         start_over=start_over,
     )
@@ -599,11 +599,12 @@ def _handover(ports: RunPorts, adoption: Adoption, version: int, basis: Recovery
         changelog,
         changelog_generation=generation,
     )
+    new_generation = mirror.mirror_generation + 1
     return Handover(
         mirror.table,
-        generation=mirror.mirror_generation + 1,
-        mirror=mirror.folder,
-        delta_version=version,
+        new_generation,
+        mirror.folder,
+        version,
         shown_version=1,
         state_before=state_before,
     )
@@ -647,7 +648,7 @@ def run_to_undo(ledger: Ledger, source: str, run: str) -> RunToUndo:
     own_batches = [other.id for other in batches if other.dagster_run == batch.dagster_run]
     earlier_batches = [other.id for other in batches if other.id < own_batches[0]]
     if own_batches[0] <= pruned_through:
-        raise SpanRefused(no_such_run(ledger, source, run), hint=RUNS_HINT)
+        raise SpanRefused(no_run_sentence(ledger, source, run), hint=RUNS_HINT)
     if not earlier_batches:
         raise SpanRefused(
             f"run {run_id} captured the first batch of {source}: there is nothing to go back to",

@@ -134,9 +134,9 @@ def read_lake(ports: RunPorts, after_batch: int | None) -> LakeContent:
     claim = claim_of(ports, "")
     batch_ids = [claim.batch or 0]
     void_spans = list(claim.void)
-    tables = ports.claims.tables(source)
-    ports.progress.note(f"the Delta logs of {pluralize(len(tables), 'table')} are read")
-    for folder in tables:
+    folders = ports.claims.tables(source)
+    ports.progress.note(f"the Delta logs of {pluralize(len(folders), 'table')} are read")
+    for folder in folders:
         commits = needed_commits(ports.mirrors.history(folder), claim.void, after_batch)
         if not commits:
             continue
@@ -148,17 +148,17 @@ def read_lake(ports: RunPorts, after_batch: int | None) -> LakeContent:
             actions = {
                 path: FileAction(path, None, True, size=size) for path, size in files.items()
             }
-            files_of_ours = own_files(actions, commits)
-            changelogs.append(
-                ChangelogListing(folder, table, commits[0].delta_version, files, files_of_ours)
+            listing = ChangelogListing(
+                folder, table, commits[0].delta_version, files, own_files(actions, commits)
             )
-            batch_ids += [*changelogs[-1].batches, *transaction_numbers(commits)]
+            changelogs.append(listing)
+            batch_ids += [*listing.batches, *transaction_numbers(commits)]
             if table is SystemTable.TRANSACTIONS:
                 records = (record_of(commit, in_transactions=True) for commit in commits)
                 complete_records = [
                     record for record in records if record is not None and record.is_whole
                 ]
-                listed_batches = changelogs[-1].batches
+                listed_batches = listing.batches
                 transaction_records = [
                     record for record in complete_records if record.batch in listed_batches
                 ]
@@ -423,8 +423,8 @@ def find_structures(
 def _find_tightenings(
     ports: RunPorts, lake: LakeContent, versions: Iterable[SchemaVersion]
 ) -> list[Tightening]:
-    """Return a tightening for each table of which a version of a mirror shows more, or
-    other, columns and rows than the settings allow now. The lost ledger may have
+    """Return a tightening for each table whose mirrors have a version that shows other
+    columns or rows than the settings allow now. The lost ledger may have
     recorded that hidden values must still be cleared from it."""
     return [
         _tightening_of(ports, version)

@@ -21,7 +21,7 @@ from lockstep.pipeline.mirror.layout import (
     application_id,
     changelog_path,
     changelog_spelling,
-    keep_names,
+    keep_flag_names,
     scratch_path,
 )
 from lockstep.pipeline.mirror.lineage import ColumnLineage
@@ -301,7 +301,7 @@ class _MirrorComparison:
 
     def _with_dropped_columns_marked(self, changes: pa.Table) -> pa.Table:
         """Mark dropped columns, so that the merge keeps the mirror's values in them."""
-        marks = keep_names(self.fold.schema.names)
+        marks = keep_flag_names(self.fold.schema.names)
         for name in self.fold.kept_columns:
             mark = marks[name]
             index = changes.schema.get_field_index(mark)

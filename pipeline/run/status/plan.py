@@ -15,7 +15,7 @@ from lockstep.pipeline.ports.source import ServerFacts
 from lockstep.pipeline.run.begin import RunStart, StartProposal, foresee_start, tables_in_gap
 from lockstep.pipeline.run.consent import consent_errors
 from lockstep.pipeline.run.context import RunPorts
-from lockstep.pipeline.run.find_place import snapshot_not_chosen
+from lockstep.pipeline.run.find_place import snapshot_chosen_error
 from lockstep.pipeline.run.follow_pasts import plan_pasts
 from lockstep.pipeline.run.left_out import left_out_now
 from lockstep.pipeline.run.repair import Abandonment, batches_to_abandon
@@ -329,7 +329,7 @@ def choose_start(ports: RunPorts, lease: Lease, place: Place, reason: str, autho
     is recorded without examination.
     """
     if isinstance(place, Snapshot):
-        raise snapshot_not_chosen()
+        raise snapshot_chosen_error()
     proposed = Override(_PROPOSED, str(place), reason, author, ports.clock())
     try:
         choice = _examine_choice(ports, proposed)

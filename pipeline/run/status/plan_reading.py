@@ -426,7 +426,7 @@ class LogTally:
         logged: LoggedStatement,
     ) -> None:
         """Quarantine a table that would be read from MySQL, if the statement gives it rows
-        or columns of which it would then show more."""
+        or columns that another table's settings hide."""
         if table in self._tables_read_later and self._captured_tables.is_wanted(table):
             error = self._decider.hidden_rows_error(table, consequence, followed)
             if error is not None and error.need is Need.CONSENT:
@@ -448,16 +448,16 @@ class LogTally:
             self._reread(table, reason)
 
     def put(self, group: TransactionGroup) -> None:
-        rows = np.zeros(len(group.transactions), np.int64)
+        row_counts = np.zeros(len(group.transactions), np.int64)
         has_captured_rows = np.zeros(len(group.transactions), np.bool_)
         for block in group.blocks:
             has_captured_rows[block.events[:, columns.TRANSACTION]] = True
-            self._add(self._count_block(block, len(rows), group.begin), rows)
+            self._add(self._count_block(block, len(row_counts), group.begin), row_counts)
         for tallies in self.tallies_read_back:
             has_captured_rows[0] = True  # A transaction that was spilled is a group of its own.
-            self._add(tallies, rows)
+            self._add(tallies, row_counts)
         self.tallies_read_back.clear()
-        self._take_transactions(group, rows, has_captured_rows)
+        self._take_transactions(group, row_counts, has_captured_rows)
 
     # -- rows -----------------------------------------------------------------------
 
@@ -473,7 +473,7 @@ class LogTally:
         transactions in its group; `begin`: returns where the transaction with a given
         index begins."""
         tables: dict[TableName, TableTally] = {}
-        rows = np.zeros(transaction_count, np.int64)
+        row_counts = np.zeros(transaction_count, np.int64)
         for table, _, part in split_by_table(block, self._decoding.buffer.maps.table_maps):
             if not self.is_wanted(table):
                 continue
@@ -488,7 +488,7 @@ class LogTally:
                 self._quarantine(table, at, error)
                 continue
             for indices, event_counts in event_counts_by_map:
-                np.add.at(rows, transactions[indices], event_counts.rows_by_event)
+                np.add.at(row_counts, transactions[indices], event_counts.rows_by_event)
             kinds = sum(
                 (event_counts.images_by_kind for _, event_counts in event_counts_by_map),
                 np.zeros(len(CHANGE_TYPES), np.int64),
@@ -496,7 +496,7 @@ class LogTally:
             counts = RowCounts(int(kinds[INSERT]), int(kinds[AFTER]), int(kinds[DELETE]))
             size = int(part.events[:, columns.SIZE].sum())
             tables[table] = TableTally(counts, len(part.events), size)
-        return tables, rows
+        return tables, row_counts
 
     def _decoder(self, map_number: int, at: Coordinates) -> TableDecoder:
         version, decoder = self._decoding.decoder_of_map(map_number, at)
@@ -508,14 +508,17 @@ class LogTally:
         self.quarantined.append(self._captured_tables.stop(table, at, error))
         self._decoding.buffer.maps.skip_table(table)
 
-    def _add(self, tallies: _Tallies, rows: Integers) -> None:
+    def _add(self, tallies: _Tallies, row_counts: Integers) -> None:
         tables, counted_rows = tallies
-        rows += counted_rows
+        row_counts += counted_rows
         for table, tally in tables.items():
             self.tables[table] = self.tables.get(table, TableTally()) + tally
 
     def _take_transactions(
-        self, group: TransactionGroup, rows: Integers, has_captured_rows: npt.NDArray[np.bool_]
+        self,
+        group: TransactionGroup,
+        row_counts: Integers,
+        has_captured_rows: npt.NDArray[np.bool_],
     ) -> None:
         sizes = group.transactions[:, columns.LOG_BYTES]
         self.foreign_transaction_count += int((~has_captured_rows).sum())
@@ -523,4 +526,4 @@ class LogTally:
         index = int(np.argmax(sizes))
         size = int(sizes[index])
         if self.largest is None or size > self.largest.bytes:
-            self.largest = LargestTransaction(group.begin(index), size, int(rows[index]))
+            self.largest = LargestTransaction(group.begin(index), size, int(row_counts[index]))

@@ -66,7 +66,8 @@ def run_news(
     states = ledger.table_states(source)
     reported_tables = [table for table in tables[:MOST_TABLES] if table in states]
     comments = comments_of(ports, reported_tables)
-    news, remaining = [], MOST_COLUMNS
+    news = []
+    remaining = MOST_COLUMNS
     for table in reported_tables:
         writes, event = merges.get(table, []), events.get(table)
         version = None if event is None else event.version

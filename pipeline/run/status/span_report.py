@@ -19,7 +19,7 @@ from lockstep.pipeline.run.unpruned_batches import (
     RUNS_HINT,
     batch_of_run,
     history_begin,
-    no_such_run,
+    no_run_sentence,
     pruned_clause,
     unpruned_batches,
 )
@@ -145,7 +145,7 @@ def report_of_run(ledger: Ledger, source: str, run: str | None, now: datetime) -
         batch = batch_of_run(ledger, source, run)
     pruned_through = ledger.pruned_through(source)
     if run is not None and batch.id <= pruned_through:
-        raise SpanRefused(no_such_run(ledger, source, run), hint=RUNS_HINT)
+        raise SpanRefused(no_run_sentence(ledger, source, run), hint=RUNS_HINT)
     # Ids are counted over all sources, so only some of these ids are of this source.
     first_id = max(batch.id - 10 * _MOST_PLOTTED_BATCHES, pruned_through + 1)
     candidates = ledger.live_batches(source, first_id, batch.id)

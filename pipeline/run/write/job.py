@@ -342,8 +342,8 @@ def _contents_and_origin(
 
 
 def _last_known_version(records: TableRecords) -> int:
-    """Return the last known version of a table that was dropped before anything of it
-    was merged: its mirror is created empty, with that structure."""
+    """Return the last known version of a table that was dropped before any of its rows
+    was merged. Its mirror is created empty, with that structure."""
     known_versions = [
         version.version for version in records.history if version.knowledge is Knowledge.KNOWN
     ]
@@ -422,8 +422,8 @@ def _require_matching_key(
 
 
 def _require_snapshot(records: TableRecords, task: Task) -> None:
-    """Raise `TableError` if the plan needs rows that a batch read from the source and
-    that are deleted. They are deleted when the batch is acknowledged."""
+    """Raise `TableError` if the plan needs deleted files. The rows that a batch read from
+    the source are deleted when the batch is acknowledged."""
     needed_files = set(task.plan.read_files)
     acknowledged_batches = {
         batch.id for batch in task.batches if batch.state is BatchState.ACKNOWLEDGED
@@ -485,8 +485,8 @@ def _lineage(
 def lineage_of_copy(
     ports: RunPorts, copied_version: MirrorVersion | None, versions: Sequence[SchemaVersion]
 ) -> ColumnLineage:
-    """Return the lineage from the mirror version whose rows are copied. It must be
-    readable. Columns that only that mirror has are left out."""
+    """Return the lineage from the mirror version whose rows are copied. The version must
+    be readable. Columns that only that mirror has are left out."""
     mirror = None
     policies = ports.source.policies_of(versions[-1].table)
     if copied_version is not None:

@@ -125,11 +125,11 @@ def _compiled_patterns(client_charset: str) -> tuple[re.Pattern[str], re.Pattern
 def tokens(text: str, context: StatementContext) -> Iterator[Token]:
     """Yield the tokens, also those in executable comments that the server executed.
     Raise CannotRead for a quote or a comment that is not closed."""
-    # `open_comments`: number of executable comments around `at`. `after_dot`: True if
-    # the last token is a dot. `name_end`: the offset after the last name, or -1.
-    at, open_comments, after_dot = 0, 0, False
     pattern, name_pattern = _compiled_patterns(context.client_charset)
-    name_end = -1
+    at = 0
+    open_comments = 0  # number of executable comments around `at`
+    after_dot = False  # whether the last token is a dot
+    name_end = -1  # the offset after the last token if that is a name
     while at < len(text):
         if at == name_end and text[at] == ".":
             # `a.1` is two names, not a name and a number.

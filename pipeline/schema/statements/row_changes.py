@@ -464,7 +464,9 @@ class _Walk:
         """Yield the columns that SET changes, as `(column,)`, `(table, column)` or
         `(database, table, column)`. No token is taken."""
         reader = self.reader
-        ahead, depth, expects_column = 1, 0, True
+        ahead = 1
+        depth = 0
+        expects_column = True
         while (token := reader.peek(ahead)).kind != "end":
             if token.kind == "symbol":
                 depth += (token.text == "(") - (token.text == ")")

@@ -54,7 +54,7 @@ class FileClaims:
                     for table in delta_tables(folder)
                     for commit in islice(commits_newest_first(table), _MOST_COMMITS)
                 )
-                return Unclaimed(empty=not has_own_commit)
+                return Unclaimed(is_empty=not has_own_commit)
         try:
             content = json.loads(text)
             captured_at = content["captured_at"]

@@ -20,8 +20,8 @@ from lockstep.pipeline.mirror.layout import (
     MARKS,
     changelog_names,
     changelog_spelling,
-    keep_names,
-    lack_names,
+    keep_flag_names,
+    lack_flag_names,
     origin_names,
 )
 from lockstep.pipeline.mirror.mapping import KEPT_CHANGE_TYPE
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 def keep_marks(schema: pa.Schema, changes: FoldedChanges) -> dict[str, str]:
     """Return the names of marker columns, by the columns in which the mirror's value may
     stay. A marker is true in changes where the value stays."""
-    marks = keep_names(schema.names)
+    marks = keep_flag_names(schema.names)
     return {name: marks[name] for name in changes.kept_columns}
 
 
@@ -61,14 +61,14 @@ def read_changes(
 ) -> DataFrame:
     """Return folded changes (one row image per key), by default those of the write. The
     columns: those of `layout.MARKS` that the write needs, the mirror's columns as a
-    changelog spells them, and the columns that folding adds (`keep_names`,
-    `lack_names`, `origin_names`)."""
+    changelog spells them, and the columns that folding adds (`keep_flag_names`,
+    `lack_flag_names`, `origin_names`)."""
     schema = write.target.schema
     changes = changes or write.changes
     marks = ["_change_type"]
     marks += ["_committed_at"] if write.target.policies.marks_deleted else []
     marks += ["_sequence"] if isinstance(write, Merge) and write.completion is not None else []
-    lack_marks, origins = lack_names(schema.names), origin_names(schema.names)
+    lack_marks, origins = lack_flag_names(schema.names), origin_names(schema.names)
     fold_marks = [
         *keep_marks(schema, changes).values(),
         *(lack_marks[name] for name in changes.lacking_columns),
@@ -272,14 +272,14 @@ def look_up_values(
 
 def _join_rows(changes: DataFrame, write: Merge | Replace, rows: DataFrame) -> DataFrame:
     """Return the changes with the values that they lack, without the columns
-    `lack_names` and `origin_names`. The column `_IS_COMPLETE` is true for a change that
+    `lack_flag_names` and `origin_names`. The column `_IS_COMPLETE` is true for a change that
     now has all its values, because it lacked none or because the row with them was
     found."""
     from pyspark.sql import functions as f
 
     names = write.target.schema.names
     lacking_columns = write.changes.lacking_columns
-    lack_marks, origins = lack_names(names), origin_names(names)
+    lack_marks, origins = lack_flag_names(names), origin_names(names)
     spelled = changelog_spelling(names)
     packed, packed_row, packed_fields = pack(rows, (*write.key, *lacking_columns))
     is_lacking, has_same_key = f.lit(False), f.lit(True)

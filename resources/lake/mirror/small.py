@@ -15,8 +15,8 @@ from lockstep.pipeline.mirror.coalescing import LOST_ROW_REASON, RESUME_HINT
 from lockstep.pipeline.mirror.layout import (
     DELETED_AT,
     changelog_spelling,
-    keep_names,
-    lack_names,
+    keep_flag_names,
+    lack_flag_names,
     origin_names,
 )
 from lockstep.pipeline.mirror.mapping import (
@@ -358,7 +358,7 @@ def _look_up_values(
     if not folded.lacking_columns:
         return changes
     spelled = changelog_spelling(names)
-    marks, origins = lack_names(names), origin_names(names)
+    marks, origins = lack_flag_names(names), origin_names(names)
     indexes = _indexes_in([changes.column(origins[name]) for name in key], _key_columns(rows, key))
     is_missing = pa.chunked_array([pa.repeat(False, changes.num_rows)])
     for name in folded.lacking_columns:
@@ -385,7 +385,7 @@ def _with_kept_values(
     `folded.kept_columns`, where they stay. `indexes`: the index of each change's row in
     `rows`, NULL if it has none."""
     spelled = changelog_spelling(names)
-    marks = keep_names(names)
+    marks = keep_flag_names(names)
     for name in folded.kept_columns:
         mirror_values = rows.column(name).take(indexes)
         changes = _with_values(changes, spelled[name], changes.column(marks[name]), mirror_values)

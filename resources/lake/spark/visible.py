@@ -66,7 +66,7 @@ def _values_in(probe: LakePath) -> list[int]:
         tables = [
             pq.read_table(parquet_content(file)) for file in files if file.name.endswith(".parquet")
         ]
-        return [number for table in tables for number in table["n"].to_pylist()]
+        return [value for table in tables for value in table["n"].to_pylist()]
 
 
 def _can_read(rows: DataFrame) -> bool:

@@ -394,8 +394,8 @@ class ObjectPath:
         offset = None if after is None else (self / after).key
         pages = obstore.list(self.bucket.store, prefix, offset=offset, chunk_size=PAGE_KEYS)
         self.bucket.requests.add()  # also if there is no page
-        for number, page in enumerate(pages):
-            if number:
+        for index, page in enumerate(pages):
+            if index:
                 self.bucket.requests.add()
             yield from (meta for meta in page if meta["size"])
 
