@@ -7,7 +7,9 @@ from collections.abc import Iterator
 import pymysql
 import pytest
 
+from lockstep.pipeline.model.batch import Xid
 from lockstep.pipeline.values.errors import PreparedElsewhere
+from lockstep.resources.mysql.watermarks import prepared_transactions
 from tests.fix_mysql import MySqlStand
 from tests.mysql.sessions import Shop, inserted
 
@@ -68,6 +70,22 @@ def test_each_commit_finds_its_own(shop: Shop) -> None:
     for xid in reversed(xids):
         end(shop, "commit", xid)
     assert inserted(source.capture()) == [5, 4, 3, 2, 1, 0]
+
+
+def test_a_list_of_the_prepared_has_the_bytes_of_each(shop: Shop) -> None:
+    """Whatever stands in an XID, as each server prints it."""
+    xids = [
+        Xid(1, b"a,b", b"c"),
+        Xid(1, b"it's", b"d','e"),
+        Xid(7, b"a, b", b""),
+        Xid(0, b"\x00\x7f'", b",\x01"),
+        Xid(5, b"X'61'", b"\\"),
+    ]
+    for number, xid in enumerate(xids):
+        literals = f"x'{xid.gtrid.hex()}', x'{xid.bqual.hex()}', {xid.format_id}"
+        shop.do(*prepared(literals, number))
+    with shop.stand.connect() as connection, connection.cursor() as cursor:
+        assert prepared_transactions(cursor) == frozenset(xids)
 
 
 def test_what_was_prepared_before_the_start_stops(shop: Shop) -> None:

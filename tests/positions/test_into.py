@@ -222,7 +222,7 @@ def tables_that_meet_are_told_apart(shop: Shop) -> Iterator[None]:
     for table, other in (("c", "a"), ("d", "b")):
         state = shop.state(table)
         assert state.has_stopped
-        assert f"that of {shop.name}.{other} is" in str(state.reason)
+        assert f"as the mirror of {shop.name}.{other} is" in str(state.reason)
         assert f"`lockstep resume {shop.name}.{table} --reason …`" in str(state.hint)
         assert state.mirror not in shop.follower.lake.tables
     reason = f"its mirror would be at the place of the mirror of {shop.name}.a"
@@ -274,7 +274,7 @@ def a_renamed_table_that_would_meet_another(shop: Shop) -> Iterator[None]:
     for table in ("n1", "N2"):
         state = shop.state(table)
         assert state.has_stopped
-        assert f"that of {shop.name}.m1 is" in str(state.reason)
+        assert f"as the mirror of {shop.name}.m1 is" in str(state.reason)
         assert state.mirror not in shop.follower.lake.tables
     named(shop, **{"m*": "v_{database}.{table}"})
     for table in ("n1", "N2"):
