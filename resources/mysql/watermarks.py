@@ -159,10 +159,7 @@ def prepared_transactions(cursor: Cursor) -> frozenset[Xid] | None:
         cursor.execute("xa recover convert xid")
     except pymysql.err.ProgrammingError:
         cursor.execute("xa recover format='sql'")  # MariaDB
-        return frozenset(
-            _xid_from_text(int(format_id), int(gtrid_length), int(bqual_length), str(text))
-            for format_id, gtrid_length, bqual_length, text in cursor.fetchall()
-        )
+        return frozenset(_xid_from_text(int(row[0]), str(row[3])) for row in cursor.fetchall())
     except pymysql.MySQLError as error:
         if error.args[0] != _XA_DENIED:
             raise
@@ -189,19 +186,15 @@ def _xid_from_hex(format_id: int, gtrid_length: int, bqual_length: int, data: st
     )
 
 
-def _xid_from_text(format_id: int, gtrid_length: int, bqual_length: int, text: str) -> Xid:
-    """Return the XID for `X'6774',X'6271',7`; parts that are printable are quoted as
-    text, in which a comma or a quote may stand."""
-    gtrid, end = _read_part(text, 0, gtrid_length)
-    bqual, _ = _read_part(text, end + 1, bqual_length) if bqual_length else (b"", end)
-    return Xid(format_id, gtrid, bqual)
+def _xid_from_text(format_id: int, text: str) -> Xid:
+    """Return the XID for `X'6774',X'6271',7`; parts of letters and digits alone
+    are quoted as text. MariaDB prints all other parts as bytes."""
+    gtrid, *rest = [_part_bytes(part) for part in text.split(",")]
+    return Xid(format_id, gtrid, rest[0] if rest else b"")
 
 
-def _read_part(text: str, start: int, length: int) -> tuple[bytes, int]:
-    """Return the part of `length` bytes that is quoted at `start`, and the place after
-    it."""
-    if text[start].upper() == "X":
-        begin, end = start + 2, start + 2 + 2 * length
-        return bytes.fromhex(text[begin:end]), end + 1
-    begin, end = start + 1, start + 1 + length
-    return text[begin:end].encode(), end + 1
+def _part_bytes(text: str) -> bytes:
+    stripped = text.strip()
+    if stripped[:2].upper() == "X'":
+        return bytes.fromhex(stripped[2:-1])
+    return stripped.strip("'").encode()
