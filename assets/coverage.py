@@ -114,8 +114,9 @@ def report_coverage(
 
 
 def _first_commit(ports: RunPorts, last: Coverage | None) -> datetime | None:
-    """Return the earliest commit time of the source's first batch, or None if nothing
-    was captured yet. If that batch has no transaction, because it only read tables as
+    """Return the commit time with which the source's history begins, or None if nothing
+    was captured yet: the last one before the first batch, or, if that is unknown, the
+    earliest one in it. If that batch has no transaction, because it only read tables as
     they were, return the time at which it began. The server's clock may be wrong, so the
     time is limited to the span from the creation of the log file to the capture of the
     batch."""

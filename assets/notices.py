@@ -66,8 +66,8 @@ def trouble_sentence(source: str, trouble: Verdict) -> str:
 def notify_people(
     settings: Settings, adapters: RunAdapters, sources: Iterable[str], note: WriteNote
 ) -> None:
-    """Notify the addresses of `[notify]` that were last told something else about one
-    of these sources. Raise nothing: errors become notes."""
+    """Notify the addresses of `[notify]` of each source whose trouble is not the one
+    that they were last notified of. Raise nothing: errors become notes."""
     if not settings.notify_references:
         return
     for name in sources:

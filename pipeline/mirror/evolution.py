@@ -137,7 +137,7 @@ def _renames(renamed: Mapping[str, str], names: set[str]) -> Iterator[RenameColu
 
 
 def _changed(lineage: ColumnLineage, change: TypeChange) -> Iterator[pa.Field]:
-    """Yield the columns whose type changes so, with their new types."""
+    """Yield the columns whose type changes in this way, with their new types."""
     for field, column in zip(lineage.schema, lineage.mirror_origins, strict=True):
         if column.source is not None and type_change(column.type, field.type) is change:
             yield field

@@ -40,7 +40,7 @@ class TableHealth(StrEnum):
 
     @property
     def is_serious(self) -> bool:
-        """Whether a person has to act; anything else is a warning."""
+        """Whether the table's rows are missing or wrong until a person acts."""
         return self in (TableHealth.STOPPED_BY_SYSTEM, TableHealth.DIFFERS)
 
 

@@ -71,8 +71,9 @@ class DroppedColumns(Policy):
 
 class DroppedTables(Policy):
     """The mirror of a table that was dropped or renamed away stays, marked dropped; or
-    its folder is removed, with all its versions, once that batch is acknowledged. The
-    changelog stays either way. A later table of that name starts with a new mirror."""
+    its folder is removed, with all its versions, once the batch with that statement is
+    acknowledged. The changelog stays either way. A later table of that name starts with
+    a new mirror."""
 
     KEEP = "keep"
     DROP = "drop"

@@ -132,7 +132,7 @@ class PostgresLeases(LedgerPort):
         with self._session.transaction("write_nothing"):
             pass
 
-    # -- processes at a server of Spark --------------------------------------------------------
+    # -- clients of a Spark server -------------------------------------------------------------
 
     def spark_clients(self, source: str) -> list[UUID]:
         return [UUID(row["client"]) for row in self._all("spark_clients", source=source)]

@@ -85,7 +85,7 @@ join pg_locks k on k.locktype = 'advisory' and k.granted and k.objsubid = 2
 where s.name = %(source)s
   and s.beat_at < clock_timestamp() - %(silent_seconds)s * interval '1 second'
 
--- -- processes at a server of Spark's ---------------------------------------------------------
+-- -- clients of a Spark server --------------------------------------------------------------
 
 -- name: spark_clients
 select client::text from lockstep.spark_clients where source = %(source)s order by client

@@ -5,8 +5,8 @@ and the transactions that show whether another server's log has the same history
 A server that was reset assigns the same GTIDs again, so a GTID alone does not identify
 a transaction. MySQL since 8.0 has the time of the first commit in every server's log,
 to the microsecond (`original_commit_timestamp`). For MariaDB a digest is computed
-instead. It covers the transaction's statements and rows, without table ids and offsets,
-and the seconds in the events' headers, which replicas keep.
+instead. It covers the transaction's statements and rows and the seconds in the events'
+headers, all of which replicas keep; it leaves out table ids and offsets.
 """
 
 from __future__ import annotations

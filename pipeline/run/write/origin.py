@@ -2,10 +2,10 @@
 without asking MySQL: an earlier version of it, and the changelog since.
 
 The earliest readable version is chosen, so that an error of a later version is not
-copied: the rows after it are made from the changes again. A table of the past begins
-with the newest version before its place instead, because then the fewest changes are
-read (`pipeline.run.rebuild`). The ledger lists the versions, without those that
-follow another program's commit to the mirror.
+copied: the rows after it are made from the changes again. A table that is made
+as it was at an earlier place (`pipeline.run.rebuild`) begins with the newest version
+before that place instead, because then the fewest changes are read. The ledger lists
+the versions, without those that follow another program's commit to the mirror.
 """
 
 from __future__ import annotations
