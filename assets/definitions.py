@@ -294,8 +294,8 @@ def source_checks(settings: Settings, declaration: Declaration) -> dg.AssetCheck
 #
 # Materializing mirrors merges the captured changes of these tables and performs their
 # checks; it captures and acknowledges nothing. All mirrors of a source share one op, so
-# that 5,000 tables load in seconds. The op logs materializations of changed mirrors, as
-# a run does, because yielding so many outputs takes several times as long. The same op
+# that 5,000 tables load in seconds. The op logs the materializations of changed mirrors,
+# as a run does: to yield an output for each takes several times as long. The same op
 # performs the checks: in another op, the check of a mirror without an output would stay
 # planned for ever.
 

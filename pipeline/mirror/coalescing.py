@@ -148,7 +148,7 @@ def coalesced(
 def _require_lookups(rows: _Rows, oldest: Indexes, is_looked_up: Flags, is_doubtful: Flags) -> None:
     """Raise TableError if a row cannot be looked up in the mirror by the key of its
     oldest image. `is_looked_up`: for each key, whether its row lacks a value.
-    `is_doubtful`: for each image, true if nobody knows whether the mirror shows it."""
+    `is_doubtful`: for each image, true if it is unknown whether the mirror shows it."""
     if (is_looked_up & rows.lost[oldest]).any():
         raise TableError(LOST_ROW_REASON, hint=RESUME_HINT)
     if (is_looked_up & rows.has(rows.moved & is_doubtful)).any():

@@ -59,8 +59,8 @@ class ColumnLineage:
     empty if there is no mirror yet. `versions`: for each version of the table, the
     origin of each column of `schema` in its images; `table_names`: for each version,
     the table's column names. `keys`: the keys of each version, best first, in the names
-    of `schema`. `key`: the best key of the last version. `unproven_keys`: keys of which
-    two rows of the mirror might have the same value.
+    of `schema`. `key`: the best key of the last version. `unproven_keys`: keys whose
+    values may occur twice among the rows of the mirror.
 
     `reasons_to_reread`: sentences on values that only the source knows; if there are
     any, the mirror can only be replaced. `columns_by_key`: new columns that are read

@@ -22,8 +22,8 @@ all other tables go on. `StoppedBy` says who stopped it, and so who starts it ag
 - *Lockstep* quarantines a table that it cannot capture or write as it is. It waits for a person;
 - a *person* pauses a table. A pause replaces any other reason, and no other reason replaces it.
 
-If a stopped table comes to need a person's consent, it waits for the consent, whoever
-stopped it.
+A table may need a person's consent after it stopped. It then waits for the consent,
+whoever stopped it.
 
 A capture starts a table again when it carries out an order. A person gives the order,
 or a run gives it for a table that a run stopped. `supply.plan` decides how the table

@@ -85,8 +85,8 @@ class WrongRows:
 @dataclass(slots=True)
 class RowsBeforeLog:
     """Rows as they were before the log first changed them. `earlier_rows`: hash of a
-    row's key → hash of the row, None if the row did not exist. `incomplete_keys`: hashes
-    of the keys of rows of which the log lacks columns."""
+    row's key → hash of the row, None if the row did not exist. `incomplete_keys`: key
+    hashes of the rows for which the log does not have all columns."""
 
     earlier_rows: dict[int, int | None] = field(default_factory=dict)
     incomplete_keys: set[int] = field(default_factory=set)

@@ -36,8 +36,8 @@ from lockstep.pipeline.values.position import Coordinates, LogFile
 
 _NO_TIMES: Final = np.empty(0, np.int64)
 _SAMPLES: Final = 64
-"""Largest number of files of which all heads are read; of more, a sample is read
-first."""
+"""Largest number of files at which all their heads are read. If there are more, a sample
+of the heads is read first."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,13 +17,12 @@ from lockstep.pipeline.run.agreement.lake_logs import foreign_mirrors
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.follow_pasts import Pasts, find_pasts
 from lockstep.pipeline.run.load.by_condition import condition_refusal
-from lockstep.pipeline.run.orders.table_orders import OrderRequest
+from lockstep.pipeline.run.orders.table_orders import OrderRequest, plans_of_next_run
 from lockstep.pipeline.run.reports import VerifyReport
 from lockstep.pipeline.run.table_plans import (
     changelog_origin_of,
     earlier_version_origin_of,
     needs_of,
-    plan_returns,
 )
 from lockstep.pipeline.schema.history import Knowledge
 from lockstep.pipeline.shape.shaping import consent_hint
@@ -139,18 +138,8 @@ def _origin_once_resumed(
 ) -> ReloadOrigin:
     """Return what the mirror of a stopped table is written from, as the next run would
     decide."""
-    order = TableOrder(
-        id=0,
-        table=request.table,
-        kind=OrderKind.RELOAD,
-        author=request.author,
-        reason=request.reason,
-        ordered_at=ports.clock(),
-        stopped=state.stopped,
-        supplier=supplier,
-    )
-    plans = plan_returns(replace(ports, source=replace(ports.source, until=None)), [order])
-    table_plan = plans.plans[request.table]
+    order = replace(request.as_order(ports, OrderKind.RELOAD, state), supplier=supplier)
+    table_plan = plans_of_next_run(ports, order).plans[request.table]
     if table_plan.reason_to_wait is not None:
         return table_plan.reason_to_wait
     step = table_plan.step_after_log

@@ -96,6 +96,19 @@ class OrderRequest:
     statement: str | None = None
     renames: tuple[tuple[str, str], ...] = ()
 
+    def as_order(self, ports: RunPorts, kind: OrderKind, state: TableState) -> TableOrder:
+        """Return the order for a table in this state, not recorded yet."""
+        return TableOrder(
+            id=0,
+            table=self.table,
+            kind=kind,
+            author=self.author,
+            reason=self.reason,
+            ordered_at=ports.clock(),
+            stopped=state.stopped,
+            renames=self.renames,
+        )
+
 
 def give_order(
     ports: RunPorts,
@@ -150,17 +163,7 @@ def plan_resume(ports: RunPorts, request: OrderRequest) -> OrderOutcome:
             hint="`lockstep status` shows which tables are stopped, and what to do.",
         )
     _require_followed(ports, states, request.table)
-    order = TableOrder(
-        id=0,
-        table=request.table,
-        kind=OrderKind.RESUME,
-        author=request.author,
-        reason=request.reason,
-        ordered_at=ports.clock(),
-        stopped=state.stopped,
-        schema=schema,
-        renames=request.renames,
-    )
+    order = replace(request.as_order(ports, OrderKind.RESUME, state), schema=schema)
     history = _history_at_stop(ports, order)
     if schema is not None and request.renames:
         _require_renames(request, history.schema_before, schema)
@@ -337,6 +340,11 @@ def _follow_statement(
 # -- in words --------------------------------------------------------------------------
 
 
+def plans_of_next_run(ports: RunPorts, order: TableOrder) -> TablePlans:
+    """Return how the next run without `--until` carries out the order."""
+    return plan_returns(replace(ports, source=replace(ports.source, until=None)), [order])
+
+
 def _resume_sentence(ports: RunPorts, order: TableOrder, history: HistoryAtStop) -> str:
     """Return a sentence or two on what a resume would do; nothing is written."""
     table = order.table
@@ -344,7 +352,7 @@ def _resume_sentence(ports: RunPorts, order: TableOrder, history: HistoryAtStop)
     try:
         if (error := _present_error(ports, table)) is not None:
             return f"it would be quarantined again: {error.reason}. First {error.hint}"
-        plans = plan_returns(replace(ports, source=replace(ports.source, until=None)), [order])
+        plans = plans_of_next_run(ports, order)
     except (AccessDenied, HostUnknown, SourceRefused):
         pass  # An order needs no server: the run that carries it out reports the problem.
     except LockstepError as error:
