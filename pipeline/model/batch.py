@@ -145,7 +145,14 @@ class Batch:
     folder.
     """
 
-    json_keys: ClassVar = ("id", "state", "start", "end", "dagster_run", "created_at")
+    json_keys: ClassVar = (
+        "id as batch",
+        "state",
+        "start",
+        "end",
+        "run_id as run",
+        "created_at",
+    )
 
     id: int
     source: str
@@ -155,7 +162,7 @@ class Batch:
     start_decision: int | None
     base: int
     token: int
-    dagster_run: str | None
+    run_id: str | None
     created_at: datetime
     end: Position | None = None
     anchor: Anchor | None = None

@@ -105,10 +105,10 @@ class Leases(Protocol):
     # -- the lock, and who has it ------------------------------------------------------------------
 
     def lock(
-        self, source: str, holder: str, dagster_run: str | None, *, in_dagster: bool = False
+        self, source: str, holder: str, run_id: str | None, *, in_dagster: bool = False
     ) -> AbstractContextManager[Lease]:
         """Take the source's advisory lock and a new lease, or raise `SourceBusy` at
-        once. `dagster_run`: the run's id, or None for a command that is not a run;
+        once. `run_id`: the run's id, or None for a command that is not a run;
         `in_dagster`: Dagster started the run and records it. Postgres releases the lock
         when the connection ends; leaving the context releases lock and lease."""
 

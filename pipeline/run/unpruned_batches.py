@@ -104,7 +104,7 @@ def newest_of_run(batches: Sequence[Batch], run: str) -> Batch | None:
     """Return the newest of these batches, which are given oldest first, that a run
     captured. `run`: its id, which may be shortened. Raise `SpanRefused` if the ids of
     several runs begin with it."""
-    of_run = {batch.dagster_run: batch for batch in batches if batch.dagster_run is not None}
+    of_run = {batch.run_id: batch for batch in batches if batch.run_id is not None}
     ids = [run] if run in of_run else [name for name in of_run if name.startswith(run)]
     if len(ids) > 1:
         raise SpanRefused(

@@ -315,11 +315,11 @@ def _first_run_with_lost_transactions(question: Question) -> str | None:
     lost = next((b for b in batches if not executed.contains(b.captured_end.gtid_set)), None)
     if lost is None:
         return None
-    earlier = list(takewhile(lambda batch: batch.dagster_run != lost.dagster_run, batches))
+    earlier = list(takewhile(lambda batch: batch.run_id != lost.run_id, batches))
     if not earlier or not earlier[-1].by_gtid:
         return None
     has_later_log = earlier[-1].captured_end.gtid_set.contains(question.purged_gtids)
-    return lost.dagster_run if has_later_log else None
+    return lost.run_id if has_later_log else None
 
 
 def purged_on_other_server(question: Question) -> Answer:

@@ -170,7 +170,7 @@ class Lease:
     source: str
     token: int
     holder: str
-    dagster_run: str | None
+    run_id: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,11 +181,11 @@ class LeaseView:
     `ended`: the holder released it. If a lease is not live although it was not released, its
     process was killed, or it hung and another run took over."""
 
-    json_keys: ClassVar = ("holder", "dagster_run", "taken_at", "beat_at", "recorded_at")
+    json_keys: ClassVar = ("holder", "run_id as run", "taken_at", "beat_at", "recorded_at")
 
     token: int
     holder: str
-    dagster_run: str | None
+    run_id: str | None
     taken_at: datetime
     live: bool
     beat_at: datetime | None = None
@@ -201,6 +201,6 @@ class LeaseView:
             "run-died",
             f"the run of {self.holder}, since {self.taken_at:%Y-%m-%d %H:%M:%S} UTC, never gave "
             "the source back: it was killed, or it hung and was taken over",
-            {"run": self.dagster_run},
+            {"run": self.run_id},
             recovery=Recovery.RETRY,
         )

@@ -31,7 +31,7 @@ order by id
 select * from lockstep.begun_batches
 where source = %(source)s and state <> 'abandoned' and id between %(first)s and %(last)s
   and (%(continuity)s::text is null or continuity = %(continuity)s)
-  and (%(run)s::text is null or starts_with(dagster_run, %(run)s))
+  and (%(run)s::text is null or starts_with(run_id, %(run)s))
 order by id limit %(limit)s
 
 -- name: captured_batch
@@ -71,7 +71,7 @@ with begun as (
     )
     returning *
 )
-select b.*, l.dagster_run, d.continuity from begun b
+select b.*, l.run_id, d.continuity from begun b
 join lockstep.leases l on l.source = b.source and l.token = b.token
 left join lockstep.decisions d on d.id = b.start_decision
 

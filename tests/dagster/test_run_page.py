@@ -46,7 +46,7 @@ def batch(number: int) -> Batch:
         start_decision=1,
         base=0,
         token=number,
-        dagster_run=f"run-{number}",
+        run_id=f"run-{number}",
         created_at=begin,
         end=position(100 * number + 100),
         transactions=2,

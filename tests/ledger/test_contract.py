@@ -86,7 +86,7 @@ def test_a_batch_begins_as_capturing(ledger: Ledger, lease: Lease) -> None:
     """It has its start, its lease, and no end."""
     batch = begun(ledger, lease)
     assert (batch.state, batch.start, batch.end) == (BatchState.CAPTURING, position(4), None)
-    assert (batch.token, batch.dagster_run, batch.base) == (lease.token, "run-1", 0)
+    assert (batch.token, batch.run_id, batch.base) == (lease.token, "run-1", 0)
     assert ledger.unfinished_batches(lease.source) == [batch]
     assert ledger.cursors(lease.source).captured is None
 

@@ -21,7 +21,7 @@ MADE = Batch(
     start_decision=1,
     base=0,
     token=1,
-    dagster_run=None,
+    run_id=None,
     created_at=datetime(2026, 11, 29, tzinfo=UTC),
     end=PLACE,
     changes=64_754,

@@ -116,7 +116,7 @@ def standing(**changes: Any) -> Standing:
 
 REWRITTEN = decide_start(question_of(facts(executed=READ), cursor(read=READ), DIFFERENT))
 LEASE = LeaseView(5, "host-1, process 9", None, READ_AT, live=True, beat_at=NOW)
-RUN_LEASE = replace(LEASE, dagster_run="run-1")
+RUN_LEASE = replace(LEASE, run_id="run-1")
 FAILED = failures([failed(hint="make room")], [], has_waiting_batches=True)
 STOPPED = failures([failed(0, Recovery.OPERATOR, "exclude")], [], has_waiting_batches=False)
 UNSET_UP = failures([failed(0, Recovery.CONFIGURATION, "set it up")], [], has_waiting_batches=False)
@@ -382,7 +382,7 @@ def test_a_run_that_reads_a_table_in_one_piece_is_not_judged_by_what_it_records(
     merging = replace(reading, waiting_batches=(WaitingBatch(batch(), (ORDERS,)),))
     assert exit_code(reading, NOW, None) == 0
     assert exit_code(merging, NOW, None) == 3
-    replaying = replace(merging, lease=replace(reading.lease, dagster_run=None))
+    replaying = replace(merging, lease=replace(reading.lease, run_id=None))
     assert exit_code(replaying, NOW, None) == 0
 
 

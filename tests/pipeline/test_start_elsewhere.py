@@ -179,7 +179,7 @@ UNDONE: dict[str, tuple[tuple[Batch, ...], str, str | None]] = {
     "the oldest run that read one": ((FIRST, LOSSY, _batch(4, "c", READ)), "", "b"),
     "from its first batch on": ((FIRST, _batch(2, "b", f"{A}:1-60"), LOSSY), "", "b"),
     "the first run read one": ((_batch(2, "b", f"{A}:1-60"), LOSSY), "", None),
-    "a recovery stands for it": ((FIRST, replace(LOSSY, dagster_run=None)), "", None),
+    "a recovery stands for it": ((FIRST, replace(LOSSY, run_id=None)), "", None),
     "the log after the batch before is purged": ((FIRST, LOSSY), f"{A}:1-51", None),
     "the batch before is no place by GTID": ((replace(FIRST, by_gtid=False), LOSSY), "", None),
     "all is pruned": ((), "", None),

@@ -36,7 +36,7 @@ def batch(number: int, start: Position, end: Position, kind: BatchKind) -> Batch
         start_decision=1,
         base=0,
         token=1,
-        dagster_run=f"run-{number}",
+        run_id=f"run-{number}",
         transactions=1,
         created_at=BEGAN,
         end=end,

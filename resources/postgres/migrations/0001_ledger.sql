@@ -91,7 +91,7 @@ create trigger sources_move before update on lockstep.sources
     for each row execute function lockstep.sources_move();
 
 -- A lease: one process was the only one that may write for a source. A row of another table that
--- has a token was written under that lease. `dagster_run` is the id of the run, if it was one;
+-- has a token was written under that lease. `run_id` is the id of the run, if it was one;
 -- `in_dagster`: Dagster gave it that id, and records what was done. What other runs did, such as one
 -- that a timer started, Dagster asks the ledger for. `ended_at`: when it was given back. A lease that
 -- never was, and is not held, belonged to a process that was killed, or hung and was taken over.
@@ -99,7 +99,7 @@ create table lockstep.leases (
     source text not null constraint leases_source references lockstep.sources,
     token bigint not null constraint leases_token_counts check (token > 0),
     holder text not null,
-    dagster_run text,
+    run_id text,
     backend_pid integer not null,
     taken_at timestamptz not null default clock_timestamp(),
     in_dagster boolean not null default false,
@@ -346,7 +346,7 @@ create unique index batches_one_chain on lockstep.batches (source)
 
 -- A batch with the run that began it, and how it follows the batch before it.
 create view lockstep.begun_batches as
-    select b.*, l.dagster_run, d.continuity
+    select b.*, l.run_id, d.continuity
     from lockstep.batches b
     join lockstep.leases l on l.source = b.source and l.token = b.token
     left join lockstep.decisions d on d.id = b.start_decision;
