@@ -377,7 +377,7 @@ class Cursor:
 
     `by_gtid`: a run may find the place on another server by the position's GTID set.
     True from the first batch that was begun with `gtid_mode` ON, until an anonymous
-    transaction is read or a run finds another mode. `gtid_lapsed`: `by_gtid` was true
+    transaction is read or a run finds another mode. `was_by_gtid`: `by_gtid` was true
     for an earlier batch and no longer is.
     """
 
@@ -385,7 +385,7 @@ class Cursor:
     position: Position
     anchor: Anchor
     by_gtid: bool = False
-    gtid_lapsed: bool = False
+    was_by_gtid: bool = False
 
 
 @dataclass(frozen=True, slots=True)

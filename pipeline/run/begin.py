@@ -229,8 +229,7 @@ def _place_start(ports: RunPorts, question: Question, decision: Start) -> RunSta
     facts, cursor = question.facts, question.cursor
     if decision.predecessor is not None and cursor is not None:  # where that batch ended
         # Transactions without a GTID may have been read, which the set does not tell.
-        is_set_incomplete = cursor.gtid_lapsed and not cursor.by_gtid
-        by_gtid = question.has_gtid_mode_on and not is_set_incomplete
+        by_gtid = question.has_gtid_mode_on and not cursor.was_by_gtid
         return RunStart(decision, cursor.position, cursor.anchor, facts, by_gtid=by_gtid)
     place = find_place(ports, decision.where, facts)
     start = Position(place.at, place.gtid_set, facts.server_uuid)

@@ -277,7 +277,7 @@ def reason_not_by_gtid(cursor: Cursor, facts: ServerFacts | None) -> str | None:
     can."""
     if not cursor.position.gtid_set:
         return "nothing that was read had a GTID"
-    if cursor.gtid_lapsed:
+    if cursor.was_by_gtid:
         return "transactions without a GTID were read or possible since GTIDs were first seen"
     if not cursor.by_gtid:
         return "transactions without a GTID were read, or gtid_mode was not ON"

@@ -281,7 +281,7 @@ def _server_process(row: Row) -> ServerProcess | None:
 def _cursor(row: Row) -> tuple[str, Cursor]:
     """Return the name of a field of `Cursors`, and the cursor."""
     end, anchor = position_of(row, "end_"), value_of(Anchor, row, "anchor_")
-    return row["which"], Cursor(row["id"], end, anchor, row["resumable"], row["lapsed"])
+    return row["which"], Cursor(row["id"], end, anchor, row["resumable"], row["was_by_gtid"])
 
 
 # -- what one batch captured -----------------------------------------------------------

@@ -5,7 +5,7 @@
 select w.which, b.*, r.resumable, not r.resumable and exists (
     select from lockstep.batches o
     where o.source = b.source and o.by_gtid and o.state <> 'abandoned'
-) as lapsed
+) as was_by_gtid
 from (values
     ('captured', array['captured', 'merged', 'acknowledged']), ('acknowledged', array['acknowledged'])
 ) w (which, states)

@@ -548,7 +548,7 @@ def test_why_a_failover_would_be_refused() -> None:
     """Nothing to go by, or not to be trusted, or switched off now."""
     assert reason_not_by_gtid(cursor(read=READ), facts()) is None
     assert "had a GTID" in str(reason_not_by_gtid(cursor(), facts()))
-    lapsed = replace(cursor(read=READ, by_gtid=False), gtid_lapsed=True)
+    lapsed = replace(cursor(read=READ, by_gtid=False), was_by_gtid=True)
     assert "since GTIDs were first seen" in str(reason_not_by_gtid(lapsed, None))
     assert "gtid_mode" in str(reason_not_by_gtid(cursor(read=READ, by_gtid=False), None))
     assert "gtid_mode is OFF" in str(reason_not_by_gtid(cursor(read=READ), facts(mode="OFF")))

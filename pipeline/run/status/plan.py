@@ -273,7 +273,7 @@ def _cursor_after(ports: RunPorts, abandonments: Sequence[Abandonment]) -> Curso
     if batch.end is None or batch.anchor is None:
         return None
     by_gtid = batch.by_gtid and captured.by_gtid
-    return Cursor(batch.id, batch.end, batch.anchor, by_gtid, captured.gtid_lapsed)
+    return Cursor(batch.id, batch.end, batch.anchor, by_gtid, captured.was_by_gtid)
 
 
 def _planned_start(ports: RunPorts, proposal: StartProposal) -> PlannedStart:
