@@ -76,7 +76,7 @@ def history_begin(ledger: Decisions, batches: Sequence[Batch]) -> datetime | Non
     batch starts, or when the batch's only log file was created. None if it is unknown,
     or if changes before the batch were deleted. `batches`: oldest first."""
     first = next(iter(batches), None)
-    if first is None or first.follows is not None:
+    if first is None or first.previous_batch is not None:
         return None
     if first.start.committed_at is not None:
         return first.start.committed_at

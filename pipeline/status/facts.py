@@ -308,10 +308,10 @@ def failures(
 def overlaps(batches: Sequence[Batch]) -> tuple[Overlap, ...]:
     """Return the overlaps of all batches that were not abandoned, in their order."""
     return tuple(
-        Overlap(batch.id, batch.follows, str(batch.start), batch.start.committed_at)
+        Overlap(batch.id, batch.previous_batch, str(batch.start), batch.start.committed_at)
         for batch in batches
         if batch.continuity is Continuity.OVERLAP
-        and batch.follows is not None
+        and batch.previous_batch is not None
         and batch.end is not None
         and batch.state.value != "abandoned"
     )

@@ -56,15 +56,15 @@ order by since
 -- name: begin_batch
 with begun as (
     insert into lockstep.batches (
-        source, state, kind, predecessor, start_decision, base, token,
+        source, state, kind, continued_batch, start_decision, base, token,
         start_base, start_number, start_offset, start_gtid_set, start_server_uuid,
         start_committed_at
     ) values (
-        %(source)s, 'capturing', %(kind)s, %(predecessor)s, %(start_decision)s,
+        %(source)s, 'capturing', %(kind)s, %(continued_batch)s, %(start_decision)s,
         coalesce((
             select base + changes from lockstep.batches
-            where id = coalesce(%(predecessor)s, (
-                select follows from lockstep.decisions where id = %(start_decision)s))
+            where id = coalesce(%(continued_batch)s, (
+                select previous_batch from lockstep.decisions where id = %(start_decision)s))
         ), 0),
         %(token)s, %(base)s, %(number)s, %(offset)s, %(gtid_set)s, %(server_uuid)s,
         %(committed_at)s

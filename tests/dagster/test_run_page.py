@@ -42,7 +42,7 @@ def batch(number: int) -> Batch:
         source="shop",
         state=BatchState.ACKNOWLEDGED,
         start=position(100 * number),
-        predecessor=None,
+        continued_batch=None,
         start_decision=1,
         base=0,
         token=number,

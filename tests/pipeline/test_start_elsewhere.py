@@ -69,7 +69,7 @@ def test_resume_other_server_after_the_set(case: str) -> None:
     asked = question_of(facts(B, executed=executed, purged=purged), cursor(read=read))
     start = started(decide_start(asked))
     assert (start.rule, start.where) == (StartRule.RESUME_OTHER_SERVER, gtids(read))
-    assert (start.predecessor, start.follows) == (None, BATCH)
+    assert (start.continued_batch, start.previous_batch) == (None, BATCH)
     assert start.continuity is Continuity.CONTIGUOUS
 
 
@@ -230,7 +230,7 @@ def test_search_by_time_by_policy(case: str) -> None:
     start = started(decide_start(question_of(found, of, policies=BY_TIME)))
     assert start.rule is StartRule.SEARCH_BY_TIME
     assert start.where == Since(COMMITTED - timedelta(seconds=60), read_until=COMMITTED)
-    assert (start.predecessor, start.follows) == (None, BATCH)
+    assert (start.continued_batch, start.previous_batch) == (None, BATCH)
     assert start.continuity is Continuity.OVERLAP
 
 

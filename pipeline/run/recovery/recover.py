@@ -532,7 +532,7 @@ def _record_basis(
     )
     start: Position = place.position
     decision_id = ledger.decide(lease, decision).id
-    batch = ledger.begin_batch(lease, start, predecessor=None, start_decision=decision_id)
+    batch = ledger.begin_batch(lease, start, continued_batch=None, start_decision=decision_id)
     for tightening in basis.structures.tightenings:
         ledger.note_tightened(lease, replace(tightening, last_batch=batch.id))
     handovers = [
