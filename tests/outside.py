@@ -46,7 +46,7 @@ from lockstep.pipeline.run.write.origin import (
     earliest_readable_version as earliest_readable_version,
 )
 from lockstep.pipeline.run.write.origin import newest_readable_version as newest_readable_version
-from lockstep.pipeline.supply.plan import FromChangelog, RowsFromServer
+from lockstep.pipeline.supply import FromChangelog, RowsFromServer
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.table import TableName
 

@@ -106,7 +106,7 @@ class Load:
     """The load of one table. `basis` is None until the first chunk is planned,
     `followed_from` until a batch captures the table's changes after `low`. `with_past`:
     before the rows are read, the changes of the table that the log still has are
-    captured (`pipeline.supply.past`)."""
+    captured (`pipeline.supply`)."""
 
     id: int
     table: TableName

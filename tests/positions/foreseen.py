@@ -27,7 +27,7 @@ from lockstep.pipeline.schema.consequences import Action
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.snapshot.bounds import Range
 from lockstep.pipeline.snapshot.condition import RowCondition
-from lockstep.pipeline.supply.plan import (
+from lockstep.pipeline.supply import (
     ColumnsFromServer,
     FromChangelog,
     FromLog,

@@ -33,7 +33,7 @@ from lockstep.pipeline.snapshot.bounds import Range
 from lockstep.pipeline.snapshot.keys import chunk_key
 from lockstep.pipeline.snapshot.log_retention import ReadingTime, log_retention, week_statement
 from lockstep.pipeline.snapshot.pace import ChunkRead, next_size, reason_to_wait
-from lockstep.pipeline.supply.plan import (
+from lockstep.pipeline.supply import (
     LOG_LOST_RULE,
     ColumnsFromServer,
     NewColumns,

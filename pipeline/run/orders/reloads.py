@@ -28,8 +28,7 @@ from lockstep.pipeline.schema.history import Knowledge
 from lockstep.pipeline.shape.shaping import consent_hint
 from lockstep.pipeline.snapshot.condition import read_condition
 from lockstep.pipeline.source_plan import RereadRows
-from lockstep.pipeline.supply.past import Past
-from lockstep.pipeline.supply.plan import FromChangelog
+from lockstep.pipeline.supply import FromChangelog, Past
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import LedgerRefused, Need, PastRefused
 from lockstep.pipeline.values.table import TableName

@@ -50,7 +50,7 @@ from lockstep.pipeline.schema.table_effects import (
     reason_unclear,
 )
 from lockstep.pipeline.shape.shaping import Shaping
-from lockstep.pipeline.supply.plan import ColumnsFromServer, RowsFromServer
+from lockstep.pipeline.supply import ColumnsFromServer, RowsFromServer
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import (
     AccessDenied,

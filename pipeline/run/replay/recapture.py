@@ -48,7 +48,7 @@ from lockstep.pipeline.schema.effects import Effect
 from lockstep.pipeline.schema.tracker import InitialStructures
 from lockstep.pipeline.start.bounds import RunBounds
 from lockstep.pipeline.start.question import AnchorReading
-from lockstep.pipeline.supply.plan import FromMirror
+from lockstep.pipeline.supply import FromMirror
 from lockstep.pipeline.values.errors import LockstepError, Recovery
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.policies import Deletes, LakePolicies, Truncates
