@@ -157,11 +157,11 @@ class Adapters:
         uri, name, token = self._settings.catalog_address()
         match kind:
             case CatalogKind.UNITY:
-                from lockstep.resources.unity.catalog import UnityCatalog
+                from lockstep.resources.unity import UnityCatalog
 
                 return UnityCatalog(uri, name, token)
             case CatalogKind.HIVE:
-                from lockstep.resources.hive.catalog import HiveCatalog
+                from lockstep.resources.hive import HiveCatalog
 
                 return HiveCatalog(uri)
             case CatalogKind.SPARK:

@@ -25,7 +25,7 @@ from lockstep.pipeline.snapshot.keys import FORMS
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import Column, TableName, TableStructure
 from lockstep.resources.mysql.decoder_compilation import LOG_COLUMNS, RESULT_COLUMNS
-from lockstep.resources.unity.catalog import column_json
+from lockstep.resources.unity import column_json
 from tests.mysql import chunk_key_cases
 from tests.mysql.random_tables import random_tables
 from tests.mysql.text_values import converter
@@ -101,7 +101,7 @@ def test_every_type_has_an_implicit_default_or_is_known_to_have_none() -> None:
 
 
 def test_every_arrow_type_has_a_name_and_a_hash() -> None:
-    """`sql_type` in `schema.types`, `resources.unity.catalog`, `mirror.fold`: a list is no key."""
+    """`sql_type` in `schema.types`, `resources.unity`, `mirror.fold`: a list is no key."""
     for column in COLUMNS:
         kind = arrow_type(column)
         name = column_json(EntryColumn("c", sql_type(kind)), 0)["type_name"]
