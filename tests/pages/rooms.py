@@ -1,7 +1,8 @@
 """The house as a picture, in Mermaid's language, from the imports of its modules.
 
 A room is a folder of `pipeline` or `resources`, the module of a system outside, or one of the other
-packages; another module beside rooms is shown if it stands on several of them. An arrow is left out where a longer way says the same.
+packages; another module beside rooms is shown if it stands on several of them. An arrow is left out
+where a longer way says the same.
 """
 
 from __future__ import annotations
