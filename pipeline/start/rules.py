@@ -62,7 +62,7 @@ from lockstep.pipeline.values.table import TablePatterns
 # -- a place that an operator chose ----------------------------------------------------
 
 
-def choice_unreachable(question: Question) -> Answer:
+def _choice_unreachable(question: Question) -> Answer:
     choice = question.override
     if choice is None or isinstance(question.chosen_place, ChosenPlace):
         return None
@@ -75,7 +75,7 @@ def choice_unreachable(question: Question) -> Answer:
     )
 
 
-def choice_before_cursor(question: Question) -> Answer:
+def _choice_before_cursor(question: Question) -> Answer:
     choice, chosen_place, cursor = question.override, question.chosen_place, question.cursor
     if choice is None or cursor is None or not isinstance(chosen_place, ChosenPlace):
         return None
@@ -91,7 +91,7 @@ def choice_before_cursor(question: Question) -> Answer:
     )
 
 
-def chosen(question: Question) -> Answer:
+def _chosen(question: Question) -> Answer:
     choice, chosen_place, cursor = question.override, question.chosen_place, question.cursor
     if choice is None or not isinstance(chosen_place, ChosenPlace):
         return None
@@ -142,7 +142,7 @@ def _is_same_log(question: Question) -> bool:
 # -- a source with a cursor ------------------------------------------------------------
 
 
-def history_rewritten(question: Question) -> Answer:
+def _history_rewritten(question: Question) -> Answer:
     cursor = question.required_cursor
     reason = _rewrite_reason(question, cursor)
     if reason is None:
@@ -175,7 +175,7 @@ def _rewrite_reason(question: Question, cursor: Cursor) -> str | None:
     return None
 
 
-def set_reused(question: Question) -> Answer:
+def _set_reused(question: Question) -> Answer:
     if question.set_reading is not SetReading.DIFFERENT:
         return None
     return HistoryRewritten(
@@ -189,7 +189,7 @@ def set_reused(question: Question) -> Answer:
     )
 
 
-def set_unproven(question: Question) -> Answer:
+def _set_unproven(question: Question) -> Answer:
     read = question.required_cursor.position.gtid_set
     if question.set_reading is not SetReading.PURGED:
         return None
@@ -206,7 +206,7 @@ def set_unproven(question: Question) -> Answer:
     )
 
 
-def resume_same_server(question: Question) -> Answer:
+def _resume_same_server(question: Question) -> Answer:
     cursor = question.required_cursor
     if question.anchor_reading is not AnchorReading.SAME or question.file_is_gone:
         return None
@@ -214,7 +214,7 @@ def resume_same_server(question: Question) -> Answer:
     return Start(StartRule.RESUME_SAME_SERVER, reason, cursor.position.at, predecessor=cursor.batch)
 
 
-def resume_after_purge(question: Question) -> Answer:
+def _resume_after_purge(question: Question) -> Answer:
     cursor = question.required_cursor
     if not question.file_is_gone or not cursor.position.gtid_set.contains(question.purged_gtids):
         return None
@@ -225,7 +225,7 @@ def resume_after_purge(question: Question) -> Answer:
     return _start_after_set(StartRule.RESUME_AFTER_PURGE, reason, cursor)
 
 
-def tables_read_again(question: Question) -> Answer:
+def _tables_read_again(question: Question) -> Answer:
     """Return a start at the log's head, with every table read from the source, if the
     server no longer has the log after the cursor and the policy asks for this."""
     cursor = question.required_cursor
@@ -253,7 +253,7 @@ def _is_purged_elsewhere(question: Question) -> bool:
     return question.executed_gtids.contains(read) and not read.contains(question.purged_gtids)
 
 
-def position_purged(question: Question) -> Answer:
+def _position_purged(question: Question) -> Answer:
     if not question.file_is_gone:
         return None
     file = question.required_cursor.position.at.file
@@ -277,7 +277,7 @@ def _purged_error(question: Question, message: str) -> PositionPurged:
     )
 
 
-def resume_other_server(question: Question) -> Answer:
+def _resume_other_server(question: Question) -> Answer:
     cursor = question.required_cursor
     read = cursor.position.gtid_set
     if not question.executed_gtids.contains(read) or not read.contains(question.purged_gtids):
@@ -289,7 +289,7 @@ def resume_other_server(question: Question) -> Answer:
     return _start_after_set(StartRule.RESUME_OTHER_SERVER, reason, cursor)
 
 
-def source_diverged(question: Question) -> Answer:
+def _source_diverged(question: Question) -> Answer:
     position = question.required_cursor.position
     missing = position.gtid_set.difference(question.executed_gtids)
     if not missing:
@@ -330,7 +330,7 @@ def _first_run_with_lost_transactions(question: Question) -> str | None:
     return lost.dagster_run if has_later_log else None
 
 
-def purged_on_other_server(question: Question) -> Answer:
+def _purged_on_other_server(question: Question) -> Answer:
     missing = question.purged_gtids.difference(question.required_cursor.position.gtid_set)
     return _purged_error(
         question,
@@ -339,7 +339,7 @@ def purged_on_other_server(question: Question) -> Answer:
     )
 
 
-def search_by_time(question: Question) -> Answer:
+def _search_by_time(question: Question) -> Answer:
     cursor, policies = question.required_cursor, question.policies
     last = cursor.position.committed_at
     if last is None or policies.on_source_changed is not OnSourceChanged.TIMESTAMP:
@@ -356,7 +356,7 @@ def search_by_time(question: Question) -> Answer:
     )
 
 
-def source_changed(question: Question) -> Answer:
+def _source_changed(question: Question) -> Answer:
     position = question.required_cursor.position
     reason = _reason_without_set(question)
     if question.policies.on_source_changed is OnSourceChanged.TIMESTAMP:
@@ -405,7 +405,7 @@ def _start_after_set(rule: StartRule, reason: str, cursor: Cursor) -> Start:
 # -- a source without a cursor: the start in lockstep.toml -----------------------------
 
 
-def configured_set_purged(question: Question) -> Answer:
+def _configured_set_purged(question: Question) -> Answer:
     place = question.configured_start
     if not isinstance(place, AfterGtids) or place.gtids.contains(question.purged_gtids):
         return None
@@ -417,7 +417,7 @@ def configured_set_purged(question: Question) -> Answer:
     )
 
 
-def configured_set_diverged(question: Question) -> Answer:
+def _configured_set_diverged(question: Question) -> Answer:
     place = question.configured_start
     if not isinstance(place, AfterGtids) or question.executed_gtids.contains(place.gtids):
         return None
@@ -428,7 +428,7 @@ def configured_set_diverged(question: Question) -> Answer:
     )
 
 
-def configured_unreachable(question: Question) -> Answer:
+def _configured_unreachable(question: Question) -> Answer:
     match question.configured_start:
         case AtCoordinates(at):
             size = question.facts.size_of(at.file)
@@ -451,7 +451,7 @@ def _unreachable_error(question: Question, file: LogFile, place: str) -> Lockste
     )
 
 
-def configured(question: Question) -> Answer:
+def _configured(question: Question) -> Answer:
     """Return the start at the configured place. If the server does not have the place,
     one of the rules before this one has refused it."""
     match question.configured_start:
@@ -490,7 +490,7 @@ def _snapshot_start(question: Question) -> Start:
     return Start(StartRule.CONFIGURED_SNAPSHOT, f"{reason} on", where)
 
 
-def not_configured(question: Question) -> Answer:
+def _not_configured(question: Question) -> Answer:
     if question.configured_start is not None:
         return None
     return StartNotChosen(
@@ -501,7 +501,7 @@ def not_configured(question: Question) -> Answer:
     )
 
 
-def no_rule(question: Question) -> Answer:
+def _no_rule(question: Question) -> Answer:
     where = (
         f"the cursor {question.cursor.position}"
         if question.cursor
@@ -568,21 +568,21 @@ TABLE: Final[tuple[Row, ...]] = (
         "any; a place was chosen",
         "the place is not on this server",
         "refuse `StartUnreachable`; the choice stays open",
-        choice_unreachable,
+        _choice_unreachable,
     ),
     Row(
         StartRule.CHOSEN_START_BEHIND,
         "any; a place was chosen",
         "the place lies before the cursor",
         "refuse `StartBehindCursor`: nothing is read twice",
-        choice_before_cursor,
+        _choice_before_cursor,
     ),
     Row(
         StartRule.CHOSEN_START,
         "not required; a place was chosen",
         "the place is on this server",
         "start there; a jump forward writes a gap record that names the tables",
-        chosen,
+        _chosen,
     ),
     Row(
         StartRule.HISTORY_REWRITTEN,
@@ -591,21 +591,21 @@ TABLE: Final[tuple[Row, ...]] = (
         "name; or the file is shorter; or the server's set does not contain the cursor's "
         "(asked again for up to 30 s)",
         "refuse `HistoryRewritten`",
-        history_rewritten,
+        _history_rewritten,
     ),
     Row(
         StartRule.SET_REUSED,
         _CURSOR_BY_GTID,
         "this server's log has another transaction under a GTID of the cursor's set",
         "refuse `HistoryRewritten`, with its GTID",
-        set_reused,
+        _set_reused,
     ),
     Row(
         StartRule.RESUME_SAME_SERVER,
         "of this server",
         "the file is listed, and the anchor is the same",
         "resume at file and offset, whatever `gtid_mode`",
-        resume_same_server,
+        _resume_same_server,
     ),
     Row(
         StartRule.SET_UNPROVEN,
@@ -614,14 +614,14 @@ TABLE: Final[tuple[Row, ...]] = (
         "or reset since: nothing shows that its history is the one that was read",
         "refuse `HistoryUnproven`; somebody may confirm that it is: "
         "`lockstep start-at gtid:<set> --reason …`",
-        set_unproven,
+        _set_unproven,
     ),
     Row(
         StartRule.RESUME_AFTER_PURGE,
         "of this server, may be resumed by GTID",
         "the file is gone, `gtid_mode` is ON, the purged set lies within the cursor's",
         "resume after the cursor's set",
-        resume_after_purge,
+        _resume_after_purge,
     ),
     Row(
         StartRule.TABLES_READ_AGAIN,
@@ -629,14 +629,14 @@ TABLE: Final[tuple[Row, ...]] = (
         '`on_position_lost = "resnapshot"`; either the file is gone, or another server executed '
         "the cursor's set and purged transactions that are not in it",
         "start at the log's head, after a gap; every table is read from the source",
-        tables_read_again,
+        _tables_read_again,
     ),
     Row(
         StartRule.POSITION_PURGED,
         "of this server",
         "the file is gone",
         "refuse `PositionPurged`",
-        position_purged,
+        _position_purged,
     ),
     Row(
         StartRule.RESUME_OTHER_SERVER,
@@ -644,21 +644,21 @@ TABLE: Final[tuple[Row, ...]] = (
         "`gtid_mode` is ON, the cursor's set lies within the executed one, the purged one "
         "within the cursor's",
         "resume after the cursor's set; this server is added to the source's servers",
-        resume_other_server,
+        _resume_other_server,
     ),
     Row(
         StartRule.SOURCE_DIVERGED,
         "of another server, may be resumed by GTID",
         "`gtid_mode` is ON, the executed set lacks part of the cursor's",
         "refuse `SourceDiverged`, with the GTIDs that are missing",
-        source_diverged,
+        _source_diverged,
     ),
     Row(
         StartRule.PURGED_ON_OTHER_SERVER,
         "of another server, may be resumed by GTID",
         "`gtid_mode` is ON, the purged set holds more than the cursor's",
         "refuse `PositionPurged`",
-        purged_on_other_server,
+        _purged_on_other_server,
     ),
     Row(
         StartRule.SEARCH_BY_TIME,
@@ -666,42 +666,42 @@ TABLE: Final[tuple[Row, ...]] = (
         '`on_source_changed = "timestamp"`',
         "search for the cursor's commit time less `fallback_interval`; if the log begins after "
         "that moment, but before the commit time, start at its beginning; the overlap is recorded",
-        search_by_time,
+        _search_by_time,
     ),
     Row(
         StartRule.SOURCE_CHANGED,
         "of another server; may not be resumed by GTID",
         "",
         "refuse `SourceChanged`",
-        source_changed,
+        _source_changed,
     ),
     Row(
         StartRule.CONFIGURED_SET_PURGED,
         "none",
         "`start` is a GTID set, and the purged set holds more",
         "refuse `PositionPurged`",
-        configured_set_purged,
+        _configured_set_purged,
     ),
     Row(
         StartRule.CONFIGURED_SET_DIVERGED,
         "none",
         "`start` is a GTID set, and the executed set lacks part of it",
         "refuse `SourceDiverged`",
-        configured_set_diverged,
+        _configured_set_diverged,
     ),
     Row(
         StartRule.START_UNREACHABLE,
         "none",
         "`start` names a file that is not listed, or an offset beyond it",
         "refuse `StartUnreachable`",
-        configured_unreachable,
+        _configured_unreachable,
     ),
     Row(
         StartRule.CONFIGURED_SET,
         "none",
         "`start` is a GTID set between the purged and the executed one",
         "start after it",
-        configured,
+        _configured,
     ),
     Row(
         StartRule.CONFIGURED_COORDINATES,
@@ -709,14 +709,14 @@ TABLE: Final[tuple[Row, ...]] = (
         "`start` is `file:offset`",
         "start there, or at the beginning of the transaction around it; if the offset is inside an "
         "event, refuse `NotAnEventBoundary`",
-        configured,
+        _configured,
     ),
     Row(
         StartRule.CONFIGURED_MOMENT_IN_FILE,
         "none",
         "`start` is `file@moment`",
         "start at the file's first transaction at or after the moment, else at its beginning",
-        configured,
+        _configured,
     ),
     Row(
         StartRule.CONFIGURED_MOMENT,
@@ -724,42 +724,42 @@ TABLE: Final[tuple[Row, ...]] = (
         "`start` is a moment",
         "start at the first transaction at or after it; if it lies before the log's beginning, or "
         "in the future, refuse `MomentOutOfRange`",
-        configured,
+        _configured,
     ),
     Row(
         StartRule.CONFIGURED_SNAPSHOT,
         "none",
         '`start = "snapshot"`',
         "start at the log's head; tables that have rows are read from the source",
-        configured,
+        _configured,
     ),
     Row(
         StartRule.CONFIGURED_EARLIEST,
         "none",
         '`start = "earliest"`',
         "start at the first transaction of the oldest file",
-        configured,
+        _configured,
     ),
     Row(
         StartRule.CONFIGURED_LATEST,
         "none",
         '`start = "latest"`',
         "start at the log's head",
-        configured,
+        _configured,
     ),
     Row(
         StartRule.START_NOT_CHOSEN,
         "none",
         "nothing is configured",
         "refuse `StartNotChosen`",
-        not_configured,
+        _not_configured,
     ),
     Row(
         StartRule.NO_RULE_APPLIES,
         "any other",
         "",
         "refuse `NoRuleApplies`, with the facts",
-        no_rule,
+        _no_rule,
     ),
 )
 

@@ -119,7 +119,7 @@ class EmbeddedServer:
                 self._programs = executable_programs(self._account, programs)
                 self._create_data()
                 if self._account is not None:
-                    hand_over(self._data, self._account)
+                    _hand_over(self._data, self._account)
                 self._socket_folder = self._start()
         except BaseException:
             self._users_file.close()
@@ -156,7 +156,7 @@ class EmbeddedServer:
             os.chown(unfinished, self._account.pw_uid, self._account.pw_gid)
         exit_code, output = self._run(
             unfinished, "initdb", "--auth=trust", "--encoding=UTF8", "--locale=C", "-U", "postgres",
-            "-D", path_for_account(self._account, unfinished),
+            "-D", _path_for_account(self._account, unfinished),
         )  # fmt: skip
         if exit_code != 0:
             raise self._disk_full_error_in(output) or LedgerUnavailable(
@@ -176,7 +176,7 @@ class EmbeddedServer:
                 break
         else:
             raise self._unavailable_error()
-        data = path_for_account(self._account, self._data)
+        data = _path_for_account(self._account, self._data)
         new_folder = _choose_socket_folder(self._data, self._account)
         directories = data if new_folder == self._data else str(new_folder)
         settings = self._settings | {"unix_socket_directories": directories}
@@ -269,7 +269,7 @@ class EmbeddedServer:
         The output goes to a file: a started server would keep a pipe open for ever."""
         with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as output:
             process = subprocess.run(
-                as_account(self._account, folder, str(self._programs / program), *arguments),
+                _as_account(self._account, folder, str(self._programs / program), *arguments),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
@@ -400,9 +400,9 @@ def account_of(data: Path) -> pwd.struct_passwd | None:
     )
 
 
-def as_account(account: pwd.struct_passwd | None, folder: Path, *command: str) -> list[str]:
+def _as_account(account: pwd.struct_passwd | None, folder: Path, *command: str) -> list[str]:
     """Return a command line that executes `command` as the account; `command` has to
-    name `folder` by `path_for_account`. For the account None, return `command`
+    name `folder` by `_path_for_account`. For the account None, return `command`
     unchanged."""
     if account is None:
         return [*command]
@@ -411,8 +411,8 @@ def as_account(account: pwd.struct_passwd | None, folder: Path, *command: str) -
     return [sys.executable, "-I", "-S", str(become), *user, str(folder), *command]
 
 
-def path_for_account(account: pwd.struct_passwd | None, folder: Path) -> str:
-    """Return the path by which a command of `as_account` names `folder`."""
+def _path_for_account(account: pwd.struct_passwd | None, folder: Path) -> str:
+    """Return the path by which a command of `_as_account` names `folder`."""
     return str(folder) if account is None else f"/proc/self/fd/{FOLDER_DESCRIPTOR}"
 
 
@@ -475,7 +475,7 @@ def _unreachable_error(account: pwd.struct_passwd, programs_folder: Path) -> Con
     )
 
 
-def hand_over(data: Path, account: pwd.struct_passwd) -> None:
+def _hand_over(data: Path, account: pwd.struct_passwd) -> None:
     """Make the account the owner of the data, which root owns after it copied or
     restored the project."""
     if data.stat().st_uid == account.pw_uid:

@@ -9,7 +9,7 @@ its own.
 
 The compiled loop (`stream`) reads the bytes. This module gives it the next bytes, acts
 on the reason for which it returns, hands out groups, and keeps the position that they
-reach. Rare events are handed to it one at a time (`RareEvents`). It leaves out the
+reach. Rare events are handed to it one at a time (`_RareEvents`). It leaves out the
 transactions that were read before (`pipeline.start` says which).
 """
 
@@ -155,7 +155,7 @@ class TransactionBuffer:
         )
         self._log = LogPlace(first, self._loop.registers, first_limits, file_created)
         self._transactions = RingTransactions(self._loop, self._log, spool)
-        self._rare = RareEvents(
+        self._rare = _RareEvents(
             self._loop,
             self._log,
             self._transactions,
@@ -390,7 +390,7 @@ _ROWS: Final = ROW_EVENTS | {EventType.PARTIAL_UPDATE_ROWS}
 such an event names does not store the rows, which are in other tables."""
 
 
-class RareEvents:
+class _RareEvents:
     """Applies the rules (`stream.rules`) to rare events. `nested`: the events inside a
     compressed event, which the caller reads next, or None. `read_before`: the GTIDs of
     transactions that earlier runs read."""
@@ -423,13 +423,13 @@ class RareEvents:
         handed out first; the caller then passes the same event again."""
         if event.type is EventType.MARIADB_QUERY_COMPRESSED:
             event = decompress_query(event)
-        role, query = classify(event)
+        role, query = _classify(event)
         phase = self._loop.registers.phase
         if self.nested is not None and phase is Phase.BETWEEN:
             raise damaged("a compressed transaction continues after its end", event.at)
         action, next_phase = TRANSITIONS.get((phase, role), (BufferAction.REFUSE, phase))
         if action is BufferAction.REFUSE:
-            raise unexpected_event_error(event, phase, role)
+            raise _unexpected_event_error(event, phase, role)
         if action is BufferAction.KEEP and event.type in _ROWS:
             return self._note_merge_table(event)
         lacks_room = action is BufferAction.BEGIN and self._transactions.is_full
@@ -551,7 +551,7 @@ def _must_begin_group(action: BufferAction, role: EventRole) -> bool:
     return is_statement or action is BufferAction.EMIT_PREPARED
 
 
-def unexpected_event_error(event: Event, phase: Phase, role: EventRole) -> DamagedEvent:
+def _unexpected_event_error(event: Event, phase: Phase, role: EventRole) -> DamagedEvent:
     """Return the error for an event that no rule allows in that phase."""
     return DamagedEvent(
         f"a {EventType(event.type).name} event comes {phase.words}, at {event.at}",
@@ -598,11 +598,11 @@ _XA: Final = {
 }
 
 
-def classify(event: Event) -> tuple[EventRole, Query | None]:
+def _classify(event: Event) -> tuple[EventRole, Query | None]:
     """Return an event's role, and its statement if it has one."""
     if event.type is EventType.QUERY:
         query = read_query(event)
-        return classify_statement(query.text), query
+        return _classify_statement(query.text), query
     if event.type is EventType.EXECUTE_LOAD_QUERY:
         return EventRole.STATEMENT, read_query(event)
     if event.type is EventType.XA_PREPARE:
@@ -616,7 +616,7 @@ def classify(event: Event) -> tuple[EventRole, Query | None]:
     return _ROLES.get(event.type, EventRole.CHANGE), None
 
 
-def classify_statement(text: str) -> EventRole:
+def _classify_statement(text: str) -> EventRole:
     """Return a statement's role. In row format the server itself writes these words, so
     they have only one spelling."""
     words = text[:80].upper().split()

@@ -156,7 +156,7 @@ def plan_replay(
     selection = select_batches(ports, span, only_tables)
     if not selection.batches:
         return ReplayReport(span, (), (), lake_end=selection.lake_end)
-    facts = SpanFacts(ports, selection.batches)
+    facts = _SpanFacts(ports, selection.batches)
     batches = tuple(
         ReplayedBatch(
             batch,
@@ -206,7 +206,7 @@ def replay(
     try:
         details = None if commit else Details(show_values=show_values)
         comparison = SegmentComparison(ports, selection, details)
-        facts = SpanFacts(ports, selection.batches)
+        facts = _SpanFacts(ports, selection.batches)
         compared = [
             _compare_batch(ports, batch, selection, facts, comparison)
             for batch in selection.batches
@@ -355,7 +355,7 @@ def _compare_batch(
     ports: RunPorts,
     batch: Batch,
     selection: Selection,
-    facts: SpanFacts,
+    facts: _SpanFacts,
     comparison: SegmentComparison,
 ) -> ReplayedBatch:
     """Read a batch again and compare its files."""
@@ -364,8 +364,8 @@ def _compare_batch(
     reason = None
     segments: tuple[Segment, ...] = ()
     try:
-        segments = recapture(ports, batch, facts, selection.hidden_tables(ports, batch))
-    except NotRecaptured as error:
+        segments = _recapture(ports, batch, facts, selection.hidden_tables(ports, batch))
+    except _NotRecaptured as error:
         reason = error.reason
         ports.progress.note(f"batch {batch.id} is replayed from its changelog alone: {reason}")
     results = comparison.compare(batch, segments)
@@ -402,7 +402,7 @@ def _decision(report: ReplayReport) -> Decision:
     )
 
 
-class NotRecaptured(Exception):
+class _NotRecaptured(Exception):
     """A batch cannot be captured again. `reason`: why."""
 
     def __init__(self, reason: str) -> None:
@@ -410,7 +410,7 @@ class NotRecaptured(Exception):
         self.reason = reason
 
 
-class SpanFacts:
+class _SpanFacts:
     """The facts that a replay needs from the server and the ledger, read once for all
     its batches. `batches`: the batches in their order, at least one.
 
@@ -477,18 +477,18 @@ def _later_anchors(batches: Sequence[Batch]) -> dict[int, Batch]:
     return anchors
 
 
-def recapture(
-    ports: RunPorts, batch: Batch, facts: SpanFacts, hidden_tables: Set[TableName] = frozenset()
+def _recapture(
+    ports: RunPorts, batch: Batch, facts: _SpanFacts, hidden_tables: Set[TableName] = frozenset()
 ) -> tuple[Segment, ...]:
     """Capture the batch again and return its segments, whose files are in the scratch
     folder. Nothing else is written, and of `hidden_tables` nothing at all. Raise
     `NotRecaptured` if the batch cannot be captured again, or if the result differs from
     what was recorded."""
     if (reason := facts.reason_not_recaptured(batch)) is not None:
-        raise NotRecaptured(reason)
+        raise _NotRecaptured(reason)
     try:
         if hidden_tables:
-            with suppress(NotRecaptured):
+            with suppress(_NotRecaptured):
                 return _capture_again(
                     ports, batch, facts, hidden_tables, unshaped_tables=hidden_tables
                 )
@@ -496,13 +496,13 @@ def recapture(
     except LockstepError as error:
         if error.recovery is Recovery.RETRY:
             raise
-        raise NotRecaptured(error.message) from error
+        raise _NotRecaptured(error.message) from error
 
 
 def _capture_again(
     ports: RunPorts,
     batch: Batch,
-    facts: SpanFacts,
+    facts: _SpanFacts,
     hidden_tables: Set[TableName],
     *,
     unshaped_tables: Set[TableName] = frozenset(),
@@ -556,7 +556,7 @@ def _capture_again(
     LogReading(basis, segmenter, keeps_all_prepared=True, starts_spark=False).run()
     segments = tables.finish()
     if tables.change_count != batch.changes:
-        raise NotRecaptured(
+        raise _NotRecaptured(
             f"the log has {pluralize(tables.change_count, 'change')} now where "
             f"{batch.changes} were captured"
         )
@@ -566,12 +566,12 @@ def _capture_again(
         version.table in shown_content.changed_tables
         for version in basis.structures.history.versions
     ):
-        raise NotRecaptured(
+        raise _NotRecaptured(
             "its statements would yield structures that are not in the recorded history"
         )
     events = [event for event in tables.events if event.table not in hidden_tables]
     if _comparable_events(shown_content.events) != _comparable_events(events):
-        raise NotRecaptured("its statements would affect the tables differently")
+        raise _NotRecaptured("its statements would affect the tables differently")
     return segments
 
 
@@ -654,7 +654,7 @@ def _require_same_sequences(recorded: Sequence[Segment], segments: Sequence[Segm
     before, after = _sequences(recorded), _sequences(segments)
     for table, version in sorted(before.keys() | after.keys()):
         if before.get((table, version)) != after.get((table, version)):
-            raise NotRecaptured(
+            raise _NotRecaptured(
                 f"the changes of {table} would have other sequence numbers than were recorded"
             )
 
