@@ -482,7 +482,7 @@ def _recapture(
 ) -> tuple[Segment, ...]:
     """Capture the batch again and return its segments, whose files are in the scratch
     folder. Nothing else is written, and of `hidden_tables` nothing at all. Raise
-    `NotRecaptured` if the batch cannot be captured again, or if the result differs from
+    `_NotRecaptured` if the batch cannot be captured again, or if the result differs from
     what was recorded."""
     if (reason := facts.reason_not_recaptured(batch)) is not None:
         raise _NotRecaptured(reason)
