@@ -21,11 +21,11 @@ from lockstep.pipeline.run.context import RunPorts as RunPorts
 from lockstep.pipeline.run.context import SilentProgress as SilentProgress
 from lockstep.pipeline.run.context import StepProgress as StepProgress
 from lockstep.pipeline.run.merge import merge as merge
-from lockstep.pipeline.run.orders.reloads import give_reload as give_reload
-from lockstep.pipeline.run.orders.reloads import plan_reload as plan_reload
-from lockstep.pipeline.run.orders.reloads import plan_repairs as plan_repairs
-from lockstep.pipeline.run.orders.table_orders import OrderRequest as OrderRequest
-from lockstep.pipeline.run.orders.table_orders import give_order as give_order
+from lockstep.pipeline.run.orders import OrderRequest as OrderRequest
+from lockstep.pipeline.run.orders import give_order as give_order
+from lockstep.pipeline.run.orders import give_reload as give_reload
+from lockstep.pipeline.run.orders import plan_reload as plan_reload
+from lockstep.pipeline.run.orders import plan_repairs as plan_repairs
 from lockstep.pipeline.run.proof.verify_rows import verify as verify
 from lockstep.pipeline.run.proof.verify_sample import verify_sample as verify_sample
 from lockstep.pipeline.run.publish import publish as publish

@@ -51,8 +51,7 @@ from lockstep.pipeline.ports.changelog import Restatement
 from lockstep.pipeline.recovery import RecoveryCase
 from lockstep.pipeline.replay.rows import ReplayDifference
 from lockstep.pipeline.replay.spans import Span
-from lockstep.pipeline.run.orders.reloads import Reload
-from lockstep.pipeline.run.orders.table_orders import OrderRequest
+from lockstep.pipeline.run.orders import OrderRequest, Reload
 from lockstep.pipeline.run.recovery.kept_ledger import LakeChanges
 from lockstep.pipeline.run.recovery.recover import RecoveryOutcome
 from lockstep.pipeline.run.replay.mirror_correction import MirrorCorrection

@@ -21,10 +21,11 @@ from lockstep.commands.run import sample_lines
 from lockstep.pipeline.model.table_state import OrderKind, Supplier
 from lockstep.pipeline.ports.source import SourceServer
 from lockstep.pipeline.replay.spans import Span
-from lockstep.pipeline.run.orders.reloads import give_reload, plan_reload
-from lockstep.pipeline.run.orders.table_orders import (
+from lockstep.pipeline.run.orders import (
     OrderRequest,
     give_order,
+    give_reload,
+    plan_reload,
     plan_resume,
 )
 from lockstep.pipeline.run.proof.verify_rows import verify
