@@ -40,8 +40,8 @@ from lockstep.pipeline.run.replay.replay import ReplayReport as ReplayReport
 from lockstep.pipeline.run.replay.replay import replay as replay
 from lockstep.pipeline.run.reports import VerifyReport as VerifyReport
 from lockstep.pipeline.run.status.plan import make_plan as make_plan
-from lockstep.pipeline.run.upkeep.changes import delete_changes as delete_changes
-from lockstep.pipeline.run.upkeep.changes import plan_changes as plan_changes
+from lockstep.pipeline.run.upkeep import delete_changes as delete_changes
+from lockstep.pipeline.run.upkeep import plan_changes as plan_changes
 from lockstep.pipeline.run.write.origin import (
     earliest_readable_version as earliest_readable_version,
 )

@@ -63,7 +63,7 @@ from lockstep.pipeline.run.replay.segment_comparison import (
     content_difference,
 )
 from lockstep.pipeline.run.stop_errors import stopped_tables
-from lockstep.pipeline.run.upkeep.upkeep import UpkeepReport
+from lockstep.pipeline.run.upkeep import UpkeepReport
 from lockstep.pipeline.snapshot.condition import read_condition
 from lockstep.pipeline.source_plan import RereadRows
 from lockstep.pipeline.upkeep.changes import ChangesPlan
