@@ -22,8 +22,7 @@ from lockstep.resources.config.model import CatalogKind
 
 if TYPE_CHECKING:
     from lockstep.pipeline.ports.catalog import Catalog
-    from lockstep.pipeline.ports.consumers import Consumers
-    from lockstep.pipeline.ports.ledger import Ledger
+    from lockstep.pipeline.ports.ledger import Consumers, Ledger
     from lockstep.pipeline.ports.mirrors import MirrorUpkeep
     from lockstep.pipeline.ports.source import SourceServer
     from lockstep.resources.lake.lake import Lake
