@@ -45,7 +45,7 @@ from lockstep.pipeline.model.table_state import (
 from lockstep.pipeline.proof.proven import ComparisonRecord, ComparisonResult
 from lockstep.pipeline.schema.history import DatabaseVersion, SchemaStatement, SchemaVersion
 from lockstep.pipeline.schema.model import TableSchema
-from lockstep.pipeline.snapshot.bounds import Range
+from lockstep.pipeline.snapshot.chunks import Range
 from lockstep.pipeline.upkeep.changes import (
     ChangeFile,
     DeletableChanges,

@@ -20,8 +20,8 @@ from lockstep.pipeline.schema.fills import fill_of
 from lockstep.pipeline.schema.rows import row_structure, schema_of
 from lockstep.pipeline.schema.statements.read import read_change
 from lockstep.pipeline.schema.types import FAMILIES, Family, arrow_schema, arrow_type, sql_type
+from lockstep.pipeline.snapshot.chunks import FORMS
 from lockstep.pipeline.snapshot.condition import Limit
-from lockstep.pipeline.snapshot.keys import FORMS
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import Column, TableName, TableStructure
 from lockstep.resources.mysql.decoder_compilation import LOG_COLUMNS, RESULT_COLUMNS
@@ -85,7 +85,7 @@ COLUMNS = tuple(
 
 
 def test_every_type_cuts_a_table_into_chunks_or_is_known_not_to() -> None:
-    """`FORMS` in `snapshot.keys`: only the key columns before one without a form are used."""
+    """`FORMS` in `snapshot.chunks`: only the key columns before one without a form are used."""
     without = {"enum", "set", "text", "blob", "json", "geometry", "vector"}
     assert FAMILIES.keys() - FORMS.keys() == without
 

@@ -39,7 +39,7 @@ from lockstep.pipeline.schema.treatments import Conversion, Hash, Mask, read_mas
 from lockstep.pipeline.shape.hashes import PrivacyKey
 from lockstep.pipeline.shape.shape import ShapeRules, matches
 from lockstep.pipeline.shape.shaping import Shaping
-from lockstep.pipeline.snapshot.bounds import Range
+from lockstep.pipeline.snapshot.chunks import Range
 from lockstep.pipeline.snapshot.pace import Pace
 from lockstep.pipeline.source_plan import SnapshotPlan
 from lockstep.pipeline.values.errors import (
