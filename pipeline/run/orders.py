@@ -97,7 +97,7 @@ class OrderOutcome:
     sentence: str
 
 
-def require_captured_table(
+def _require_captured_table(
     states: Mapping[TableName, TableState], source: str, table: TableName
 ) -> None:
     """Raise `NothingMatches` for a table that no run has captured."""
@@ -146,7 +146,7 @@ def give_order(
     recorded. A pause needs no run, so it is recorded for any captured table.
     """
     ledger, table = ports.ledger, request.table
-    require_captured_table(ledger.table_states(ports.source.name), ports.source.name, table)
+    _require_captured_table(ledger.table_states(ports.source.name), ports.source.name, table)
     author, reason = request.author, request.reason
     if kind is OrderKind.RESUME:
         planned = planned or plan_resume(ports, request)
@@ -168,7 +168,7 @@ def plan_resume(ports: RunPorts, request: OrderRequest) -> OrderOutcome:
     """Return the order of a resume, and a sentence on what it would do; nothing is
     recorded. Raise the errors of `give_order`."""
     states = ports.ledger.table_states(ports.source.name)
-    require_captured_table(states, ports.source.name, request.table)
+    _require_captured_table(states, ports.source.name, request.table)
     state = states[request.table]
     schema: TableSchema | None = None
     if request.statement is not None:
@@ -361,7 +361,7 @@ def _follow_statement(
 # -- in words --------------------------------------------------------------------------
 
 
-def plans_of_next_run(ports: RunPorts, order: TableOrder) -> TablePlans:
+def _plans_of_next_run(ports: RunPorts, order: TableOrder) -> TablePlans:
     """Return how the next run without `--until` carries out the order."""
     return plan_returns(replace(ports, source=replace(ports.source, until=None)), [order])
 
@@ -373,7 +373,7 @@ def _resume_sentence(ports: RunPorts, order: TableOrder, history: HistoryAtStop)
     try:
         if (error := _present_error(ports, table)) is not None:
             return f"it would be quarantined again: {error.reason}. First {error.hint}"
-        plans = plans_of_next_run(ports, order)
+        plans = _plans_of_next_run(ports, order)
     except (AccessDenied, HostUnknown, SourceRefused):
         pass  # An order needs no server: the run that carries it out reports the problem.
     except LockstepError as error:
@@ -615,7 +615,7 @@ def _origin_once_resumed(
     """Return what the mirror of a stopped table is written from, as the next run would
     decide."""
     order = replace(request.as_order(ports, OrderKind.RELOAD, state), supplier=supplier)
-    table_plan = plans_of_next_run(ports, order).plans[request.table]
+    table_plan = _plans_of_next_run(ports, order).plans[request.table]
     if table_plan.reason_to_wait is not None:
         return table_plan.reason_to_wait
     step = table_plan.step_after_log

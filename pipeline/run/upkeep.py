@@ -84,7 +84,7 @@ from lockstep.pipeline.values.retries import UPKEEP_TURN
 from lockstep.pipeline.values.segment import SegmentFile, SystemTable
 from lockstep.pipeline.values.table import TableName
 
-Result = TypeVar("Result")
+_Result = TypeVar("_Result")
 
 _NEXT_UPKEEP: Final = "the next upkeep tries again"
 _BUSY_SENTENCE: Final = "a run has the source: the next upkeep does it"
@@ -138,7 +138,7 @@ class UpkeepFacts:
     busy_tables: frozenset[TableName]
     examined_versions: Mapping[str, int]
     upkeep_versions: Mapping[str, int]
-    last_lease_at: datetime | None
+    _last_lease_at: datetime | None
     now: datetime
 
     @classmethod
@@ -150,7 +150,7 @@ class UpkeepFacts:
             busy_tables=frozenset((*ledger.pending_batches(source), *intended_tables)),
             examined_versions=ledger.examined_versions(source),
             upkeep_versions=ledger.upkeep_versions(source),
-            last_lease_at=last_lease_at(ports),
+            _last_lease_at=_last_lease_at(ports),
             now=ledger.clock(),
         )
 
@@ -268,7 +268,7 @@ def carry_out_upkeep(
         return UpkeepReport(tuple(tables), perf_counter() - timer_start)
     checkpoints = thin_logs(ports, lake, delete=True)
     changes = delete_changes(ports, plan_changes(ports, policy.keep_changes, lake.keep), holder)
-    cleared = under_lock(ports, holder, partial(clear, ports)) or ()
+    cleared = _under_lock(ports, holder, partial(clear, ports)) or ()
     former = delete_former_folders(ports, plan_former_folders(ports, lake.keep), holder)
     seconds = perf_counter() - timer_start
     return UpkeepReport(tuple(tables), seconds, changes, cleared, checkpoints, former)
@@ -328,7 +328,7 @@ def _record_commits(ports: RunPorts, holder: str, targets: Sequence[UpkeepTarget
             )
         return True
 
-    return not targets or under_lock(ports, holder, record) is not None
+    return not targets or _under_lock(ports, holder, record) is not None
 
 
 def _vacuum(ports: RunPorts, lake: MirrorUpkeep, table: TableUpkeep) -> None:
@@ -378,7 +378,7 @@ def plan_former_folders(ports: RunPorts, keep: timedelta) -> tuple[FormerMirror,
         return ()
     examined_versions = ledger.examined_versions(source)
     replacement_times = ledger.replacement_times(source, folders)
-    now, lease_at = ledger.clock(), last_lease_at(ports)
+    now, lease_at = ledger.clock(), _last_lease_at(ports)
     plan = []
     for folder in folders:
         reason_kept: str | None
@@ -417,7 +417,7 @@ def delete_former_folders(
     folders = [former.folder for former in plan if former.reason_kept is None]
     if not folders:
         return tuple(plan)
-    deleted = under_lock(ports, holder, lambda lease: delete_former_places(ports, lease, folders))
+    deleted = _under_lock(ports, holder, lambda lease: delete_former_places(ports, lease, folders))
     if deleted is None:
         reason = "a run has the source: the next upkeep deletes it"
         return tuple(replace(former, reason_kept=former.reason_kept or reason) for former in plan)
@@ -426,13 +426,13 @@ def delete_former_folders(
     return tuple(plan)
 
 
-def last_lease_at(ports: RunPorts) -> datetime | None:
+def _last_lease_at(ports: RunPorts) -> datetime | None:
     """Return when a run last held the source's lock; None if never."""
     lease = ports.ledger.newest_lease(ports.source.name)
     return None if lease is None else lease.beat_at or lease.taken_at
 
 
-def under_lock(ports: RunPorts, holder: str, act: Callable[[Lease], Result]) -> Result | None:
+def _under_lock(ports: RunPorts, holder: str, act: Callable[[Lease], _Result]) -> _Result | None:
     """Take the source's lock, call `act`, and return its result. Return None if a run
     holds the lock and does not release it soon."""
     for _ in UPKEEP_TURN.tries(ports.pause):
@@ -452,7 +452,7 @@ def plan_changes(
     if keep_changes is None and not notes:
         return ChangesPlan()
     now = ledger.clock()
-    doubt = clock_doubt(ports.clock(), now, None, last_lease_at(ports), keep_changes or keep_files)
+    doubt = clock_doubt(ports.clock(), now, None, _last_lease_at(ports), keep_changes or keep_files)
     to_unlist = _listed_notes(notes)
     to_delete = list[DeletedChanges]()
     if doubt is None:
@@ -579,7 +579,7 @@ def _record_steps(
         return []
 
     try:
-        obstacles = under_lock(ports, holder, record)
+        obstacles = _under_lock(ports, holder, record)
     except LockstepError as error:
         # For example, a consumer registered after the plan was made, and needs these
         # changes.

@@ -38,7 +38,7 @@ from lockstep.pipeline.values.table import quoted
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class _Form:
     """How values of one type are read by SQL, and written as literals.
     `select_template`: SQL template that reads a column. `literal_pattern`: regular
     expression that every literal must match. `from_answer`: converts the server's
@@ -102,11 +102,11 @@ _DAY: Final = r"\d{4}-\d\d-\d\d"
 _MINUTES: Final = r"\d\d:\d\d(\.\d{1,6})?"
 _BYTES: Final = r"x'([0-9A-F]{2})*'"
 
-_EXACT: Final = Form(_CHARACTERS, r"-?\d{1,65}(\.\d{1,38})?", _without_zeros, _digits)
+_EXACT: Final = _Form(_CHARACTERS, r"-?\d{1,65}(\.\d{1,38})?", _without_zeros, _digits)
 # A FLOAT prints only six digits; multiplied, it becomes a DOUBLE and prints all of
 # them.
-_FLOATING: Final = Form("{} * 1e0", r"-?\d(\.\d{1,17})?e-?\d{1,3}", _scientific, "{:.16e}".format)
-_MOMENT: Final = Form(
+_FLOATING: Final = _Form("{} * 1e0", r"-?\d(\.\d{1,17})?e-?\d{1,3}", _scientific, "{:.16e}".format)
+_MOMENT: Final = _Form(
     _CHARACTERS,
     rf"timestamp'{_DAY} \d\d:{_MINUTES}'|\d{{14}}(\.\d{{1,6}})?",
     _dated("timestamp"),
@@ -115,27 +115,27 @@ _MOMENT: Final = Form(
 )
 # Bytes in the column's own character set, so that they are compared by the column's
 # collation.
-_TEXT: Final = Form(
+_TEXT: Final = _Form(
     "hex({})",
     rf"_[a-z0-9]{{1,32}} {_BYTES}",
     _text,
     lambda value: f"_utf8mb4 x'{value.encode().hex()}'",
 )
-_BINARY: Final = Form(
+_BINARY: Final = _Form(
     "hex({})", _BYTES, lambda _, digits: f"x'{digits}'", lambda value: f"x'{value.hex()}'"
 )
 # MariaDB's addresses and UUIDs: text, which the server converts.
-_ADDRESS: Final = Form(_CHARACTERS, r"'[0-9a-f:.-]{2,45}'", lambda _, answer: f"'{answer}'", None)
+_ADDRESS: Final = _Form(_CHARACTERS, r"'[0-9a-f:.-]{2,45}'", lambda _, answer: f"'{answer}'", None)
 
 FORMS: Final = {
     **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "bigint"), _EXACT),
     "decimal": _EXACT,
     **dict.fromkeys(("float", "double"), _FLOATING),
-    "bit": Form("cast({} + 0 as char)", r"\d{1,20}", _unchanged, _digits),
-    "year": Form(_CHARACTERS, r"\d{4}", _unchanged, "{:04d}".format),
-    "date": Form(_CHARACTERS, rf"date'{_DAY}'|\d{{8}}", _dated("date"), "date'{}'".format),
+    "bit": _Form("cast({} + 0 as char)", r"\d{1,20}", _unchanged, _digits),
+    "year": _Form(_CHARACTERS, r"\d{4}", _unchanged, "{:04d}".format),
+    "date": _Form(_CHARACTERS, rf"date'{_DAY}'|\d{{8}}", _dated("date"), "date'{}'".format),
     **dict.fromkeys(("datetime", "timestamp"), _MOMENT),
-    "time": Form(
+    "time": _Form(
         _CHARACTERS,
         rf"time'-?\d{{2,3}}:{_MINUTES}'",
         lambda _, answer: f"time'{answer}'",
@@ -147,7 +147,7 @@ FORMS: Final = {
 }
 """Forms by type name, as the schema has it."""
 
-ENGINES: Final = frozenset({"innodb", "myisam", "aria"})
+_ENGINES: Final = frozenset({"innodb", "myisam", "aria"})
 """Storage engines whose indexes are B-trees. MEMORY has hash indexes by default."""
 
 
@@ -178,7 +178,7 @@ def chunk_index(schema: TableSchema) -> KeySchema | None:
     while the table is read, the log has a deleted and an inserted row. So a row that is
     missed or read twice is corrected.
     """
-    if schema.engine.lower() not in ENGINES or schema.system_versioned:
+    if schema.engine.lower() not in _ENGINES or schema.system_versioned:
         return None
     index = next(identifying_keys(schema), None)
     return None if index is None or index.invisible or index.hashed else index
