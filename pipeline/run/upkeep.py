@@ -138,7 +138,7 @@ class UpkeepFacts:
     busy_tables: frozenset[TableName]
     examined_versions: Mapping[str, int]
     upkeep_versions: Mapping[str, int]
-    _last_lease_at: datetime | None
+    last_lease_at: datetime | None
     now: datetime
 
     @classmethod
@@ -150,7 +150,7 @@ class UpkeepFacts:
             busy_tables=frozenset((*ledger.pending_batches(source), *intended_tables)),
             examined_versions=ledger.examined_versions(source),
             upkeep_versions=ledger.upkeep_versions(source),
-            _last_lease_at=_last_lease_at(ports),
+            last_lease_at=_last_lease_at(ports),
             now=ledger.clock(),
         )
 

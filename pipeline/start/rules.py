@@ -99,7 +99,7 @@ def _chosen(question: Question) -> Answer:
         StartRule.CHOSEN_START,
         f"{choice.author} chose {choice.place}: {choice.reason}",
         chosen_place.where,
-        follows=None if cursor is None else cursor.batch,
+        previous_batch=None if cursor is None else cursor.batch,
         continuity=None if cursor is None else _continuity(question, cursor, chosen_place),
         override=choice.id,
     )
@@ -211,7 +211,9 @@ def _resume_same_server(question: Question) -> Answer:
     if question.anchor_reading is not AnchorReading.SAME or question.file_is_gone:
         return None
     reason = f"batch {cursor.batch} ended at {cursor.position}, and the log there is unchanged"
-    return Start(StartRule.RESUME_SAME_SERVER, reason, cursor.position.at, predecessor=cursor.batch)
+    return Start(
+        StartRule.RESUME_SAME_SERVER, reason, cursor.position.at, continued_batch=cursor.batch
+    )
 
 
 def _resume_after_purge(question: Question) -> Answer:
@@ -239,7 +241,7 @@ def _tables_read_again(question: Question) -> Answer:
         "'resnapshot' every table is read from the source, and the log from "
         f"{question.facts.head} on",
         question.facts.head,
-        follows=cursor.batch,
+        previous_batch=cursor.batch,
         continuity=Continuity.GAP,
     )
 
@@ -323,11 +325,11 @@ def _first_run_with_lost_transactions(question: Question) -> str | None:
     lost = next((b for b in batches if not executed.contains(b.captured_end.gtid_set)), None)
     if lost is None:
         return None
-    earlier = list(takewhile(lambda batch: batch.dagster_run != lost.dagster_run, batches))
+    earlier = list(takewhile(lambda batch: batch.run_id != lost.run_id, batches))
     if not earlier or not earlier[-1].by_gtid:
         return None
     has_later_log = earlier[-1].captured_end.gtid_set.contains(question.purged_gtids)
-    return lost.dagster_run if has_later_log else None
+    return lost.run_id if has_later_log else None
 
 
 def _purged_on_other_server(question: Question) -> Answer:
@@ -351,7 +353,7 @@ def _search_by_time(question: Question) -> Answer:
         f"by on_source_changed = 'timestamp' the log is read again from {moment_text(moment)}, "
         f"{policies.fallback_interval.total_seconds():g} s before the last commit read",
         Since(moment, read_until=last),
-        follows=cursor.batch,
+        previous_batch=cursor.batch,
         continuity=Continuity.OVERLAP,
     )
 
@@ -399,7 +401,7 @@ def _proof_clause(question: Question) -> str:
 def _start_after_set(rule: StartRule, reason: str, cursor: Cursor) -> Start:
     read = cursor.position.gtid_set
     contiguous = Continuity.CONTIGUOUS
-    return Start(rule, reason, read, follows=cursor.batch, continuity=contiguous)
+    return Start(rule, reason, read, previous_batch=cursor.batch, continuity=contiguous)
 
 
 # -- a source without a cursor: the start in lockstep.toml -----------------------------
@@ -822,10 +824,10 @@ def decision_record(
         "anchor": question.anchor_reading.value,
         "set": question.set_reading.value,
         "cursor": str(question.cursor.position) if question.cursor else None,
-        "after": question.cursor.batch if question.cursor else 0,
+        "previous_batch": question.cursor.batch if question.cursor else None,
     }
     if at is not None:
-        facts["at"] = str(at)
+        facts["place"] = str(at)
     if isinstance(decision, Refusal):
         error = {"error": type(decision.error).__name__, "hint": decision.error.hint}
         return Decision(
@@ -842,7 +844,7 @@ def decision_record(
         reason=decision.reason,
         facts={**to_json(question.facts), **facts},
         author=question.override.author if question.override else "lockstep",
-        follows=decision.follows,
+        previous_batch=decision.previous_batch,
         continuity=decision.continuity,
         gap_tables=tuple(tables),
         override=decision.override,
