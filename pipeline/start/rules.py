@@ -87,7 +87,7 @@ TABLE: Final[tuple[Row, ...]] = (
     Row(
         StartRule.CHOSEN_START_BEHIND,
         "any; a place was chosen",
-        "the place lies before the cursor",
+        "transactions after the place were read before",
         "refuse `StartBehindCursor`: nothing is read twice",
         answers.choice_before_cursor,
     ),
