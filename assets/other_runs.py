@@ -256,7 +256,7 @@ class OtherRunsReporter:
             cursor = ledger.cursors(source).acknowledged
             metadata = position_metadata(None if cursor is None else cursor.position, now)
             metadata |= distance_metadata(lag, headroom)
-            run_id = reported_batches[-1].dagster_run if reported_batches else None
+            run_id = reported_batches[-1].run_id if reported_batches else None
             page = page_path(self.settings.state_folder, source, f"run {run_id}")
             # A run on another host has no page here.
             if run_id is not None and page.exists():

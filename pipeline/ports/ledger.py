@@ -105,10 +105,10 @@ class Leases(Protocol):
     # -- the lock, and who has it ------------------------------------------------------------------
 
     def lock(
-        self, source: str, holder: str, dagster_run: str | None, *, in_dagster: bool = False
+        self, source: str, holder: str, run_id: str | None, *, in_dagster: bool = False
     ) -> AbstractContextManager[Lease]:
         """Take the source's advisory lock and a new lease, or raise `SourceBusy` at
-        once. `dagster_run`: the run's id, or None for a command that is not a run;
+        once. `run_id`: the run's id, or None for a command that is not a run;
         `in_dagster`: Dagster started the run and records it. Postgres releases the lock
         when the connection ends; leaving the context releases lock and lease."""
 
@@ -169,7 +169,7 @@ class Decisions(Protocol):
 
     def start_decision(self, batch: Batch) -> RecordedDecision | None:
         """Return the decision that chose where a batch begins; None if it begins at the
-        end of its predecessor."""
+        end of the batch that it continues."""
 
     def note_gtids_off(self, lease: Lease) -> None:
         """Record that the server's `gtid_mode` is not ON, so that no GTID set that was
@@ -238,12 +238,12 @@ class Batches(Protocol):
         lease: Lease,
         start: Position,
         *,
-        predecessor: int | None,
+        continued_batch: int | None,
         start_decision: int | None,
         kind: BatchKind = BatchKind.ORDINARY,
     ) -> Batch:
         """Create a batch in the state *capturing*, and return it with its id and
-        sequence base. Give either `predecessor`, the batch at whose end it starts, or
+        sequence base. Give either `continued_batch`, the batch at whose end it starts, or
         `start_decision`, the id of the decision that chose its start."""
 
     def abandon(self, lease: Lease, batch: int, reason: str) -> None:

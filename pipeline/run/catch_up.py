@@ -91,12 +91,12 @@ def begin_catching_up(
         BatchKind.CATCHING_UP.value,
         reason,
         details,
-        follows=cursor.batch,
+        previous_batch=cursor.batch,
         continuity=Continuity.CONTIGUOUS,
     )
     entry = ports.ledger.decide(lease, decision)
     return ports.ledger.begin_batch(
-        lease, start, predecessor=None, start_decision=entry.id, kind=BatchKind.CATCHING_UP
+        lease, start, continued_batch=None, start_decision=entry.id, kind=BatchKind.CATCHING_UP
     )
 
 

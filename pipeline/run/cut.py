@@ -169,9 +169,11 @@ def _committed_clause(transactions: pa.Table) -> str:
 
 
 def _previous_batch(ports: RunPorts, batch: Batch) -> Batch | None:
-    if batch.follows is None:
+    if batch.previous_batch is None:
         return None
-    [previous] = ports.ledger.live_batches(ports.source.name, batch.follows, batch.follows)
+    [previous] = ports.ledger.live_batches(
+        ports.source.name, batch.previous_batch, batch.previous_batch
+    )
     return previous
 
 

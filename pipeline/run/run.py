@@ -222,7 +222,7 @@ class RunSession:
             ports = replace(ports, progress=_LeasedProgress(ports.progress, require_not_lost))
             self._ports_and_lease = (ports, lease)
             previous = ports.ledger.newest_lease(self.source, before=lease.token)
-            if previous is not None and not previous.ended and previous.dagster_run != self.run_id:
+            if previous is not None and not previous.ended and previous.run_id != self.run_id:
                 ports.ledger.decide(lease, previous.death_decision())
             self.on_lease(lease, previous)
         return self._ports_and_lease
@@ -235,7 +235,7 @@ class RunSession:
             return self._lease_stack.enter_context(lock())
         except SourceBusy:
             holder = ledger.newest_lease(self.source)
-            is_same_run = holder is not None and holder.dagster_run == self.run_id
+            is_same_run = holder is not None and holder.run_id == self.run_id
             if not (patient or is_same_run):
                 raise
         return self._lease_stack.enter_context(lock_when_free(lock, self._note_wait))

@@ -807,17 +807,17 @@ def _reason_shape_changed(ports: RunPorts, load: Load) -> str | None:
 
 def _has_gap_since(ports: RunPorts, run_start: RunStart, batch: int) -> bool:
     """Return whether part of the log after a batch was skipped or read twice."""
-    if run_start.decision.predecessor is None:
+    if run_start.decision.continued_batch is None:
         return True
     return _is_interrupted(
-        ports.ledger.live_batches(ports.source.name, batch + 1, run_start.decision.predecessor)
+        ports.ledger.live_batches(ports.source.name, batch + 1, run_start.decision.continued_batch)
     )
 
 
 def _is_interrupted(batches: Iterable[Batch]) -> bool:
     """Return whether one of the batches does not begin where the one before it
     ended."""
-    return any(batch.predecessor is None and not batch.catches_up for batch in batches)
+    return any(batch.continued_batch is None and not batch.catches_up for batch in batches)
 
 
 def find_tables_without_log(

@@ -92,7 +92,7 @@ def chosen(question: Question) -> Answer:
         StartRule.CHOSEN_START,
         f"{choice.author} chose {choice.place}: {choice.reason}",
         chosen_place.where,
-        follows=None if cursor is None else cursor.batch,
+        previous_batch=None if cursor is None else cursor.batch,
         continuity=None if cursor is None else _continuity(question, cursor, chosen_place),
         override=choice.id,
     )
@@ -206,7 +206,9 @@ def resume_same_server(question: Question) -> Answer:
     if question.anchor_reading is not AnchorReading.SAME or question.file_is_gone:
         return None
     reason = f"batch {cursor.batch} ended at {cursor.position}, and the log there is unchanged"
-    return Start(StartRule.RESUME_SAME_SERVER, reason, cursor.position.at, predecessor=cursor.batch)
+    return Start(
+        StartRule.RESUME_SAME_SERVER, reason, cursor.position.at, continued_batch=cursor.batch
+    )
 
 
 def resume_after_purge(question: Question) -> Answer:
@@ -234,7 +236,7 @@ def tables_read_again(question: Question) -> Answer:
         "'resnapshot' every table is read from the source, and the log from "
         f"{question.facts.head} on",
         question.facts.head,
-        follows=cursor.batch,
+        previous_batch=cursor.batch,
         continuity=Continuity.GAP,
     )
 
@@ -318,11 +320,11 @@ def _first_run_with_lost_transactions(question: Question) -> str | None:
     lost = next((b for b in batches if not executed.contains(b.captured_end.gtid_set)), None)
     if lost is None:
         return None
-    earlier = list(takewhile(lambda batch: batch.dagster_run != lost.dagster_run, batches))
+    earlier = list(takewhile(lambda batch: batch.run_id != lost.run_id, batches))
     if not earlier or not earlier[-1].by_gtid:
         return None
     has_later_log = earlier[-1].captured_end.gtid_set.contains(question.purged_gtids)
-    return lost.dagster_run if has_later_log else None
+    return lost.run_id if has_later_log else None
 
 
 def purged_on_other_server(question: Question) -> Answer:
@@ -346,7 +348,7 @@ def search_by_time(question: Question) -> Answer:
         f"by on_source_changed = 'timestamp' the log is read again from {moment_text(moment)}, "
         f"{policies.fallback_interval.total_seconds():g} s before the last commit read",
         Since(moment, read_until=last),
-        follows=cursor.batch,
+        previous_batch=cursor.batch,
         continuity=Continuity.OVERLAP,
     )
 
@@ -394,7 +396,7 @@ def _proof_clause(question: Question) -> str:
 def _start_after_set(rule: StartRule, reason: str, cursor: Cursor) -> Start:
     read = cursor.position.gtid_set
     contiguous = Continuity.CONTIGUOUS
-    return Start(rule, reason, read, follows=cursor.batch, continuity=contiguous)
+    return Start(rule, reason, read, previous_batch=cursor.batch, continuity=contiguous)
 
 
 # -- a source without a cursor: the start in lockstep.toml -----------------------------

@@ -336,10 +336,10 @@ def decision_record(
         "anchor": question.anchor_reading.value,
         "set": question.set_reading.value,
         "cursor": str(question.cursor.position) if question.cursor else None,
-        "after": question.cursor.batch if question.cursor else 0,
+        "previous_batch": question.cursor.batch if question.cursor else None,
     }
     if at is not None:
-        facts["at"] = str(at)
+        facts["place"] = str(at)
     if isinstance(decision, Refusal):
         error = {"error": type(decision.error).__name__, "hint": decision.error.hint}
         return Decision(
@@ -356,7 +356,7 @@ def decision_record(
         reason=decision.reason,
         facts={**to_json(question.facts), **facts},
         author=question.override.author if question.override else "lockstep",
-        follows=decision.follows,
+        previous_batch=decision.previous_batch,
         continuity=decision.continuity,
         gap_tables=tuple(tables),
         override=decision.override,

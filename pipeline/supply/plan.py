@@ -485,7 +485,7 @@ def supply_after_rename(former: FormerName) -> FromMirror | str:
 
 
 OLDER_REASON: Final = "rows are older than what is read of the log"
-LOG_LOST_RULE: Final = "log lost"
+GAP_RULE: Final = "gap in the log"
 """Name of the rule for tables that lack changes from a part of the log that nobody
 read."""
 
@@ -505,7 +505,7 @@ RULES: Final[tuple[Rule, ...]] = (
         ("its rows are being read from MySQL", "the reading continues"),
     ),
     Rule(
-        LOG_LOST_RULE,
+        GAP_RULE,
         _log_passed_over,
         ("part of the log was purged before it was read", "all rows are read from MySQL"),
     ),
@@ -533,7 +533,7 @@ RULES: Final[tuple[Rule, ...]] = (
         ),
     ),
     Rule(
-        "log gone",
+        "no log after its place",
         _without_log,
         ("the log after its place is gone, or is another one", "all rows are read from MySQL"),
     ),

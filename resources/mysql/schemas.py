@@ -135,7 +135,7 @@ def _read_tables(
             columns=tuple(columns.schemas),
             keys=tuple(keys),
             foreign_keys=foreign_keys_by_table.get(name, ()),
-            hidden=hidden_from_ordinals(columns.ordinals, keys) if knows_places else (),
+            expression_columns=hidden_from_ordinals(columns.ordinals, keys) if knows_places else (),
         )
         schemas.append(schema)
     return tuple(schemas), unread

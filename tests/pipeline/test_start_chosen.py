@@ -175,7 +175,7 @@ def test_chosen_start_behind_the_cursor_tells_what_lies_between(case: str) -> No
     found, of, where, anchor, between = FORWARD[case]
     start = started(decide_start(ask(found, of, where, anchor)))
     assert (start.rule, start.where, start.override) == (StartRule.CHOSEN_START, where.where, 3)
-    assert (start.predecessor, start.follows, start.continuity) == (None, BATCH, between)
+    assert (start.continued_batch, start.previous_batch, start.continuity) == (None, BATCH, between)
 
 
 BEHIND = {

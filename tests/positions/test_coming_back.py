@@ -55,7 +55,7 @@ def every_change_of_the_pause_comes_once(shop: Shop) -> Iterator[None]:
     shop.require_whole("b")
     (batch,) = shop.caught_up()
     before = shop.batches()[shop.batches().index(batch) - 1]
-    assert (batch.end, batch.anchor, batch.follows) == (before.end, before.anchor, before.id)
+    assert (batch.end, batch.anchor, batch.previous_batch) == (before.end, before.anchor, before.id)
     assert shop.kinds("a")[-1] == ("delete", 2)
 
 

@@ -127,7 +127,7 @@ def _later_anchors(batches: Sequence[Batch]) -> dict[int, Batch]:
     anchors: dict[int, Batch] = {}
     for before, later in reversed(list(pairwise(batches))):
         is_same_file = later.captured_end.at.file == before.captured_end.at.file
-        if later.predecessor == before.id and is_same_file:
+        if later.continued_batch == before.id and is_same_file:
             anchors[before.id] = anchors.get(later.id, later)
     return anchors
 
@@ -240,15 +240,17 @@ def _ports_of_original(ports: RunPorts, batch: Batch) -> RunPorts:
 
 
 def _original_start(ports: RunPorts, batch: Batch, facts: ServerFacts) -> RunStart:
-    """Return where reading begins: at the batch's start, proven by its predecessor's
+    """Return where reading begins: at the batch's start, proven by its continued_batch's
     anchor."""
     anchor = None
-    if batch.follows is not None:
-        predecessors = ports.ledger.live_batches(ports.source.name, batch.follows, batch.follows)
+    if batch.previous_batch is not None:
+        predecessors = ports.ledger.live_batches(
+            ports.source.name, batch.previous_batch, batch.previous_batch
+        )
         anchor = next((before.anchor for before in predecessors if before.end == batch.start), None)
     # A batch that started by its GTID set began at the start of a log file.
     # Transactions of the set that are in that file precede the batch.
-    gtids_read = batch.start.gtid_set if batch.predecessor is None else GtidSet()
+    gtids_read = batch.start.gtid_set if batch.continued_batch is None else GtidSet()
     reason = f"batch {batch.id} is read again"
     return start_at_known_place(
         batch.start, anchor, facts, reason, leave_out=gtids_read, by_gtid=batch.by_gtid

@@ -727,9 +727,11 @@ def may_repeat_changes(ports: RunPorts, batches: Sequence[Batch]) -> bool:
         return True
     source = ports.source.name
     for overlap in ports.ledger.live_batches(source, continuity=Continuity.OVERLAP):
-        if overlap.follows is None or overlap.id > last.id:
+        if overlap.previous_batch is None or overlap.id > last.id:
             continue
-        for previous in ports.ledger.live_batches(source, overlap.follows, overlap.follows):
+        for previous in ports.ledger.live_batches(
+            source, overlap.previous_batch, overlap.previous_batch
+        ):
             if previous.end is None or last.end is None:
                 continue
             # A server's clock may have been wrong at one of the ends, so both are
