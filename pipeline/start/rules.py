@@ -82,11 +82,12 @@ def _choice_before_cursor(question: Question) -> Answer:
     if _continuity(question, cursor, chosen_place) is not None:
         return None
     position = cursor.position
-    place = position if _is_same_log(question) else AfterGtids(position.gtid_set)
+    without_read = AfterGtids(_read_here(question, cursor).union(chosen_place.gtid_set))
+    place = position if _is_same_log(question) else without_read
     return StartBehindCursor(
         f"{choice.place}, which {choice.author} chose, lies before {position}, up to which "
         "everything was read",
-        hint="choose a place after the cursor; to continue where reading ended: "
+        hint="choose a place after the cursor; to leave out what was read: "
         f"{start_at(place, question.source)}",
     )
 
@@ -107,8 +108,9 @@ def _chosen(question: Question) -> Answer:
 
 def _continuity(question: Question, cursor: Cursor, chosen_place: ChosenPlace) -> Continuity | None:
     """Return what lies between the cursor and a chosen place: nothing (CONTIGUOUS) or a
-    GAP; None if the place is before the cursor. Without proof a gap is assumed, because
-    in a rewritten history the same GTIDs may name other transactions."""
+    GAP; None if transactions after the place were read before. Without proof a gap is
+    assumed, because in a rewritten history the same GTIDs may name other
+    transactions."""
     place, at = chosen_place.where, cursor.position.at
     if (
         _is_same_log(question)
@@ -122,16 +124,17 @@ def _continuity(question: Question, cursor: Cursor, chosen_place: ChosenPlace) -
         return Continuity.GAP
     if question.set_reading is SetReading.DIFFERENT:
         return Continuity.GAP
-    gtids_before, read = chosen_place.gtid_set, cursor.position.gtid_set
-    if not question.can_resume_by_gtid or not question.executed_gtids.contains(read):
+    if not question.can_resume_by_gtid:
         return Continuity.GAP
-    if gtids_before == read:
+    if chosen_place.gtid_set == cursor.position.gtid_set:
         return Continuity.CONTIGUOUS
-    if isinstance(place, GtidSet):
-        # The dump sends every transaction that is not in the set, even if it was read
-        # before.
-        return Continuity.GAP if gtids_before.contains(read) else None
-    return None if read.contains(gtids_before) else Continuity.GAP
+    return Continuity.GAP if chosen_place.gtid_set.contains(_read_here(question, cursor)) else None
+
+
+def _read_here(question: Question, cursor: Cursor) -> GtidSet:
+    """Return those of the transactions up to the cursor which this server executed."""
+    read = cursor.position.gtid_set
+    return read.difference(read.difference(question.executed_gtids))
 
 
 def _is_same_log(question: Question) -> bool:
@@ -575,7 +578,7 @@ TABLE: Final[tuple[Row, ...]] = (
     Row(
         StartRule.CHOSEN_START_BEHIND,
         "any; a place was chosen",
-        "the place lies before the cursor",
+        "transactions after the place were read before",
         "refuse `StartBehindCursor`: nothing is read twice",
         _choice_before_cursor,
     ),

@@ -541,13 +541,13 @@ class _RareEvents:
 
 def _must_begin_group(action: BufferAction, role: EventRole) -> bool:
     """Return whether the transaction of this event must be the first of its group, so
-    that those before it have to be handed out. Transactions are handed out in groups.
-    Each statement that may change a structure is a group of its own, and so is each
-    transaction whose rows were kept in a file. A transaction with a statement that was
-    logged instead of rows must be the first of its group."""
-    if role is EventRole.STATEMENT and action is BufferAction.KEEP:
-        return True
-    is_statement = action is BufferAction.EMIT and role in (EventRole.STATEMENT, EventRole.CREATE)
+    that those before it have to be handed out. A group's statements are applied before
+    its rows. So a transaction with a statement that may change a structure, or that was
+    logged instead of rows, must be the first: MariaDB's CREATE OR REPLACE TABLE …
+    SELECT drops a table of which earlier transactions may have rows. So must a
+    transaction whose rows were kept in a file."""
+    is_kept_or_emitted = action in (BufferAction.KEEP, BufferAction.EMIT)
+    is_statement = is_kept_or_emitted and role in (EventRole.STATEMENT, EventRole.CREATE)
     return is_statement or action is BufferAction.EMIT_PREPARED
 
 
