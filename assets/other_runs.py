@@ -49,8 +49,7 @@ from lockstep.pipeline.model.batch import (
     WritesOutsideDagster,
 )
 from lockstep.pipeline.model.table_state import TableState
-from lockstep.pipeline.ports.consumers import Consumers
-from lockstep.pipeline.ports.ledger import attempts_of, table_contents
+from lockstep.pipeline.ports.ledger import Consumers, attempts_of, table_contents
 from lockstep.pipeline.ports.mirrors import MirrorSize
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.reports import TableMerge
@@ -256,7 +255,7 @@ class OtherRunsReporter:
             cursor = ledger.cursors(source).acknowledged
             metadata = position_metadata(None if cursor is None else cursor.position, now)
             metadata |= distance_metadata(lag, headroom)
-            run_id = reported_batches[-1].dagster_run if reported_batches else None
+            run_id = reported_batches[-1].run_id if reported_batches else None
             page = page_path(self.settings.state_folder, source, f"run {run_id}")
             # A run on another host has no page here.
             if run_id is not None and page.exists():

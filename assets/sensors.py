@@ -280,7 +280,7 @@ def reason_not_to_start(
         return f"Run {run_id} of {source} waits to begin."
     if lease is None:
         return None
-    run = f", run {lease.dagster_run}" if lease.dagster_run else ""
+    run = f", run {lease.run_id}" if lease.run_id else ""
     return (
         f"{source} is being worked on by {lease.holder}{run}, since {utc_text(lease.taken_at)}; "
         "the next tick tries again."

@@ -142,7 +142,7 @@ def _report_values(report: SpanReport, lake: LakePath) -> dict[str, Any]:
 
 def _batch_values(batch: Batch, captured_rows: Sequence[CapturedRows]) -> dict[str, Any]:
     return {
-        **attributes(batch, "id as batch, dagster_run as run, state, start, end"),
+        **attributes(batch, "id as batch, run_id as run, state, start, end"),
         **attributes(batch, "transactions, log_bytes as bytes, requests"),
         "rows": sum(rows.counts.total for rows in captured_rows),
         "read": sum(rows.rows_read for rows in captured_rows),

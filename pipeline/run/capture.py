@@ -258,7 +258,7 @@ def _capture_new_log(
         # A start that a person chose is recorded by a batch, even by an empty one. But a
         # batch needs an anchor (the checksum of the event before its end), and an empty
         # batch without an event before its start has none.
-        needs_batch = run_start.decision.predecessor is None and run_start.anchor is not None
+        needs_batch = run_start.decision.continued_batch is None and run_start.anchor is not None
         has_work = needs_batch or read is not None or plans
         if not has_work and bounds.is_reached(run_start.start.at):
             require_complete(ports, run_start, bounds, run_start.start.gtid_set)
@@ -318,8 +318,8 @@ def _capture_batch(
     batch = ports.ledger.begin_batch(
         lease,
         run_start.start,
-        predecessor=decision.predecessor,
-        start_decision=None if decision.predecessor is not None else run_start.decision_id,
+        continued_batch=decision.continued_batch,
+        start_decision=None if decision.continued_batch is not None else run_start.decision_id,
     )
     source_readings = [
         _with_misread_error(reading, misread.errors)

@@ -2,7 +2,7 @@
 lake has of it, and how far each supply reaches. Supplies of a table's rows are the log,
 its changelog in the lake, and the server (MySQL).
 
-The rules are in `pipeline.supply.plan`. Planning writes nothing but orders. A run plans
+The rules are in `pipeline.supply`. Planning writes nothing but orders. A run plans
 twice. Before it knows its start, it plans the stopped tables, because a separate batch
 captures the part of the log that they lack. Once it knows its start, it adds the tables
 whose rows are read from the server.
@@ -61,8 +61,7 @@ from lockstep.pipeline.run.write.job import (
 from lockstep.pipeline.run.write.origin import origin_from_earlier_version
 from lockstep.pipeline.schema.history import Knowledge
 from lockstep.pipeline.start.question import AnchorReading
-from lockstep.pipeline.supply.past import Past
-from lockstep.pipeline.supply.plan import (
+from lockstep.pipeline.supply import (
     ColumnsFromServer,
     FromChangelog,
     FromLog,
@@ -70,6 +69,7 @@ from lockstep.pipeline.supply.plan import (
     Have,
     LogSpan,
     NewColumns,
+    Past,
     Plan,
     Price,
     RowsFromServer,
@@ -807,17 +807,17 @@ def _reason_shape_changed(ports: RunPorts, load: Load) -> str | None:
 
 def _has_gap_since(ports: RunPorts, run_start: RunStart, batch: int) -> bool:
     """Return whether part of the log after a batch was skipped or read twice."""
-    if run_start.decision.predecessor is None:
+    if run_start.decision.continued_batch is None:
         return True
     return _is_interrupted(
-        ports.ledger.live_batches(ports.source.name, batch + 1, run_start.decision.predecessor)
+        ports.ledger.live_batches(ports.source.name, batch + 1, run_start.decision.continued_batch)
     )
 
 
 def _is_interrupted(batches: Iterable[Batch]) -> bool:
     """Return whether one of the batches does not begin where the one before it
     ended."""
-    return any(batch.predecessor is None and not batch.catches_up for batch in batches)
+    return any(batch.continued_batch is None and not batch.catches_up for batch in batches)
 
 
 def find_tables_without_log(

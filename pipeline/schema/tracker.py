@@ -364,7 +364,7 @@ class SchemaTracker:
         its rows."""
         # A CREATE TABLE does not show the columns in which MySQL stores expressions of
         # keys.
-        schema = replace(schema, hidden=())
+        schema = replace(schema, expression_columns=())
         self._loaded_schema = self.server_schema().with_table(schema)
         versions = reversed(self._all_versions(schema.name))
         before = next((version for version in versions if version.schema is not None), None)

@@ -439,7 +439,9 @@ class Shaping:
             parts = [part.column for part in key.parts]
             if not key.hashed and all(name and name.lower() in allowed for name in parts):
                 keys.append(key)
-        return replace(schema, columns=columns, keys=tuple(keys), foreign_keys=(), hidden=())
+        return replace(
+            schema, columns=columns, keys=tuple(keys), foreign_keys=(), expression_columns=()
+        )
 
     def _shown_column(
         self, column: ColumnSchema, decoded: Column, treatment: Treatment

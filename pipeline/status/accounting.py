@@ -108,7 +108,7 @@ def accounts(
 def _only_continues_lake(batch: Batch, written: Sequence[CapturedRows]) -> bool:
     """Return whether this is the first batch of a ledger made from the lake. Such a batch
     read nothing itself; its `changes` count the images that earlier ledgers captured."""
-    return batch.predecessor is None and batch.start == batch.end and not written
+    return batch.continued_batch is None and batch.start == batch.end and not written
 
 
 def _max_marks(batch: Batch, events: Sequence[TableEvent]) -> int:

@@ -18,8 +18,8 @@ with taken as (
     where name = %(source)s
     returning name, token
 )
-insert into lockstep.leases (source, token, holder, dagster_run, in_dagster, backend_pid)
-select name, token, %(holder)s, %(dagster_run)s, %(in_dagster)s, %(backend_pid)s from taken
+insert into lockstep.leases (source, token, holder, run_id, in_dagster, backend_pid)
+select name, token, %(holder)s, %(run_id)s, %(in_dagster)s, %(backend_pid)s from taken
 returning token
 
 -- A lease that was taken over meanwhile is not the holder's to give back.
@@ -30,7 +30,7 @@ where s.name = %(source)s and s.token = %(token)s and (l.source, l.token) = (s.n
 
 -- A heartbeat shows that the process lives; only what it recorded shows that it gets on.
 -- name: lease
-select l.token, l.holder, l.dagster_run, l.in_dagster, l.taken_at, s.beat_at,
+select l.token, l.holder, l.run_id, l.in_dagster, l.taken_at, s.beat_at,
     l.ended_at is not null as ended, greatest(
     l.taken_at,
     (select max(d.decided_at) from lockstep.decisions d where (d.source, d.token) = (l.source, l.token)),
@@ -57,10 +57,10 @@ where s.name = %(source)s
 
 -- The newest lease of a run before this one, which nobody holds any more.
 -- name: run_before
-select l.token, l.holder, l.dagster_run, l.in_dagster, l.taken_at, null as beat_at,
+select l.token, l.holder, l.run_id, l.in_dagster, l.taken_at, null as beat_at,
     l.ended_at is not null as ended, false as live
 from lockstep.leases l
-where l.source = %(source)s and l.token < %(token)s and l.dagster_run is not null
+where l.source = %(source)s and l.token < %(token)s and l.run_id is not null
 order by l.token desc limit 1
 
 -- name: fence
@@ -102,8 +102,8 @@ delete from lockstep.spark_clients where source = %(source)s and client = %(clie
 
 -- Tokens have no gaps, so leases that are missing were deleted.
 -- name: runs_outside_dagster
-select count(*) filter (where not l.in_dagster and l.dagster_run is not null) as runs,
-    count(*) filter (where not l.in_dagster and l.dagster_run is not null and l.ended_at is null) as died,
+select count(*) filter (where not l.in_dagster and l.run_id is not null) as runs,
+    count(*) filter (where not l.in_dagster and l.run_id is not null and l.ended_at is null) as died,
     %(through)s - %(after)s - count(*) as forgotten,
     array(
         select b.id from lockstep.batches b

@@ -86,7 +86,7 @@ def test_a_batch_begins_as_capturing(ledger: Ledger, lease: Lease) -> None:
     """It has its start, its lease, and no end."""
     batch = begun(ledger, lease)
     assert (batch.state, batch.start, batch.end) == (BatchState.CAPTURING, position(4), None)
-    assert (batch.token, batch.dagster_run, batch.base) == (lease.token, "run-1", 0)
+    assert (batch.token, batch.run_id, batch.base) == (lease.token, "run-1", 0)
     assert ledger.unfinished_batches(lease.source) == [batch]
     assert ledger.cursors(lease.source).captured is None
 
@@ -160,7 +160,7 @@ def test_others_see_what_was_recorded(stand: Stand, source: str) -> None:
 
 
 def test_sequences_go_on(ledger: Ledger, lease: Lease) -> None:
-    """A batch's base is its predecessor's plus the row images captured there."""
+    """A batch's base is that of the batch that it continues, plus the row images captured there."""
     first_captured(ledger, lease, ORDERS, STOCK)
     next_captured(ledger, lease, ORDERS)
     assert following(ledger, lease).base == 30
@@ -171,7 +171,7 @@ def test_an_abandoned_batch_gives_its_start_back(ledger: Ledger, lease: Lease) -
     batch = begun(ledger, lease)
     ledger.abandon(lease, batch.id, "found unfinished")
     again = ledger.begin_batch(
-        lease, batch.start, predecessor=None, start_decision=batch.start_decision
+        lease, batch.start, continued_batch=None, start_decision=batch.start_decision
     )
     assert [b.state for b in ledger.batches(lease.source)] == [
         BatchState.CAPTURING,

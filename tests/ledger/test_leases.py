@@ -65,7 +65,7 @@ def test_how_the_run_before_ended_is_known(stand: Stand, source: str) -> None:
         then = stand.ledger.newest_lease(source, before=third.token)
     assert before is not None
     assert then is not None
-    assert [(one.dagster_run, one.ended, one.live) for one in (before, then)] == [
+    assert [(one.run_id, one.ended, one.live) for one in (before, then)] == [
         ("run-1", True, False),
         ("run-2", False, False),
     ]

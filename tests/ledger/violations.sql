@@ -27,7 +27,7 @@ delete from lockstep.decisions where source = %(s)s
 insert into lockstep.decisions (source, token, kind, rule, reason, facts, author)
 values (%(s)s, 99, 'x', 'x', 'x', '{}', 'x')
 
--- rule: decisions_follows
+-- rule: decisions_previous_batch
 select pg_temp.decide(%(s)s, 'start', 0, 'gap', '{shop.orders}', null)
 -- rule: decisions_override
 select pg_temp.decide(%(s)s, 'start', %(c)s, 'contiguous', '{}', 0)
@@ -109,37 +109,37 @@ values ('beside', 'capturing', %(e)s, 0, 1, 'binlog', 1, 4, '', '')
 -- rule: batches_start_decided
 select pg_temp.abandon(%(d)s);
 select pg_temp.begin(%(d)s, null, pg_temp.decide(%(s)s, 'idle', null, null, '{}', null), 0)
--- rule: batches_follows
+-- rule: batches_previous
 alter table lockstep.batches disable trigger batches_move;
-update lockstep.batches set predecessor = null, start_decision = %(e)s, follows = 0 where id = %(d)s
--- rule: batches_follows_predecessor
+update lockstep.batches set continued_batch = null, start_decision = %(e)s, previous_batch = 0 where id = %(d)s
+-- rule: batches_previous_is_continued
 alter table lockstep.batches disable trigger batches_move;
-update lockstep.batches set follows = null where id = %(d)s
--- rule: batches_start_at_predecessors_end
+update lockstep.batches set previous_batch = null where id = %(d)s
+-- rule: batches_start_at_end_of_continued
 select pg_temp.abandon(%(d)s), pg_temp.begin(%(b)s, %(c)s, null, 40)
--- rule: batches_predecessor_captured
+-- rule: batches_previous_captured
 select pg_temp.begin(%(d)s, %(d)s, null, 40)
--- rule: batches_predecessor_captured
+-- rule: batches_previous_captured
 select pg_temp.begin(%(d)s, null, pg_temp.decide(%(s)s, 'start', %(d)s, 'overlap', '{}', null), 40)
--- rule: batches_predecessor_captured
+-- rule: batches_previous_captured
 select pg_temp.abandon(%(d)s);
 select pg_temp.begin(%(d)s, null, pg_temp.decide(%(s)s, 'start', %(d)s, 'overlap', '{}', null), 40)
--- rule: batches_base_follows
+-- rule: batches_base_continues
 select pg_temp.abandon(%(d)s), pg_temp.begin(%(d)s, %(c)s, null, 41)
--- rule: batches_base_follows
+-- rule: batches_base_continues
 select pg_temp.abandon(%(d)s);
 select pg_temp.begin(%(d)s, null, pg_temp.decide(%(s)s, 'start', %(c)s, 'overlap', '{}', null), 0)
 -- rule: batches_begin_capturing
-insert into lockstep.batches (source, state, predecessor, base, token, start_base, start_number,
+insert into lockstep.batches (source, state, continued_batch, base, token, start_base, start_number,
                               start_offset, start_gtid_set, start_server_uuid)
-select source, 'captured', predecessor, base, token, start_base, start_number, start_offset,
+select source, 'captured', continued_batch, base, token, start_base, start_number, start_offset,
        start_gtid_set, start_server_uuid
 from lockstep.batches where id = %(d)s
 -- rule: batches_lease
 select pg_temp.abandon(%(d)s);
-insert into lockstep.batches (source, state, predecessor, base, token, start_base, start_number,
+insert into lockstep.batches (source, state, continued_batch, base, token, start_base, start_number,
                               start_offset, start_gtid_set, start_server_uuid)
-select source, 'capturing', predecessor, base, 99, start_base, start_number, start_offset,
+select source, 'capturing', continued_batch, base, 99, start_base, start_number, start_offset,
        start_gtid_set, start_server_uuid
 from lockstep.batches where id = %(d)s
 -- rule: batches_base_counts
@@ -161,7 +161,7 @@ update lockstep.batches set kind = 'catching-up' where id = %(d)s
 -- rule: batches_start_stays
 update lockstep.batches set kind = 'catching-up' where id = %(a)s
 -- rule: batches_start_stays
-update lockstep.batches set follows = %(a)s where id = %(d)s
+update lockstep.batches set previous_batch = %(a)s where id = %(d)s
 -- rule: batches_end_stays
 update lockstep.batches set end_offset = 999 where id = %(c)s
 -- rule: batches_end_stays
@@ -1159,28 +1159,28 @@ select lockstep.prune_leases(%(s)s, 0, %(a)s, 9)
 -- rule: pruned_deleted
 select lockstep.prune_batches(%(s)s, 0, %(a)s, 9)
 
--- rule: batches_follow_earlier
+-- rule: batches_previous_earlier
 alter table lockstep.batches disable trigger user;
-update lockstep.batches set follows = id where id = %(d)s
+update lockstep.batches set previous_batch = id where id = %(d)s
 -- rule: batches_forgotten_between
 alter table lockstep.batches disable trigger user;
-update lockstep.batches set predecessor = null, forgotten_predecessor = id where id = %(d)s
+update lockstep.batches set continued_batch = null, forgotten_batch = id where id = %(d)s
 -- rule: batches_forgotten_between
 alter table lockstep.batches disable trigger user;
-update lockstep.batches set predecessor = null, forgotten_predecessor = follows where id = %(d)s
+update lockstep.batches set continued_batch = null, forgotten_batch = previous_batch where id = %(d)s
 -- rule: batches_forgotten_between
 alter table lockstep.batches disable trigger user;
-update lockstep.batches set predecessor = null, forgotten_predecessor = %(a)s, follows = null
+update lockstep.batches set continued_batch = null, forgotten_batch = %(a)s, previous_batch = null
 where id = %(c)s
 -- rule: batches_begin_behind
-insert into lockstep.batches (source, state, forgotten_predecessor, base, token, start_base,
+insert into lockstep.batches (source, state, forgotten_batch, base, token, start_base,
                               start_number, start_offset, start_gtid_set, start_server_uuid)
 values (%(s)s, 'capturing', %(b)s, 0, 1, 'binlog', 1, 4, '', '')
 -- rule: batches_start_stays
-update lockstep.batches set predecessor = null, forgotten_predecessor = predecessor where id = %(d)s
+update lockstep.batches set continued_batch = null, forgotten_batch = continued_batch where id = %(d)s
 -- rule: batches_relinked
 set local lockstep.pruning = 'on';
-update lockstep.batches set predecessor = null, forgotten_predecessor = predecessor where id = %(d)s
+update lockstep.batches set continued_batch = null, forgotten_batch = continued_batch where id = %(d)s
 -- rule: batches_relinked
 set local lockstep.pruning = 'on';
 update lockstep.batches set changes = 1 where id = %(d)s

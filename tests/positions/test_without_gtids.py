@@ -94,7 +94,7 @@ def test_time_finds_where_to_go_on(bare: Pair) -> None:
     assert follower.run().transactions == 5
     require_rule(follower, StartRule.SEARCH_BY_TIME)
     decision = newest(follower).decision
-    assert (decision.continuity, decision.follows) == (Continuity.OVERLAP, 1)
+    assert (decision.continuity, decision.previous_batch) == (Continuity.OVERLAP, 1)
     assert decision.gap_tables == ()
     batch = follower.ledger.batches(SOURCE, limit=1)[0]
     own = [row for row in changes(follower) if row["_batch"] == batch.id]

@@ -29,12 +29,11 @@ from lockstep.pipeline.run.stop_errors import NEXT_RUN_READS_HINT, unsupported_e
 from lockstep.pipeline.run.table_plans import TablePlans, find_tables_without_log
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.rows import merge_key, row_structure
-from lockstep.pipeline.snapshot.bounds import Range
-from lockstep.pipeline.snapshot.keys import chunk_key
+from lockstep.pipeline.snapshot.chunks import Range, chunk_key
 from lockstep.pipeline.snapshot.log_retention import ReadingTime, log_retention, week_statement
 from lockstep.pipeline.snapshot.pace import ChunkRead, next_size, reason_to_wait
-from lockstep.pipeline.supply.plan import (
-    LOG_LOST_RULE,
+from lockstep.pipeline.supply import (
+    GAP_RULE,
     ColumnsFromServer,
     NewColumns,
     RowsFromServer,
@@ -50,12 +49,12 @@ from lockstep.pipeline.values.table import TableName
 
 def order_later_readings(ports: RunPorts, lease: Lease, plans: TablePlans) -> None:
     """Order that a later run reads tables which this run does not read: new tables,
-    which are not captured until then, and tables for which part of the log was lost."""
+    which are not captured until then, and tables with a gap in the log."""
     states = ports.ledger.table_states(ports.source.name)
     open_loads = {load.table for load in ports.ledger.open_loads(ports.source.name)}
     for table, reason in plans.wait_reasons.items():
-        is_lost = plans.plans[table].rule == LOG_LOST_RULE
-        if (is_lost or table not in states) and table not in open_loads:
+        has_gap = plans.plans[table].rule == GAP_RULE
+        if (has_gap or table not in states) and table not in open_loads:
             ports.ledger.order_load(lease, table, author=plans.wants[table].author, reason=reason)
 
 

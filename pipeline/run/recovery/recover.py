@@ -532,7 +532,7 @@ def _record_basis(
     )
     start: Position = place.position
     decision_id = ledger.decide(lease, decision).id
-    batch = ledger.begin_batch(lease, start, predecessor=None, start_decision=decision_id)
+    batch = ledger.begin_batch(lease, start, continued_batch=None, start_decision=decision_id)
     for tightening in basis.structures.tightenings:
         ledger.note_tightened(lease, replace(tightening, last_batch=batch.id))
     handovers = [
@@ -644,8 +644,8 @@ def run_to_undo(ledger: Ledger, source: str, run: str) -> RunToUndo:
     assert newest is not None, "a run captured a batch"
     pruned_through = ledger.pruned_through(source)
     batches = ledger.live_batches(source, pruned_through, newest.batch)
-    run_id = batch.dagster_run or run
-    own_batches = [other.id for other in batches if other.dagster_run == batch.dagster_run]
+    run_id = batch.run_id or run
+    own_batches = [other.id for other in batches if other.run_id == batch.run_id]
     earlier_batches = [other.id for other in batches if other.id < own_batches[0]]
     if own_batches[0] <= pruned_through:
         raise SpanRefused(no_run_sentence(ledger, source, run), hint=RUNS_HINT)

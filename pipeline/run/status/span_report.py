@@ -155,7 +155,7 @@ def report_of_run(ledger: Ledger, source: str, run: str | None, now: datetime) -
         for other in candidates[-_MOST_PLOTTED_BATCHES:]
         if other.token != batch.token and other.end is not None
     )
-    title = f"run {batch.dagster_run}" if batch.dagster_run else f"batch {batch.id}"
+    title = f"run {batch.run_id}" if batch.run_id else f"batch {batch.id}"
     return _report(ledger, source, title, own_batches, earlier_batches, now)
 
 

@@ -662,10 +662,8 @@ def _moments_of(
     moments = {}
     for version, statement_number in statement_numbers.items():
         context = statements[statement_number].context
-        executed_at = context.get("executed_at")
-        if executed_at is not None:
-            zone = zone_of(str(context.get("time_zone") or ""))
-            moments[version] = StatementMoment(datetime.fromisoformat(executed_at), zone)
+        executed_at = datetime.fromisoformat(context["executed_at"])
+        moments[version] = StatementMoment(executed_at, zone_of(context["time_zone"]))
     return moments
 
 
@@ -729,9 +727,11 @@ def may_repeat_changes(ports: RunPorts, batches: Sequence[Batch]) -> bool:
         return True
     source = ports.source.name
     for overlap in ports.ledger.live_batches(source, continuity=Continuity.OVERLAP):
-        if overlap.follows is None or overlap.id > last.id:
+        if overlap.previous_batch is None or overlap.id > last.id:
             continue
-        for previous in ports.ledger.live_batches(source, overlap.follows, overlap.follows):
+        for previous in ports.ledger.live_batches(
+            source, overlap.previous_batch, overlap.previous_batch
+        ):
             if previous.end is None or last.end is None:
                 continue
             # A server's clock may have been wrong at one of the ends, so both are

@@ -91,7 +91,7 @@ create trigger sources_move before update on lockstep.sources
     for each row execute function lockstep.sources_move();
 
 -- A lease: one process was the only one that may write for a source. A row of another table that
--- has a token was written under that lease. `dagster_run` is the id of the run, if it was one;
+-- has a token was written under that lease. `run_id` is the id of the run, if it was one;
 -- `in_dagster`: Dagster gave it that id, and records what was done. What other runs did, such as one
 -- that a timer started, Dagster asks the ledger for. `ended_at`: when it was given back. A lease that
 -- never was, and is not held, belonged to a process that was killed, or hung and was taken over.
@@ -99,7 +99,7 @@ create table lockstep.leases (
     source text not null constraint leases_source references lockstep.sources,
     token bigint not null constraint leases_token_counts check (token > 0),
     holder text not null,
-    dagster_run text,
+    run_id text,
     backend_pid integer not null,
     taken_at timestamptz not null default clock_timestamp(),
     in_dagster boolean not null default false,
@@ -147,10 +147,11 @@ create table lockstep.overrides (
     constraint overrides_lease foreign key (source, token) references lockstep.leases (source, token)
 );
 
--- A decision, with the rule that led to it and the facts that it was made from. `facts` and `rule`
--- are only shown; what code reads has columns of its own:
---   `follows`, `continuity`, `override`, `gap_tables` of a start: the batch after which it goes on,
---     what lies between the two places, the choice that it carries out, and which tables lack
+-- A decision, with the rule that led to it and the facts that it was made from. `rule` and `facts` are
+-- shown; of `facts`, code reads only where the log ended when a start was decided. What else it reads
+-- has columns of its own:
+--   `previous_batch`, `continuity`, `override`, `gap_tables` of a start: the batch after which it goes
+--     on, what lies between the two places, the choice that it carries out, and which tables lack
 --     changes if that is a gap;
 --   `recovery`, `hint` of a refusal or failure: who can do something about it, and what to type;
 --   `head_*` of a run that found nothing to read: where the log ended;
@@ -166,7 +167,7 @@ create table lockstep.decisions (
     facts jsonb not null,
     author text not null,
     decided_at timestamptz not null default clock_timestamp(),
-    follows bigint,
+    previous_batch bigint,
     continuity text constraint decisions_continuity_known check (
         continuity in ('contiguous', 'overlap', 'gap')
     ),
@@ -184,7 +185,7 @@ create table lockstep.decisions (
     constraint decisions_lease foreign key (source, token) references lockstep.leases (source, token),
     constraint decisions_override foreign key (source, override)
         references lockstep.overrides (source, id),
-    constraint decisions_continuity_told check ((follows is null) = (continuity is null)),
+    constraint decisions_continuity_told check ((previous_batch is null) = (continuity is null)),
     constraint decisions_gap_named check (
         (continuity is not distinct from 'gap') = (cardinality(gap_tables) > 0)
     ),
@@ -199,15 +200,16 @@ create table lockstep.decisions (
     constraint decisions_structures_told check ((kind = 'structures') = (structures is not null))
 );
 
-create index decisions_by_follows on lockstep.decisions (source, follows) where follows is not null;
+create index decisions_by_previous on lockstep.decisions (source, previous_batch)
+    where previous_batch is not null;
 create index decisions_by_token on lockstep.decisions (source, token);
 create index decisions_on_structures on lockstep.decisions (source, id) where kind = 'structures';
 
 -- -- batches -----------------------------------------------------------------------------------
 
 -- A batch: whole transactions of the log from its start to its end. It begins exactly where its
--- `predecessor` ended, or where a start decision says, or it was linked again after batches before
--- it were deleted (`forgotten_predecessor` is then the one that went). `follows` is the batch after
+-- `continued_batch` ended, or where a start decision says, or it was linked again after batches before
+-- it were deleted (`forgotten_batch` is then the one that went). `previous_batch` is the batch after
 -- which it goes on in each of these cases, so the live batches of a source are one chain.
 --   `kind`: 'catching-up' reads again, for tables that had stopped, what other tables have already.
 --   `base`: number of the last change before it; its own changes have the numbers that come next.
@@ -229,10 +231,10 @@ create table lockstep.batches (
     state text not null constraint batches_state_known check (
         state in ('capturing', 'captured', 'merged', 'acknowledged', 'abandoned')
     ),
-    predecessor bigint,
+    continued_batch bigint,
     start_decision bigint,
-    forgotten_predecessor bigint,
-    follows bigint constraint batches_follow_earlier check (follows < id),
+    forgotten_batch bigint,
+    previous_batch bigint constraint batches_previous_earlier check (previous_batch < id),
     base bigint not null constraint batches_base_counts check (base >= 0),
     token bigint not null,
     created_at timestamptz not null default clock_timestamp(),
@@ -272,30 +274,30 @@ create table lockstep.batches (
     abandoned_because text,
     constraint batches_of_source unique (source, id),
     constraint batches_lease foreign key (source, token) references lockstep.leases (source, token),
-    -- A batch begins where one chain of evidence says, and where its predecessor ended to the byte.
+    -- A batch begins where one chain of evidence says, and where that which it continues ended to the byte.
     -- The two keys of the chain may wait for the end of a transaction only while batches are deleted.
     constraint batches_one_origin check (
-        num_nonnulls(predecessor, start_decision, forgotten_predecessor) = 1
+        num_nonnulls(continued_batch, start_decision, forgotten_batch) = 1
     ),
     constraint batches_end unique (
         source, id, end_base, end_number, end_offset, end_gtid_digest, end_server_uuid
     ),
-    constraint batches_start_at_predecessors_end foreign key (
-        source, predecessor, start_base, start_number, start_offset, start_gtid_digest,
+    constraint batches_start_at_end_of_continued foreign key (
+        source, continued_batch, start_base, start_number, start_offset, start_gtid_digest,
         start_server_uuid
     ) references lockstep.batches (
         source, id, end_base, end_number, end_offset, end_gtid_digest, end_server_uuid
     ) deferrable initially immediate,
     constraint batches_start_decision foreign key (source, start_decision)
         references lockstep.decisions (source, id),
-    constraint batches_follows foreign key (source, follows) references lockstep.batches (source, id)
+    constraint batches_previous foreign key (source, previous_batch) references lockstep.batches (source, id)
         deferrable initially immediate,
-    constraint batches_follows_predecessor check (
-        predecessor is null or follows is not distinct from predecessor
+    constraint batches_previous_is_continued check (
+        continued_batch is null or previous_batch is not distinct from continued_batch
     ),
     constraint batches_forgotten_between check (
-        forgotten_predecessor is null
-        or coalesce(follows < forgotten_predecessor and forgotten_predecessor < id, false)
+        forgotten_batch is null
+        or coalesce(previous_batch < forgotten_batch and forgotten_batch < id, false)
     ),
     constraint batches_catch_up_decided check (kind <> 'catching-up' or start_decision is not null),
     -- An end is recorded as a whole, with the capture and with nothing before it.
@@ -334,19 +336,20 @@ create table lockstep.batches (
 );
 
 alter table lockstep.decisions
-    add constraint decisions_follows foreign key (source, follows) references lockstep.batches (source, id);
+    add constraint decisions_previous_batch foreign key (source, previous_batch)
+    references lockstep.batches (source, id);
 
 -- One batch of a source is captured at a time, no batch has two live successors, and no decision
 -- begins two live batches. Every live batch leads back to a live root, so one live root is one chain.
 create unique index batches_one_capturing on lockstep.batches (source) where state = 'capturing';
-create unique index batches_one_successor on lockstep.batches (follows) where state <> 'abandoned';
+create unique index batches_one_successor on lockstep.batches (previous_batch) where state <> 'abandoned';
 create unique index batches_one_per_decision on lockstep.batches (start_decision) where state <> 'abandoned';
 create unique index batches_one_chain on lockstep.batches (source)
-    where follows is null and state <> 'abandoned';
+    where previous_batch is null and state <> 'abandoned';
 
 -- A batch with the run that began it, and how it follows the batch before it.
 create view lockstep.begun_batches as
-    select b.*, l.dagster_run, d.continuity
+    select b.*, l.run_id, d.continuity
     from lockstep.batches b
     join lockstep.leases l on l.source = b.source and l.token = b.token
     left join lockstep.decisions d on d.id = b.start_decision;
@@ -355,9 +358,10 @@ create index batches_unfinished on lockstep.batches (source, id)
 -- A batch or lease that is deleted is looked for in each of these.
 create index batches_by_decision on lockstep.batches (source, start_decision)
     where start_decision is not null;
-create index batches_by_follows on lockstep.batches (source, follows) where follows is not null;
-create index batches_by_predecessor on lockstep.batches (source, predecessor)
-    where predecessor is not null;
+create index batches_by_previous on lockstep.batches (source, previous_batch)
+    where previous_batch is not null;
+create index batches_by_continued on lockstep.batches (source, continued_batch)
+    where continued_batch is not null;
 create index batches_by_token on lockstep.batches (source, token);
 
 -- A batch begins as capturing, after a batch that was captured, by a start decision that carries out
@@ -370,10 +374,10 @@ begin
     if new.state <> 'capturing' then
         perform lockstep.refuse('batches_begin_capturing', 'a batch begins as capturing');
     end if;
-    if new.forgotten_predecessor is not null then
+    if new.forgotten_batch is not null then
         perform lockstep.refuse('batches_begin_behind', 'a batch begins after one that is there');
     end if;
-    new.follows := new.predecessor;
+    new.previous_batch := new.continued_batch;
     if new.start_decision is not null then
         select * into decision from lockstep.decisions d
         where d.source = new.source and d.id = new.start_decision;
@@ -385,16 +389,16 @@ begin
                    where d.override = decision.override) then
             perform lockstep.refuse('overrides_once', 'a live batch was begun by this choice');
         end if;
-        new.follows := coalesce(new.predecessor, decision.follows);
+        new.previous_batch := coalesce(new.continued_batch, decision.previous_batch);
     end if;
-    if new.follows is not null then
-        select * into earlier from lockstep.batches b where b.id = new.follows;
+    if new.previous_batch is not null then
+        select * into earlier from lockstep.batches b where b.id = new.previous_batch;
         if earlier.state in ('capturing', 'abandoned') then
-            perform lockstep.refuse('batches_predecessor_captured', 'the batch before is not captured');
+            perform lockstep.refuse('batches_previous_captured', 'the batch before is not captured');
         end if;
     end if;
     if new.base <> coalesce(earlier.base + earlier.changes, 0) then
-        perform lockstep.refuse('batches_base_follows', 'a batch counts on from the one before');
+        perform lockstep.refuse('batches_base_continues', 'a batch counts on from the one before');
     end if;
     return new;
 end
@@ -426,7 +430,7 @@ $$;
 create function lockstep.batches_may_be_abandoned(a_batch lockstep.batches) returns void
 language plpgsql as $$
 begin
-    if exists (select from lockstep.batches b where b.follows = a_batch.id and b.state <> 'abandoned') then
+    if exists (select from lockstep.batches b where b.previous_batch = a_batch.id and b.state <> 'abandoned') then
         perform lockstep.refuse('batches_abandoned_newest_first', 'a later batch follows it');
     end if;
     if exists (select from lockstep.touched s
@@ -442,16 +446,16 @@ $$;
 create function lockstep.batches_may_be_relinked(old lockstep.batches, new lockstep.batches) returns void
 language plpgsql as $$
 begin
-    if lockstep.changes_besides(old, new, 'predecessor', 'follows', 'forgotten_predecessor')
-        or new.predecessor is not null
-        or new.forgotten_predecessor is null
-        or new.forgotten_predecessor <> coalesce(old.forgotten_predecessor, old.predecessor)
-        or exists (select from lockstep.batches b where b.id = old.follows)
-        or new.follows is distinct from (
+    if lockstep.changes_besides(old, new, 'continued_batch', 'previous_batch', 'forgotten_batch')
+        or new.continued_batch is not null
+        or new.forgotten_batch is null
+        or new.forgotten_batch <> coalesce(old.forgotten_batch, old.continued_batch)
+        or exists (select from lockstep.batches b where b.id = old.previous_batch)
+        or new.previous_batch is distinct from (
             select max(b.id) from lockstep.batches b
             where b.source = old.source and b.id < old.id and b.state <> 'abandoned') then
         perform lockstep.refuse('batches_relinked',
-            'only which batch it follows changes, and only once its predecessor was deleted');
+            'only which batch it follows changes, and only once the batch that it continued was deleted');
     end if;
 end
 $$;
@@ -464,12 +468,12 @@ begin
         perform lockstep.batches_may_be_relinked(old, new);
         return new;
     end if;
-    if (new.id, new.source, new.kind, new.predecessor, new.start_decision, new.forgotten_predecessor,
-        new.follows, new.base, new.token, new.created_at, new.start_base, new.start_number,
+    if (new.id, new.source, new.kind, new.continued_batch, new.start_decision, new.forgotten_batch,
+        new.previous_batch, new.base, new.token, new.created_at, new.start_base, new.start_number,
         new.start_offset, new.start_gtid_set, new.start_server_uuid, new.start_committed_at)
         is distinct from
-       (old.id, old.source, old.kind, old.predecessor, old.start_decision, old.forgotten_predecessor,
-        old.follows, old.base, old.token, old.created_at, old.start_base, old.start_number,
+       (old.id, old.source, old.kind, old.continued_batch, old.start_decision, old.forgotten_batch,
+        old.previous_batch, old.base, old.token, old.created_at, old.start_base, old.start_number,
         old.start_offset, old.start_gtid_set, old.start_server_uuid, old.start_committed_at) then
         perform lockstep.refuse('batches_start_stays', 'a batch keeps what it is and its start');
     end if;
@@ -489,7 +493,7 @@ begin
                 perform lockstep.refuse('batches_merged_whole', 'a table of the batch is not merged');
             end if;
         when 'acknowledged' then
-            if exists (select from lockstep.batches b where b.id = new.follows and b.state <> 'acknowledged') then
+            if exists (select from lockstep.batches b where b.id = new.previous_batch and b.state <> 'acknowledged') then
                 perform lockstep.refuse('batches_acknowledged_in_order', 'the batch before is not acknowledged');
             end if;
         else perform lockstep.batches_may_be_abandoned(old);
@@ -551,7 +555,7 @@ create view lockstep.gaps as
            b.start_base as to_base, b.start_number as to_number, b.start_offset as to_offset
     from lockstep.decisions d
     join lockstep.batches b on b.start_decision = d.id and b.state <> 'abandoned'
-    join lockstep.batches e on e.id = d.follows
+    join lockstep.batches e on e.id = d.previous_batch
     where d.continuity = 'gap';
 
 -- The patterns that a batch was captured with, if they differ from those of the live batch before
@@ -2127,7 +2131,7 @@ create view lockstep.batch_uses as
     select source, batch from lockstep.capture_scopes
     union all select source, start_batch from lockstep.consumers
     union all select source, batch from lockstep.database_versions
-    union all select source, follows from lockstep.decisions
+    union all select source, previous_batch from lockstep.decisions
     union all select source, first_batch from lockstep.deliveries
     union all select source, last_batch from lockstep.deliveries
     union all select source, batch from lockstep.extents
@@ -2320,7 +2324,7 @@ declare
 begin
     perform lockstep.require_deleted(a_source, through);
     perform set_config('lockstep.pruning', 'on', true);
-    set constraints lockstep.batches_follows, lockstep.batches_start_at_predecessors_end deferred;
+    set constraints lockstep.batches_previous, lockstep.batches_start_at_end_of_continued deferred;
 
     select max(x.id), count(*) < most into reached, ended from (
         select b.id from lockstep.batches b
@@ -2345,12 +2349,12 @@ begin
     gone := cardinality(batches);
 
     update lockstep.batches b set
-        forgotten_predecessor = coalesce(b.forgotten_predecessor, b.predecessor),
-        predecessor = null,
-        follows = (select max(w.id) from lockstep.batches w
+        forgotten_batch = coalesce(b.forgotten_batch, b.continued_batch),
+        continued_batch = null,
+        previous_batch = (select max(w.id) from lockstep.batches w
                    where w.source = a_source and w.id < b.id and w.state <> 'abandoned')
-    where b.source = a_source and b.follows = any(batches);
-    set constraints lockstep.batches_follows, lockstep.batches_start_at_predecessors_end immediate;
+    where b.source = a_source and b.previous_batch = any(batches);
+    set constraints lockstep.batches_previous, lockstep.batches_start_at_end_of_continued immediate;
 
     delete from lockstep.leases l
     where l.source = a_source and l.token = any(tokens)
