@@ -335,7 +335,7 @@ class SparkMirrors:
             pinned_errors(path, head),
             session_settings(session, settings),
         ):
-            return enable_features(session, path, target.schema, head)
+            return _enable_features(session, path, target.schema, head)
 
     def _change_clustering(
         self,
@@ -418,7 +418,7 @@ class SparkMirrors:
 
         def find_commits() -> tuple[MirrorCommit | None, ...]:
             with self._folder_of(mirror):
-                return recorded_steps(
+                return _recorded_steps(
                     path,
                     steps,
                     app_id=app_id,
@@ -431,7 +431,7 @@ class SparkMirrors:
             with self._folder_of(mirror):
                 table = delta_table(path)
                 is_small = self._is_small(table)
-            refuse_column_names(table, steps)
+            _refuse_column_names(table, steps)
             with exclusive_session(self._spark, few_rows=is_small) as session:
                 for index, step in enumerate(steps):
                     if isinstance(step, DropColumns) and find_commits()[index] is None:
@@ -442,7 +442,7 @@ class SparkMirrors:
                         )
                     head = self._checked_head(mirror, require_held)
                     if find_commits()[index] is None:
-                        user_metadata = step_metadata(
+                        user_metadata = _step_metadata(
                             step, index + 1, write_metadata, app_id=app_id, txn_version=txn_version
                         )
                         self._commit_step(
@@ -540,7 +540,7 @@ class SparkMirrors:
         head: Head,
     ) -> None:
         with self._folder_of(mirror) as path, pinned_errors(path, head):
-            commit_step(
+            _commit_step(
                 session, path, step, user_metadata, head, app_id=app_id, txn_version=txn_version
             )
 
@@ -581,7 +581,7 @@ def _require_step_commit(path: LakePath, commit: MirrorCommit | None) -> MirrorC
     return commit
 
 
-def recorded_steps(
+def _recorded_steps(
     path: LakePath,
     steps: Sequence[MirrorStep],
     *,
@@ -599,7 +599,7 @@ def recorded_steps(
         if is_ours and "step" in record:
             commits[int(record["step"])] = (MirrorCommit(version, metadata), record)
     for number, (commit, record) in commits.items():
-        if number > len(steps) or record["values"] != step_values(steps[number - 1]):
+        if number > len(steps) or record["values"] != _step_values(steps[number - 1]):
             raise ForeignCommit(
                 f"version {commit.delta_version} of {path} records step {number} of transaction "
                 f"{txn_version} of {app_id}, but did something else: {record['does']}",
@@ -611,7 +611,7 @@ def recorded_steps(
     )
 
 
-def step_metadata(
+def _step_metadata(
     step: MirrorStep, number: int, write_metadata: str, *, app_id: str, txn_version: int
 ) -> str:
     """Return the userMetadata of a step's commit (sorted JSON). `write_metadata`: the
@@ -623,11 +623,11 @@ def step_metadata(
         txn_version=txn_version,
         step=number,
         does=str(step),
-        values=step_values(step),
+        values=_step_values(step),
     )
 
 
-def step_values(step: MirrorStep) -> list[Any]:
+def _step_values(step: MirrorStep) -> list[Any]:
     """Return a step as values of JSON: the name of its kind, then its arguments."""
     match step:
         case SetProperties(properties):
@@ -656,7 +656,7 @@ def _column_origin(column: ColumnOrigin) -> list[str | None]:
     return [column.source, None if column.value is None else str(column.value)]
 
 
-def refuse_column_names(table: DeltaTable, steps: Sequence[MirrorStep]) -> None:
+def _refuse_column_names(table: DeltaTable, steps: Sequence[MirrorStep]) -> None:
     """Raise `TableError` if a step gives a column a name that Delta accepts only with
     column mapping, while the table has no column mapping and gets none by these steps.
     A table that escapes such names takes all of them."""
@@ -688,7 +688,7 @@ def _new_names(step: MirrorStep) -> tuple[str, ...]:
             return ()
 
 
-def commit_step(
+def _commit_step(
     session: SparkSession,
     path: LakePath,
     step: MirrorStep,
@@ -712,7 +712,7 @@ def commit_step(
                 session.sql(step_statement(str(path), step, spell))
 
 
-def enable_features(session: SparkSession, path: LakePath, schema: pa.Schema, head: Head) -> bool:
+def _enable_features(session: SparkSession, path: LakePath, schema: pa.Schema, head: Head) -> bool:
     """Enable the Delta features that a mirror needs for these columns, in a commit
     after `head`: timestamps without time zone for DATETIME, and column mapping for some
     names. Return whether a commit was needed."""
