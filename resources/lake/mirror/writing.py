@@ -195,9 +195,7 @@ def _merge_into(
         source_columns=changelog_names(schema.names),
         key=list(map(spell, write.key)),
         bounds=[(spell(name), least, greatest) for name, least, greatest in write.bounds],
-        keep_marks={
-            spell(name): mark for name, mark in _keep_marks(schema, write.changes).items()
-        },
+        keep_marks={spell(name): mark for name, mark in _keep_marks(schema, write.changes).items()},
         soft=write.target.policies.marks_deleted,
         completed_columns=list(map(spell, write.completed_columns)),
     )
