@@ -164,11 +164,11 @@ def _tables_after(
                 for adoption in basis.plan.adoptions
             )
             adopted_states = (handover.adopted_state() for handover in handovers)
-            return after_new_ledger(ports, adopted_states, outcome.reloads)
+            return _after_new_ledger(ports, adopted_states, outcome.reloads)
         case RecoveryCase.KEEP_LEDGER:
-            return after_kept_ledger(ports, outcome.reloads)
+            return _after_kept_ledger(ports, outcome.reloads)
         case RecoveryCase.START_OVER:
-            return after_start_over(ports)
+            return _after_start_over(ports)
         case RecoveryCase.AGREE | RecoveryCase.FINISH:
             return TablePlans()
     assert_never(outcome.case)
@@ -178,8 +178,8 @@ MissingRows = Iterable[tuple[TableName, str]]
 """Tables whose rows the lake does not have, each with the reason."""
 
 
-def after_new_ledger(
-    ports: RunPorts, adopted_states: Iterable[TableState], missing_rows: MissingRows
+def _after_new_ledger(
+    ports: RunPorts, adopted_states: Iterable[TableState], missing_rows: _MissingRows
 ) -> TablePlans:
     """Return the plans of tables after a ledger is made from the lake.
     `adopted_states`: the states of the tables that continue with their mirrors."""
@@ -200,7 +200,7 @@ def after_new_ledger(
     return _priced_plans(ports, haves_and_wants, KnownReach(changelog=str(reason_incomplete)))
 
 
-def after_kept_ledger(ports: RunPorts, missing_rows: MissingRows) -> TablePlans:
+def _after_kept_ledger(ports: RunPorts, missing_rows: _MissingRows) -> TablePlans:
     """Return the plans of tables after the lake goes back to what the ledger has. If
     the server does not answer, only the plans of `missing_rows` are returned, without
     prices."""
@@ -230,7 +230,7 @@ def tables_of_next_run(ports: RunPorts, known: KnownTables | None = None) -> Tab
     return plan_tables(ports, foresee_start(ports, cursor, override).run_start, known)
 
 
-def after_start_over(ports: RunPorts) -> TablePlans:
+def _after_start_over(ports: RunPorts) -> TablePlans:
     """Return the plans of the first run after the source starts over. If it starts with a
     snapshot, that run reads all tables that have rows."""
     if not ports.source.loads_new_tables:
