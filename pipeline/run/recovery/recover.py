@@ -174,7 +174,7 @@ def _tables_after(
     assert_never(outcome.case)
 
 
-MissingRows = Iterable[tuple[TableName, str]]
+_MissingRows = Iterable[tuple[TableName, str]]
 """Tables whose rows the lake does not have, each with the reason."""
 
 
