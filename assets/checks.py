@@ -27,8 +27,7 @@ from lockstep.pipeline.model.batch import BatchState
 from lockstep.pipeline.model.gaps import Gap
 from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.model.table_state import Extent, StoppedTable
-from lockstep.pipeline.ports.consumers import Consumers
-from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.ports.ledger import Consumers, Ledger
 from lockstep.pipeline.proof.proven import ComparisonRecord, open_differences, proof_times
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.table_extents import partial_tables

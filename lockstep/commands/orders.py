@@ -16,7 +16,7 @@ from lockstep.grammar import UsageError
 from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.model.table_state import OrderKind, TableCondition
 from lockstep.pipeline.run.context import RunPorts, SilentProgress
-from lockstep.pipeline.run.orders.table_orders import (
+from lockstep.pipeline.run.orders import (
     OrderOutcome,
     OrderRequest,
     give_order,

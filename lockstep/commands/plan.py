@@ -16,7 +16,7 @@ from lockstep.pipeline.run.status.plan import PlannedShape, PlannedStart, RunPla
 from lockstep.pipeline.run.status.plan_reading import PlannedReading
 from lockstep.pipeline.run.table_plans import TablePlans
 from lockstep.pipeline.status.verdict import utc_text
-from lockstep.pipeline.supply.plan import (
+from lockstep.pipeline.supply import (
     ColumnsFromServer,
     FromChangelog,
     FromLog,

@@ -22,7 +22,7 @@ from lockstep.pipeline.run.recovery.recover import (
 )
 from lockstep.pipeline.run.recovery.tables_after import tables_of_next_run
 from lockstep.pipeline.run.status.plan import forecast_loads
-from lockstep.pipeline.supply.plan import RowsFromServer
+from lockstep.pipeline.supply import RowsFromServer
 from lockstep.pipeline.values.consumers import Consumer
 from lockstep.pipeline.values.errors import LockstepError
 from lockstep.pipeline.values.shown import pluralize

@@ -17,14 +17,14 @@ from lockstep.pipeline.model.table_state import Supplier, TableCondition, TableS
 from lockstep.pipeline.run.context import RunPorts, SilentProgress
 from lockstep.pipeline.run.dump.logged_statements import dialect_of
 from lockstep.pipeline.run.load.by_condition import condition_refusal
-from lockstep.pipeline.run.orders.reloads import (
+from lockstep.pipeline.run.orders import (
+    OrderRequest,
     Reload,
     ReloadFacts,
     give_reload,
     plan_condition_reload,
     plan_reload,
 )
-from lockstep.pipeline.run.orders.table_orders import OrderRequest
 from lockstep.pipeline.run.status.plan import forecast_loads
 from lockstep.pipeline.snapshot.condition import read_condition
 from lockstep.pipeline.source_plan import RereadRows

@@ -13,11 +13,11 @@ from lockstep.assets.run_page import format_bytes
 from lockstep.context import CommandContext, Outcome
 from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.run.clear import clearable
-from lockstep.pipeline.run.upkeep.changes import plan_changes
-from lockstep.pipeline.run.upkeep.upkeep import (
+from lockstep.pipeline.run.upkeep import (
     TableUpkeep,
     UpkeepReport,
     carry_out_upkeep,
+    plan_changes,
     plan_former_folders,
     plan_upkeep,
     thin_logs,

@@ -51,8 +51,7 @@ from lockstep.pipeline.ports.changelog import Restatement
 from lockstep.pipeline.recovery import RecoveryCase
 from lockstep.pipeline.replay.rows import ReplayDifference
 from lockstep.pipeline.replay.spans import Span
-from lockstep.pipeline.run.orders.reloads import Reload
-from lockstep.pipeline.run.orders.table_orders import OrderRequest
+from lockstep.pipeline.run.orders import OrderRequest, Reload
 from lockstep.pipeline.run.recovery.kept_ledger import LakeChanges
 from lockstep.pipeline.run.recovery.recover import RecoveryOutcome
 from lockstep.pipeline.run.replay.mirror_correction import MirrorCorrection
@@ -64,7 +63,7 @@ from lockstep.pipeline.run.replay.segment_comparison import (
     content_difference,
 )
 from lockstep.pipeline.run.stop_errors import stopped_tables
-from lockstep.pipeline.run.upkeep.upkeep import UpkeepReport
+from lockstep.pipeline.run.upkeep import UpkeepReport
 from lockstep.pipeline.snapshot.condition import read_condition
 from lockstep.pipeline.source_plan import RereadRows
 from lockstep.pipeline.upkeep.changes import ChangesPlan

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lockstep.pipeline.catalog import EntryName, normal_location
-from lockstep.resources.hive.catalog import HiveCatalog
+from lockstep.resources.hive import HiveCatalog
 from tests.e2e.conftest import Follow
 from tests.fix_mysql import MySqlStand
 

@@ -8,8 +8,7 @@ from typing import cast
 
 import pytest
 
-from lockstep.pipeline.ports.consumers import Consumers
-from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.ports.ledger import Consumers, Ledger
 from lockstep.pipeline.values.consumers import ConsumerStart
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import ConsumerRefused, ConsumerUnknown

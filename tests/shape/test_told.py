@@ -13,7 +13,7 @@ from lockstep.commands.schema import schema_values
 from lockstep.pipeline.check import SourceEvidence, preflight
 from lockstep.pipeline.model.json_values import to_json
 from lockstep.pipeline.model.table_state import OrderKind
-from lockstep.pipeline.run.orders.table_orders import OrderRequest, plan_resume
+from lockstep.pipeline.run.orders import OrderRequest, plan_resume
 from lockstep.pipeline.run.status.plan import make_plan
 from lockstep.pipeline.run.status.schema_history import show_schema
 from lockstep.pipeline.schema.treatments import Hash, read_mask
