@@ -140,7 +140,7 @@ def _waiting_since(ledger: Ledger, consumer: Consumer) -> datetime | None:
     was created if that was later. Return None if it has read all."""
     first_unread = ledger.live_batches(consumer.source, (consumer.cursor or 0) + 1, limit=1)
     acknowledged_at = first_unread[0].acknowledged_at if first_unread else None
-    return None if acknowledged_at is None else max(acknowledged_at, consumer.made_at)
+    return None if acknowledged_at is None else max(acknowledged_at, consumer.created_at)
 
 
 # -- the rules -------------------------------------------------------------------------
@@ -300,11 +300,11 @@ def _judge_consumers(facts: SourceFacts) -> CheckResult:
     figures: Metadata = {
         "consumers": len(consumers),
         "longest behind in seconds": max(waiting_seconds.values(), default=0.0),
-        "changes not read": sum(consumer.changes for consumer, _ in consumers),
+        "changes not read": sum(consumer.changes_behind for consumer, _ in consumers),
     }
     if consumers:
         heads = ("consumer", "batches behind", "changes behind", "deliveries out", "since")
-        counts = "name, behind, changes, out"
+        counts = "name, batches_behind, changes_behind, deliveries_out"
         rows = [(*attributes(consumer, counts).values(), since) for consumer, since in consumers]
         figures["consumers' places"] = metadata_table(heads, rows)
     slow_consumers = [

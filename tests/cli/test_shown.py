@@ -405,8 +405,8 @@ def test_json_has_five_hundred_of_each() -> None:
     """And the number of all that differ."""
     told = to_json(replay_values(report()))["tables"]["shop.orders"]
     [segment] = told["changelog"]
-    assert (segment["wrong"], len(segment["rows"])) == (WRONG, 500)
-    assert (told["mirror"]["wrong"], len(told["mirror"]["rows"])) == (WRONG, 500)
+    assert (segment["wrong"], len(segment["differences"])) == (WRONG, 500)
+    assert (told["mirror"]["wrong"], len(told["mirror"]["differences"])) == (WRONG, 500)
 
 
 # -- code to paste ----------------------------------------------------------------------------
@@ -462,7 +462,7 @@ def test_a_repair_whose_run_fails_reads_no_whole_table(monkeypatch: pytest.Monke
             replace(whole, request=OrderRequest(by_key, "ann", ""), condition_rows=rows),
             whole,
         ],
-        "reload_by_condition": lambda *_: (exits.TRY_AGAIN, {"refreshed": {}}),
+        "reload_by_condition": lambda *_: (exits.TRY_AGAIN, {"reread": {}}),
         "ReloadFacts": lambda *_: None,
         "plan_reload": lambda _, request, *__: planned.append(request.table),
         "record_reloads": lambda *_: [],

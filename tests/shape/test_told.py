@@ -89,7 +89,10 @@ def test_settings_are_told_before_and_after_they_are_followed(customers: Custome
     }
     shaping = follower.ports().shaping
     assert shaping.key is not None
-    assert (values["rows"], values["key"]) == ("id > 1", shaping.key.fingerprint)
+    assert (values["row_condition"], values["key_fingerprint"]) == (
+        "id > 1",
+        shaping.key.fingerprint,
+    )
 
     customers.shape(replace(HIDING, exclude_columns=("kind",), types=None))
     shape = make_plan(follower.ports()).shapes[table]
