@@ -14,6 +14,7 @@ from typing import Final
 from lockstep.pipeline.mirror.layout import snapshot_path
 from lockstep.pipeline.model.table_state import OrderKind, TableOrder, TableState
 from lockstep.pipeline.ports.ledger import Structures
+from lockstep.pipeline.run.begin import foresee_start
 from lockstep.pipeline.run.consent import unknown_structure_error
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.logged_statements import dialect_of, recorded_statements
@@ -50,6 +51,7 @@ from lockstep.pipeline.schema.table_effects import (
     reason_unclear,
 )
 from lockstep.pipeline.shape.shaping import Shaping
+from lockstep.pipeline.start.question import Refusal
 from lockstep.pipeline.supply.plan import ColumnsFromServer, RowsFromServer
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import (
@@ -352,6 +354,11 @@ def _resume_sentence(ports: RunPorts, order: TableOrder, history: HistoryAtStop)
     try:
         if (error := _present_error(ports, table)) is not None:
             return f"it would be quarantined again: {error.reason}. First {error.hint}"
+        ledger, source = ports.ledger, ports.source.name
+        start = foresee_start(ports, ledger.cursors(source).captured, ledger.open_override(source))
+        if isinstance(start.decision, Refusal):
+            refusal = start.decision.error
+            return f"{table} waits until a run starts: {refusal.message}; {refusal.hint}"
         plans = plans_of_next_run(ports, order)
     except (AccessDenied, HostUnknown, SourceRefused):
         pass  # An order needs no server: the run that carries it out reports the problem.
