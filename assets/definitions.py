@@ -67,7 +67,7 @@ from lockstep.pipeline.run.replay.replay import ReplayReport, replay
 from lockstep.pipeline.run.run import RunRecord
 from lockstep.pipeline.run.status.repeated_keys import count_keys
 from lockstep.pipeline.run.unpruned_batches import history_begin
-from lockstep.pipeline.run.upkeep.upkeep import UpkeepReport, carry_out_upkeep
+from lockstep.pipeline.run.upkeep import UpkeepReport, carry_out_upkeep
 from lockstep.pipeline.source_plan import SourcePlan
 from lockstep.pipeline.status.tables import unseen_standing
 from lockstep.pipeline.values.decisions import Lease

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from lockstep.commands.status import status_lines, status_values
 from lockstep.pipeline.model.table_state import OrderKind
 from lockstep.pipeline.ports.source import ServerFacts
-from lockstep.pipeline.run.orders.table_orders import OrderRequest, plan_resume
+from lockstep.pipeline.run.orders import OrderRequest, plan_resume
 from lockstep.pipeline.run.status.status import standing_of
 from lockstep.pipeline.start.question import StartRule
 from lockstep.pipeline.status.facts import Lag

@@ -3,7 +3,7 @@ is carried out.
 
 A recovery decides what there is: the mirror version (of the Delta table with the
 current rows) with which each table continues, or what the ledger has. What a table
-lacks then is an ordinary need, and the rules of `pipeline.supply.plan` decide what
+lacks then is an ordinary need, and the rules of `pipeline.supply` decide what
 supplies it.
 """
 
@@ -27,7 +27,7 @@ from lockstep.pipeline.run.table_plans import (
     TablePlans,
     with_prices,
 )
-from lockstep.pipeline.supply.plan import OLDER_REASON, Have, SupplyStanding, Want, plan
+from lockstep.pipeline.supply import OLDER_REASON, Have, SupplyStanding, Want, plan
 from lockstep.pipeline.values.errors import LockstepError, Need
 from lockstep.pipeline.values.table import TableName
 
