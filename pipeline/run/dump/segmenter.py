@@ -171,7 +171,7 @@ class Segmenter:
         """Decode a group's rows, number them, and add them to the segments of their
         tables."""
         transaction_marks = _transaction_marks(group)
-        counts = TransactionCounts(
+        counts = _TransactionCounts(
             group, self._tables.last_sequence, self._table_changes.take_mark_sequences()
         )
         for block in group.blocks:
@@ -188,7 +188,7 @@ class Segmenter:
         group: TransactionGroup,
         block: Block,
         transaction_marks: TransactionMarks,
-        counts: TransactionCounts,
+        counts: _TransactionCounts,
     ) -> None:
         cascades = self._unlogged_cascades(group, block)
         # Rows before an unlogged change are decoded while their table is still wanted.
@@ -209,10 +209,10 @@ class Segmenter:
 
     def _decode(
         self, group: TransactionGroup, block: Block, cascades: dict[TableName, UnloggedCascade]
-    ) -> list[DecodedEvents]:
+    ) -> list[_DecodedEvents]:
         """Return the decoded events of a block, table by table. `cascades`: tables that
         stop inside the block, because of a change that is not logged."""
-        decoded_tables: list[DecodedEvents] = []
+        decoded_tables: list[_DecodedEvents] = []
         maps = self._decoder.buffer.maps.table_maps
         for name, event_indexes, sub_block in split_by_table(block, maps):
             taken = event_indexes[self._tables[name].taken_events(group, sub_block.events)]
@@ -226,7 +226,7 @@ class Segmenter:
 
     def _decode_table(
         self, group: TransactionGroup, name: TableName, event_indexes: Integers, sub_block: Block
-    ) -> DecodedEvents | None:
+    ) -> _DecodedEvents | None:
         """Return a table's decoded events. If an event cannot be decoded, return None
         and stop the table before its first transaction in this block: a transaction is
         captured whole or not at all."""
@@ -244,12 +244,12 @@ class Segmenter:
                 error = TableError(error.message, hint=error.hint)
             self._table_changes.stop(name, at, error)
             return None
-        return DecodedEvents.of(segment, event_indexes, sub_block.events, batches)
+        return _DecodedEvents.of(segment, event_indexes, sub_block.events, batches)
 
     def _add(
         self,
         group: TransactionGroup,
-        decoded: DecodedEvents,
+        decoded: _DecodedEvents,
         first_sequences: Integers,
         transaction_marks: TransactionMarks,
     ) -> None:
@@ -325,7 +325,7 @@ class Segmenter:
 
 
 @dataclass(frozen=True, slots=True)
-class DecodedEvents:
+class _DecodedEvents:
     """The decoded events of one table in a block.
 
     `event_indexes`: indexes of the events in the block. `events`: their entries in the
@@ -350,7 +350,7 @@ class DecodedEvents:
         event_indexes: Integers,
         events: Integers,
         batches: list[RowImages],
-    ) -> DecodedEvents:
+    ) -> _DecodedEvents:
         count = len(event_indexes)
         event_image_counts, event_row_counts, event_spans = np.zeros((3, count), np.int64)
         for batch in batches:
@@ -373,7 +373,7 @@ def _transaction_marks(group: TransactionGroup) -> TransactionMarks:
 
 
 def _continue_rows(
-    segment: TableSegment, group: TransactionGroup, decoded: DecodedEvents
+    segment: TableSegment, group: TransactionGroup, decoded: _DecodedEvents
 ) -> Integers:
     """Return the `_row` of each event's first row. Usually it is 0. Events inside a
     compressed payload, or at an XA COMMIT, have the same offset as the event before.
@@ -399,7 +399,7 @@ _VERSION: Final = 1
 """Version of the structure of the system tables. Their structure never changed."""
 
 
-class TransactionCounts:
+class _TransactionCounts:
     """The numbers of rows and images of each transaction of a group, counted block by
     block. `last_before`: sequence number of the last change before the group.
     `mark_sequences`: sequence numbers of marks that belong to the group's first
@@ -467,7 +467,7 @@ class SystemTableRows:
         self,
         group: TransactionGroup,
         transaction_marks: TransactionMarks,
-        counts: TransactionCounts,
+        counts: _TransactionCounts,
     ) -> None:
         """Add the transactions of a group."""
         texts = group.texts.lists_by_transaction(len(group.transactions))
