@@ -11,8 +11,6 @@ from lockstep.pipeline.mirror.strategy import (
     BUCKET_BYTES,
     BUCKET_IMAGES,
     FEW,
-    FOLDED_BYTES,
-    FOLDED_IMAGES,
     NO_FEW_ROWS,
     Scale,
     Size,
@@ -57,11 +55,11 @@ CASES = {
     "emptied, then changed": (replace(UPDATES, replaces=True), Way.REPLACE, 1),
     "emptied, then inserts": (replace(INSERTS, replaces=True), Way.REPLACE, 1),
     "emptied, no key": (replace(UPDATES, has_key=False, replaces=True), Way.RECOUNT, 0),
-    "many": (replace(UPDATES, image_count=FOLDED_IMAGES + 1), Way.MERGE, 5),
+    "many": (replace(UPDATES, image_count=BUCKET_IMAGES + 1), Way.MERGE, 2),
     "many and emptied": (
-        replace(UPDATES, image_count=FOLDED_IMAGES + 1, replaces=True),
+        replace(UPDATES, image_count=BUCKET_IMAGES + 1, replaces=True),
         Way.REPLACE,
-        5,
+        2,
     ),
 }
 
@@ -82,7 +80,7 @@ def test_reasons_tell_merges_apart() -> None:
     ]
     merges += [
         replace(INSERTS, fills_columns=True),
-        replace(UPDATES, image_count=10 * FOLDED_IMAGES),
+        replace(UPDATES, image_count=10 * BUCKET_IMAGES),
     ]
     assert len({choose(facts).reason for facts in merges}) == len(merges)
 
@@ -106,9 +104,9 @@ def test_images_without_a_key_are_refused() -> None:
     ("images", "unpacked", "buckets"),
     [
         (0, 0, 1),
-        (FOLDED_IMAGES, FOLDED_BYTES, 1),
-        (FOLDED_IMAGES + 1, 0, 5),
-        (1, FOLDED_BYTES + 1, 4),
+        (BUCKET_IMAGES, BUCKET_BYTES, 1),
+        (BUCKET_IMAGES + 1, 0, 2),
+        (1, BUCKET_BYTES + 1, 2),
         (20 * BUCKET_IMAGES, 1, 20),
         (20 * BUCKET_IMAGES, 30 * BUCKET_BYTES, 30),
     ],
