@@ -292,11 +292,11 @@ class TableTally:
 
 @dataclass(frozen=True, slots=True)
 class LoggedStatementEffect:
-    """A statement in the log. `position`: where its transaction begins; `text`: its
+    """A statement in the log. `place`: where its transaction begins; `text`: its
     first words, without literals; `effect`: what a run does with the statement.
     `stops_the_run`: a run refuses to continue there."""
 
-    position: Coordinates
+    place: Coordinates
     text: str
     effect: str
     stops_the_run: bool
@@ -312,7 +312,7 @@ class LargestTransaction:
     """The transaction with the most bytes of log. `rows`: number of its rows in
     captured tables."""
 
-    position: Coordinates
+    place: Coordinates
     bytes: int
     rows: int
 
