@@ -49,8 +49,7 @@ from lockstep.pipeline.model.batch import (
     WritesOutsideDagster,
 )
 from lockstep.pipeline.model.table_state import TableState
-from lockstep.pipeline.ports.consumers import Consumers
-from lockstep.pipeline.ports.ledger import attempts_of, table_contents
+from lockstep.pipeline.ports.ledger import Consumers, attempts_of, table_contents
 from lockstep.pipeline.ports.mirrors import MirrorSize
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.reports import TableMerge

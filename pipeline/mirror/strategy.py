@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import Final
 
 from lockstep.pipeline.mirror.coalescing import OTHER_KEY_REASON, RESUME_HINT
-from lockstep.pipeline.values.errors import TableError
+from lockstep.pipeline.values.errors import Need, StoppedBy, TableError
 from lockstep.pipeline.values.segment import RowCounts
 
 BUCKET_IMAGES: Final = 1_000_000
@@ -32,6 +32,11 @@ an update moved a row."""
 UNSTAMPED: Final = "without a key nothing tells which copy of a row changed, so there are no stamps"
 UNSTAMPED_HINT: Final = (
     "give the table a PRIMARY KEY, or set stamps = [] in a [[sources.table]] for it"
+)
+
+
+REPEATED: Final = (
+    "part of the log was read twice, and without a key nothing tells which rows are counted twice"
 )
 
 
@@ -57,7 +62,8 @@ class WriteFacts:
     rows. `replaces`: the mirror's earlier rows do not matter. `image_count`: number of
     row images to merge. `unpacked_bytes`: their bytes in memory.
     `has_partial_images`: some images leave columns out. `inserts_only`: all changes are
-    inserts. `inserts_are_new`: no inserted row can be in the mirror yet.
+    inserts. `inserts_are_new`: no inserted row can be in the mirror yet. `may_repeat`:
+    the mirror may show some of the changes already.
     `fills_columns`: columns that were read from the source by key are filled.
     `replace_reason`: why the earlier rows do not matter, if that is known: a sentence.
     """
@@ -70,6 +76,7 @@ class WriteFacts:
     unpacked_bytes: int = 0
     inserts_only: bool = False
     inserts_are_new: bool = True
+    may_repeat: bool = False
     may_have_kept_rows: bool = False
     fills_columns: bool = False
     has_stamps: bool = False
@@ -89,7 +96,7 @@ class Strategy:
 def choose(facts: WriteFacts) -> Strategy:
     """Return how a table's changes are written. Raise `TableError` if the settings ask
     for what the table cannot have, or if images of a table without a key leave columns
-    out."""
+    out or may be merged already."""
     if facts.keeps_deleted and not facts.has_key:
         raise TableError(
             "deleted rows cannot be kept in a table without a key",
@@ -112,6 +119,9 @@ def choose(facts: WriteFacts) -> Strategy:
     if facts.inserts_only and facts.inserts_are_new and not facts.may_have_kept_rows:
         return Strategy(Way.APPEND, "the log only inserts rows, and none of them is there yet")
     if not facts.has_key:
+        if facts.may_repeat:
+            hint = "the next run reads it from the source"
+            raise TableError(REPEATED, hint=hint, need=Need.ROWS, by=StoppedBy.RUN)
         reason = "the table has no key, so copies of its rows are counted"
         return _counting(Way.COUNT, reason, facts)
     return _folding(Way.MERGE, _reason_to_merge(facts), facts)

@@ -20,7 +20,7 @@ from lockstep.pipeline.mirror.strategy import (
     choose,
     scale,
 )
-from lockstep.pipeline.values.errors import TableError
+from lockstep.pipeline.values.errors import Need, StoppedBy, TableError
 
 UPDATES = WriteFacts(has_key=True, image_count=10, unpacked_bytes=100)
 INSERTS = replace(UPDATES, inserts_only=True)
@@ -98,6 +98,18 @@ def test_images_without_a_key_are_refused() -> None:
         with pytest.raises(TableError) as refused:
             choose(replace(facts, has_key=False, has_partial_images=True))
         assert refused.value.reason == OTHER_KEY_REASON
+
+
+def test_copies_are_not_counted_twice() -> None:
+    """Rows with a key come to the same however often they are merged; the others are read again,
+    unless the earlier rows do not matter."""
+    repeated = replace(UPDATES, may_repeat=True, inserts_are_new=False)
+    assert choose(repeated).way is Way.MERGE
+    assert choose(replace(repeated, has_key=False, replaces=True)).way is Way.RECOUNT
+    assert choose(replace(repeated, has_key=False, image_count=0)).way is Way.APPEND
+    with pytest.raises(TableError) as refused:
+        choose(replace(repeated, has_key=False, inserts_only=True))
+    assert (refused.value.need, refused.value.by) == (Need.ROWS, StoppedBy.RUN)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from lockstep.pipeline.mirror.coalescing import MOVED_ROW_REASON
 from lockstep.pipeline.ports.source import TableSnapshot
 from lockstep.pipeline.run.proof.verify_rows import verify
 from lockstep.pipeline.schema.model import TableSchema
-from lockstep.pipeline.snapshot.bounds import Range
+from lockstep.pipeline.snapshot.chunks import Range
 from lockstep.pipeline.snapshot.pace import Pace
 from lockstep.pipeline.source_plan import SnapshotPlan
 from lockstep.pipeline.values.errors import Need, StoppedBy
