@@ -148,7 +148,7 @@ def _send(
     is_failure: bool,
 ) -> bool:
     """Send a message, and return whether that succeeded. If it failed, note the reason."""
-    from lockstep.resources.apprise.sending import send  # an extra, and slow to import
+    from lockstep.resources.apprise import send  # an extra, and slow to import
 
     try:
         url = settings.notify_url(reference)

@@ -290,7 +290,7 @@ def _check_lake(path: LakePath) -> str:
 
 def _check_notify(settings: Settings) -> str:
     """Check that apprise understands each address, without sending anything."""
-    from lockstep.resources.apprise.sending import require_address
+    from lockstep.resources.apprise import require_address
 
     for reference in settings.notify_references:
         require_address(settings.notify_url(reference), reference)

@@ -71,7 +71,7 @@ def _summary_values(version_set: ShownVersions) -> dict[str, Any]:
     missing_tables = [missing.table for missing in version_set.missing]
     return {
         **attributes(version_set, _SET_KEYS),
-        "tables": len(version_set.entries),
+        "table_count": len(version_set.entries),
         "missing": missing_tables,
     }
 

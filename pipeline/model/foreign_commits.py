@@ -283,11 +283,8 @@ def _names_batch(metadata: Mapping[str, Any], batch: Batch | None) -> bool:
     have read up to the same place of the log."""
     if batch is None or batch.end is None or batch.captured_at is None:
         return metadata.get("position") is None
-    captured_at = batch.captured_at.isoformat()
-    return (
-        metadata.get("position") == str(batch.end.at)
-        and metadata.get("captured_at", captured_at) == captured_at
-    )
+    names = metadata.get("position"), metadata.get("captured_at")
+    return names == (str(batch.end.at), batch.captured_at.isoformat())
 
 
 def changes_more_than_files(commit: LakeCommit) -> bool:

@@ -55,7 +55,7 @@ class StoppedTable:
     one.
     """
 
-    json_keys: ClassVar = ("table", "reason", "hint", "position", "by")
+    json_keys: ClassVar = ("table", "reason", "hint", "position as place", "by as stopped_by")
 
     table: TableName
     reason: str

@@ -215,7 +215,7 @@ class EntryChangeKind(StrEnum):
 class EntryChange:
     """A change of a catalog entry that was made, or would be made (`differences`)."""
 
-    json_keys: ClassVar = ("kind as deed", "table", "name")
+    json_keys: ClassVar = ("kind", "table", "name")
 
     kind: EntryChangeKind
     table: TableName
@@ -234,9 +234,9 @@ class CatalogReport:
 
     json_keys: ClassVar = (
         "catalog",
-        "changes as done",
-        "missing_entries as left",
-        "correct_count as fine",
+        "changes",
+        "missing_entries",
+        "correct_count",
         "waiting",
         "trouble",
         "seconds",

@@ -34,7 +34,7 @@ from lockstep.pipeline.run.stop_errors import reread_error, waits_for_rows
 from lockstep.pipeline.run.table_plans import TablePlans
 from lockstep.pipeline.schema.history import SchemaVersion
 from lockstep.pipeline.start.bounds import RunBounds
-from lockstep.pipeline.supply.plan import ColumnsFromServer, FromChangelog, RowsFromServer, Supply
+from lockstep.pipeline.supply import ColumnsFromServer, FromChangelog, RowsFromServer, Supply
 from lockstep.pipeline.values.decisions import START_KIND, Continuity, Decision, Lease
 from lockstep.pipeline.values.errors import (
     LockstepError,

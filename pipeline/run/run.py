@@ -16,9 +16,8 @@ from random import SystemRandom
 from typing import Protocol, TypeVar
 
 from lockstep.pipeline.model.batch import RequestCounts
-from lockstep.pipeline.ports.consumers import Consumers
 from lockstep.pipeline.ports.lease_check import RequireHeld, check_lease_on_error
-from lockstep.pipeline.ports.ledger import Leases, Ledger
+from lockstep.pipeline.ports.ledger import Consumers, Leases, Ledger
 from lockstep.pipeline.ports.mirrors import MirrorUpkeep
 from lockstep.pipeline.run.acknowledge import acknowledge
 from lockstep.pipeline.run.capture import capture

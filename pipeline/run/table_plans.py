@@ -2,7 +2,7 @@
 lake has of it, and how far each supply reaches. Supplies of a table's rows are the log,
 its changelog in the lake, and the server (MySQL).
 
-The rules are in `pipeline.supply.plan`. Planning writes nothing but orders. A run plans
+The rules are in `pipeline.supply`. Planning writes nothing but orders. A run plans
 twice. Before it knows its start, it plans the stopped tables, because a separate batch
 captures the part of the log that they lack. Once it knows its start, it adds the tables
 whose rows are read from the server.
@@ -61,8 +61,7 @@ from lockstep.pipeline.run.write.job import (
 from lockstep.pipeline.run.write.origin import origin_from_earlier_version
 from lockstep.pipeline.schema.history import Knowledge
 from lockstep.pipeline.start.question import AnchorReading
-from lockstep.pipeline.supply.past import Past
-from lockstep.pipeline.supply.plan import (
+from lockstep.pipeline.supply import (
     ColumnsFromServer,
     FromChangelog,
     FromLog,
@@ -70,6 +69,7 @@ from lockstep.pipeline.supply.plan import (
     Have,
     LogSpan,
     NewColumns,
+    Past,
     Plan,
     Price,
     RowsFromServer,

@@ -82,14 +82,14 @@ class Failures:
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """A batch that began at the place `begin` and read the end of batch `after` again.
-    Rows with `_batch` equal to `batch` and committed up to `until` may be in the
+    """A batch that began at the place `begin` and read the end of batch `previous_batch` again.
+    Rows with `_batch` equal to `batch` and committed up to `committed_until` may be in the
     changelogs twice."""
 
     batch: int
-    after: int
+    previous_batch: int
     begin: str
-    until: datetime | None
+    committed_until: datetime | None
 
 
 @dataclass(frozen=True, slots=True)

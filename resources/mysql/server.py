@@ -45,7 +45,7 @@ from lockstep.pipeline.proof.hashes import RowHasher, RowSum
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.rows import row_structure
 from lockstep.pipeline.shape.shaping import Shaping
-from lockstep.pipeline.snapshot.bounds import Bound, Range
+from lockstep.pipeline.snapshot.chunks import Bound, Range
 from lockstep.pipeline.snapshot.condition import RowCondition
 from lockstep.pipeline.snapshot.pace import PIECE_SECONDS, SourceLoad
 from lockstep.pipeline.values.errors import (
@@ -78,7 +78,6 @@ from lockstep.resources.mysql.connection import (
     read_dialect,
     translate_errors,
 )
-from lockstep.resources.mysql.databases import read_databases
 from lockstep.resources.mysql.defaults import with_default_values
 from lockstep.resources.mysql.reader import (
     has_no_row,
@@ -97,6 +96,7 @@ from lockstep.resources.mysql.row_hashes import open_hashes, read_rows, read_sam
 from lockstep.resources.mysql.schemas import (
     GONE_ERRORS,
     WholeTables,
+    read_databases,
     read_schemas,
     read_whole_tables,
 )

@@ -18,7 +18,7 @@ from lockstep.commands.check import _check_notify
 from lockstep.pipeline.ports.source import SourceServer
 from lockstep.pipeline.status.verdict import State, Verdict
 from lockstep.pipeline.values.errors import ConfigurationError
-from lockstep.resources.apprise.sending import send
+from lockstep.resources.apprise import send
 from lockstep.resources.config import Settings
 from tests.dagster.place import settings_for, stand_for
 from tests.e2e.project import Project

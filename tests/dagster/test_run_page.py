@@ -65,7 +65,7 @@ def made(table: TableName, text: str) -> SpanReport:
     return SpanReport(
         source="shop",
         title=f"run {text}",
-        made_at=BEGIN,
+        created_at=BEGIN,
         batches=(own,),
         earlier_batches=(before,),
         captured_rows=(

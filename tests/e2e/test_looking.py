@@ -51,9 +51,9 @@ def test_looking_and_choosing_before_the_first_run(
     told = project.json("start-at", "latest", "--reason", "from now on", "--author", "ann")
     chosen = told["sources"]["shop"]
     assert (chosen["override"]["author"], chosen["override"]["reason"]) == ("ann", "from now on")
-    assert chosen["start"]["continuity"] is None
+    assert chosen["continuity"] is None
     plan = project.json("plan")["sources"]["shop"]
-    assert (plan["start"]["rule"], plan["transactions"]) == ("chosen-start", 0)
+    assert (plan["start_decision"]["rule"], plan["transactions"]) == ("chosen-start", 0)
     status = project.status()
     assert status["override"]["place"] == chosen["override"]["place"] == head(mysql)
     assert "as ann chose" in status["sentence"]
@@ -64,7 +64,7 @@ def test_a_refusal_is_a_plan_with_a_runs_exit_code(follow: Follow) -> None:
     same words."""
     project = follow(*ORDERS, start=None)
     plan = project.json("plan", expect=5)["sources"]["shop"]
-    assert plan["start"]["rule"] == "start-not-chosen"
+    assert plan["start_decision"]["rule"] == "start-not-chosen"
     (start,) = (
         one
         for one in project.json("check", expect=5)["sources"]["shop"]["findings"]

@@ -10,7 +10,7 @@ from lockstep.pipeline.model.load import ChunkRows, FollowedLoad, JoinedLoad, Lo
 from lockstep.pipeline.model.table_state import OrderKind, SnapshotFiles, TableEvent, TableEventKind
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.proof.proven import ComparisonResult
-from lockstep.pipeline.snapshot.bounds import Bound, Range
+from lockstep.pipeline.snapshot.chunks import Bound, Range
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import Need
 from lockstep.pipeline.values.segment import SegmentFile

@@ -573,5 +573,5 @@ def test_an_overlap_names_the_batch_that_has_rows_again() -> None:
     """Batches that were abandoned or not captured have none."""
     again = replace(batch(), continuity=Continuity.OVERLAP, previous_batch=7, end=position(4))
     (found,) = overlaps([again, replace(again, end=None), batch(9)])
-    assert (found.batch, found.after, found.begin) == (8, 7, "binlog.000003:500")
+    assert (found.batch, found.previous_batch, found.begin) == (8, 7, "binlog.000003:500")
     assert overlaps([replace(again, state=BatchState.ABANDONED)]) == ()

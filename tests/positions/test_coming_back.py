@@ -18,7 +18,7 @@ from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.statements.changes import NotUnderstood
 from lockstep.pipeline.schema.statements.read import read_change
 from lockstep.pipeline.start.bounds import Budget
-from lockstep.pipeline.supply.plan import RowsFromServer
+from lockstep.pipeline.supply import RowsFromServer
 from lockstep.pipeline.values.errors import MirrorRefused, StoppedBy, TableError
 from lockstep.pipeline.values.policies import OnPositionLost, StartPolicies
 from lockstep.pipeline.values.table import TableName

@@ -21,10 +21,11 @@ from lockstep.commands.run import sample_lines
 from lockstep.pipeline.model.table_state import OrderKind, Supplier
 from lockstep.pipeline.ports.source import SourceServer
 from lockstep.pipeline.replay.spans import Span
-from lockstep.pipeline.run.orders.reloads import give_reload, plan_reload
-from lockstep.pipeline.run.orders.table_orders import (
+from lockstep.pipeline.run.orders import (
     OrderRequest,
     give_order,
+    give_reload,
+    plan_reload,
     plan_resume,
 )
 from lockstep.pipeline.run.proof.verify_rows import verify
@@ -38,7 +39,7 @@ from lockstep.pipeline.schema.treatments import Conversion, Hash, Mask, read_mas
 from lockstep.pipeline.shape.hashes import PrivacyKey
 from lockstep.pipeline.shape.shape import ShapeRules, matches
 from lockstep.pipeline.shape.shaping import Shaping
-from lockstep.pipeline.snapshot.bounds import Range
+from lockstep.pipeline.snapshot.chunks import Range
 from lockstep.pipeline.snapshot.pace import Pace
 from lockstep.pipeline.source_plan import SnapshotPlan
 from lockstep.pipeline.values.errors import (

@@ -1,6 +1,6 @@
 """Renamed tables: their rows are already in the lake, in the mirror (the Delta table
 with the current rows) of the former name. This module gathers the facts from which
-`pipeline.supply.plan` decides whether the rows are copied from there or read from MySQL
+`pipeline.supply` decides whether the rows are copied from there or read from MySQL
 again.
 """
 
@@ -20,7 +20,7 @@ from lockstep.pipeline.run.dump.basis import Basis
 from lockstep.pipeline.schema.consequences import RENAMED_RULE, Action, Consequence
 from lockstep.pipeline.schema.effects import Effect, Renamed
 from lockstep.pipeline.schema.history import Knowledge
-from lockstep.pipeline.supply.plan import FormerName, FromMirror, supply_after_rename
+from lockstep.pipeline.supply import FormerName, FromMirror, supply_after_rename
 from lockstep.pipeline.values.table import TableName
 
 DecideCopies = Callable[[Sequence[Effect]], Mapping[TableName, FromMirror | str]]

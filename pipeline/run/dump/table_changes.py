@@ -58,7 +58,7 @@ from lockstep.pipeline.schema.table_effects import (
 )
 from lockstep.pipeline.schema.tracker import SchemaTracker
 from lockstep.pipeline.shape.shaping import Shaping, consent_hint
-from lockstep.pipeline.supply.plan import FromMirror
+from lockstep.pipeline.supply import FromMirror
 from lockstep.pipeline.values.errors import (
     Need,
     StoppedBy,

@@ -31,7 +31,7 @@ from lockstep.pipeline.run.mirror_rows import MirrorReader
 from lockstep.pipeline.schema.history import SchemaVersion
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.rows import key_candidates, row_structure
-from lockstep.pipeline.snapshot.bounds import column_without_literal
+from lockstep.pipeline.snapshot.chunks import column_without_literal
 from lockstep.pipeline.snapshot.condition import Limit, Literal
 from lockstep.pipeline.source_plan import RereadRows
 from lockstep.pipeline.values.errors import (

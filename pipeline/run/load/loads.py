@@ -29,11 +29,10 @@ from lockstep.pipeline.run.stop_errors import NEXT_RUN_READS_HINT, unsupported_e
 from lockstep.pipeline.run.table_plans import TablePlans, find_tables_without_log
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.rows import merge_key, row_structure
-from lockstep.pipeline.snapshot.bounds import Range
-from lockstep.pipeline.snapshot.keys import chunk_key
+from lockstep.pipeline.snapshot.chunks import Range, chunk_key
 from lockstep.pipeline.snapshot.log_retention import ReadingTime, log_retention, week_statement
 from lockstep.pipeline.snapshot.pace import ChunkRead, next_size, reason_to_wait
-from lockstep.pipeline.supply.plan import (
+from lockstep.pipeline.supply import (
     GAP_RULE,
     ColumnsFromServer,
     NewColumns,

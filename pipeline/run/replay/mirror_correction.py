@@ -67,7 +67,14 @@ class MirrorCorrection:
     was not compared, and what to do. `is_comparable`: False if mirrors of such tables are
     never compared by key. `rows`: some of the rows that differ."""
 
-    json_keys: ClassVar = ("keys", "wrong", "delta_version", "not_compared", "hint", "rows")
+    json_keys: ClassVar = (
+        "keys",
+        "wrong",
+        "delta_version",
+        "not_compared",
+        "hint",
+        "rows as differences",
+    )
 
     table: TableName
     keys: int = 0

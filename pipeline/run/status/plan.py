@@ -41,7 +41,7 @@ from lockstep.pipeline.run.table_plans import (
 from lockstep.pipeline.snapshot.log_retention import ReadingTime, log_retention, week_statement
 from lockstep.pipeline.source_plan import settings_in_words
 from lockstep.pipeline.start.question import Refusal
-from lockstep.pipeline.supply.plan import RowsFromServer
+from lockstep.pipeline.supply import RowsFromServer
 from lockstep.pipeline.values.decisions import Continuity, Lease, LeaseView, Override
 from lockstep.pipeline.values.errors import LockstepError, Need, Recovery, StoppedBy, TableError
 from lockstep.pipeline.values.places import AtCoordinates, Latest, Place, Snapshot

@@ -87,7 +87,7 @@ class SpanReport:
 
     source: str
     title: str
-    made_at: datetime
+    created_at: datetime
     batches: tuple[Batch, ...]
     earlier_batches: tuple[Batch, ...]
     captured_rows: tuple[CapturedRows, ...]
@@ -202,7 +202,7 @@ def _report(
     return SpanReport(
         source=source,
         title=title,
-        made_at=now,
+        created_at=now,
         batches=batches,
         earlier_batches=earlier_batches,
         captured_rows=tuple(captured_rows),

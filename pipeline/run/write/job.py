@@ -662,10 +662,8 @@ def _moments_of(
     moments = {}
     for version, statement_number in statement_numbers.items():
         context = statements[statement_number].context
-        executed_at = context.get("executed_at")
-        if executed_at is not None:
-            zone = zone_of(str(context.get("time_zone") or ""))
-            moments[version] = StatementMoment(datetime.fromisoformat(executed_at), zone)
+        executed_at = datetime.fromisoformat(context["executed_at"])
+        moments[version] = StatementMoment(executed_at, zone_of(context["time_zone"]))
     return moments
 
 

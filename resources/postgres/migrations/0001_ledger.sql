@@ -58,7 +58,7 @@ $$;
 -- The ledger's own name, which the folders and commits of its lake carry. There is one row.
 create table lockstep.ledger (
     id uuid not null constraint ledger_pk primary key,
-    made_at timestamptz not null default clock_timestamp(),
+    created_at timestamptz not null default clock_timestamp(),
     alone boolean not null default true constraint ledger_alone unique,
     constraint ledger_alone_counts check (alone)
 );
@@ -1740,7 +1740,7 @@ create table lockstep.consumers (
     source text not null constraint consumers_source references lockstep.sources,
     name text not null constraint consumers_named check (btrim(name) <> ''),
     start_batch bigint,
-    made_at timestamptz not null default clock_timestamp(),
+    created_at timestamptz not null default clock_timestamp(),
     dropped_at timestamptz,
     dropped_by text,
     dropped_because text,
