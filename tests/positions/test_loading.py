@@ -21,7 +21,7 @@ from lockstep.pipeline.snapshot.pace import Pace
 from lockstep.pipeline.source_plan import SnapshotPlan
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.mysql.connection import ConnectionSettings
-from lockstep.resources.mysql.databases import read_databases
+from lockstep.resources.mysql.schemas import read_databases
 from lockstep.resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server, settings
