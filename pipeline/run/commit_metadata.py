@@ -184,7 +184,7 @@ def _cursor_fields(batch: Batch, *, any_length: bool) -> dict[str, Any]:
             anchor.gtid,
             anchor.file_created,
         ],
-        "sequence": batch.base + batch.changes,
+        "sequence": batch.sequence_before + batch.changes,
     }
 
 

@@ -44,7 +44,7 @@ FILES = (
 def event(
     batch: Batch, kind: TableEventKind = TableEventKind.TRUNCATED, changes: int = 0
 ) -> TableEvent:
-    return TableEvent(ORDERS, kind, batch.base + changes, 1, place(110))
+    return TableEvent(ORDERS, kind, batch.sequence_before + changes, 1, place(110))
 
 
 def with_events(batch: Batch, *events: TableEvent) -> CaptureRecord:
@@ -75,8 +75,8 @@ def test_events_and_snapshots_are_given_back_whole(ledger: Ledger, lease: Lease)
         event(batch, TableEventKind.DROPPED, 10),
     )
     parts = (
-        SnapshotFiles(STOCK, 1, batch.base, ()),
-        SnapshotFiles(ORDERS, 2, batch.base + 4, FILES, ("a", "b")),
+        SnapshotFiles(STOCK, 1, batch.sequence_before, ()),
+        SnapshotFiles(ORDERS, 2, batch.sequence_before + 4, FILES, ("a", "b")),
     )
     made = replace(
         with_events(batch, *events),

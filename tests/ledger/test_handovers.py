@@ -129,13 +129,13 @@ def test_a_gaps_parts_go_with_the_rows_and_close_by_events(ledger: Ledger, lease
     history = BatchHistory(versions=(version(ORDERS, 2, 150), version(STOCK, 2, 150)))
     copied, at = TableEventKind.COPIED, place(150)
     events = (
-        TableEvent(ORDERS, copied, swapping.base, 2, at, "it was called stock", STOCK),
-        TableEvent(STOCK, copied, swapping.base, 2, at, "it was called orders", ORDERS),
+        TableEvent(ORDERS, copied, swapping.sequence_before, 2, at, "it was called stock", STOCK),
+        TableEvent(STOCK, copied, swapping.sequence_before, 2, at, "it was called orders", ORDERS),
     )
     made = replace(record(swapping), history=history, events=events)
     ledger.record_capture(lease, swapping.id, made)
     last = following(ledger, lease)
-    emptied = TableEvent(ORDERS, TableEventKind.TRUNCATED, last.base, 2, place(210))
+    emptied = TableEvent(ORDERS, TableEventKind.TRUNCATED, last.sequence_before, 2, place(210))
     ledger.record_capture(lease, last.id, replace(record(last), events=(emptied,)))
     for table in (ORDERS, STOCK):
         merged(ledger, lease, table, swapping.id, swapping.id, 8)

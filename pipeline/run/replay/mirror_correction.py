@@ -201,9 +201,9 @@ class _MirrorComparison:
             return None
         plan = plan_merge([_with_new_files(content, new_segments) for content in contents])
         sequence_ranges = tuple(
-            (batch.base, batch.base + batch.changes)
+            (batch.sequence_before, batch.sequence_before + batch.changes)
             for batch in span
-            if batch.base + batch.changes > plan.above
+            if batch.sequence_before + batch.changes > plan.above
         )
         if not plan.segments or not sequence_ranges or plan.is_dropped:
             return None
