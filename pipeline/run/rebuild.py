@@ -724,7 +724,7 @@ def _user_metadata(ports: RunPorts, origin: RebuildOrigin, txn_version: int) -> 
             "ledger": ports.ledger.identity(),
             "source": ports.source.name,
             "table": str(origin.table),
-            "position": str(origin.cut.at),
+            "place": str(origin.cut.at),
             "gtid": origin.cut.gtid,
             "step": txn_version,
         }

@@ -84,14 +84,14 @@ def test_tables_go_on_with_mirrors_of_before(ledger: Ledger, lease: Lease) -> No
         before[ORDERS],
         generation=2,
         mirror=before[STOCK].mirror,
-        mirror_version=2,
+        mirror_schema_version=2,
         adopted_version=7,
     )
     assert states[STOCK] == replace(
         before[STOCK],
         generation=2,
         mirror=before[ORDERS].mirror,
-        mirror_version=2,
+        mirror_schema_version=2,
         adopted_version=6,
     )
 
@@ -117,7 +117,7 @@ def test_the_next_generation_adopts_nothing(ledger: Ledger, lease: Lease) -> Non
     assert ledger.table_states(lease.source)[ORDERS].adopted_version == 7
     ledger.record_event(lease, ORDERS, MirrorRemoved())
     ended = ledger.table_states(lease.source)[ORDERS]
-    assert (ended.generation, ended.mirror_version, ended.adopted_version) == (3, None, None)
+    assert (ended.generation, ended.mirror_schema_version, ended.adopted_version) == (3, None, None)
 
 
 def test_a_gaps_parts_go_with_the_rows_and_close_by_events(ledger: Ledger, lease: Lease) -> None:

@@ -311,8 +311,8 @@ update lockstep.table_states set stopped_batch = %(a)s where source = %(s)s
 select pg_temp.stop('dropped', 0)
 -- rule: table_states_missing_since
 update lockstep.table_states set missing_since = 0 where source = %(s)s
--- rule: table_states_mirror_version
-update lockstep.table_states set mirror_version = 9 where source = %(s)s
+-- rule: table_states_mirror_schema_version
+update lockstep.table_states set mirror_schema_version = 9 where source = %(s)s
 -- rule: table_states_changelog_positive
 update lockstep.table_states set changelog_generation = 0 where source = %(s)s
 -- rule: table_versions_pk
@@ -366,7 +366,7 @@ select pg_temp.statement(%(c)s, 'followed')
 select pg_temp.statement(%(d)s, 'guessed')
 -- rule: schema_statements_stay
 select pg_temp.statement(%(d)s, 'followed');
-update lockstep.schema_statements set outcome = 'partly' where source = %(s)s
+update lockstep.schema_statements set outcome = 'partly followed' where source = %(s)s
 -- rule: database_versions_batch
 alter table lockstep.database_versions disable trigger database_versions_recorded;
 select pg_temp.database(0, null, 'latin1')

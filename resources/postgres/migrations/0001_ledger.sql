@@ -707,7 +707,7 @@ create table lockstep.schema_statements (
     text json not null,
     context json not null,
     outcome text not null constraint schema_statements_outcome_known check (
-        outcome in ('followed', 'partly', 'not understood')
+        outcome in ('followed', 'partly followed', 'not understood')
     ),
     effects json not null,
     constraint schema_statements_of_source unique (source, id),
@@ -832,7 +832,7 @@ create index table_life_by_token on lockstep.table_life (source, token);
 -- A captured table's state, which is what its events led to (`event` is the newest of them).
 --   `generation`, `mirror_generation`, `changelog_generation` count the folders that the table, its
 --     mirror and its changelog had; `mirror` and `changelog` are those of today.
---   `mirror_version`: the structure that the mirror shows.
+--   `mirror_schema_version`: the structure that the mirror shows.
 --   `adopted_version`: the Delta version at which a ledger made from the lake continued the mirror.
 --   `stopped_by` a run (the next one starts the table by itself), the system (Lockstep: it waits for
 --     a person) or a person; `reason`, `hint`, `position`: why, what to do, where in the log.
@@ -860,7 +860,7 @@ create table lockstep.table_states (
     need text constraint table_states_need_known check (
         need in ('rows', 'columns', 'mirror', 'consent')
     ),
-    mirror_version integer,
+    mirror_schema_version integer,
     mirror_generation integer not null default 1
         constraint table_states_mirror_generation_positive check (mirror_generation > 0),
     changelog_generation integer not null default 1
@@ -873,7 +873,7 @@ create table lockstep.table_states (
     missing_since bigint,
     event bigint constraint table_states_event references lockstep.table_life,
     constraint table_states_pk primary key (source, database, name),
-    constraint table_states_mirror_version foreign key (source, database, name, mirror_version)
+    constraint table_states_mirror_schema_version foreign key (source, database, name, mirror_schema_version)
         references lockstep.table_versions,
     constraint table_states_stopped_batch foreign key (source, stopped_batch)
         references lockstep.batches (source, id),
