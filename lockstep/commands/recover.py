@@ -19,8 +19,8 @@ from lockstep.pipeline.run.recovery.recover import (
     RecoveryOutcome,
     plan_recovery,
     recover,
+    tables_of_next_run,
 )
-from lockstep.pipeline.run.recovery.tables_after import tables_of_next_run
 from lockstep.pipeline.run.status.plan import forecast_loads
 from lockstep.pipeline.supply import RowsFromServer
 from lockstep.pipeline.values.consumers import Consumer

@@ -23,6 +23,7 @@ from lockstep.pipeline.model.batch import TableContent
 from lockstep.pipeline.model.table_state import OrderKind, Supplier, TableOrder, TableState
 from lockstep.pipeline.ports.ledger import Structures
 from lockstep.pipeline.run.agreement.lake_logs import foreign_mirrors
+from lockstep.pipeline.run.begin import foresee_start
 from lockstep.pipeline.run.consent import unknown_structure_error
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.logged_statements import dialect_of, recorded_statements
@@ -70,6 +71,7 @@ from lockstep.pipeline.schema.table_effects import (
 from lockstep.pipeline.shape.shaping import Shaping, consent_hint
 from lockstep.pipeline.snapshot.condition import read_condition
 from lockstep.pipeline.source_plan import RereadRows
+from lockstep.pipeline.start.question import Refusal
 from lockstep.pipeline.supply import ColumnsFromServer, FromChangelog, Past, RowsFromServer
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import (
@@ -373,6 +375,11 @@ def _resume_sentence(ports: RunPorts, order: TableOrder, history: HistoryAtStop)
     try:
         if (error := _present_error(ports, table)) is not None:
             return f"it would be quarantined again: {error.reason}. First {error.hint}"
+        ledger, source = ports.ledger, ports.source.name
+        start = foresee_start(ports, ledger.cursors(source).captured, ledger.open_override(source))
+        if isinstance(start.decision, Refusal):
+            refusal = start.decision.error
+            return f"{table} waits until a run starts: {refusal.message}; {refusal.hint}"
         plans = _plans_of_next_run(ports, order)
     except (AccessDenied, HostUnknown, SourceRefused):
         pass  # An order needs no server: the run that carries it out reports the problem.
