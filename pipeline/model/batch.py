@@ -463,9 +463,10 @@ class WritesOutsideDagster:
     newest_write: SettledWrite
     batch_ranges: frozenset[BatchRange]
 
-    @property
-    def first_batch(self) -> int:
-        return min(first for first, _ in self.batch_ranges)
-
-    def covers(self, batch: int) -> bool:
-        return any(first <= batch <= last for first, last in self.batch_ranges)
+    def batches_since(self, first_batch: int) -> frozenset[int]:
+        """Return the covered batches from this one on."""
+        return frozenset(
+            batch
+            for first, last in self.batch_ranges
+            for batch in range(max(first, first_batch), last + 1)
+        )
