@@ -201,7 +201,7 @@ def _judge_differing(facts: SourceFacts) -> CheckResult:
                 record.proof and record.proof.row_count,
                 record.proof and record.proof.at,
             )
-            for record in proofs
+            for record in sorted(proofs, key=lambda record: not record.differing_count)
         ]
         metadata["compared"] = metadata_table(heads, rows)
     proven_times = proof_times(proofs, {table.table for table in facts.stopped_tables}).values()
