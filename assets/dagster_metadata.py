@@ -1,6 +1,7 @@
 """The metadata of a run's steps and of tables on Dagster's pages, made from reports.
 
-It has positions, counts and names, but no values of rows. Dagster plots numbers, so
+It has positions, counts and names, but no values of rows. Dagster shows descriptions as
+Markdown, but texts of metadata as they are. It plots numbers, so
 each step has the same numbers in every run, even if they are 0. A mirror is the Delta
 table with a table's current rows.
 """
@@ -397,7 +398,7 @@ def follows_check_result(names: SourceNames, standing: TableStanding) -> dg.Asse
         check_name=FOLLOWS_CHECK,
         passed=standing.follows,
         severity=dg.AssetCheckSeverity.ERROR if is_serious else dg.AssetCheckSeverity.WARN,
-        description=f"{standing.health}: {standing.sentence}",
+        description=in_markdown(f"{standing.health}: {standing.sentence}"),
         metadata={name: text for name, text in words.items() if text},
     )
 
@@ -421,7 +422,7 @@ def keys_check_result(names: SourceNames, count: KeyCount) -> dg.AssetCheckResul
         check_name=KEYS_CHECK,
         passed=not count.repeated_count,
         severity=dg.AssetCheckSeverity.ERROR,
-        description=description,
+        description=in_markdown(description),
         metadata=figures,
     )
 
@@ -455,7 +456,7 @@ def structure_observation(names: SourceNames, change: StructureChange) -> dg.Ass
     if change.statement is not None:
         metadata["statement"] = change.statement
         metadata["effect"] = "\n".join(change.effects)
-    description = metadata.get("effect") or event.reason or event.kind.value
+    description = "; ".join(change.effects) or event.reason or event.kind.value
     return dg.AssetObservation(
-        names.table_key(event.table), description=description, metadata=metadata
+        names.table_key(event.table), description=in_markdown(description), metadata=metadata
     )
