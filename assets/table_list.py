@@ -125,6 +125,13 @@ def record_keys(folder: Path, source: str, keys: Mapping[TableName, tuple[str, .
         )
 
 
+def forget_reported_states(folder: Path, source: str) -> None:
+    """Record that no table's state was reported to Dagster."""
+    with edit_json_object(folder / FILE) as content:
+        entries = _valid_entries(content, source)
+        _store_entries(content, source, [replace(entry, reported="") for entry in entries])
+
+
 def _store_entries(content: dict[str, Any], source: str, entries: Iterable[TableEntry]) -> None:
     tables = {"tables": [asdict(entry) for entry in entries]}
     content["sources"] = {**_source_sections(content), source: tables}

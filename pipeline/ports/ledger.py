@@ -146,12 +146,21 @@ class Leases(Protocol):
     # `after` (excluded) and `through` (included) are tokens of leases. Nothing is recorded under a
     # lease once the next one was taken.
 
-    def runs_outside_dagster(self, source: str, after: int, through: int) -> RunsOutsideDagster:
+    def runs_outside_dagster(
+        self, source: str, after: int, through: int, *, all_runs: bool = False
+    ) -> RunsOutsideDagster:
         """Return how many of these runs there were, and what they captured; other
-        commands are not counted."""
+        commands are not counted. `all_runs`: runs of Dagster's are counted, too."""
 
     def writes_outside_dagster(
-        self, source: str, after: int, through: int, beyond: TableName | None, most: int
+        self,
+        source: str,
+        after: int,
+        through: int,
+        beyond: TableName | None,
+        most: int,
+        *,
+        all_runs: bool = False,
     ) -> list[WritesOutsideDagster]:
         """Return the writes of these runs, one entry for each table, by table name: at
         most `most` tables, beginning after the table `beyond`. Writes of a killed

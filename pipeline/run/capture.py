@@ -339,7 +339,7 @@ def _capture_batch(
     resumed_tables = [order.table for order in plans.resumed_orders]
     resumed_tables += [reading.table for reading in readings_to_follow(source_readings)]
     extents, basis = partial_tables_at_start(
-        basis_of(ports, run_start, bounds, batch.id, resumed_tables, batch.base)
+        basis_of(ports, run_start, bounds, batch.id, resumed_tables, batch.sequence_before)
     )
     for parent, schema in misread.parents.items():
         newest = basis.structures.last_known_schema(parent)

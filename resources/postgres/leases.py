@@ -144,12 +144,22 @@ class PostgresLeases(LedgerPort):
 
     # -- runs that Dagster does not record -----------------------------------------------------
 
-    def runs_outside_dagster(self, source: str, after: int, through: int) -> RunsOutsideDagster:
-        row = self._only("runs_outside_dagster", source=source, after=after, through=through)
+    def runs_outside_dagster(
+        self, source: str, after: int, through: int, *, all_runs: bool = False
+    ) -> RunsOutsideDagster:
+        span = {"source": source, "after": after, "through": through}
+        row = self._only("runs_outside_dagster", **span, all=all_runs)
         return RunsOutsideDagster(row["runs"], tuple(row["batches"]), row["died"], row["forgotten"])
 
     def writes_outside_dagster(
-        self, source: str, after: int, through: int, beyond: TableName | None, most: int
+        self,
+        source: str,
+        after: int,
+        through: int,
+        beyond: TableName | None,
+        most: int,
+        *,
+        all_runs: bool = False,
     ) -> list[WritesOutsideDagster]:
         rows = self._all(
             "writes_outside_dagster",
@@ -159,6 +169,7 @@ class PostgresLeases(LedgerPort):
             database="" if beyond is None else beyond.database,
             name="" if beyond is None else beyond.name,
             most=most,
+            all=all_runs,
         )
         return [
             WritesOutsideDagster(

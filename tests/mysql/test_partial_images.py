@@ -164,7 +164,6 @@ def test_mirrors_are_equal_after_every_run(
     for in_buckets in (False, False, True):
         if in_buckets:
             # More images than fit at once are at least two buckets, as with the product's limits.
-            monkeypatch.setattr("lockstep.pipeline.mirror.strategy.FOLDED_IMAGES", 3)
             monkeypatch.setattr("lockstep.pipeline.mirror.strategy.BUCKET_IMAGES", 3)
         spilled = len(follower.spool.made)
         mysql.execute(*writes.statements(45), database=database)

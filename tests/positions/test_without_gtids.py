@@ -119,6 +119,23 @@ def test_an_overlap_of_several_batches_doubles_no_row(bare: Pair) -> None:
     require_same(follower, bare.b)
 
 
+def test_an_overlap_counts_no_copy_twice(bare: Pair) -> None:
+    """Of a table without a key nothing tells which changes its mirror has: the next run reads it
+    from the source, and goes on from there."""
+    bare.a.execute("create table shop.k (id int)", "insert into shop.k values (1), (1)")
+    follower = _half_read(bare)
+    bare.a.execute("insert into shop.k values (2), (3)", "delete from shop.k where id = 1 limit 1")
+    follower.run()
+    _promoted(bare, follower)
+    put(bare.b, 4)
+    assert follower.run().continuity is Continuity.OVERLAP
+    follower.run()
+    bare.b.execute("insert into shop.k values (3)")
+    follower.run()
+    assert [row["id"] for row in follower.mirror("shop.k")] == [1, 2, 3, 3]
+    assert all(state.is_complete for state in follower.states().values())
+
+
 def test_a_log_that_begins_within_the_interval_is_read_from_its_beginning(bare: Pair) -> None:
     """The new server's oldest file begins before the last commit that was read: all that
     came since stands in its log, however far the interval goes back."""

@@ -69,7 +69,7 @@ def image_count(parts: Iterable[SegmentPart]) -> int:
 
 
 def unpacked_bytes(store: SegmentStore, parts: Iterable[SegmentPart]) -> int:
-    """Return the bytes of the files' values before compression."""
+    """Return how many bytes of memory the values of the files take, as an estimate."""
     return sum(store.unpacked_bytes(part.folder, part.files) for part in parts)
 
 
