@@ -333,7 +333,7 @@ def _table_merge(
         first_batch=first_batch,
         last_batch=newest.intent.last_batch,
         columns=columns,
-        shown_version=state.mirror_version or 1,  # 1: somebody removed the mirror meanwhile
+        shown_version=state.mirror_schema_version or 1,  # 1: somebody removed the mirror meanwhile
         reason=newest.reason or "",
         rows_read=sum(file.images for snapshot in snapshots for file in snapshot.files),
         size=size,

@@ -132,17 +132,16 @@ class RequestCounts:
 class Batch:
     """A row of the ledger's table of batches.
 
-    `end`, `anchor` and the totals are None or 0 until the batch is captured. `base` is the
-    `_sequence` just before its first change; `changes` counts row images, so the next
-    batch's base is `base + changes`. `token` is that of the lease under which it was
-    begun. A batch begins at the end of its `continued_batch`, or where its `start_decision`
-    says. `previous_batch`: the batch before it in either case; it may no longer be in
-    the ledger. `continuity`: how a start by decision relates to the
-    end of that batch. `by_gtid`:
-    as in `Cursor`. `server_process`: the server process from which it was read, or None
-    if the server does not report it. `requests`: requests to an object store since the
-    run acknowledged the batch before it, or since the run began; None for a lake in a
-    folder.
+    `end`, `anchor` and the totals are None or 0 until the batch is captured.
+    `sequence_before`: the `_sequence` just before its first change. `changes` counts row
+    images, so the next batch begins after `sequence_before + changes`. `token`: that of
+    the lease under which it was begun. A batch begins at the end of its
+    `continued_batch`, or where its `start_decision` says. `previous_batch`: the batch
+    before it in either case; it may no longer be in the ledger. `continuity`: how a start
+    by decision relates to the end of that batch. `by_gtid`: as in `Cursor`.
+    `server_process`: the server process from which it was read, or None if the server
+    does not report it. `requests`: requests to an object store since the run acknowledged
+    the batch before it, or since the run began; None for a lake in a folder.
     """
 
     json_keys: ClassVar = (
@@ -160,7 +159,7 @@ class Batch:
     start: Position
     continued_batch: int | None
     start_decision: int | None
-    base: int
+    sequence_before: int
     token: int
     run_id: str | None
     created_at: datetime

@@ -131,13 +131,17 @@ def _is_shown(state: TableState) -> bool:
     """Return whether the lake has a mirror that shows the table. While a mirror is
     being rewritten in another folder, this is false, and the table's entry stays as it
     is."""
-    return state.mirror_version is not None and state.condition is not TableCondition.DROPPED
+    return state.mirror_schema_version is not None and state.condition is not TableCondition.DROPPED
 
 
 def _differs(
     recorded: RecordedEntry | None, state: TableState, name: EntryName, registry: Registry
 ) -> bool:
-    if recorded is None or recorded.name != name or recorded.schema_version != state.mirror_version:
+    if (
+        recorded is None
+        or recorded.name != name
+        or recorded.schema_version != state.mirror_schema_version
+    ):
         return True
     return normal_location(recorded.location) != normal_location(registry.locate(state.mirror))
 
@@ -170,7 +174,7 @@ def _wanted_entries(
             location=registry.locate(state.mirror),
             comment=table_comments.get(state.table, ""),
             columns=columns,
-            schema_version=state.mirror_version,
+            schema_version=state.mirror_schema_version,
         )
         entries.append(entry)
     return tuple(entries), unreadable

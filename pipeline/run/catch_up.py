@@ -135,7 +135,7 @@ def _capture_missing_changes(
             batch.start,
             batch.id,
             resumed_tables,
-            last_sequence_before=batch.base,
+            last_sequence_before=batch.sequence_before,
             catch_up_before=min(stop_batches, default=0),
         ),
         structures=tracker_of(

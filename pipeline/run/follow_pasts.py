@@ -368,7 +368,7 @@ def _capture_pasts(
             batch.start,
             batch.id,
             loads_and_pasts,
-            last_sequence_before=batch.base,
+            last_sequence_before=batch.sequence_before,
             catch_up_before=0,
         ),
         structures=structures,

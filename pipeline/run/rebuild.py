@@ -151,7 +151,7 @@ def _end_of_batch(batch: Batch) -> Cut:
     return Cut(
         batch,
         is_end_of_batch=True,
-        sequence=batch.base + batch.changes,
+        sequence=batch.sequence_before + batch.changes,
         at=end.at,
         committed_at=end.committed_at,
         gtid=None if batch.anchor is None else batch.anchor.gtid or None,
@@ -194,7 +194,7 @@ def _cut_inside(ports: RunPorts, place: Place, batch: Batch, *, is_oldest: bool)
         return Cut(
             batch,
             is_end_of_batch=False,
-            sequence=batch.base,
+            sequence=batch.sequence_before,
             at=batch.start.at,
             committed_at=batch.start.committed_at,
             gtid=None,
@@ -206,7 +206,7 @@ def _cut_inside(ports: RunPorts, place: Place, batch: Batch, *, is_oldest: bool)
     return Cut(
         batch,
         is_end_of_batch=False,
-        sequence=max(sequences, default=batch.base),
+        sequence=max(sequences, default=batch.sequence_before),
         at=Coordinates(LogFile.parse(last["_file"]), last["end_offset"]),
         committed_at=last["_committed_at"],
         gtid=last["_gtid"],
@@ -724,7 +724,7 @@ def _user_metadata(ports: RunPorts, origin: RebuildOrigin, txn_version: int) -> 
             "ledger": ports.ledger.identity(),
             "source": ports.source.name,
             "table": str(origin.table),
-            "position": str(origin.cut.at),
+            "place": str(origin.cut.at),
             "gtid": origin.cut.gtid,
             "step": txn_version,
         }

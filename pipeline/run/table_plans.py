@@ -179,9 +179,9 @@ def _reason(state: TableState) -> str:
 def needs_of(state: TableState) -> frozenset[Need]:
     """Return what the lake lacks of a table besides its changes in the log."""
     needs = set[Need]() if state.need is None else {state.need}
-    if state.mirror_version is None and state.mirror_generation > 1:
+    if state.mirror_schema_version is None and state.mirror_generation > 1:
         needs.add(Need.ROWS)  # its mirror was replaced, and the new one has no rows
-    if state.mirror_version is None and state.generation > 1:
+    if state.mirror_schema_version is None and state.generation > 1:
         needs.add(Need.MIRROR)  # its lake tables began a new generation
     return frozenset(needs)
 
@@ -295,7 +295,7 @@ class StoppedReach:
         ports, state, source = self.ports, self.state, self.ports.source.name
         app_id = application_id(source, state, "mirror")
         settled_write = ports.ledger.newest_writes(source, [app_id])[app_id].settled_write
-        if settled_write is None or self.cursor is None or state.mirror_version is None:
+        if settled_write is None or self.cursor is None or state.mirror_schema_version is None:
             return False
         return not any(
             event.kind in SETTLING_EVENTS
@@ -311,7 +311,7 @@ class StoppedReach:
         otherwise the reason to read all rows."""
         ports, state, cursor = self.ports, self.state, self.cursor
         reason = _reason(state)
-        if cursor is None or state.mirror_version is None or not self.has_whole_mirror:
+        if cursor is None or state.mirror_schema_version is None or not self.has_whole_mirror:
             return reason
         at = cursor.position.at
         newest = ports.ledger.schema_at(
@@ -323,7 +323,9 @@ class StoppedReach:
         if not structure.primary_key:
             return reason
         try:
-            versions = versions_between(ports, state.table, state.mirror_version, newest.version)
+            versions = versions_between(
+                ports, state.table, state.mirror_schema_version, newest.version
+            )
             lineage = lineage_over(ports, versions, columns_read=ColumnsRead(newest.version))
         except TableError:
             return reason

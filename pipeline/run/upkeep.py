@@ -165,7 +165,9 @@ def plan_upkeep(
     Nothing is written."""
     facts = UpkeepFacts.read(ports)
     mirror_states = {
-        table: state for table, state in facts.states.items() if state.mirror_version is not None
+        table: state
+        for table, state in facts.states.items()
+        if state.mirror_schema_version is not None
     }
     return [
         _plan_table(ports, lake, policy, facts, mirror_states[table])
@@ -354,7 +356,7 @@ def thin_logs(ports: RunPorts, lake: MirrorUpkeep, *, delete: bool) -> FileTotal
     total of those that were deleted, or would be."""
     now = ports.clock()
     states = ports.ledger.table_states(ports.source.name).values()
-    folders = [state.mirror for state in states if state.mirror_version is not None]
+    folders = [state.mirror for state in states if state.mirror_schema_version is not None]
     folders += [changelog.folder for changelog in all_changelogs(ports)]
     totals = [lake.thin_log(folder, now, delete=delete) for folder in folders]
     return FileTotal(sum(total.count for total in totals), sum(total.bytes for total in totals))

@@ -114,9 +114,10 @@ def _only_continues_lake(batch: Batch, written: Sequence[CapturedRows]) -> bool:
 def _max_marks(batch: Batch, events: Sequence[TableEvent]) -> int:
     """Return the largest number of marks in the batch. An event has the sequence number
     of the change before it."""
-    last = batch.base + batch.changes
+    last = batch.sequence_before + batch.changes
     return sum(
-        event.kind in _MARKING_EVENTS and batch.base <= event.sequence <= last for event in events
+        event.kind in _MARKING_EVENTS and batch.sequence_before <= event.sequence <= last
+        for event in events
     )
 
 

@@ -268,7 +268,7 @@ def batch_of(row: Row) -> Batch:
 
 
 def _requests(row: Row) -> RequestCounts | None:
-    own = row["own_requests"]
+    own = row["lockstep_requests"]
     return None if own is None else RequestCounts(own, row["spark_requests"])
 
 

@@ -56,13 +56,13 @@ order by since
 -- name: begin_batch
 with begun as (
     insert into lockstep.batches (
-        source, state, kind, continued_batch, start_decision, base, token,
+        source, state, kind, continued_batch, start_decision, sequence_before, token,
         start_base, start_number, start_offset, start_gtid_set, start_server_uuid,
         start_committed_at
     ) values (
         %(source)s, 'capturing', %(kind)s, %(continued_batch)s, %(start_decision)s,
         coalesce((
-            select base + changes from lockstep.batches
+            select sequence_before + changes from lockstep.batches
             where id = coalesce(%(continued_batch)s, (
                 select previous_batch from lockstep.decisions where id = %(start_decision)s))
         ), 0),
@@ -104,7 +104,7 @@ returning b.id
 -- name: acknowledge
 update lockstep.batches set
     state = 'acknowledged', acknowledged_at = clock_timestamp(),
-    own_requests = %(own)s, spark_requests = %(spark)s
+    lockstep_requests = %(own)s, spark_requests = %(spark)s
 where source = %(source)s and id = %(batch)s
 
 -- -- what one batch captured ------------------------------------------------------------------

@@ -5,7 +5,7 @@ insert into lockstep.consumers (source, name, start_batch)
 values (%(source)s, %(name)s, case %(start)s
     when 'latest' then (
         select max(id) from lockstep.batches where source = %(source)s and state = 'acknowledged')
-    when 'earliest' then nullif(lockstep.whole_behind(%(source)s), 0)
+    when 'earliest' then nullif(lockstep.whole_after(%(source)s), 0)
     else %(batch)s end)
 
 -- name: drop_consumer

@@ -34,13 +34,13 @@ select l.token, l.holder, l.run_id, l.in_dagster, l.taken_at, s.beat_at,
     l.ended_at is not null as ended, greatest(
     l.taken_at,
     (select max(d.decided_at) from lockstep.decisions d where (d.source, d.token) = (l.source, l.token)),
-    (select max(t.at) from lockstep.table_life t where (t.source, t.token) = (l.source, l.token)),
+    (select max(t.recorded_at) from lockstep.table_life t where (t.source, t.token) = (l.source, l.token)),
     (select max(w.intended_at) from lockstep.writes w where (w.source, w.token) = (l.source, l.token)),
     (select max(w.settled_at) from lockstep.writes w
      where (w.source, w.settled_token) = (l.source, l.token)),
     (select max(greatest(c.planned_at, c.read_at)) from lockstep.load_chunks c
      join lockstep.loads o on o.id = c.load
-     where o.source = l.source and o.joined_batch is null and o.void is null),
+     where o.source = l.source and o.joined_batch is null and o.void_because is null),
     (select max(u.noted_at) from lockstep.upkept u where (u.source, u.token) = (l.source, l.token)),
     (select greatest(b.created_at, b.captured_at, b.merged_at, b.acknowledged_at, b.abandoned_at)
      from lockstep.batches b where b.source = l.source order by b.id desc limit 1)

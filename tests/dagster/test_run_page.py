@@ -44,7 +44,7 @@ def batch(number: int) -> Batch:
         start=position(100 * number),
         continued_batch=None,
         start_decision=1,
-        base=0,
+        sequence_before=0,
         token=number,
         run_id=f"run-{number}",
         created_at=begin,

@@ -103,7 +103,11 @@ def record(
         transactions=3,
         log_bytes=100,
         segments=tuple(
-            segment(table, batch.base + 10 * index + 1, batch.base + 10 * index + 10)
+            segment(
+                table,
+                batch.sequence_before + 10 * index + 1,
+                batch.sequence_before + 10 * index + 10,
+            )
             for index, table in enumerate(tables)
         ),
         tables=tuple(state(table) for table in tables) if first else (),

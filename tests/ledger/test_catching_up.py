@@ -53,7 +53,7 @@ def test_the_chain_goes_on_behind_it(ledger: Ledger, lease: Lease) -> None:
     batch = caught_up(ledger, lease, first.end, order.id)
     assert [one.catches_up for one in (first, second, batch)] == [False, False, True]
     assert (batch.start, batch.end, batch.previous_batch) == (first.end, second.end, second.id)
-    assert batch.base == second.base + second.changes
+    assert batch.sequence_before == second.sequence_before + second.changes
     after = ledger.cursors(lease.source).captured
     assert after == replace(before, batch=batch.id)
     assert ledger.captured_batch(lease.source, SERVER, place(150)) == second

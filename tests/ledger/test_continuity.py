@@ -32,7 +32,11 @@ def test_a_batch_follows_by_decision(ledger: Ledger, lease: Lease, decision: Dec
     """Its base goes on; it continues none, and tells what lies between."""
     first = first_captured(ledger, lease, ORDERS)
     batch = elsewhere(ledger, lease, first, decision)
-    assert (batch.continued_batch, batch.previous_batch, batch.base) == (None, first.id, 10)
+    assert (batch.continued_batch, batch.previous_batch, batch.sequence_before) == (
+        None,
+        first.id,
+        10,
+    )
     assert batch.continuity is decision.continuity
     assert ledger.batches(lease.source) == [batch, first]
     assert ledger.decisions(lease.source, limit=1)[0].decision == replace(
@@ -92,7 +96,11 @@ def test_a_chain_goes_on_behind_a_gap(ledger: Ledger, lease: Lease) -> None:
     second = elsewhere(ledger, lease, first)
     ledger.record_capture(lease, second.id, record(second, ORDERS, end=position(600, number=3)))
     third = following(ledger, lease)
-    assert (third.continued_batch, third.previous_batch, third.base) == (second.id, second.id, 20)
+    assert (third.continued_batch, third.previous_batch, third.sequence_before) == (
+        second.id,
+        second.id,
+        20,
+    )
 
 
 def test_the_newest_anchor_of_each_source_is_given_back(ledger: Ledger, lease: Lease) -> None:

@@ -34,7 +34,7 @@ def batch(number: int, start: Position, end: Position, kind: BatchKind) -> Batch
         start=start,
         continued_batch=None,
         start_decision=1,
-        base=0,
+        sequence_before=0,
         token=1,
         run_id=f"run-{number}",
         transactions=1,

@@ -101,7 +101,7 @@ class CopyDecider:
                 reason_incomplete=self._reason_incomplete(table, origin),
                 has_mirror=former.has_determined_rows or self._has_all_rows(state),
                 is_shown_alike=self._is_shown_alike(
-                    table, origin, None if state is None else state.mirror_version
+                    table, origin, None if state is None else state.mirror_schema_version
                 ),
                 policies=source.policies_of(origin),
                 new_policies=source.policies_of(table),
@@ -157,10 +157,10 @@ class CopyDecider:
         return table_contents(ledger, source, table, batch_ids[0], batch_ids[-1])
 
     def _is_shown_alike(
-        self, table: TableName, origin: TableName, mirror_version: int | None
+        self, table: TableName, origin: TableName, mirror_schema_version: int | None
     ) -> bool:
         """Return whether the settings hide and change the same values under both names.
-        `mirror_version`: the version of the structure in the former name's mirror."""
+        `mirror_schema_version`: the version of the structure in the former name's mirror."""
         ports, structures = self._basis.ports, self._basis.structures
         current = structures.version(table)
         if current is None or current.schema is None:
@@ -174,7 +174,7 @@ class CopyDecider:
             for version in (*recorded, *new)
             if version.knowledge is Knowledge.KNOWN and version.since != current.since
         ]
-        versions = [version for version in recorded if version.version == mirror_version]
+        versions = [version for version in recorded if version.version == mirror_schema_version]
         versions += before_rename[-1:]
         shapes = {version.shape_fingerprint for version in versions}
         return shapes == {current.shape_fingerprint}

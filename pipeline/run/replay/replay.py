@@ -518,7 +518,7 @@ def _capture_again(
         ports.segments,
         source=source,
         batch_id=batch.id,
-        last_sequence_before=batch.base,
+        last_sequence_before=batch.sequence_before,
         is_captured=lambda table: (
             original.source.patterns.matches(table) and table in changed_tables
         ),

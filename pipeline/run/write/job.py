@@ -218,7 +218,7 @@ def table_records(
     statement_numbers = set[int]()
     for version in ledger.schema_versions(source, *missing_batches):
         history[version.table].append(version)
-        shown_version = states[version.table].mirror_version or 0
+        shown_version = states[version.table].mirror_schema_version or 0
         if version.statement_number is not None and version.version > shown_version:
             statement_numbers.add(version.statement_number)
     statements = ledger.statements(source, statement_numbers)
@@ -276,7 +276,9 @@ def task_of(
     if plan.is_dropped:
         plan = _without_lost_files(ports, records, intent.table, plan)
     if not plan.final_version:
-        plan = replace(plan, final_version=state.mirror_version or _last_known_version(records))
+        plan = replace(
+            plan, final_version=state.mirror_schema_version or _last_known_version(records)
+        )
     segments = [*(() if copied_rows is None else copied_rows.segments), *plan.segments]
     files = [file for segment in segments for file in segment.files]
     files += [file for read_files in plan.read_files for file in read_files.files]
@@ -576,7 +578,7 @@ def _versions_of_write(
     if first is None and last_written_version >= 0:
         # A mirror without a recorded version shows the first one: no statement changed
         # it since.
-        first = state.mirror_version or version_numbers[0]
+        first = state.mirror_schema_version or version_numbers[0]
     elif first is None:
         first = min(plan.versions, default=plan.final_version)
     return _known_versions(ports, records.history, first, plan.final_version)

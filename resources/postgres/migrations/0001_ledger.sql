@@ -60,7 +60,7 @@ create table lockstep.ledger (
     id uuid not null constraint ledger_pk primary key,
     created_at timestamptz not null default clock_timestamp(),
     alone boolean not null default true constraint ledger_alone unique,
-    constraint ledger_alone_counts check (alone)
+    constraint ledger_alone_true check (alone)
 );
 
 insert into lockstep.ledger (id) values (gen_random_uuid());
@@ -72,8 +72,8 @@ insert into lockstep.ledger (id) values (gen_random_uuid());
 create table lockstep.sources (
     name text not null constraint sources_pk primary key,
     lock_key integer not null generated always as identity constraint sources_lock_key unique,
-    token bigint not null default 0 constraint sources_token_counts check (token >= 0),
-    first_seen timestamptz not null default now(),
+    token bigint not null default 0 constraint sources_token_not_negative check (token >= 0),
+    first_seen_at timestamptz not null default now(),
     beat_at timestamptz,
     gtids_off_at timestamptz
 );
@@ -97,7 +97,7 @@ create trigger sources_move before update on lockstep.sources
 -- never was, and is not held, belonged to a process that was killed, or hung and was taken over.
 create table lockstep.leases (
     source text not null constraint leases_source references lockstep.sources,
-    token bigint not null constraint leases_token_counts check (token > 0),
+    token bigint not null constraint leases_token_positive check (token > 0),
     holder text not null,
     run_id text,
     backend_pid integer not null,
@@ -185,19 +185,19 @@ create table lockstep.decisions (
     constraint decisions_lease foreign key (source, token) references lockstep.leases (source, token),
     constraint decisions_override foreign key (source, override)
         references lockstep.overrides (source, id),
-    constraint decisions_continuity_told check ((previous_batch is null) = (continuity is null)),
+    constraint decisions_continuity_with_previous check ((previous_batch is null) = (continuity is null)),
     constraint decisions_gap_named check (
         (continuity is not distinct from 'gap') = (cardinality(gap_tables) > 0)
     ),
-    constraint decisions_recovery_told check (
+    constraint decisions_recovery_of_failures check (
         (kind in ('refusal', 'failure')) = (recovery is not null)
     ),
-    constraint decisions_hint_told check (hint = '' or recovery is not null),
-    constraint decisions_head_told check (
+    constraint decisions_hint_with_recovery check (hint = '' or recovery is not null),
+    constraint decisions_head_of_idle check (
         num_nonnulls(head_base, head_number, head_offset) = 0
         or kind = 'idle' and num_nonnulls(head_base, head_number, head_offset) = 3
     ),
-    constraint decisions_structures_told check ((kind = 'structures') = (structures is not null))
+    constraint decisions_structures_of_kind check ((kind = 'structures') = (structures is not null))
 );
 
 create index decisions_by_previous on lockstep.decisions (source, previous_batch)
@@ -212,8 +212,8 @@ create index decisions_on_structures on lockstep.decisions (source, id) where ki
 -- it were deleted (`forgotten_batch` is then the one that went). `previous_batch` is the batch after
 -- which it goes on in each of these cases, so the live batches of a source are one chain.
 --   `kind`: 'catching-up' reads again, for tables that had stopped, what other tables have already.
---   `base`: number of the last change before it; its own changes have the numbers that come next.
---   `anchor_*`: length and checksum of the event in front of its end, so that the next run can
+--   `sequence_before`: number of the last change before it; its own changes have the numbers that come next.
+--   `anchor_*`: length and checksum of the event before its end, so that the next run can
 --     prove that it reads the same log.
 --   `by_gtid`: the end may be resumed by its GTID set on another server.
 --   `server_*`: when the server had been started and how often its log had been reset. Unchanged
@@ -235,7 +235,8 @@ create table lockstep.batches (
     start_decision bigint,
     forgotten_batch bigint,
     previous_batch bigint constraint batches_previous_earlier check (previous_batch < id),
-    base bigint not null constraint batches_base_counts check (base >= 0),
+    sequence_before bigint not null
+        constraint batches_sequence_before_not_negative check (sequence_before >= 0),
     token bigint not null,
     created_at timestamptz not null default clock_timestamp(),
     start_base text not null,
@@ -264,8 +265,8 @@ create table lockstep.batches (
     transactions bigint not null default 0,
     log_bytes bigint not null default 0,
     passed_statements bigint not null default 0
-        constraint batches_passed_statements_counts check (passed_statements >= 0),
-    own_requests bigint,
+        constraint batches_passed_statements_not_negative check (passed_statements >= 0),
+    lockstep_requests bigint,
     spark_requests bigint,
     captured_at timestamptz,
     merged_at timestamptz,
@@ -317,17 +318,17 @@ create table lockstep.batches (
     constraint batches_end_not_before_start check (
         (end_number, end_offset) >= (start_number, start_offset)
     ),
-    constraint batches_life_whole check ((server_started_at is null) = (server_resets is null)),
-    constraint batches_totals_count check (
+    constraint batches_server_process_whole check ((server_started_at is null) = (server_resets is null)),
+    constraint batches_totals_of_captured check (
         changes >= 0 and transactions >= 0 and log_bytes >= 0
         and (captured_at is not null or (changes, transactions, log_bytes) = (0, 0, 0))
     ),
-    constraint batches_requests_count check (own_requests >= 0 and spark_requests >= 0),
-    constraint batches_requests_told check (
-        num_nonnulls(own_requests, spark_requests) = 0
-        or state = 'acknowledged' and own_requests is not null
+    constraint batches_requests_not_negative check (lockstep_requests >= 0 and spark_requests >= 0),
+    constraint batches_requests_of_acknowledged check (
+        num_nonnulls(lockstep_requests, spark_requests) = 0
+        or state = 'acknowledged' and lockstep_requests is not null
     ),
-    constraint batches_moments check (
+    constraint batches_times_of_state check (
         (merged_at is not null) = (state in ('merged', 'acknowledged'))
         and (acknowledged_at is not null) = (state = 'acknowledged')
         and (abandoned_at is not null) = (state = 'abandoned')
@@ -375,7 +376,7 @@ begin
         perform lockstep.refuse('batches_begin_capturing', 'a batch begins as capturing');
     end if;
     if new.forgotten_batch is not null then
-        perform lockstep.refuse('batches_begin_behind', 'a batch begins after one that is there');
+        perform lockstep.refuse('batches_begin_without_forgotten', 'a batch begins after one that is there');
     end if;
     new.previous_batch := new.continued_batch;
     if new.start_decision is not null then
@@ -397,8 +398,8 @@ begin
             perform lockstep.refuse('batches_previous_captured', 'the batch before is not captured');
         end if;
     end if;
-    if new.base <> coalesce(earlier.base + earlier.changes, 0) then
-        perform lockstep.refuse('batches_base_continues', 'a batch counts on from the one before');
+    if new.sequence_before <> coalesce(earlier.sequence_before + earlier.changes, 0) then
+        perform lockstep.refuse('batches_sequence_goes_on', 'a batch counts on from the one before');
     end if;
     return new;
 end
@@ -411,13 +412,15 @@ create trigger batches_begin before insert on lockstep.batches
 -- read while earlier batches were captured belong after a change of one of those.
 create function lockstep.batches_may_be_captured(a_batch lockstep.batches) returns void
 language plpgsql as $$
+declare
+    a_last bigint := a_batch.sequence_before + a_batch.changes;
 begin
     if exists (select from lockstep.segments s where s.batch = a_batch.id
-               and (s.first_sequence <= a_batch.base or s.last_sequence > a_batch.base + a_batch.changes))
+               and (s.first_sequence <= a_batch.sequence_before or s.last_sequence > a_last))
     or exists (select from lockstep.table_events e where e.batch = a_batch.id
-               and e.sequence not between a_batch.base and a_batch.base + a_batch.changes)
+               and e.sequence not between a_batch.sequence_before and a_last)
     or exists (select from lockstep.snapshots s where s.batch = a_batch.id
-               and s.low_sequence not between a_batch.base and a_batch.base + a_batch.changes
+               and s.low_sequence not between a_batch.sequence_before and a_last
                and not exists (
                    select from lockstep.loads l where l.joined_batch = a_batch.id
                    and (l.source, l.database, l.name) = (s.source, s.database, s.name)
@@ -430,7 +433,8 @@ $$;
 create function lockstep.batches_may_be_abandoned(a_batch lockstep.batches) returns void
 language plpgsql as $$
 begin
-    if exists (select from lockstep.batches b where b.previous_batch = a_batch.id and b.state <> 'abandoned') then
+    if exists (select from lockstep.batches b
+               where b.previous_batch = a_batch.id and b.state <> 'abandoned') then
         perform lockstep.refuse('batches_abandoned_newest_first', 'a later batch follows it');
     end if;
     if exists (select from lockstep.touched s
@@ -469,16 +473,17 @@ begin
         return new;
     end if;
     if (new.id, new.source, new.kind, new.continued_batch, new.start_decision, new.forgotten_batch,
-        new.previous_batch, new.base, new.token, new.created_at, new.start_base, new.start_number,
+        new.previous_batch, new.sequence_before, new.token, new.created_at, new.start_base, new.start_number,
         new.start_offset, new.start_gtid_set, new.start_server_uuid, new.start_committed_at)
         is distinct from
        (old.id, old.source, old.kind, old.continued_batch, old.start_decision, old.forgotten_batch,
-        old.previous_batch, old.base, old.token, old.created_at, old.start_base, old.start_number,
+        old.previous_batch, old.sequence_before, old.token, old.created_at, old.start_base, old.start_number,
         old.start_offset, old.start_gtid_set, old.start_server_uuid, old.start_committed_at) then
         perform lockstep.refuse('batches_start_stays', 'a batch keeps what it is and its start');
     end if;
     if old.state <> 'capturing' and lockstep.changes_besides(old, new, 'state', 'merged_at',
-            'acknowledged_at', 'abandoned_at', 'abandoned_because', 'own_requests', 'spark_requests') then
+            'acknowledged_at', 'abandoned_at', 'abandoned_because', 'lockstep_requests',
+            'spark_requests') then
         perform lockstep.refuse('batches_end_stays', 'a captured batch keeps its end');
     end if;
     if (old.state, new.state) not in (
@@ -493,7 +498,8 @@ begin
                 perform lockstep.refuse('batches_merged_whole', 'a table of the batch is not merged');
             end if;
         when 'acknowledged' then
-            if exists (select from lockstep.batches b where b.id = new.previous_batch and b.state <> 'acknowledged') then
+            if exists (select from lockstep.batches b
+                       where b.id = new.previous_batch and b.state <> 'acknowledged') then
                 perform lockstep.refuse('batches_acknowledged_in_order', 'the batch before is not acknowledged');
             end if;
         else perform lockstep.batches_may_be_abandoned(old);
@@ -517,14 +523,14 @@ begin
     update lockstep.prepared set ended_by = null, committed = null
     where source = new.source and ended_by = new.id;
     update lockstep.table_orders set done_batch = null where done_batch = new.id;
-    update lockstep.loads l set joined_batch = null, void = (
+    update lockstep.loads l set joined_batch = null, void_because = (
         select 'another one was ordered since' from lockstep.loads o
         where (o.source, o.database, o.name) = (l.source, l.database, l.name)
-          and o.id <> l.id and o.joined_batch is null and o.void is null)
+          and o.id <> l.id and o.joined_batch is null and o.void_because is null)
     where l.joined_batch = new.id;
     update lockstep.loads set
         followed_batch = null, followed_sequence = null, followed_version = null
-    where followed_batch = new.id and void is null;
+    where followed_batch = new.id and void_because is null;
     return null;
 end
 $$;
@@ -576,15 +582,15 @@ create index capture_scopes_of_source on lockstep.capture_scopes (source, batch)
 create table lockstep.set_anchors (
     source text not null,
     batch bigint not null,
-    ordinal integer not null constraint set_anchors_ordinal_counts check (ordinal >= 0),
+    ordinal integer not null constraint set_anchors_ordinal_not_negative check (ordinal >= 0),
     origin text not null,
     gtid text not null,
-    committed_at bigint not null constraint set_anchors_moment_counts check (committed_at >= 0),
+    committed_at bigint not null constraint set_anchors_time_not_negative check (committed_at >= 0),
     digest text not null,
     constraint set_anchors_pk primary key (batch, ordinal),
     constraint set_anchors_once unique (batch, origin),
     constraint set_anchors_batch foreign key (source, batch) references lockstep.batches (source, id),
-    constraint set_anchors_told check ((committed_at = 0) = (digest <> ''))
+    constraint set_anchors_time_or_digest check ((committed_at = 0) = (digest <> ''))
 );
 
 create index set_anchors_newest on lockstep.set_anchors (source, origin, batch);
@@ -602,7 +608,7 @@ create table lockstep.source_files (
     constraint source_files_pk primary key (batch, name, ordinal),
     constraint source_files_once unique (batch, name, path),
     constraint source_files_batch foreign key (source, batch) references lockstep.batches (source, id),
-    constraint source_files_counts check (ordinal >= 0 and images >= 0 and size >= 0)
+    constraint source_files_not_negative check (ordinal >= 0 and images >= 0 and size >= 0)
 );
 
 -- A prepared XA transaction. What `batch` read of it waits in its file, perhaps many batches long,
@@ -701,7 +707,7 @@ create table lockstep.schema_statements (
     text json not null,
     context json not null,
     outcome text not null constraint schema_statements_outcome_known check (
-        outcome in ('followed', 'partly', 'not understood')
+        outcome in ('followed', 'partly followed', 'not understood')
     ),
     effects json not null,
     constraint schema_statements_of_source unique (source, id),
@@ -747,9 +753,9 @@ create table lockstep.table_versions (
     source text not null constraint table_versions_source references lockstep.sources,
     database text not null,
     name text not null,
-    version integer not null constraint table_versions_number_counts check (version > 0),
+    version integer not null constraint table_versions_number_positive check (version > 0),
     previous integer generated always as (nullif(version - 1, 0)) stored,
-    generation integer not null constraint table_versions_generation_counts check (generation > 0),
+    generation integer not null constraint table_versions_generation_positive check (generation > 0),
     batch bigint not null,
     since_base text not null,
     since_number bigint not null,
@@ -772,12 +778,12 @@ create table lockstep.table_versions (
     constraint table_versions_batch foreign key (source, batch) references lockstep.batches (source, id),
     constraint table_versions_statement foreign key (source, statement)
         references lockstep.schema_statements (source, id),
-    constraint table_versions_schema_told check (
+    constraint table_versions_schema_of_known check (
         (knowledge = 'known') = (schema is not null)
         and (schema is null) = (fingerprint is null)
     ),
-    constraint table_versions_columns_told check (knowledge = 'known' or columns_from is null),
-    constraint table_versions_shown_told check (knowledge = 'known' or shown_as is null),
+    constraint table_versions_columns_of_known check (knowledge = 'known' or columns_from is null),
+    constraint table_versions_shape_of_known check (knowledge = 'known' or shown_as is null),
     constraint table_versions_unknown_explained check ((knowledge = 'unknown') = (reason is not null))
 );
 
@@ -792,8 +798,8 @@ create index table_versions_first on lockstep.table_versions (source, database, 
 
 -- -- tables ------------------------------------------------------------------------------------
 
--- The events of a captured table's life. `told` has the event's values, `life` the condition that it
--- led to. An event with a batch was recorded by that capture and no longer counts once the batch is
+-- The events of a captured table's life. `details` has the event's values, `condition` is what
+-- it led to. An event with a batch was recorded by that capture and no longer counts once the batch is
 -- abandoned.
 create table lockstep.table_life (
     id bigint generated always as identity constraint table_life_pk primary key,
@@ -805,13 +811,13 @@ create table lockstep.table_life (
         'mirror handed over', 'mirror replaced', 'mirror removed', 'lake restarted',
         'batch abandoned'
     )),
-    life text not null constraint table_life_known check (
-        life in ('following', 'stopped', 'dropped')
+    condition text not null constraint table_life_condition_known check (
+        condition in ('following', 'stopped', 'dropped')
     ),
     batch bigint,
     token bigint not null,
-    told jsonb not null,
-    at timestamptz not null default clock_timestamp(),
+    details jsonb not null,
+    recorded_at timestamptz not null default clock_timestamp(),
     constraint table_life_batch foreign key (source, batch) references lockstep.batches (source, id),
     constraint table_life_lease foreign key (source, token) references lockstep.leases (source, token)
 );
@@ -819,21 +825,21 @@ create table lockstep.table_life (
 create index table_life_of_table on lockstep.table_life (source, database, name, id);
 create index table_life_of_batch on lockstep.table_life (batch) where batch is not null;
 create index table_life_by_stop on lockstep.table_life (
-    source, ((told ->> 'stopped_batch')::bigint)
+    source, ((details ->> 'stopped_batch')::bigint)
 );
 create index table_life_by_token on lockstep.table_life (source, token);
 
 -- A captured table's state, which is what its events led to (`event` is the newest of them).
 --   `generation`, `mirror_generation`, `changelog_generation` count the folders that the table, its
 --     mirror and its changelog had; `mirror` and `changelog` are those of today.
---   `mirror_version`: the structure that the mirror shows.
---   `adopted`: the Delta version at which a ledger made from the lake continued the mirror.
+--   `mirror_schema_version`: the structure that the mirror shows.
+--   `adopted_version`: the Delta version at which a ledger made from the lake continued the mirror.
 --   `stopped_by` a run (the next one starts the table by itself), the system (Lockstep: it waits for
 --     a person) or a person; `reason`, `hint`, `position`: why, what to do, where in the log.
 --   `need`: what the table lacks besides the log. A followed table with a need is not merged: its
 --     rows are being read from the source. Only a person's order ends the need of a `consent`.
 --   `stopped_batch` and the place: how far a table that is not followed any more was captured.
---   `behind_batch`: the oldest batch that its mirror lacks although the others have gone on. It alone
+--   `missing_since`: the oldest batch that its mirror lacks although the others have gone on. It alone
 --     is no event's: it is counted from batches and writes.
 create table lockstep.table_states (
     source text not null constraint table_states_source references lockstep.sources,
@@ -842,7 +848,7 @@ create table lockstep.table_states (
     condition text not null constraint table_states_condition_known check (
         condition in ('following', 'stopped', 'dropped')
     ),
-    generation integer not null constraint table_states_generation_counts check (generation > 0),
+    generation integer not null constraint table_states_generation_positive check (generation > 0),
     mirror text not null,
     changelog text not null,
     reason text,
@@ -854,24 +860,24 @@ create table lockstep.table_states (
     need text constraint table_states_need_known check (
         need in ('rows', 'columns', 'mirror', 'consent')
     ),
-    mirror_version integer,
+    mirror_schema_version integer,
     mirror_generation integer not null default 1
-        constraint table_states_mirror_generation_counts check (mirror_generation > 0),
+        constraint table_states_mirror_generation_positive check (mirror_generation > 0),
     changelog_generation integer not null default 1
-        constraint table_states_changelog_counts check (changelog_generation > 0),
-    adopted bigint constraint table_states_adopted_counts check (adopted >= 0),
+        constraint table_states_changelog_positive check (changelog_generation > 0),
+    adopted_version bigint constraint table_states_adopted_version_not_negative check (adopted_version >= 0),
     stopped_batch bigint,
     stopped_base text,
     stopped_number bigint,
     stopped_offset bigint,
-    behind_batch bigint,
+    missing_since bigint,
     event bigint constraint table_states_event references lockstep.table_life,
     constraint table_states_pk primary key (source, database, name),
-    constraint table_states_mirror_version foreign key (source, database, name, mirror_version)
+    constraint table_states_mirror_schema_version foreign key (source, database, name, mirror_schema_version)
         references lockstep.table_versions,
     constraint table_states_stopped_batch foreign key (source, stopped_batch)
         references lockstep.batches (source, id),
-    constraint table_states_behind_batch foreign key (source, behind_batch)
+    constraint table_states_missing_since foreign key (source, missing_since)
         references lockstep.batches (source, id),
     constraint table_states_stop_explained check (
         num_nonnulls(stopped_by, reason, hint, position) = case condition when 'stopped' then 4 else 0 end
@@ -880,7 +886,7 @@ create table lockstep.table_states (
         case condition when 'following' then need = 'rows' when 'dropped' then need is null else true end
     ),
     constraint table_states_consent_by_person check (need <> 'consent' or stopped_by <> 'run'),
-    constraint table_states_stopped check (
+    constraint table_states_place_of_condition check (
         num_nonnulls(stopped_batch, stopped_base, stopped_number, stopped_offset) = case
             when condition = 'following' then 0
             when condition = 'stopped' and stopped_batch is null then 0
@@ -889,16 +895,16 @@ create table lockstep.table_states (
     )
 );
 
-create index table_states_by_behind on lockstep.table_states (source, behind_batch)
-    where behind_batch is not null;
+create index table_states_by_missing_since on lockstep.table_states (source, missing_since)
+    where missing_since is not null;
 create index table_states_by_stopped on lockstep.table_states (source, stopped_batch)
     where stopped_batch is not null;
 
 create function lockstep.table_states_move() returns trigger language plpgsql as $$
 begin
     if new.event is null or tg_op = 'UPDATE' and new.event = old.event
-        and lockstep.changes_besides(old, new, 'behind_batch') then
-        perform lockstep.refuse('table_states_told', 'a state changes with an event');
+        and lockstep.changes_besides(old, new, 'missing_since') then
+        perform lockstep.refuse('table_states_change_with_event', 'a state changes with an event');
     end if;
     return null;
 end
@@ -1009,7 +1015,7 @@ create table lockstep.table_events (
     batch bigint not null,
     database text not null,
     name text not null,
-    ordinal integer not null constraint table_events_ordinal_counts check (ordinal >= 0),
+    ordinal integer not null constraint table_events_ordinal_not_negative check (ordinal >= 0),
     kind text not null constraint table_events_kind_known check (
         kind in ('created', 'changed', 'truncated', 'dropped', 'copied', 'reread', 'refreshed', 'rebuilt')
     ),
@@ -1029,7 +1035,7 @@ create table lockstep.table_events (
     constraint table_events_reread_explained check (
         kind not in ('copied', 'reread', 'refreshed', 'rebuilt') or reason is not null
     ),
-    constraint table_events_origin check (
+    constraint table_events_origin_of_kind check (
         case kind
             when 'copied' then num_nonnulls(origin_database, origin_name) = 2
             when 'rebuilt' then num_nonnulls(origin_database, origin_name) = 0
@@ -1090,10 +1096,10 @@ create table lockstep.table_proofs (
     name text not null,
     whole boolean not null,
     compared_at timestamptz not null default clock_timestamp(),
-    differing bigint not null constraint table_proofs_differing_counts check (differing >= 0),
+    differing bigint not null constraint table_proofs_differing_not_negative check (differing >= 0),
     proven_at timestamptz,
     proof text constraint table_proofs_known check (proof in ('exact', 'prefix', 'rows', 'sample')),
-    rows bigint constraint table_proofs_rows_count check (rows >= 0),
+    rows bigint constraint table_proofs_rows_not_negative check (rows >= 0),
     at_base text,
     at_number bigint,
     at_offset bigint,
@@ -1128,7 +1134,7 @@ create table lockstep.segments (
     constraint segments_table foreign key (source, database, name) references lockstep.table_states,
     constraint segments_version foreign key (source, database, name, schema_version)
         references lockstep.table_versions,
-    constraint segments_counts check (inserted >= 0 and updated >= 0 and deleted >= 0),
+    constraint segments_not_negative check (inserted >= 0 and updated >= 0 and deleted >= 0),
     constraint segments_sequences_ascend check (first_sequence <= last_sequence)
 );
 
@@ -1159,7 +1165,7 @@ create table lockstep.segment_files (
     sha256 text not null constraint segment_files_digest check (sha256 ~ '^[0-9a-f]{64}$'),
     constraint segment_files_pk primary key (segment, ordinal),
     constraint segment_files_once unique (segment, path),
-    constraint segment_files_counts check (ordinal >= 0 and images >= 0 and size >= 0)
+    constraint segment_files_not_negative check (ordinal >= 0 and images >= 0 and size >= 0)
 );
 
 -- Tables with something to merge in a batch, perhaps several times.
@@ -1195,7 +1201,7 @@ create table lockstep.snapshot_files (
     sha256 text not null constraint snapshot_files_digest check (sha256 ~ '^[0-9a-f]{64}$'),
     constraint snapshot_files_pk primary key (snapshot, ordinal),
     constraint snapshot_files_once unique (snapshot, path),
-    constraint snapshot_files_counts check (ordinal >= 0 and images >= 0 and size >= 0)
+    constraint snapshot_files_not_negative check (ordinal >= 0 and images >= 0 and size >= 0)
 );
 
 -- A revision: files of past segments that a replay captured again. It counts once it is settled, and
@@ -1210,7 +1216,7 @@ create table lockstep.revisions (
     begun_at timestamptz not null default clock_timestamp(),
     ended_at timestamptz,
     constraint revisions_lease foreign key (source, token) references lockstep.leases (source, token),
-    constraint revisions_moments check ((ended_at is null) = (state = 'open'))
+    constraint revisions_ended_unless_open check ((ended_at is null) = (state = 'open'))
 );
 
 create unique index revisions_one_open on lockstep.revisions (source) where state = 'open';
@@ -1237,7 +1243,7 @@ create table lockstep.revised_files (
     sha256 text not null constraint revised_files_digest check (sha256 ~ '^[0-9a-f]{64}$'),
     constraint revised_files_pk primary key (revision, segment, ordinal),
     constraint revised_files_once unique (revision, segment, path),
-    constraint revised_files_counts check (ordinal >= 0 and images >= 0 and size >= 0)
+    constraint revised_files_not_negative check (ordinal >= 0 and images >= 0 and size >= 0)
 );
 
 create index revised_files_of_segment on lockstep.revised_files (segment);
@@ -1296,17 +1302,17 @@ create table lockstep.loads (
     low_base text,
     low_number bigint,
     low_offset bigint,
-    estimated_rows bigint constraint loads_estimate_counts check (estimated_rows >= 0),
+    estimated_rows bigint constraint loads_estimate_not_negative check (estimated_rows >= 0),
     shape text,
     with_past boolean not null default false,
     followed_batch bigint,
     followed_sequence bigint,
     followed_version integer,
     joined_batch bigint,
-    void text constraint loads_void_explained check (btrim(void) <> ''),
+    void_because text constraint loads_void_explained check (btrim(void_because) <> ''),
     constraint loads_lease foreign key (source, token) references lockstep.leases (source, token),
     constraint loads_authored check (btrim(author) <> '' and btrim(reason) <> ''),
-    constraint loads_reading check (
+    constraint loads_read_whole check (
         num_nonnulls(schema, server_uuid, low_base, low_number, low_offset) in (0, 5)
     ),
     constraint loads_followed check (
@@ -1319,13 +1325,13 @@ create table lockstep.loads (
         references lockstep.table_versions (source, database, name, version),
     constraint loads_joined_batch foreign key (source, joined_batch)
         references lockstep.batches (source, id),
-    constraint loads_joined_behind check (joined_batch >= followed_batch),
+    constraint loads_joined_not_before_followed check (joined_batch >= followed_batch),
     constraint loads_joined_followed check (joined_batch is null or followed_batch is not null),
-    constraint loads_end_once check (joined_batch is null or void is null)
+    constraint loads_end_once check (joined_batch is null or void_because is null)
 );
 
 create unique index loads_one_open on lockstep.loads (source, database, name)
-    where joined_batch is null and void is null;
+    where joined_batch is null and void_because is null;
 create index loads_followed on lockstep.loads (followed_batch) where followed_batch is not null;
 create index loads_joined on lockstep.loads (joined_batch) where joined_batch is not null;
 
@@ -1333,10 +1339,10 @@ create index loads_joined on lockstep.loads (joined_batch) where joined_batch is
 create function lockstep.loads_move() returns trigger language plpgsql as $$
 begin
     if current_setting('lockstep.clearing', true) = 'on'
-       and num_nonnulls(old.joined_batch, old.void) = 1 then
+       and num_nonnulls(old.joined_batch, old.void_because) = 1 then
         return new;
     end if;
-    if old.void is not null then
+    if old.void_because is not null then
         perform lockstep.refuse('loads_void_once', 'a load that is void stays so');
     end if;
     if old.schema is not null and (
@@ -1359,12 +1365,12 @@ $$;
 create trigger loads_move before update on lockstep.loads
     for each row execute function lockstep.loads_move();
 
--- A chunk: the rows whose keys lie behind `after` up to `through` (null: from the first, to the
+-- A chunk: the rows whose keys lie after `after`, up to `through` (null: from the first, to the
 -- last). Chunks are numbered without a gap. One that was read (at a place between `low_*` and
 -- `high_*` of the log) is never read again, whatever happens to the run.
 create table lockstep.load_chunks (
     load bigint not null constraint load_chunks_load references lockstep.loads,
-    number integer not null constraint load_chunks_counts check (number >= 0),
+    number integer not null constraint load_chunks_not_negative check (number >= 0),
     after json,
     through json,
     low_base text,
@@ -1378,12 +1384,12 @@ create table lockstep.load_chunks (
     planned_at timestamptz not null default clock_timestamp(),
     read_at timestamptz,
     constraint load_chunks_pk primary key (load, number),
-    constraint load_chunks_begin check ((number = 0) = (after is null)),
+    constraint load_chunks_first_from_start check ((number = 0) = (after is null)),
     constraint load_chunks_read check (
         num_nonnulls(low_base, low_number, low_offset, high_base, high_number, high_offset, rows,
                      seconds, read_at) in (0, 9)
     ),
-    constraint load_chunks_rows_count check (rows >= 0 and seconds >= 0)
+    constraint load_chunks_rows_not_negative check (rows >= 0 and seconds >= 0)
 );
 
 create function lockstep.load_chunks_begin() returns trigger language plpgsql as $$
@@ -1392,7 +1398,7 @@ begin
         return new;
     end if;
     if not exists (select from lockstep.loads l where l.id = new.load and l.schema is not null
-                   and l.joined_batch is null and l.void is null) then
+                   and l.joined_batch is null and l.void_because is null) then
         perform lockstep.refuse('load_chunks_while_reading', 'the load is not being read');
     end if;
     if tg_op = 'INSERT' and new.number > 0 and not exists (
@@ -1423,7 +1429,7 @@ create table lockstep.load_files (
     sha256 text not null,
     constraint load_files_pk primary key (load, number, ordinal),
     constraint load_files_chunk foreign key (load, number) references lockstep.load_chunks (load, number),
-    constraint load_files_counts check (images > 0 and size > 0)
+    constraint load_files_positive check (images > 0 and size > 0)
 );
 
 -- -- writes ------------------------------------------------------------------------------------
@@ -1450,7 +1456,7 @@ create table lockstep.writes (
     step text not null,
     copies bigint,
     intended_at timestamptz not null default clock_timestamp(),
-    delta_version bigint constraint writes_delta_version_counts check (delta_version >= 0),
+    delta_version bigint constraint writes_delta_version_not_negative check (delta_version >= 0),
     settled_at timestamptz,
     settled_token bigint,
     given_up_at timestamptz,
@@ -1497,7 +1503,7 @@ begin
                select from lockstep.batches b where b.source = new.source
                and b.id in (new.first_batch, new.last_batch) and b.state <> 'captured'
                and (b.state not in ('merged', 'acknowledged')
-                    or b.id < the_table.behind_batch or the_table.behind_batch is null)) then
+                    or b.id < the_table.missing_since or the_table.missing_since is null)) then
         perform lockstep.refuse('writes_of_captured_batches', 'only captured batches are merged');
     end if;
     if new.step = 'replay' and exists (
@@ -1565,7 +1571,7 @@ $$;
 
 -- The oldest live batch from a_from on with something of the table that no settled write covers;
 -- without a_from, the oldest of those that are not acknowledged.
-create function lockstep.behind(a_source text, a_database text, a_name text, a_from bigint) returns bigint
+create function lockstep.first_unmerged(a_source text, a_database text, a_name text, a_from bigint) returns bigint
 language sql stable as $$
     select min(t.batch) from lockstep.touched t
     join lockstep.batches b on b.id = t.batch and b.state <> 'abandoned'
@@ -1661,11 +1667,11 @@ create table lockstep.version_sets (
     constraint version_sets_pk primary key (batch, database, name),
     constraint version_sets_batch foreign key (source, batch) references lockstep.batches (source, id),
     constraint version_sets_table foreign key (source, database, name) references lockstep.table_states,
-    constraint version_sets_told check (
+    constraint version_sets_readable_or_missing check (
         (missing is null and num_nonnulls(mirror, delta_version) = 2)
         or (missing is not null and num_nonnulls(mirror, delta_version, table_id) = 0)
     ),
-    constraint version_sets_together check (
+    constraint version_sets_together_of_missing check (
         (missing is not distinct from 'together') = (together is not null)
     )
 );
@@ -1688,11 +1694,11 @@ create trigger version_sets_begin before insert on lockstep.version_sets
 -- -- the lake and its catalogs -----------------------------------------------------------------
 
 -- Up to which Delta version the log of each table in the lake was searched for commits of others.
-create table lockstep.looked (
-    source text not null constraint looked_source references lockstep.sources,
+create table lockstep.searched_folders (
+    source text not null constraint searched_folders_source references lockstep.sources,
     folder text not null,
-    delta_version bigint not null constraint looked_version_counts check (delta_version >= 0),
-    constraint looked_pk primary key (source, folder)
+    delta_version bigint not null constraint searched_folders_version_not_negative check (delta_version >= 0),
+    constraint searched_folders_pk primary key (source, folder)
 );
 
 -- Batches of earlier ledgers that still count, in a ledger that was made from its lake: those after
@@ -1707,7 +1713,8 @@ create table lockstep.inherited (
 
 -- A mirror's entry in a catalog. It is noted before it is made, without its content, and again
 -- afterwards: whatever a killed run left there is known as Lockstep's. No two tables of a source have
--- the same name in a catalog. `shows` is the structure that the entry has.
+-- the same name in a catalog. `schema_version` is the structure that the
+-- entry has.
 create table lockstep.registrations (
     source text not null constraint registrations_source references lockstep.sources,
     catalog text not null,
@@ -1717,10 +1724,10 @@ create table lockstep.registrations (
     table_name text not null,
     location text not null,
     content text,
-    shows integer,
+    schema_version integer,
     constraint registrations_pk primary key (source, catalog, database, name),
     constraint registrations_name unique (source, catalog, schema_name, table_name),
-    constraint registrations_made check ((content is null) = (shows is null))
+    constraint registrations_made check ((content is null) = (schema_version is null))
 );
 
 -- Up to which statement of the source a catalog's entries follow comments, which are no part of
@@ -1728,7 +1735,7 @@ create table lockstep.registrations (
 create table lockstep.catalogs (
     source text not null constraint catalogs_source references lockstep.sources,
     catalog text not null,
-    statement bigint not null constraint catalogs_statement_counts check (statement >= 0),
+    statement bigint not null constraint catalogs_statement_not_negative check (statement >= 0),
     constraint catalogs_pk primary key (source, catalog)
 );
 
@@ -1762,7 +1769,7 @@ begin
                and b.state <> 'acknowledged') then
         perform lockstep.refuse('consumers_start_acknowledged', 'the batch is not acknowledged');
     end if;
-    if coalesce(new.start_batch, 0) < lockstep.whole_behind(new.source) then
+    if coalesce(new.start_batch, 0) < lockstep.whole_after(new.source) then
         perform lockstep.refuse('consumers_start_kept', 'changes after that batch were deleted');
     end if;
     return new;
@@ -1807,7 +1814,7 @@ create table lockstep.deliveries (
     constraint deliveries_last_batch foreign key (source, last_batch)
         references lockstep.batches (source, id),
     constraint deliveries_batches_ascend check (first_batch <= last_batch),
-    constraint deliveries_moments check ((ended_at is null) = (state = 'out'))
+    constraint deliveries_ended_unless_out check ((ended_at is null) = (state = 'out'))
 );
 
 create index deliveries_out on lockstep.deliveries (consumer, id) where state = 'out';
@@ -1920,7 +1927,7 @@ create table lockstep.forgotten (
     constraint forgotten_pk primary key (source, through),
     constraint forgotten_batch foreign key (source, through) references lockstep.batches (source, id),
     constraint forgotten_lease foreign key (source, token) references lockstep.leases (source, token),
-    constraint forgotten_moments check (deleted_at is null or unlisted_at is not null),
+    constraint forgotten_deleted_after_unlisted check (deleted_at is null or unlisted_at is not null),
     constraint forgotten_pruned_deleted check (pruned_at is null or deleted_at is not null)
 );
 
@@ -1947,14 +1954,14 @@ create view lockstep.holding as
     select t.source, 'table', t.database || '.' || t.name, case when exists (
             select from lockstep.table_events e
             where (e.source, e.database, e.name) = (t.source, t.database, t.name)
-              and e.kind = 'rebuilt' and e.batch >= t.behind_batch)
-        then 0 else t.behind_batch - 1 end
+              and e.kind = 'rebuilt' and e.batch >= t.missing_since)
+        then 0 else t.missing_since - 1 end
     from lockstep.table_states t
-    where t.behind_batch is not null
+    where t.missing_since is not null
     union all
     select l.source, 'table', l.database || '.' || l.name, l.followed_batch - 1
     from lockstep.loads l
-    where l.joined_batch is null and l.void is null and l.followed_batch is not null
+    where l.joined_batch is null and l.void_because is null and l.followed_batch is not null
     union all
     select w.source, 'table', w.database || '.' || w.name, w.first_batch - 1
     from lockstep.writes w
@@ -2014,7 +2021,7 @@ create trigger forgotten_move before update on lockstep.forgotten
 
 -- -- tables of which less is shown than before ---------------------------------------------------
 
--- Settings came to show less of a table: `columns` of which less is shown, `rows`: fewer rows are
+-- Settings came to show less of a table: `columns` of which less is shown, `fewer_rows`: not all rows are
 -- taken, `rehashed`: with another key. What was captured up to `through` stands in clear until it is
 -- cleared. `kept_because`: a person has it stay so. `begun_at`: from there on nobody is given those
 -- changes; `cleared_at`: none of their values is left in the lake or the ledger.
@@ -2026,7 +2033,7 @@ create table lockstep.tightened (
     through bigint not null,
     token bigint not null,
     columns text[] not null,
-    rows boolean not null,
+    fewer_rows boolean not null,
     rehashed boolean not null,
     kept_because text constraint tightened_kept_reasoned check (btrim(kept_because) <> ''),
     noted_at timestamptz not null default clock_timestamp(),
@@ -2034,9 +2041,9 @@ create table lockstep.tightened (
     cleared_at timestamptz,
     constraint tightened_batch foreign key (source, through) references lockstep.batches (source, id),
     constraint tightened_lease foreign key (source, token) references lockstep.leases (source, token),
-    constraint tightened_less check (rows or rehashed or cardinality(columns) > 0),
-    constraint tightened_kept check (kept_because is null or begun_at is null),
-    constraint tightened_moments check (cleared_at is null or begun_at is not null)
+    constraint tightened_less check (fewer_rows or rehashed or cardinality(columns) > 0),
+    constraint tightened_kept_or_begun check (kept_because is null or begun_at is null),
+    constraint tightened_cleared_after_begun check (cleared_at is null or begun_at is not null)
 );
 
 create index tightened_by_batch on lockstep.tightened (source, through);
@@ -2048,8 +2055,8 @@ language sql stable as $$
     where (t.source, t.database, t.name) = (a_source, a_database, a_name) and t.begun_at is not null
 $$;
 
--- The batch behind which changes of all tables of a source are there.
-create function lockstep.whole_behind(a_source text) returns bigint language sql stable as $$
+-- The batch after which changes of all tables of a source are there.
+create function lockstep.whole_after(a_source text) returns bigint language sql stable as $$
     select greatest(lockstep.forgotten_through(a_source), (
         select max(t.through) from lockstep.tightened t
         where t.source = a_source and t.begun_at is not null))
@@ -2147,9 +2154,9 @@ create view lockstep.batch_uses as
     union all select source, batch from lockstep.source_files
     union all select source, batch from lockstep.table_events
     union all select source, batch from lockstep.table_life
-    union all select source, (told ->> 'stopped_batch')::bigint from lockstep.table_life
+    union all select source, (details ->> 'stopped_batch')::bigint from lockstep.table_life
     union all select source, done_batch from lockstep.table_orders
-    union all select source, behind_batch from lockstep.table_states
+    union all select source, missing_since from lockstep.table_states
     union all select source, stopped_batch from lockstep.table_states
     union all select source, batch from lockstep.table_versions
     union all select source, through from lockstep.tightened
