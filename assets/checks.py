@@ -27,8 +27,7 @@ from lockstep.pipeline.model.batch import BatchState
 from lockstep.pipeline.model.gaps import Gap
 from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.model.table_state import Extent, StoppedTable
-from lockstep.pipeline.ports.consumers import Consumers
-from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.ports.ledger import Consumers, Ledger
 from lockstep.pipeline.proof.proven import ComparisonRecord, open_differences, proof_times
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.table_extents import partial_tables
@@ -141,7 +140,7 @@ def _waiting_since(ledger: Ledger, consumer: Consumer) -> datetime | None:
     was created if that was later. Return None if it has read all."""
     first_unread = ledger.live_batches(consumer.source, (consumer.cursor or 0) + 1, limit=1)
     acknowledged_at = first_unread[0].acknowledged_at if first_unread else None
-    return None if acknowledged_at is None else max(acknowledged_at, consumer.made_at)
+    return None if acknowledged_at is None else max(acknowledged_at, consumer.created_at)
 
 
 # -- the rules -------------------------------------------------------------------------
@@ -301,11 +300,11 @@ def _judge_consumers(facts: SourceFacts) -> CheckResult:
     figures: Metadata = {
         "consumers": len(consumers),
         "longest behind in seconds": max(waiting_seconds.values(), default=0.0),
-        "changes not read": sum(consumer.changes for consumer, _ in consumers),
+        "changes not read": sum(consumer.changes_behind for consumer, _ in consumers),
     }
     if consumers:
         heads = ("consumer", "batches behind", "changes behind", "deliveries out", "since")
-        counts = "name, behind, changes, out"
+        counts = "name, batches_behind, changes_behind, deliveries_out"
         rows = [(*attributes(consumer, counts).values(), since) for consumer, since in consumers]
         figures["consumers' places"] = metadata_table(heads, rows)
     slow_consumers = [

@@ -8,7 +8,9 @@ partitions are reported again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,6 +21,7 @@ import pyarrow.compute as pc
 
 from lockstep.assets.declaration import Declaration
 from lockstep.assets.state_files import edit_json_object, note_write_errors, read_json_object
+from lockstep.assets.table_list import TableLists, shown_fields
 from lockstep.assets.table_news import EventReceiver
 from lockstep.pipeline.mirror.system_tables import system_table_path
 from lockstep.pipeline.model.batch import Batch
@@ -65,6 +68,18 @@ def read_coverage(folder: Path, source: str) -> Coverage | None:
         return Coverage(*(datetime.fromisoformat(entry[key]) for key in ("begins", "until")))
     except (TypeError, KeyError, ValueError):
         return None
+
+
+def fingerprint(table_lists: TableLists, coverages: Mapping[str, Coverage | None]) -> str:
+    """Return 16 hex digits that change whenever the assets that Dagster declares change:
+    a source's tables, or the partition with which its past begins."""
+    begins = {source: coverage.begins for source, coverage in coverages.items() if coverage}
+    entries = {
+        source: [asdict(shown_fields(entry)) for entry in table_lists[source]]
+        for source in table_lists
+    }
+    text = json.dumps([entries, begins], sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def next_coverage(

@@ -45,7 +45,7 @@ class RunUnderWay:
 
 def reason_dead(run: RunUnderWay, lease: LeaseView | None, now: datetime) -> str | None:
     """Return the reason why the run's process must be gone, or None if it may be alive."""
-    own_lease = lease if lease is not None and lease.dagster_run == run.run_id else None
+    own_lease = lease if lease is not None and lease.run_id == run.run_id else None
     if own_lease is not None and own_lease.live:
         return None
     # A run that released its lease may be between two steps. It can only be called dead
@@ -104,13 +104,11 @@ def tag_run_and_report_dead(
     """Tag the run that took the lease, and report dead runs of the source; return the
     ids of the dead runs."""
     source = lease.source
-    if lease.dagster_run is not None:
+    if lease.run_id is not None:
         instance.add_run_tags(
-            lease.dagster_run, {SOURCE_TAG: source, lease_tag(source): str(lease.token)}
+            lease.run_id, {SOURCE_TAG: source, lease_tag(source): str(lease.token)}
         )
-    other_runs = [
-        run for run in runs_under_way(instance, source) if run.run_id != lease.dagster_run
-    ]
+    other_runs = [run for run in runs_under_way(instance, source) if run.run_id != lease.run_id]
     # This run holds the lock now, so the previous lease is not live any more.
     former_lease = previous and replace(previous, live=False)
     return report_dead_runs(instance, other_runs, former_lease, now)
@@ -129,9 +127,9 @@ def ids_of_own_runs(
 
 def tag_release(instance: dg.DagsterInstance, lease: Lease) -> None:
     """Tag the run that released its lease and may continue with other steps."""
-    if lease.dagster_run is not None:
+    if lease.run_id is not None:
         tags = {lease_tag(lease.source): f"{lease.token} {RELEASED}"}
-        instance.add_run_tags(lease.dagster_run, tags)
+        instance.add_run_tags(lease.run_id, tags)
 
 
 def _last_sign_of_life(record: dg.RunRecord) -> datetime:

@@ -21,7 +21,7 @@ from typing import Any, Final
 import dagster as dg
 
 from lockstep.assets.checks import CHECKS, source_check_results
-from lockstep.assets.coverage import Coverage, read_coverage
+from lockstep.assets.coverage import Coverage, fingerprint, read_coverage
 from lockstep.assets.dagster_interop import dagster_failures, evaluate_annotations
 from lockstep.assets.dagster_metadata import (
     FOLLOWS_CHECK,
@@ -54,7 +54,6 @@ from lockstep.assets.sessions import (
 from lockstep.assets.table_list import (
     TableEntry,
     TableLists,
-    fingerprint,
     read_table_list,
     record_keys,
 )
@@ -67,7 +66,7 @@ from lockstep.pipeline.run.replay.replay import ReplayReport, replay
 from lockstep.pipeline.run.run import RunRecord
 from lockstep.pipeline.run.status.repeated_keys import count_keys
 from lockstep.pipeline.run.unpruned_batches import history_begin
-from lockstep.pipeline.run.upkeep.upkeep import UpkeepReport, carry_out_upkeep
+from lockstep.pipeline.run.upkeep import UpkeepReport, carry_out_upkeep
 from lockstep.pipeline.source_plan import SourcePlan
 from lockstep.pipeline.status.tables import unseen_standing
 from lockstep.pipeline.values.decisions import Lease
@@ -184,7 +183,9 @@ def build_definitions(
         jobs.append(upkeep_job(settings, name, open_adapters))
         if settings.file.upkeep.schedule is not None:
             schedules.append(_upkeep_schedule(name, settings.file.upkeep.schedule))
-    loaded_fingerprint = fingerprint({name: table_lists.get(name, ()) for name in declarations})
+    loaded_fingerprint = fingerprint(
+        {name: table_lists.get(name, ()) for name in declarations}, coverages
+    )
     sources_with_trigger = [
         source for source in settings.sources if source.section.trigger is not None
     ]

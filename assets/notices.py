@@ -3,17 +3,19 @@
 `.lockstep/notified.json` keeps the last trouble that each address was notified of:
 `{source: {reference: trouble}}`. A reference, such as `env:NAME`, says where the
 address is found. The file is not in the ledger, because people are also notified when
-the ledger cannot be reached. If sending to an address fails, the next run tries again.
+the ledger cannot be reached. If sending to an address fails, the next run tries again;
+if the file cannot be written, nothing is sent, as each run would send it again.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 
-from lockstep.assets.state_files import edit_json_object
+from lockstep.assets.state_files import edit_json_object, replace_file
 from lockstep.pipeline.check import longest_pause_from_now
 from lockstep.pipeline.run.context import RunPorts, SilentProgress
 from lockstep.pipeline.run.run import RunAdapters
@@ -90,29 +92,36 @@ def notify_addresses(
     whether an earlier trouble is over."""
     if not settings.notify_references or source_verdict.is_undecided:
         return
+    trouble = source_verdict.trouble_key if source_verdict.needs_a_person else ""
+    path, failure = settings.state_folder / FILE, f"Nobody was notified of {source}"
     try:
         # The file is locked until all is sent, so that a run that ends meanwhile does
         # not send the same again.
-        with edit_json_object(settings.state_folder / FILE) as content:
+        with edit_json_object(path) as content:
             stored = content.get(source)
             last_troubles = stored if isinstance(stored, dict) else {}
-            troubles = _notify_each(settings, source, source_verdict, last_troubles, note)
+            references = settings.notify_references
+            if any(last_troubles.get(reference, "") != trouble for reference in references):
+                # Written before anything is sent: this shows whether it can be.
+                replace_file(path, json.dumps(content))
+                failure = f"The next run may notify people of {source} again"
+            troubles = _notify_each(settings, source, source_verdict, trouble, last_troubles, note)
             if troubles or stored:
                 content[source] = troubles
     except OSError as error:
-        note(f"Nobody was notified of {source}: {error}")
+        note(f"{failure}: {error}")
 
 
 def _notify_each(
     settings: Settings,
     source: str,
     source_verdict: Verdict,
+    trouble: str,
     last_troubles: dict[str, str],
     note: WriteNote,
 ) -> dict[str, str]:
     """Send to each address whose last trouble is not the present one. Return the last
     trouble of each address afterwards."""
-    trouble = source_verdict.trouble_key if source_verdict.needs_a_person else ""
     if trouble:
         title = f"Lockstep: {source} needs a person"
         body = trouble_sentence(source, source_verdict)
@@ -139,7 +148,7 @@ def _send(
     is_failure: bool,
 ) -> bool:
     """Send a message, and return whether that succeeded. If it failed, note the reason."""
-    from lockstep.resources.apprise.sending import send  # an extra, and slow to import
+    from lockstep.resources.apprise import send  # an extra, and slow to import
 
     try:
         url = settings.notify_url(reference)

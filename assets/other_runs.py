@@ -21,7 +21,7 @@ import pyarrow as pa
 from pydantic import TypeAdapter
 
 from lockstep.assets.checks import source_check_results
-from lockstep.assets.coverage import report_coverage
+from lockstep.assets.coverage import read_coverage, report_coverage, write_coverage
 from lockstep.assets.dagster_metadata import (
     DATA_VERSION,
     Metadata,
@@ -33,6 +33,8 @@ from lockstep.assets.dagster_metadata import (
 )
 from lockstep.assets.names import SourceNames
 from lockstep.assets.run_page import page_path
+from lockstep.assets.state_files import note_write_errors
+from lockstep.assets.table_list import forget_reported_states
 from lockstep.assets.table_news import (
     Log,
     batch_ends,
@@ -49,8 +51,7 @@ from lockstep.pipeline.model.batch import (
     WritesOutsideDagster,
 )
 from lockstep.pipeline.model.table_state import TableState
-from lockstep.pipeline.ports.consumers import Consumers
-from lockstep.pipeline.ports.ledger import attempts_of, table_contents
+from lockstep.pipeline.ports.ledger import Consumers, attempts_of, table_contents
 from lockstep.pipeline.ports.mirrors import MirrorSize
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.reports import TableMerge
@@ -58,6 +59,7 @@ from lockstep.pipeline.run.status.run_news import comments_of
 from lockstep.pipeline.run.status.status import log_state
 from lockstep.pipeline.values.decisions import AttemptOutcome, LeaseView
 from lockstep.pipeline.values.errors import LockstepError
+from lockstep.pipeline.values.intent import SettledWrite
 from lockstep.pipeline.values.segment import RowCounts
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.config import Settings
@@ -70,6 +72,10 @@ changes."""
 TICK_SECONDS = 15.0
 """Time after which a tick reports no further table: Dagster ends a tick that takes a
 minute, and checks have to be reported, too."""
+
+MAX_SUMMED_BATCHES = 500
+"""Largest number of batches, the newest ones, whose rows a report adds up: they are read
+from the ledger within one tick."""
 
 _SEARCHED_EVENTS = 20
 """Number of a mirror's newest materializations that are searched for a version."""
@@ -126,13 +132,20 @@ class OtherRunsReporter:
                     f"{source}: this is another ledger than before; its runs are reported from "
                     "the first one on."
                 )
+            elif self._is_new_to_dagster():
+                self._forget_reports()
             last = ReportCursor(identity)
         if newest_lease is None:
             return last
         through = last.last_token(newest_lease)
         if through == last.token:
             return last
-        writes = ledger.writes_outside_dagster(source, last.token, through, last.table, max_tables)
+        # The cursor begins with the storage of Dagster, which then has no earlier run, not
+        # even Dagster's own. Whatever it has is not reported again.
+        is_first = last.token == 0
+        writes = ledger.writes_outside_dagster(
+            source, last.token, through, last.table, max_tables, all_runs=is_first
+        )
         timer_start = monotonic()
         results: list[TableMerge | None] = []
         for result in self._report_writes(writes):
@@ -140,7 +153,9 @@ class OtherRunsReporter:
             if monotonic() - timer_start > TICK_SECONDS:
                 break
         merges = [merge for merge in results if merge is not None]
-        runs = ledger.runs_outside_dagster(source, last.token, through)
+        runs = ledger.runs_outside_dagster(
+            source, last.token, through, all_runs=is_first and self._is_new_to_dagster()
+        )
         if runs.deleted_lease_count:
             self.sentences.append(
                 f"{source}: upkeep deleted {runs.deleted_lease_count} of "
@@ -157,7 +172,25 @@ class OtherRunsReporter:
             return replace(last, through=through, table=last_table)
         if runs.run_count:
             self._report_steps(runs)
+        if len(runs.batches) > MAX_SUMMED_BATCHES:
+            self.sentences.append(
+                f"{source}: {len(runs.batches)} batches are reported; rows are those of the newest "
+                f"{MAX_SUMMED_BATCHES}."
+            )
         return ReportCursor(identity, through)
+
+    def _is_new_to_dagster(self) -> bool:
+        """Return whether Dagster has no report of the source's runs, as after its storage
+        was lost or moved."""
+        return self.instance.get_latest_materialization_event(self.names.acknowledged_key) is None
+
+    def _forget_reports(self) -> None:
+        """Have all states of tables, and all partitions, reported again."""
+        folder, source = self.settings.state_folder, self.ports.source.name
+        with note_write_errors("What Dagster has", self.log.warning):
+            forget_reported_states(folder, source)
+            if (coverage := read_coverage(folder, source)) is not None:
+                write_coverage(folder, source, replace(coverage, until=coverage.begins))
 
     def _report_writes(self, writes: Sequence[WritesOutsideDagster]) -> Iterator[TableMerge | None]:
         """Add an event for each write and yield the write. Yield None without an event
@@ -182,15 +215,14 @@ class OtherRunsReporter:
             if any(shown[:2] == (version, position) for shown in shown_versions):
                 yield None
                 continue
+            oldest_batch = min(intent.first_batch, intent.last_batch - MAX_SUMMED_BATCHES + 1)
+            summed_batches = write.batches_since(oldest_batch)
+            first_batch = min(summed_batches)
             all_contents = table_contents(
-                ports.ledger,
-                ports.source.name,
-                table,
-                write.first_batch,
-                intent.last_batch,
+                ports.ledger, ports.source.name, table, first_batch, intent.last_batch
             )
-            contents = [content for content in all_contents if write.covers(content.batch)]
-            merge = _table_merge(ports, write, states[table], contents)
+            contents = [content for content in all_contents if content.batch in summed_batches]
+            merge = _table_merge(ports, newest_write, first_batch, states[table], contents)
             event = event_of_write(
                 self.names,
                 self.settings.lake_path(),
@@ -235,8 +267,9 @@ class OtherRunsReporter:
         reported_batches: list[Batch] = []
         contents: list[BatchContent] = []
         if runs.batches:
-            span = (source, runs.batches[0], runs.batches[-1])
-            ids = frozenset(runs.batches)
+            summed_batches = runs.batches[-MAX_SUMMED_BATCHES:]
+            span = (source, summed_batches[0], summed_batches[-1])
+            ids = frozenset(summed_batches)
             reported_batches = [batch for batch in ledger.live_batches(*span) if batch.id in ids]
             contents = [content for content in ledger.contents(*span) if content.batch in ids]
         events = [event for content in contents for event in content.events]
@@ -256,7 +289,7 @@ class OtherRunsReporter:
             cursor = ledger.cursors(source).acknowledged
             metadata = position_metadata(None if cursor is None else cursor.position, now)
             metadata |= distance_metadata(lag, headroom)
-            run_id = reported_batches[-1].dagster_run if reported_batches else None
+            run_id = reported_batches[-1].run_id if reported_batches else None
             page = page_path(self.settings.state_folder, source, f"run {run_id}")
             # A run on another host has no page here.
             if run_id is not None and page.exists():
@@ -277,11 +310,11 @@ class OtherRunsReporter:
 
 def _table_merge(
     ports: RunPorts,
-    write: WritesOutsideDagster,
+    newest: SettledWrite,
+    first_batch: int,
     state: TableState,
     contents: Sequence[TableContent],
 ) -> TableMerge:
-    newest = write.newest_write
     columns: tuple[tuple[str, pa.DataType], ...] = ()
     size: MirrorSize | None = None
     with suppress(LockstepError):  # somebody may have deleted that version meanwhile
@@ -297,10 +330,10 @@ def _table_merge(
         mirror=state.mirror,
         changelog=state.changelog,
         seconds=(newest.settled_at - newest.intended_at).total_seconds(),
-        first_batch=write.first_batch,
+        first_batch=first_batch,
         last_batch=newest.intent.last_batch,
         columns=columns,
-        shown_version=state.mirror_version or 1,  # 1: somebody removed the mirror meanwhile
+        shown_version=state.mirror_schema_version or 1,  # 1: somebody removed the mirror meanwhile
         reason=newest.reason or "",
         rows_read=sum(file.images for snapshot in snapshots for file in snapshot.files),
         size=size,

@@ -135,9 +135,9 @@ class RunEventSender:
 def dead_run_outside_dagster(previous: LeaseView | None) -> list[str]:
     """Return the id of the previous run if it was killed or hung outside Dagster. Dead
     Dagster runs are found by `dead_runs`."""
-    if previous is None or previous.ended or previous.in_dagster or previous.dagster_run is None:
+    if previous is None or previous.ended or previous.in_dagster or previous.run_id is None:
         return []
-    return [previous.dagster_run]
+    return [previous.run_id]
 
 
 def send_ends_of_dead_runs(

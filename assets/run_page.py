@@ -53,7 +53,7 @@ def render_page(report: SpanReport, lake: LakePath) -> str:
     draws_steps = len(report.batches) <= _MAX_DRAWN_BATCHES
     last = report.batches[-1]
     # The place has the form that `--at` accepts.
-    place = f"run:{last.dagster_run}" if last.dagster_run else str(last.end or last.start)
+    place = f"run:{last.run_id}" if last.run_id else str(last.end or last.start)
     return str(
         _template().render(
             report=report,

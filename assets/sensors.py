@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 import dagster as dg
 
+from lockstep.assets.coverage import fingerprint, read_coverage
 from lockstep.assets.dagster_interop import evaluate_annotations
 from lockstep.assets.dead_runs import ids_of_own_runs, report_dead_runs, runs_under_way
 from lockstep.assets.declaration import Declaration
@@ -26,7 +27,7 @@ from lockstep.assets.notices import assess_source, notify_addresses, trouble_sen
 from lockstep.assets.other_runs import OtherRunsReporter, ReportCursor
 from lockstep.assets.run_events import send_ends_of_dead_runs
 from lockstep.assets.sessions import OpenAdapters
-from lockstep.assets.table_list import fingerprint, read_table_list
+from lockstep.assets.table_list import read_table_list
 from lockstep.pipeline.check import longest_pause_from_now
 from lockstep.pipeline.ports.ledger import live_lease
 from lockstep.pipeline.run.context import SilentProgress
@@ -159,21 +160,29 @@ def reload_location(address: str, location: str) -> str:
 def new_table_sensor(
     settings: Settings, loaded_fingerprint: str, reload: Reload = reload_location
 ) -> dg.SensorDefinition:
-    """Return the sensor that reloads the definitions when tables were created or
-    dropped, or asks a person to do so if the page's address is not configured.
-    `loaded_fingerprint`: the fingerprint of the lists of tables from which these
-    definitions were made."""
+    """Return the sensor that has the page reload the definitions when tables came or went
+    or the past of a source began, or asks a person to do so if the page's address is not
+    configured. `loaded_fingerprint`: the fingerprint of what these definitions were made
+    from. The cursor keeps the fingerprint that the page has, because Dagster's daemon may
+    load the definitions again without the page."""
 
-    def evaluate(_: dg.SensorEvaluationContext) -> dg.SkipReason:
+    def evaluate(context: dg.SensorEvaluationContext) -> dg.SkipReason:
         names = [source.name for source in settings.sources]
-        table_lists = {name: read_table_list(settings.state_folder, name) for name in names}
-        if fingerprint(table_lists) == loaded_fingerprint:
-            return dg.SkipReason("Every table is shown.")
+        present_fingerprint = fingerprint(
+            {name: read_table_list(settings.state_folder, name) for name in names},
+            {name: read_coverage(settings.state_folder, name) for name in names},
+        )
         address, location = settings.webserver(), settings.file.dagster.location
+        shown_fingerprint = loaded_fingerprint
+        if address is not None and context.cursor:
+            shown_fingerprint = context.cursor
+        if present_fingerprint == shown_fingerprint:
+            context.update_cursor(present_fingerprint)
+            return dg.SkipReason("The definitions have every table.")
         if address is None:
             return dg.SkipReason(
-                "Assets of tables are new or changed: reload definitions on the page; with "
-                "`webserver` under [dagster] in lockstep.toml, that happens by itself."
+                "Assets are new or changed: reload definitions on the page; with `webserver` under "
+                "[dagster] in lockstep.toml, that happens by itself."
             )
         error = reload(address, location)
         if error:
@@ -181,8 +190,9 @@ def new_table_sensor(
                 f"{address} did not reload the location {location}: {error} hint: correct "
                 "`webserver` and `location` under [dagster] in lockstep.toml"
             )
+        context.update_cursor(present_fingerprint)
         return dg.SkipReason(
-            f"Assets of tables are new or changed; {address} reloads the location {location}."
+            f"Assets are new or changed; {address} reloads the location {location}."
         )
 
     description = "Shows tables that are new since the definitions were loaded."
@@ -270,7 +280,7 @@ def reason_not_to_start(
         return f"Run {run_id} of {source} waits to begin."
     if lease is None:
         return None
-    run = f", run {lease.dagster_run}" if lease.dagster_run else ""
+    run = f", run {lease.run_id}" if lease.run_id else ""
     return (
         f"{source} is being worked on by {lease.holder}{run}, since {utc_text(lease.taken_at)}; "
         "the next tick tries again."

@@ -10,8 +10,6 @@ being shown.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -66,16 +64,6 @@ def read_table_list(folder: Path, source: str) -> tuple[TableEntry, ...]:
     return _valid_entries(read_json_object(folder / FILE), source)
 
 
-def fingerprint(table_lists: TableLists) -> str:
-    """Return 16 hex digits that change whenever Dagster's definitions of the tables
-    change."""
-    entries = {
-        source: [asdict(_shown(entry)) for entry in table_lists[source]] for source in table_lists
-    }
-    text = json.dumps(entries, sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
 def table_entries(
     states: Mapping[TableName, TableState], reported: Mapping[TableName, str] = MappingProxyType({})
 ) -> list[TableEntry]:
@@ -116,11 +104,11 @@ def update_table_list(
     return tuple(
         table
         for table, entry in after.items()
-        if table not in before or _shown(entry) != _shown(before[table])
+        if table not in before or shown_fields(entry) != shown_fields(before[table])
     )
 
 
-def _shown(entry: TableEntry) -> TableEntry:
+def shown_fields(entry: TableEntry) -> TableEntry:
     """Return the entry with only those fields on which Dagster's definitions depend."""
     return replace(entry, reported="", key=())
 
@@ -135,6 +123,13 @@ def record_keys(folder: Path, source: str, keys: Mapping[TableName, tuple[str, .
         _store_entries(
             content, source, [replace(entry, key=keys.get(entry.table, ())) for entry in entries]
         )
+
+
+def forget_reported_states(folder: Path, source: str) -> None:
+    """Record that no table's state was reported to Dagster."""
+    with edit_json_object(folder / FILE) as content:
+        entries = _valid_entries(content, source)
+        _store_entries(content, source, [replace(entry, reported="") for entry in entries])
 
 
 def _store_entries(content: dict[str, Any], source: str, entries: Iterable[TableEntry]) -> None:

@@ -162,8 +162,12 @@ def _begin_batch(ledger: Ledger, lease: Lease) -> Batch:
     cursor = ledger.cursors(lease.source).captured
     if cursor is None:
         decision = ledger.decide(lease, Decision("start", "earliest", "a benchmark"))
-        return ledger.begin_batch(lease, _position(0), predecessor=None, start_decision=decision.id)
-    return ledger.begin_batch(lease, cursor.position, predecessor=cursor.batch, start_decision=None)
+        return ledger.begin_batch(
+            lease, _position(0), continued_batch=None, start_decision=decision.id
+        )
+    return ledger.begin_batch(
+        lease, cursor.position, continued_batch=cursor.batch, start_decision=None
+    )
 
 
 def _version(table: TableName, number: int) -> SchemaVersion:

@@ -26,7 +26,7 @@ from lockstep.pipeline.run.acknowledge import acknowledge
 from lockstep.pipeline.run.capture import capture
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.merge import merge
-from lockstep.pipeline.run.upkeep.changes import delete_changes, plan_changes
+from lockstep.pipeline.run.upkeep import delete_changes, plan_changes
 from lockstep.resources.postgres.connection import LedgerAddress, connect
 
 SECONDS = env_number("BENCH_MONTH_SECONDS", 600)

@@ -17,6 +17,7 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from functools import partial
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -50,6 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     wants_json = "--json" in words
     with open_streams() as streams, catch_signals() as signals:
         config: Path | None = None
+        signals.announce = partial(_announce_end, streams, log)
         signals.report = lambda last_signal: _answer(
             _report_interruption(last_signal, streams, log), streams, wants_json=wants_json
         )
@@ -88,18 +90,23 @@ def _answer(outcome: Outcome, streams: Streams, *, wants_json: bool) -> int:
     return outcome.code
 
 
+_SILENT_SECONDS: Final = 0.5
+"""Seconds from SIGINT or SIGTERM until a process that still runs says what it does. Until
+then it ignores further signals: programs such as timeout(1) send the same one twice."""
+
 EXIT_SECONDS: Final = 20
 """Seconds from SIGINT or SIGTERM until the process exits even if a thread hangs. This is
 less than the grace period of Kubernetes and systemd, after which they send SIGKILL."""
 
 
 class CaughtSignals:
-    """The last SIGINT or SIGTERM that this process received, or None. `report`: reports
-    the interruption, and returns the exit code."""
+    """The last SIGINT or SIGTERM that this process received, or None. `announce`: says
+    that the process is about to end; `report`: reports the interruption."""
 
     def __init__(self) -> None:
         self.last_signal: signal.Signals | None = None
-        self.report: Callable[[signal.Signals], int] | None = None
+        self.announce: Callable[[], object] = lambda: None
+        self.report: Callable[[signal.Signals], object] = lambda _: None
 
     def raise_if_caught(self) -> None:
         """Raise KeyboardInterrupt if a signal was caught: a library's callback may have
@@ -111,24 +118,40 @@ class CaughtSignals:
 @contextmanager
 def catch_signals() -> Iterator[CaughtSignals]:
     """Raise KeyboardInterrupt in the main thread on SIGINT and SIGTERM while the
-    context lasts. If the context still lasts `EXIT_SECONDS` after a signal, because the
-    main thread waits for a thread that hangs, exit at once: that is as safe as being
-    killed."""
+    context lasts. If it still lasts `_SILENT_SECONDS` later, because the main thread
+    waits for a thread, announce the end. Exit at a second signal after that, or
+    `EXIT_SECONDS` later: that is as safe as being killed."""
     caught = CaughtSignals()
     if threading.current_thread() is not threading.main_thread():
         yield caught
         return
 
-    def interrupt(number: int, _: FrameType | None) -> None:
-        caught.last_signal = signal.Signals(number)
-        signal.alarm(EXIT_SECONDS)
-        raise KeyboardInterrupt
+    is_announced = False
 
-    def exit_at_once(_: int, __: FrameType | None) -> None:
-        if caught.last_signal is not None and caught.report is not None:
-            code = caught.report(caught.last_signal)
+    def interrupt(number: int, _: FrameType | None) -> None:
+        is_first, caught.last_signal = caught.last_signal is None, signal.Signals(number)
+        if is_announced:
+            exit_at_once()
+        if is_first:
+            signal.setitimer(signal.ITIMER_REAL, _SILENT_SECONDS)
+            raise KeyboardInterrupt
+
+    def announce_or_exit(_: int, __: FrameType | None) -> None:
+        nonlocal is_announced
+        if is_announced:
+            exit_at_once()
+        signal.alarm(EXIT_SECONDS)
+        with suppress(OSError, RuntimeError):  # the stream may be in the middle of a write
+            caught.announce()
+        is_announced = True
+
+    def exit_at_once() -> NoReturn:
+        assert caught.last_signal is not None, "a signal was caught"
+        try:
+            caught.report(caught.last_signal)
             _flush()
-            os._exit(code)
+        finally:
+            os._exit(128 + caught.last_signal)
 
     # A shell starts jobs (`&`) with SIGINT ignored; Lockstep then ignores it, too.
     handlers = {
@@ -137,7 +160,7 @@ def catch_signals() -> Iterator[CaughtSignals]:
         if signal.getsignal(number) is not signal.SIG_IGN
     }
     # `interrupt` sets an alarm, because a signal handler cannot start a thread safely.
-    handlers[signal.SIGALRM] = signal.signal(signal.SIGALRM, exit_at_once)
+    handlers[signal.SIGALRM] = signal.signal(signal.SIGALRM, announce_or_exit)
     try:
         yield caught
     finally:
@@ -174,6 +197,16 @@ def _perform(parsed: argparse.Namespace, context: CommandContext) -> Outcome:
 def _report_refusal(error: LockstepError, streams: Streams, log: JsonLog) -> Outcome:
     kind, code = type(error).__name__, error.recovery.exit_code
     return _report_failure(streams, log, code, kind, error.message, error.hint)
+
+
+def _announce_end(streams: Streams, log: JsonLog) -> None:
+    sentence = (
+        f"waiting for the writes that have begun, for {EXIT_SECONDS} seconds at most; a second "
+        "Ctrl-C ends at once"
+    )
+    log.write("warning", sentence)
+    if not log.replaces_text:
+        streams.messages.write(f"{sentence}\n")
 
 
 def _report_interruption(

@@ -98,7 +98,8 @@ def _source_entries(
     states = [
         state
         for table, state in sorted(adapters.ledger().table_states(source).items())
-        if state.mirror_version is not None and only_table in (None, table, mirror_names.of(table))
+        if state.mirror_schema_version is not None
+        and only_table in (None, table, mirror_names.of(table))
     ]
     names = loaded_names(settings, source)
     tables = _dbt_tables(context, adapters, source, states, names)
@@ -143,9 +144,11 @@ def _dbt_tables(
     for state in states:
         table = state.table
         version = mirrors.version(state.mirror)
-        if version is None or state.mirror_version is None:
+        if version is None or state.mirror_schema_version is None:
             continue
-        schema_version = adapters.ledger().schema_version(source, table, state.mirror_version)
+        schema_version = adapters.ledger().schema_version(
+            source, table, state.mirror_schema_version
+        )
         shown_schema = schema_version.shown_schema
         mirror_name, policies = plan.mirror_names.of(table), plan.policies_of(table)
         *_, database, name = names.default_table_key(table).path

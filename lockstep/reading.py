@@ -90,7 +90,7 @@ class TableVersion:
 
     table: str
     path: LakePath
-    version: int
+    delta_version: int
     table_id: str | None
     batch: int
 
@@ -98,20 +98,20 @@ class TableVersion:
         """Return all rows, in no particular order. Raise `ConfigurationError` if only
         Spark can read the version, because it has both widened columns and deletion
         vectors."""
-        return version_rows(self._delta_version)
+        return version_rows(self._opened)
 
     def to_delta(self) -> Any:
         """Return the version as a `deltalake.DeltaTable`."""
-        return open_version(self._delta_version)
+        return open_version(self._opened)
 
     def spark(self, session: Any) -> Any:
         """Return the version as a DataFrame. `session`: a SparkSession with Delta;
         Delta's check that refuses old commits is switched off in it."""
-        return version_frame(session, self._delta_version)
+        return version_frame(session, self._opened)
 
     @property
-    def _delta_version(self) -> DeltaVersion:
-        return DeltaVersion(self.path, self.version, self.table_id, self.batch)
+    def _opened(self) -> DeltaVersion:
+        return DeltaVersion(self.path, self.delta_version, self.table_id, self.batch)
 
 
 class VersionSet(Mapping[str, TableVersion]):

@@ -225,7 +225,7 @@ def record_of(commit: LakeCommit, *, in_transactions: bool = False) -> BatchReco
         record = BatchRecord(
             batch=int(metadata["batches"][1]),
             ledger=str(metadata["ledger"]),
-            end=Coordinates.parse(metadata["position"]),
+            end=Coordinates.parse(metadata["place"]),
             cursor=_recorded_cursor(metadata["cursor"]),
             is_whole=in_transactions and metadata["kind"] == WriteKind.PUBLISH,
         )
@@ -235,7 +235,9 @@ def record_of(commit: LakeCommit, *, in_transactions: bool = False) -> BatchReco
         return replace(
             record,
             touched_tables=frozenset(TableName(*name) for name in metadata["touched"]),
-            stopped_tables={TableName(*name): str(state) for *name, state in metadata["still"]},
+            stopped_tables={
+                TableName(*name): str(state) for *name, state in metadata["not_following"]
+            },
             mirror_begins=begins,
             prepared_count=int(metadata["prepared"]),
             structures_key=metadata["structures"],
@@ -303,8 +305,8 @@ def last_deleted_batch(commits: Iterable[LakeCommit]) -> int:
 def _recorded_cursor(values: Mapping[str, Any]) -> RecordedCursor:
     committed_at = values.get("committed_at")
     return RecordedCursor(
-        server=str(values["server"]),
-        gtids=None if values["gtids"] is None else GtidSet.parse(values["gtids"]),
+        server=str(values["server_uuid"]),
+        gtids=None if values["gtid_set"] is None else GtidSet.parse(values["gtid_set"]),
         by_gtid=bool(values["by_gtid"]),
         anchor=Anchor(*values["anchor"]),
         sequence=int(values["sequence"]),

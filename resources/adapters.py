@@ -22,8 +22,7 @@ from lockstep.resources.config.model import CatalogKind
 
 if TYPE_CHECKING:
     from lockstep.pipeline.ports.catalog import Catalog
-    from lockstep.pipeline.ports.consumers import Consumers
-    from lockstep.pipeline.ports.ledger import Ledger
+    from lockstep.pipeline.ports.ledger import Consumers, Ledger
     from lockstep.pipeline.ports.mirrors import MirrorUpkeep
     from lockstep.pipeline.ports.source import SourceServer
     from lockstep.resources.lake.lake import Lake
@@ -157,11 +156,11 @@ class Adapters:
         uri, name, token = self._settings.catalog_address()
         match kind:
             case CatalogKind.UNITY:
-                from lockstep.resources.unity.catalog import UnityCatalog
+                from lockstep.resources.unity import UnityCatalog
 
                 return UnityCatalog(uri, name, token)
             case CatalogKind.HIVE:
-                from lockstep.resources.hive.catalog import HiveCatalog
+                from lockstep.resources.hive import HiveCatalog
 
                 return HiveCatalog(uri)
             case CatalogKind.SPARK:

@@ -256,10 +256,10 @@ class LedgerOfTest(PostgresLedger):
 
     @contextmanager
     def lock(
-        self, source: str, holder: str, dagster_run: str | None, *, in_dagster: bool = False
+        self, source: str, holder: str, run_id: str | None, *, in_dagster: bool = False
     ) -> Iterator[Lease]:
         self._set_clock()
-        with super().lock(source, holder, dagster_run, in_dagster=in_dagster) as lease:
+        with super().lock(source, holder, run_id, in_dagster=in_dagster) as lease:
             yield lease
 
     def clock(self) -> datetime:

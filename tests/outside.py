@@ -21,11 +21,11 @@ from lockstep.pipeline.run.context import RunPorts as RunPorts
 from lockstep.pipeline.run.context import SilentProgress as SilentProgress
 from lockstep.pipeline.run.context import StepProgress as StepProgress
 from lockstep.pipeline.run.merge import merge as merge
-from lockstep.pipeline.run.orders.reloads import give_reload as give_reload
-from lockstep.pipeline.run.orders.reloads import plan_reload as plan_reload
-from lockstep.pipeline.run.orders.reloads import plan_repairs as plan_repairs
-from lockstep.pipeline.run.orders.table_orders import OrderRequest as OrderRequest
-from lockstep.pipeline.run.orders.table_orders import give_order as give_order
+from lockstep.pipeline.run.orders import OrderRequest as OrderRequest
+from lockstep.pipeline.run.orders import give_order as give_order
+from lockstep.pipeline.run.orders import give_reload as give_reload
+from lockstep.pipeline.run.orders import plan_reload as plan_reload
+from lockstep.pipeline.run.orders import plan_repairs as plan_repairs
 from lockstep.pipeline.run.proof.verify_rows import verify as verify
 from lockstep.pipeline.run.proof.verify_sample import verify_sample as verify_sample
 from lockstep.pipeline.run.publish import publish as publish
@@ -40,13 +40,13 @@ from lockstep.pipeline.run.replay.replay import ReplayReport as ReplayReport
 from lockstep.pipeline.run.replay.replay import replay as replay
 from lockstep.pipeline.run.reports import VerifyReport as VerifyReport
 from lockstep.pipeline.run.status.plan import make_plan as make_plan
-from lockstep.pipeline.run.upkeep.changes import delete_changes as delete_changes
-from lockstep.pipeline.run.upkeep.changes import plan_changes as plan_changes
+from lockstep.pipeline.run.upkeep import delete_changes as delete_changes
+from lockstep.pipeline.run.upkeep import plan_changes as plan_changes
 from lockstep.pipeline.run.write.origin import (
     earliest_readable_version as earliest_readable_version,
 )
 from lockstep.pipeline.run.write.origin import newest_readable_version as newest_readable_version
-from lockstep.pipeline.supply.plan import FromChangelog, RowsFromServer
+from lockstep.pipeline.supply import FromChangelog, RowsFromServer
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.table import TableName
 

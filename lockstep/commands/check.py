@@ -6,7 +6,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import tempfile
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -267,11 +266,11 @@ def _catalog_finding(adapters: Adapters) -> Finding:
 
 def _check_lake(path: LakePath) -> str:
     """Check that an object store refuses conflicting writes, or that the folder of a
-    local lake (or its nearest existing parent) can be written. Nothing is left in the
-    lake."""
-    if isinstance(path, ObjectPath):
-        from lockstep.resources.lake.trial import require_conditional_writes
+    local lake (or its nearest existing parent) can be written and has hard links.
+    Nothing is left in the lake."""
+    from lockstep.resources.lake.trial import require_conditional_writes, require_hard_links
 
+    if isinstance(path, ObjectPath):
         require_conditional_writes(path)
         return f"{path}; its store takes conditional writes"
     try:
@@ -280,8 +279,7 @@ def _check_lake(path: LakePath) -> str:
             raise ConfigurationError(
                 f"{nearest} is not a folder.", hint="correct path under [lake]"
             )
-        with tempfile.TemporaryFile(dir=nearest):
-            pass
+        require_hard_links(nearest)
     except OSError as error:
         raise LakeUnavailable(
             f"{path} cannot be written: {error.strerror or error}.",
@@ -292,7 +290,7 @@ def _check_lake(path: LakePath) -> str:
 
 def _check_notify(settings: Settings) -> str:
     """Check that apprise understands each address, without sending anything."""
-    from lockstep.resources.apprise.sending import require_address
+    from lockstep.resources.apprise import require_address
 
     for reference in settings.notify_references:
         require_address(settings.notify_url(reference), reference)

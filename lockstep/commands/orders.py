@@ -16,7 +16,7 @@ from lockstep.grammar import UsageError
 from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.model.table_state import OrderKind, TableCondition
 from lockstep.pipeline.run.context import RunPorts, SilentProgress
-from lockstep.pipeline.run.orders.table_orders import (
+from lockstep.pipeline.run.orders import (
     OrderOutcome,
     OrderRequest,
     give_order,
@@ -172,7 +172,7 @@ def _order_values(recorded: OrderOutcome) -> dict[str, Any]:
         }
         if order.id
         else None,
-        **attributes(recorded, "order.stopped.at as stopped, sentence as next"),
+        **attributes(recorded, "order.stopped.at as stopped_place, sentence as next"),
     }
 
 
@@ -194,10 +194,9 @@ def _choose_start(arguments: argparse.Namespace, context: CommandContext) -> Out
     except LockstepError as error:
         return Outcome.of_sources({source: context.report_error(source, error)})
     context.say(*_choice_lines(source, choice))
-    next_start = choice.position and attributes(  # None if the server could not be asked
-        choice, "position as start, follows, continuity, gap_tables, abandoned_batches as abandons"
-    )
-    values = {"override": choice.override, "next": next_start, "trouble": choice.server_error}
+    # Everything but the choice is null or empty if the server could not be asked.
+    keys = "override, position as start, captured_end, continuity, gap_tables, abandoned_batches"
+    values = attributes(choice, f"{keys}, server_error as trouble")
     return Outcome.of_sources({source: (exits.DONE, values)})
 
 
@@ -215,8 +214,8 @@ def _choice_lines(source: str, choice: Choice) -> Iterator[str]:
         yield f"  batch {batch}, which was never acknowledged, is abandoned"
     if choice.continuity is Continuity.GAP:
         yield (
-            f"  a gap: the log from {choice.follows} to {choice.position} is not read; rows of "
-            f"{', '.join(choice.gap_tables)} may be wrong until `lockstep verify` finds them "
+            f"  a gap: the log from {choice.captured_end} to {choice.position} is not read; rows "
+            f"of {', '.join(choice.gap_tables)} may be wrong until `lockstep verify` finds them "
             "equal, or they are read again"
         )
         yield (

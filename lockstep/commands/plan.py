@@ -16,7 +16,7 @@ from lockstep.pipeline.run.status.plan import PlannedShape, PlannedStart, RunPla
 from lockstep.pipeline.run.status.plan_reading import PlannedReading
 from lockstep.pipeline.run.table_plans import TablePlans
 from lockstep.pipeline.status.verdict import utc_text
-from lockstep.pipeline.supply.plan import (
+from lockstep.pipeline.supply import (
     ColumnsFromServer,
     FromChangelog,
     FromLog,
@@ -79,9 +79,12 @@ def plan_values(plan: RunPlan) -> dict[str, Any]:
     return {
         **attributes(plan, "abandoned_sentences as abandoned, waiting_batches as waiting"),
         "supplies": supply_values(plan.table_plans),
-        **attributes(plan, "load_forecasts as loads_take, start, capture_seconds as seconds"),
+        **attributes(plan, "load_forecasts as loads_take, start.position as start"),
+        "start_decision": plan.start
+        and attributes(plan.start, "rule, reason, continuity, gap_tables"),
+        **attributes(plan, "capture_seconds"),
         **(_reading_values(plan.reading) if plan.reading else {"end": None}),
-        **attributes(plan, "stopped_tables as already_quarantined, active_run.holder as busy"),
+        **attributes(plan, "stopped_tables as stopped, active_run.holder as busy"),
         **({"settings": dict(plan.settings)} if plan.settings else {}),
         **({"shapes": dict(plan.shapes)} if plan.shapes else {}),
         **({"left_out": dict(plan.left_out)} if plan.left_out else {}),
@@ -102,7 +105,7 @@ def supply_values(plans: TablePlans) -> list[dict[str, Any]]:
             "to": plans.cursor and plans.cursor.position.at,
             "steps": [
                 {
-                    "from": _SUPPLIER_NAMES[type(step.supply)],
+                    "supplier": _SUPPLIER_NAMES[type(step.supply)],
                     **attributes(step, "reason"),
                     **attributes(step.price, "rows, bytes, log_bytes"),
                     **_origin_values(step.supply),
@@ -148,7 +151,7 @@ def _reading_values(reading: PlannedReading) -> dict[str, Any]:
         ),
         **attributes(reading, "statements, unlisted_statement_count as more_statements"),
         **attributes(reading, "largest_transaction"),
-        **attributes(reading, "passed_sentences as passed_statements, rereads"),
+        **attributes(reading, "passed_sentences, rereads"),
         **attributes(reading, "quarantines as quarantined"),
     }
 
@@ -175,7 +178,7 @@ def show_plan(context: CommandContext, source: str, plan: RunPlan) -> None:
         )
     for statement in reading.statements:
         if not statement.is_passed:
-            context.say(f"  {statement.position}  {statement.text}\n    {statement.effect}")
+            context.say(f"  {statement.place}  {statement.text}\n    {statement.effect}")
     if passed_count := sum(statement.is_passed for statement in reading.statements):
         statements = pluralize(passed_count, "statement concerns", "statements concern")
         context.say(f"  {statements} no captured table; `--json` lists them")
@@ -323,4 +326,4 @@ def _reading_lines(reading: PlannedReading, seconds: float | None) -> Iterator[s
     if reading.largest_transaction is not None and reading.transaction_count > 1:
         largest = reading.largest_transaction
         size = f"{largest.bytes:,} bytes, {pluralize(largest.rows, 'row')}"
-        yield f"  largest {size}, at {largest.position}"
+        yield f"  largest {size}, at {largest.place}"

@@ -94,9 +94,7 @@ def _origin_words(report: RebuildReport) -> str:
 
 
 def _values(report: RebuildReport) -> dict[str, Any]:
-    cut_keys = (
-        "at as position, gtid, committed_at, batch.id as batch, is_end_of_batch as whole_batch"
-    )
+    cut_keys = "at as place, gtid, committed_at, batch.id as batch, is_end_of_batch as whole_batch"
     return {
         "table": report.table,
         "as_of": attributes(report.cut, cut_keys),

@@ -19,10 +19,10 @@ from lockstep.pipeline.run.recovery.recover import (
     RecoveryOutcome,
     plan_recovery,
     recover,
+    tables_of_next_run,
 )
-from lockstep.pipeline.run.recovery.tables_after import tables_of_next_run
 from lockstep.pipeline.run.status.plan import forecast_loads
-from lockstep.pipeline.supply.plan import RowsFromServer
+from lockstep.pipeline.supply import RowsFromServer
 from lockstep.pipeline.values.consumers import Consumer
 from lockstep.pipeline.values.errors import LockstepError
 from lockstep.pipeline.values.shown import pluralize
@@ -170,19 +170,25 @@ def recovery_values(outcome: RecoveryOutcome) -> dict[str, Any]:
         "supplies": supply_values(table_plans),
     }
     if plan is None:
-        return {"position": None, "tables": {}, **next_run, "cut": (), "doubts": ()}
+        return {
+            "place": None,
+            "tables": {},
+            **next_run,
+            "shortened_changelogs": (),
+            "doubts": (),
+        }
     adopted = {
         adoption.mirror.table: attributes(
-            adoption, "mirror.folder as mirror, version, needs_restore as restored"
+            adoption, "mirror.folder as mirror, version as delta_version, needs_restore as restored"
         )
         for adoption in plan.adoptions
     }
     return {
-        **attributes(plan, "lake_end.end as position, lake_end.batch as batch, highest_batch"),
+        **attributes(plan, "lake_end.end as place, lake_end.batch as batch, highest_batch"),
         "tables": adopted,
         **next_run,
-        "left": [mirror.folder for mirror in plan.unchanged_mirrors],
-        "cut": outcome.shortened_changelogs,
+        "unchanged_mirrors": [mirror.folder for mirror in plan.unchanged_mirrors],
+        "shortened_changelogs": outcome.shortened_changelogs,
         "doubts": plan.doubts,
     }
 

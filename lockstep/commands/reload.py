@@ -17,14 +17,14 @@ from lockstep.pipeline.model.table_state import Supplier, TableCondition, TableS
 from lockstep.pipeline.run.context import RunPorts, SilentProgress
 from lockstep.pipeline.run.dump.logged_statements import dialect_of
 from lockstep.pipeline.run.load.by_condition import condition_refusal
-from lockstep.pipeline.run.orders.reloads import (
+from lockstep.pipeline.run.orders import (
+    OrderRequest,
     Reload,
     ReloadFacts,
     give_reload,
     plan_condition_reload,
     plan_reload,
 )
-from lockstep.pipeline.run.orders.table_orders import OrderRequest
 from lockstep.pipeline.run.status.plan import forecast_loads
 from lockstep.pipeline.snapshot.condition import read_condition
 from lockstep.pipeline.source_plan import RereadRows
@@ -70,9 +70,7 @@ def reload_values(reload: Reload) -> dict[str, Any]:
     if reload.condition_rows is not None:
         return attributes(reload, "condition_rows.condition.text as where, estimated_rows")
     return {
-        **attributes(
-            reload, "order.id as order, load_id as load, sentence as next, estimated_rows"
-        ),
+        **attributes(reload, "order.id as order_id, load_id, sentence as next, estimated_rows"),
         **(origin_values(reload.origin) if reload.origin else {}),
     }
 
@@ -199,12 +197,12 @@ def reload_by_condition(
 ) -> tuple[int, dict[str, Any]]:
     """Carry out those reloads that read only the rows of a condition. An ordinary run
     captures the log up to its end; then one run for each reload reads its rows, until a
-    run fails. Return the exit code and JSON of the last run, in which `refreshed` has
+    run fails. Return the exit code and JSON of the last run, in which `reread` has
     the tables of all these reloads."""
     source = ports.source.name
     by_condition = [reload for reload in reloads if reload.condition_rows is not None]
     context.say(*(_reload_line(ports, reload) for reload in by_condition))
-    refreshed: dict[str, Any] = {}
+    reread: dict[str, Any] = {}
     code, values = run_sources(context, adapters, [source])[source]
     for reload in by_condition:
         if code not in SUCCESS_CODES:
@@ -212,17 +210,17 @@ def reload_by_condition(
         outcomes = run_sources(context, adapters, [source], reread=reload.condition_rows)
         code, values = outcomes[source]
         if code in SUCCESS_CODES:
-            _say_refreshed(context, reload.table, values)
-        refreshed |= values.get("refreshed", {})
-    return code, {**values, "refreshed": refreshed}
+            _say_reread(context, reload.table, values)
+        reread |= values.get("reread", {})
+    return code, {**values, "reread": reread}
 
 
-def _say_refreshed(context: CommandContext, table: TableName, values: Mapping[str, Any]) -> None:
-    refreshed = values["refreshed"].get(str(table))
+def _say_reread(context: CommandContext, table: TableName, values: Mapping[str, Any]) -> None:
+    reread = values["reread"].get(str(table))
     stopped_tables = {quarantine.table for quarantine in values["stopped"]}
-    if refreshed is not None and table not in stopped_tables:
+    if reread is not None and table not in stopped_tables:
         context.say(
-            f"{table}: {pluralize(refreshed.read, 'row')} read again, "
-            f"{pluralize(refreshed.gone, 'row')} deleted from the mirror because the source no "
+            f"{table}: {pluralize(reread.read, 'row')} read again, "
+            f"{pluralize(reread.gone, 'row')} deleted from the mirror because the source no "
             "longer has them"
         )

@@ -150,7 +150,7 @@ def _mirror_line(correction: MirrorCorrection) -> str:
 
 
 _BATCH_KEYS: Final = (
-    "batch.id as batch, batch.start.at as start, batch.end.at as end, "
+    "batch.id as batch, batch.start as start, batch.end as end, "
     "reason_not_recaptured as as_recorded, revision_count as revision"
 )
 _CHANGELOG_KEYS: Final = (
@@ -164,7 +164,7 @@ def replay_values(report: ReplayReport) -> dict[str, Any]:
     return {
         "from": str(report.span.since),
         "to": str(report.span.until),
-        **attributes(report, "committed, lake_end as ends_at, seconds"),
+        **attributes(report, "committed, lake_end, seconds"),
         "batches": [attributes(batch, _BATCH_KEYS) for batch in report.batches],
         "tables": {
             table: {**_segment_values(report, table), "mirror": mirrors.get(table)}

@@ -104,12 +104,12 @@ def _place_text(position: Position) -> str:
 
 
 _CHANGE_KEYS: Final = (
-    "event.table as table, event.kind as change, event.place as position, committed_at, "
+    "event.table as table, event.kind as change, event.place as place, committed_at, "
     "event.reason as reason, statement, effects"
 )
 _WRITE_KEYS: Final = (
     "intent.table as table, intent.first_batch as first_batch, intent.last_batch as last_batch, "
-    "delta_version, intended_at as begun_at, settled_at, reason"
+    "delta_version, intended_at, settled_at, reason"
 )
 
 
@@ -119,7 +119,7 @@ def _report_values(report: SpanReport, lake: LakePath) -> dict[str, Any]:
         if rows.batch in rows_by_batch:
             rows_by_batch[rows.batch].append(rows)
     return {
-        **attributes(report, "title as about, made_at"),
+        **attributes(report, "title as about, created_at"),
         "batches": [_batch_values(batch, rows_by_batch[batch.id]) for batch in report.batches],
         "tables": {
             total.table: {
@@ -135,14 +135,14 @@ def _report_values(report: SpanReport, lake: LakePath) -> dict[str, Any]:
         "structures": [attributes(change, _CHANGE_KEYS) for change in report.structure_changes],
         "writes": [attributes(write, _WRITE_KEYS) for write in report.writes],
         "stopped": report.stopped_tables,
-        "proofs": proof_values(report.proofs, report.made_at),
+        "proofs": proof_values(report.proofs, report.created_at),
         "versions": report.version_set and version_set_values(report.version_set, lake),
     }
 
 
 def _batch_values(batch: Batch, captured_rows: Sequence[CapturedRows]) -> dict[str, Any]:
     return {
-        **attributes(batch, "id as batch, dagster_run as run, state, start, end"),
+        **attributes(batch, "id as batch, run_id as run, state, start, end"),
         **attributes(batch, "transactions, log_bytes as bytes, requests"),
         "rows": sum(rows.counts.total for rows in captured_rows),
         "read": sum(rows.rows_read for rows in captured_rows),

@@ -224,7 +224,7 @@ def _record_values(record: RunRecord, lake: str) -> dict[str, Any]:
         "partial": acknowledgement.partial_tables if acknowledgement else (),
         "reading": {load.table: load for load in capture.unfinished_loads} if capture else {},
         "loaded": {load.table: load.rows for load in capture.finished_loads} if capture else {},
-        "refreshed": {} if reread_counts is None else {str(reread_counts.table): reread_counts},
+        "reread": {} if reread_counts is None else {str(reread_counts.table): reread_counts},
         "softened": capture.softened_counts if capture else {},
         "held": acknowledgement.waiting_batches if acknowledgement else {},
         "catalog": record.catalog_report,

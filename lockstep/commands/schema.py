@@ -46,7 +46,7 @@ _FIRST_RUN_HINT = (
     "the first run begins it; until then `lockstep check` shows what becomes of each column, and "
     "`lockstep tables` lists all tables"
 )
-_SHOWN_AS_KEYS = "row_condition as rows, key_fingerprint as key"
+_SHOWN_AS_KEYS = "row_condition, key_fingerprint"
 _ORIGIN_WORDS = {
     VersionOrigin.BASELINE: "read from the server",
     VersionOrigin.STATEMENT: "made by a statement",
@@ -111,19 +111,19 @@ def _verify_all(adapters: Adapters, context: CommandContext, source_name: str | 
 
 
 def schema_values(source: str, view: ShownSchema, at: str | None) -> dict[str, Any]:
-    """Return the values in `--json`. `at` is null for the present structure; `schema`
+    """Return the values in `--json`. `place` is null for the present structure; `schema`
     and `columns` are null if the table is dropped or its structure is not known."""
     version = view.shown_version.version
     schema, shown_as = version.schema, version.shown_as
     return {
         "source": source,
         "table": view.table,
-        "at": at,
+        "place": at,
         **_version_values(view.shown_version, view.table),
         "columns": schema and _column_values(version, schema),
         "schema": schema and schema_to_json(schema),
-        # `rows`: a condition for the rows that the lake has; `key`: the fingerprint of the
-        # key with which values are hashed.
+        # `row_condition`: for the rows that the lake has; `key_fingerprint`: of the key with
+        # which values are hashed.
         **({} if shown_as is None else attributes(shown_as, _SHOWN_AS_KEYS)),
         "versions": [_version_values(shown, view.table) for shown in view.versions],
     }
@@ -234,8 +234,8 @@ def verification_values(verification: SchemaVerification) -> dict[str, Any]:
     return {
         **attributes(
             verification,
-            "at, equal, statement_count as statements, version_count as versions, compared_count "
-            "as tables, refold_disagreements as folded_otherwise, server_disagreements as "
+            "at as place, equal, statement_count, version_count, compared_count as table_count, "
+            "refold_disagreements as folded_otherwise, server_disagreements as "
             "otherwise_on_the_server",
         ),
         "not_known": {version.table: version.reason for version in verification.unknown_versions},

@@ -112,28 +112,27 @@ def exit_code(standing: Standing, now: datetime, pause: timedelta | None) -> int
 # -- the answer to a program -----------------------------------------------------------
 
 
-_CONSUMER_KEYS: Final = (
-    "name, cursor, behind as batches_behind, changes as changes_behind, out, made_at"
-)
+_CONSUMER_KEYS: Final = "name, cursor, batches_behind, changes_behind, deliveries_out, created_at"
 _SERVER_KEYS: Final = "server_uuid as uuid, version, gtid_mode, head"
 _HEADROOM_KEYS: Final = (
-    "is_purged as gone, remaining as seconds, retention as kept_seconds, bytes_per_day"
+    "is_purged as purged, remaining as remaining_seconds, retention as retention_seconds, "
+    "bytes_per_day"
 )
-_FAILURE_KEYS: Final = "count, first_at as first, last_attempt.hint as hint"
+_FAILURE_KEYS: Final = "count, first_at, last_attempt.hint as hint"
 _DECISION_KEYS: Final = (
-    "decided_at as at, decision.kind as kind, decision.rule as rule, decision.reason as reason, "
+    "decided_at, decision.kind as kind, decision.rule as rule, decision.reason as reason, "
     "decision.author as author"
 )
 _COMPARISON_KEYS: Final = (
     "table, is_whole as whole, compared_at, differing_count as differing, proven_at"
 )
 _PROOF_KEYS: Final = (
-    "proof.kind as proof, proof.row_count as rows, proof.at as position, proof.gtid_set as gtid_set"
+    "proof.kind as proof, proof.row_count as rows, proof.at as place, proof.gtid_set as gtid_set"
 )
 _UNCLEARED_KEYS: Final = (
-    "table, tightening.columns as columns, tightening.has_fewer_rows as rows, "
+    "table, tightening.columns as columns, tightening.has_fewer_rows as fewer_rows, "
     "tightening.is_rehashed as rehashed, tightening.last_batch as through_batch, noted_at, "
-    "has_begun as begun, holders, kept_because, hint as until"
+    "has_begun as begun, holders, kept_because, hint"
 )
 
 
@@ -287,10 +286,14 @@ def _gap_lines(standing: Standing) -> Iterator[str]:
                 f"{', '.join(gap.open_tables)} may be wrong{closed}"
             )
     for overlap in standing.overlaps:
-        until = f" committed up to {utc_text(overlap.until)}" if overlap.until else ""
+        until = (
+            f" committed up to {utc_text(overlap.committed_until)}"
+            if overlap.committed_until
+            else ""
+        )
         yield (
             f"  read twice: rows with _batch = {overlap.batch}{until} may be in the changelogs "
-            f"with _batch <= {overlap.after} as well; mirrors are exact"
+            f"with _batch <= {overlap.previous_batch} as well; mirrors are exact"
         )
 
 
@@ -436,7 +439,7 @@ def inactive_values(tables: Iterable[InactiveTable]) -> list[dict[str, Any]]:
         {
             **attributes(table.state, "table, condition as state, stopped_by"),
             "excluded": table.is_excluded,
-            "position": table.state.place or None,
+            "place": table.state.place or None,
             **attributes(table.state, "reason, hint"),
             "order": table.order
             and {
@@ -478,11 +481,13 @@ def _consumer_sentence(consumer: Consumer) -> str:
     if consumer.cursor is None:
         place = "before the first batch"
     backlog = "nothing behind"
-    if consumer.behind:
-        batches = pluralize(consumer.behind, "batch", "batches")
-        backlog = f"{batches} behind ({pluralize(consumer.changes, 'change')})"
+    if consumer.batches_behind:
+        batches = pluralize(consumer.batches_behind, "batch", "batches")
+        backlog = f"{batches} behind ({pluralize(consumer.changes_behind, 'change')})"
     deliveries = (
-        f", {pluralize(consumer.out, 'delivery', 'deliveries')} out" if consumer.out else ""
+        f", {pluralize(consumer.deliveries_out, 'delivery', 'deliveries')} out"
+        if consumer.deliveries_out
+        else ""
     )
     return f"{place}, {backlog}{deliveries}"
 

@@ -44,7 +44,7 @@ def _cells(table: Mapping[str, Any]) -> tuple[object, ...]:
         ", ".join(table["primary_key"]) or "none",
         "" if table["rows"] is None else f"~{table['rows']:,}",
         ", ".join(filter(None, (table["state"], extent, visibility))),
-        table["position"],
+        table["place"],
     )
 
 
@@ -54,7 +54,7 @@ def table_values(
     """Return the values of the server's tables, then of tables that only the ledger
     has.
 
-    `position`: the place in the log up to which the mirror is current, or where the
+    `place`: the place in the log up to which the mirror is current, or where the
     table stopped. `begins`: the mirror has only rows that changed after this place; null
     if it has all rows.
     """
@@ -83,7 +83,7 @@ def table_values(
                 **attributes(state, "condition as state"),
                 **attributes(extents.get(name) if table else None, "begins"),
                 **attributes(invisible.get(name, state), "reason, hint"),
-                "position": (state.position or current_position) if state else None,
+                "place": (state.position or current_position) if state else None,
                 **attributes(state, "mirror"),
             }
         )

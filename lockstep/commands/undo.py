@@ -62,7 +62,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     payload = {
         "source": source,
         "run": undone.run,
-        "behind": undone.previous_batch,
+        "previous_batch": undone.previous_batch,
         "done": arguments.yes,
         "ledger_kept": former_folder,
         **recovery_values(outcome),

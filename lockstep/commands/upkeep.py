@@ -13,11 +13,11 @@ from lockstep.assets.run_page import format_bytes
 from lockstep.context import CommandContext, Outcome
 from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.run.clear import clearable
-from lockstep.pipeline.run.upkeep.changes import plan_changes
-from lockstep.pipeline.run.upkeep.upkeep import (
+from lockstep.pipeline.run.upkeep import (
     TableUpkeep,
     UpkeepReport,
     carry_out_upkeep,
+    plan_changes,
     plan_former_folders,
     plan_upkeep,
     thin_logs,
@@ -138,7 +138,7 @@ def _total_words(total: FileTotal) -> str:
 
 
 _CHANGES_KEYS: Final = (
-    "last_batch as through_batch, holder_sentence as held, obstacle as left, "
+    "last_batch as through_batch, holder_sentence as held_because, obstacle, "
     "unlisted.count as unlisted_files, unlisted.bytes as unlisted_bytes, "
     "deleted.count as deleted_files, deleted.bytes as deleted_bytes, ledger_rows"
 )
@@ -173,5 +173,5 @@ def _table_values(upkeep: TableUpkeep) -> dict[str, Any]:
         "bytes": None if files is None else sum(files.sizes),
         "planned": [attributes(step, _PLANNED_KEYS) for step in upkeep.planned_steps],
         "done": [attributes(step, _DONE_KEYS) for step in upkeep.completed_steps],
-        "left": upkeep.obstacles,
+        "obstacles": upkeep.obstacles,
     }

@@ -22,7 +22,7 @@ from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.model.table_state import Supplier
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.table_extents import record_complete, tables_proven_complete
-from lockstep.pipeline.run.orders.reloads import (
+from lockstep.pipeline.run.orders import (
     Reload,
     ReloadFacts,
     plan_reload,
@@ -91,7 +91,7 @@ def _verify_source(
         "tables": {comparison.table: comparison for comparison in report.tables},
         "not_compared": {skipped.table: skipped for skipped in report.not_compared},
         "not_proven": {unproven.table: unproven for unproven in report.not_proven},
-        "quarantined": report.quarantined,
+        "stopped": report.quarantined,
     }
     if arguments.repair or arguments.dry_run:
         values |= _repair_tables(adapters, ports, report, context, dry_run=arguments.dry_run)
@@ -180,11 +180,11 @@ def _repair_tables(
     if repairs:
         context.say("What differs is read from MySQL again; the counts above are from before:")
     code = exits.DONE
-    refreshed: dict[str, Any] = {}
+    reread: dict[str, Any] = {}
     if any(repair.condition_rows is not None for repair in repairs):
         code, values = reload_by_condition(context, adapters, ports, repairs)
-        refreshed = values["refreshed"]
-    unread = [repair for repair in repairs if str(repair.table) not in refreshed]
+        reread = values["reread"]
+    unread = [repair for repair in repairs if str(repair.table) not in reread]
     if code not in SUCCESS_CODES:
         # A failed run is no reason to read all rows of a table.
         for repair in unread:
@@ -201,7 +201,7 @@ def _repair_tables(
     with ports.ledger.lock(ports.source.name, holder_name("verify"), None) as lease:
         recorded = record_reloads(context, ports, lease, whole_reloads)
     context.say(*_next_lines(repairs, recorded))
-    return {"repaired": [reload.table for reload in recorded], "read_again": refreshed}
+    return {"repaired": [reload.table for reload in recorded], "reread": reread}
 
 
 def _next_lines(repairs: Sequence[Reload], recorded: Sequence[Reload]) -> Iterator[str]:

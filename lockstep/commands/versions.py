@@ -20,7 +20,7 @@ from lockstep.resources.lake.store.paths import LakePath
 
 MAX_PLACES: Final = 20
 """Largest number of places that `--list` shows."""
-_SET_KEYS: Final = "batch.id as batch, batch.dagster_run as run, position"
+_SET_KEYS: Final = "batch.id as batch, batch.run_id as run, position"
 _HEADS: Final = ("as of", "committed", "batch", "run", "tables", "missing")
 
 
@@ -71,14 +71,14 @@ def _summary_values(version_set: ShownVersions) -> dict[str, Any]:
     missing_tables = [missing.table for missing in version_set.missing]
     return {
         **attributes(version_set, _SET_KEYS),
-        "tables": len(version_set.entries),
+        "table_count": len(version_set.entries),
         "missing": missing_tables,
     }
 
 
 def _summary_cells(version_set: ShownVersions) -> tuple[object, ...]:
     missing_tables = ", ".join(str(missing.table) for missing in version_set.missing)
-    batch, run = str(version_set.batch.id), version_set.batch.dagster_run
+    batch, run = str(version_set.batch.id), version_set.batch.run_id
     return (
         version_set.position,
         _commit_time(version_set),

@@ -178,8 +178,8 @@ def preflight(
     server: SourceServer, evidence: SourceEvidence, states: Mapping[TableName, TableState]
 ) -> tuple[Finding, ...]:
     """Return every finding about a source, gravest first. `evidence`: all facts except
-    structures, which this function reads from the server. `states`: the states of the
-    tables in the ledger."""
+    structures and invisible tables, for which this function asks the server. `states`:
+    the states of the tables in the ledger."""
     run_evidence = RunEvidence.of(evidence.survey, server.tables(), evidence.patterns, states)
     visible_tables = {table.name for table in run_evidence.tables}
     names = [table.name for table in evidence.tables if evidence.shaping.rules_of(table.name)]

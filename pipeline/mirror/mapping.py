@@ -156,7 +156,7 @@ def folded(
     The columns: `_change_type`, `_sequence`, `marks`, and the mirror's columns as a
     changelog spells them. Then comes a boolean for each of `kept_columns`, which is true
     where the mirror's value stays (`keep_flag_names`). `parts` must have `_change_type`,
-    `_sequence` and `marks`.
+    `_sequence`, `marks` and, if there are `kept_columns`, `_derived`.
 
     If the structure of a key's last image lacks a column, the key's earlier images are
     searched, newest first. An image that has the column gives the value. At an image
@@ -167,12 +167,12 @@ def folded(
     function still gives the update's image values of the key's earlier images, whereas
     `coalescing.coalesced`, which follows a row from key to key, begins a new row.
     """
-    names = ["_change_type", "_sequence", *marks]
+    kept = kept_columns((columns for _, columns in parts), schema)
+    names = ["_change_type", "_sequence", *marks, *(["_derived"] if kept else [])]
     mapped_parts = [mapped(table, columns, schema, names) for table, columns in parts]
     all_images = pa.concat_tables(mapped_parts)
     spelled = changelog_spelling(schema.names)
     by = [spelled[name] for name in key]
-    kept = kept_columns((columns for _, columns in parts), schema)
     if not kept:
         return last_outcomes(all_images, by, ignores_deletes=ignores_deletes)
     row_counts = [len(images) for images in mapped_parts]
@@ -210,6 +210,7 @@ def _with_kept(
     grouped = pa.table({**keys, "_sequence": sequence, **sequence_with_value}).group_by(list(key))
     newest = grouped.aggregate([(name, "max") for name in ("_sequence", *markers)])
     rows = all_images.take(_indexes_of(sequence, newest.column("_sequence_max")))
+    rows = rows.drop_columns(["_derived"])
     for marker, name in zip(markers, spelled, strict=True):
         origin = newest.column(f"{marker}_max")
         values = all_images.column(name).take(_indexes_of(sequence, origin))
@@ -229,7 +230,8 @@ def _indexes_of(sequence: pa.ChunkedArray, wanted: pa.ChunkedArray) -> pa.Array:
 
 def _begins_row(all_images: pa.Table, key: Sequence[str]) -> pa.Array:
     """Return for each image whether it is the first of a row with its key: an insert,
-    or an update that moved a row to this key."""
+    or an update that moved a row to this key. A derived update has no preimage, because
+    its row was read by SELECT, and moved none."""
     kind = all_images.column("_change_type")
     is_preimage = pc.equal(kind, ChangeType.UPDATE_PREIMAGE.value).to_numpy()
     is_postimage = pc.equal(kind, ChangeType.UPDATE_POSTIMAGE.value).to_numpy()
@@ -241,4 +243,5 @@ def _begins_row(all_images: pa.Table, key: Sequence[str]) -> pa.Array:
         for name in key:
             column = comparable(all_images.column(name))
             keeps_key[1:] &= pc.equal(column[1:], column[:-1]).to_numpy().astype(np.bool_)
-    return pa.array(is_insert | (is_postimage & ~keeps_key))
+    is_derived = all_images.column("_derived").to_numpy().astype(np.bool_)
+    return pa.array(is_insert | (is_postimage & ~keeps_key & ~is_derived))

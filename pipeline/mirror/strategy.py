@@ -14,28 +14,29 @@ from enum import StrEnum
 from typing import Final
 
 from lockstep.pipeline.mirror.coalescing import OTHER_KEY_REASON, RESUME_HINT
-from lockstep.pipeline.values.errors import TableError
+from lockstep.pipeline.values.errors import Need, StoppedBy, TableError
 from lockstep.pipeline.values.segment import RowCounts
-
-FOLDED_IMAGES: Final = 4_000_000
-FOLDED_BYTES: Final = 192 << 20
-"""Most row images, and most bytes of their values, that are folded (reduced to the last
-image of each key) at once for a table."""
 
 BUCKET_IMAGES: Final = 1_000_000
 BUCKET_BYTES: Final = 64 << 20
-"""Average size of a bucket. Larger writes are divided by key into buckets that are
-folded one after the other."""
+"""Most row images, and most bytes of their values, that are folded (reduced to the last
+image of each key) at once for a table. Larger writes are divided by key into buckets of
+this size on average, which are folded one after the other."""
 
-MOST_IMAGES: Final = 4 * FOLDED_IMAGES
-"""Most row images in a bucket. Buckets differ in size, because all images of a key are
-in the same bucket, and so are the images of keys between which an update moved a
-row."""
+MOST_IMAGES: Final = 16 * BUCKET_IMAGES
+"""Most row images in a bucket. Buckets differ in size if images leave columns out: then
+all images of a key are in the same bucket, and so are the images of keys between which
+an update moved a row."""
 
 
 UNSTAMPED: Final = "without a key nothing tells which copy of a row changed, so there are no stamps"
 UNSTAMPED_HINT: Final = (
     "give the table a PRIMARY KEY, or set stamps = [] in a [[sources.table]] for it"
+)
+
+
+REPEATED: Final = (
+    "part of the log was read twice, and without a key nothing tells which rows are counted twice"
 )
 
 
@@ -59,9 +60,10 @@ class WriteFacts:
     describe each row's last change. `keeps_deleted`: rows that were deleted at the
     source stay in the mirror. `may_have_kept_rows`: the mirror may already have such
     rows. `replaces`: the mirror's earlier rows do not matter. `image_count`: number of
-    row images to merge. `unpacked_bytes`: their uncompressed bytes.
+    row images to merge. `unpacked_bytes`: their bytes in memory.
     `has_partial_images`: some images leave columns out. `inserts_only`: all changes are
-    inserts. `inserts_are_new`: no inserted row can be in the mirror yet.
+    inserts. `inserts_are_new`: no inserted row can be in the mirror yet. `may_repeat`:
+    the mirror may show some of the changes already.
     `fills_columns`: columns that were read from the source by key are filled.
     `replace_reason`: why the earlier rows do not matter, if that is known: a sentence.
     """
@@ -74,6 +76,7 @@ class WriteFacts:
     unpacked_bytes: int = 0
     inserts_only: bool = False
     inserts_are_new: bool = True
+    may_repeat: bool = False
     may_have_kept_rows: bool = False
     fills_columns: bool = False
     has_stamps: bool = False
@@ -93,7 +96,7 @@ class Strategy:
 def choose(facts: WriteFacts) -> Strategy:
     """Return how a table's changes are written. Raise `TableError` if the settings ask
     for what the table cannot have, or if images of a table without a key leave columns
-    out."""
+    out or may be merged already."""
     if facts.keeps_deleted and not facts.has_key:
         raise TableError(
             "deleted rows cannot be kept in a table without a key",
@@ -116,6 +119,9 @@ def choose(facts: WriteFacts) -> Strategy:
     if facts.inserts_only and facts.inserts_are_new and not facts.may_have_kept_rows:
         return Strategy(Way.APPEND, "the log only inserts rows, and none of them is there yet")
     if not facts.has_key:
+        if facts.may_repeat:
+            hint = "the next run reads it from the source"
+            raise TableError(REPEATED, hint=hint, need=Need.ROWS, by=StoppedBy.RUN)
         reason = "the table has no key, so copies of its rows are counted"
         return _counting(Way.COUNT, reason, facts)
     return _folding(Way.MERGE, _reason_to_merge(facts), facts)
@@ -147,9 +153,7 @@ def _folding(way: Way, reason: str, facts: WriteFacts) -> Strategy:
 def buckets_for(images: int, unpacked: int) -> int:
     """Return the number of buckets for `images` row images of `unpacked` bytes, so that
     the images of one bucket fit into memory."""
-    if images <= FOLDED_IMAGES and unpacked <= FOLDED_BYTES:
-        return 1
-    return max(-(-images // BUCKET_IMAGES), -(-unpacked // BUCKET_BYTES))
+    return max(1, -(-images // BUCKET_IMAGES), -(-unpacked // BUCKET_BYTES))
 
 
 def only_inserts(counts: Iterable[RowCounts]) -> bool:

@@ -132,30 +132,36 @@ class RequestCounts:
 class Batch:
     """A row of the ledger's table of batches.
 
-    `end`, `anchor` and the totals are None or 0 until the batch is captured. `base` is the
-    `_sequence` just before its first change; `changes` counts row images, so the next
-    batch's base is `base + changes`. `token` is that of the lease under which it was
-    begun. A batch begins at the end of its `predecessor`, or where its `start_decision`
-    says. `follows`: the batch before it, even if a decision chose its start; that batch
-    may no longer be in the ledger. `continuity`: how a start by decision relates to the
-    end of that batch. `by_gtid`:
-    as in `Cursor`. `server_process`: the server process from which it was read, or None
-    if the server does not report it. `requests`: requests to an object store since the
-    run acknowledged the batch before it, or since the run began; None for a lake in a
-    folder.
+    `end`, `anchor` and the totals are None or 0 until the batch is captured.
+    `sequence_before`: the `_sequence` just before its first change. `changes` counts row
+    images, so the next batch begins after `sequence_before + changes`. `token`: that of
+    the lease under which it was begun. A batch begins at the end of its
+    `continued_batch`, or where its `start_decision` says. `previous_batch`: the batch
+    before it in either case; it may no longer be in the ledger. `continuity`: how a start
+    by decision relates to the end of that batch. `by_gtid`: as in `Cursor`.
+    `server_process`: the server process from which it was read, or None if the server
+    does not report it. `requests`: requests to an object store since the run acknowledged
+    the batch before it, or since the run began; None for a lake in a folder.
     """
 
-    json_keys: ClassVar = ("id", "state", "start", "end", "dagster_run", "created_at")
+    json_keys: ClassVar = (
+        "id as batch",
+        "state",
+        "start",
+        "end",
+        "run_id as run",
+        "created_at",
+    )
 
     id: int
     source: str
     state: BatchState
     start: Position
-    predecessor: int | None
+    continued_batch: int | None
     start_decision: int | None
-    base: int
+    sequence_before: int
     token: int
-    dagster_run: str | None
+    run_id: str | None
     created_at: datetime
     end: Position | None = None
     anchor: Anchor | None = None
@@ -166,7 +172,7 @@ class Batch:
     captured_at: datetime | None = None
     merged_at: datetime | None = None
     acknowledged_at: datetime | None = None
-    follows: int | None = None
+    previous_batch: int | None = None
     continuity: Continuity | None = None
     by_gtid: bool = False
     kind: BatchKind = BatchKind.ORDINARY
@@ -370,7 +376,7 @@ class Cursor:
 
     `by_gtid`: a run may find the place on another server by the position's GTID set.
     True from the first batch that was begun with `gtid_mode` ON, until an anonymous
-    transaction is read or a run finds another mode. `gtid_lapsed`: `by_gtid` was true
+    transaction is read or a run finds another mode. `was_by_gtid`: `by_gtid` was true
     for an earlier batch and no longer is.
     """
 
@@ -378,7 +384,7 @@ class Cursor:
     position: Position
     anchor: Anchor
     by_gtid: bool = False
-    gtid_lapsed: bool = False
+    was_by_gtid: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -456,9 +462,10 @@ class WritesOutsideDagster:
     newest_write: SettledWrite
     batch_ranges: frozenset[BatchRange]
 
-    @property
-    def first_batch(self) -> int:
-        return min(first for first, _ in self.batch_ranges)
-
-    def covers(self, batch: int) -> bool:
-        return any(first <= batch <= last for first, last in self.batch_ranges)
+    def batches_since(self, first_batch: int) -> frozenset[int]:
+        """Return the covered batches from this one on."""
+        return frozenset(
+            batch
+            for first, last in self.batch_ranges
+            for batch in range(max(first, first_batch), last + 1)
+        )

@@ -282,12 +282,9 @@ def _names_batch(metadata: Mapping[str, Any], batch: Batch | None) -> bool:
     of the ledger with which somebody continued gives the same batch numbers, and may
     have read up to the same place of the log."""
     if batch is None or batch.end is None or batch.captured_at is None:
-        return metadata.get("position") is None
-    captured_at = batch.captured_at.isoformat()
-    return (
-        metadata.get("position") == str(batch.end.at)
-        and metadata.get("captured_at", captured_at) == captured_at
-    )
+        return metadata.get("place") is None
+    names = metadata.get("place"), metadata.get("captured_at")
+    return names == (str(batch.end.at), batch.captured_at.isoformat())
 
 
 def changes_more_than_files(commit: LakeCommit) -> bool:

@@ -62,7 +62,7 @@ class ClosedTable:
     in the acknowledged batch `batch`, where the table's name was `table`. If `kind` is
     None, a comparison closed it, and `batch` is the first batch after the gap."""
 
-    json_keys: ClassVar = ("batch", "at", "by", "table")
+    json_keys: ClassVar = ("batch", "at as closed_at", "by", "table")
 
     batch: int
     at: datetime

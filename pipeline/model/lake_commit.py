@@ -31,7 +31,7 @@ _SAME_AT_EACH_TRY: Final = (
     "source",
     "table",
     "batches",
-    "position",
+    "place",
     "captured_at",
     "files",
 )

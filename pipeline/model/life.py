@@ -298,13 +298,13 @@ def _changed_state(state: TableState, event: Event, condition: TableCondition) -
         case Reloaded(reason, hint, stopped):
             return _stopped_state(state, TableStopped(StoppedBy.RUN, reason, hint, stopped))
         case MirrorWritten(version):
-            return replace(state, mirror_version=version)
+            return replace(state, mirror_schema_version=version)
         case MirrorHandedOver(generation, mirror, delta_version, version):
             return replace(
                 state,
                 generation=generation,
                 mirror=mirror,
-                mirror_version=version,
+                mirror_schema_version=version,
                 adopted_version=delta_version,
             )
         case MirrorReplaced(mirror):
@@ -312,16 +312,16 @@ def _changed_state(state: TableState, event: Event, condition: TableCondition) -
                 state,
                 mirror=mirror,
                 mirror_generation=state.mirror_generation + 1,
-                mirror_version=None,
+                mirror_schema_version=None,
                 adopted_version=None,
             )
-        case MirrorRemoved() if state.mirror_version is None:
+        case MirrorRemoved() if state.mirror_schema_version is None:
             return state  # there is no mirror, or it was removed before
         case MirrorRemoved() | LakeRestarted():
             return replace(
                 state,
                 generation=state.generation + 1,
-                mirror_version=None,
+                mirror_schema_version=None,
                 adopted_version=None,
             )
     return state

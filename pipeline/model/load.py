@@ -5,7 +5,7 @@ runs as necessary. A chunk is a range of keys that one transaction reads.
        │                                       │
        └──────────────── void ◀────────────────┘
 
-Not here: how a table is cut (`keys`, `bounds`), reading (`pipeline.run.load`),
+Not here: how a table is divided (`snapshot.chunks`), reading (`pipeline.run.load`),
 joining with the log (`pipeline.run.dump.table_changes`).
 
 `low` is a place of the log that is noted before the first chunk is read. From that place
@@ -24,8 +24,7 @@ from datetime import datetime
 
 from lockstep.pipeline.model.table_state import TableState
 from lockstep.pipeline.schema.model import TableSchema
-from lockstep.pipeline.snapshot.bounds import Range
-from lockstep.pipeline.snapshot.keys import chunk_key
+from lockstep.pipeline.snapshot.chunks import Range, chunk_key
 from lockstep.pipeline.snapshot.progress import LoadProgress
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.position import Coordinates
@@ -106,7 +105,7 @@ class Load:
     """The load of one table. `basis` is None until the first chunk is planned,
     `followed_from` until a batch captures the table's changes after `low`. `with_past`:
     before the rows are read, the changes of the table that the log still has are
-    captured (`pipeline.supply.past`)."""
+    captured (`pipeline.supply`)."""
 
     id: int
     table: TableName

@@ -55,7 +55,7 @@ class StoppedTable:
     one.
     """
 
-    json_keys: ClassVar = ("table", "reason", "hint", "position", "by")
+    json_keys: ClassVar = ("table", "reason", "hint", "position as place", "by as stopped_by")
 
     table: TableName
     reason: str
@@ -91,7 +91,7 @@ class TableState:
     `changelog_generation` rises when a structure or setting does not fit the changelog,
     `mirror_generation` when the mirror is replaced. All three are part of application
     ids, so that writes are numbered from one again. `mirror` and `changelog` are paths
-    relative to the lake's folder. `mirror_version`: the schema version that the mirror
+    relative to the lake's folder. `mirror_schema_version`: the schema version that the mirror
     shows, or None before the first settled write of a generation. `adopted_version`:
     set if this ledger was made from the lake (`lockstep recover`) and continued the
     mirror in this generation: the Delta version that the mirror had then.
@@ -113,7 +113,7 @@ class TableState:
     hint: str | None = None
     position: str | None = None
     stopped_by: StoppedBy | None = None
-    mirror_version: int | None = None
+    mirror_schema_version: int | None = None
     changelog_generation: int = 1
     stopped: StopPlace | None = None
     missing_since: int | None = None
@@ -152,7 +152,7 @@ class TableState:
     @property
     def is_mirror_removed(self) -> bool:
         """True if the table was dropped at the source and its mirror is removed."""
-        has_no_mirror = self.generation > 1 and self.mirror_version is None
+        has_no_mirror = self.generation > 1 and self.mirror_schema_version is None
         return has_no_mirror and self.condition is TableCondition.DROPPED
 
     @property
@@ -226,7 +226,7 @@ class Handover:
             self.state_before,
             generation=self.generation,
             mirror=self.mirror,
-            mirror_version=self.shown_version,
+            mirror_schema_version=self.shown_version,
             adopted_version=self.delta_version,
         )
 

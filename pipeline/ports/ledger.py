@@ -2,8 +2,9 @@
 the batches (the parts of the log that runs captured), the tables' states, and the
 writes to the lake.
 
-Each subject has a Protocol; `Ledger` has all of them. *Live* batches are those that are
-not abandoned.
+Each subject has a Protocol; `Ledger` has all of them but `Consumers`, the named readers
+of changelogs (`pipeline.values.consumers`). *Live* batches are those that are not
+abandoned.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ from lockstep.pipeline.model.table_state import (
 from lockstep.pipeline.proof.proven import ComparisonRecord, ComparisonResult
 from lockstep.pipeline.schema.history import DatabaseVersion, SchemaStatement, SchemaVersion
 from lockstep.pipeline.schema.model import TableSchema
-from lockstep.pipeline.snapshot.bounds import Range
+from lockstep.pipeline.snapshot.chunks import Range
 from lockstep.pipeline.upkeep.changes import (
     ChangeFile,
     DeletableChanges,
@@ -59,6 +60,7 @@ from lockstep.pipeline.upkeep.clearing import (
     Tightening,
     UnclearedValues,
 )
+from lockstep.pipeline.values.consumers import Consumer, ConsumerStart, Delivery, DeliveryBounds
 from lockstep.pipeline.values.decisions import (
     START_KIND,
     STRUCTURES_KIND,
@@ -105,10 +107,10 @@ class Leases(Protocol):
     # -- the lock, and who has it ------------------------------------------------------------------
 
     def lock(
-        self, source: str, holder: str, dagster_run: str | None, *, in_dagster: bool = False
+        self, source: str, holder: str, run_id: str | None, *, in_dagster: bool = False
     ) -> AbstractContextManager[Lease]:
         """Take the source's advisory lock and a new lease, or raise `SourceBusy` at
-        once. `dagster_run`: the run's id, or None for a command that is not a run;
+        once. `run_id`: the run's id, or None for a command that is not a run;
         `in_dagster`: Dagster started the run and records it. Postgres releases the lock
         when the connection ends; leaving the context releases lock and lease."""
 
@@ -144,12 +146,21 @@ class Leases(Protocol):
     # `after` (excluded) and `through` (included) are tokens of leases. Nothing is recorded under a
     # lease once the next one was taken.
 
-    def runs_outside_dagster(self, source: str, after: int, through: int) -> RunsOutsideDagster:
+    def runs_outside_dagster(
+        self, source: str, after: int, through: int, *, all_runs: bool = False
+    ) -> RunsOutsideDagster:
         """Return how many of these runs there were, and what they captured; other
-        commands are not counted."""
+        commands are not counted. `all_runs`: runs of Dagster's are counted, too."""
 
     def writes_outside_dagster(
-        self, source: str, after: int, through: int, beyond: TableName | None, most: int
+        self,
+        source: str,
+        after: int,
+        through: int,
+        beyond: TableName | None,
+        most: int,
+        *,
+        all_runs: bool = False,
     ) -> list[WritesOutsideDagster]:
         """Return the writes of these runs, one entry for each table, by table name: at
         most `most` tables, beginning after the table `beyond`. Writes of a killed
@@ -169,7 +180,7 @@ class Decisions(Protocol):
 
     def start_decision(self, batch: Batch) -> RecordedDecision | None:
         """Return the decision that chose where a batch begins; None if it begins at the
-        end of its predecessor."""
+        end of the batch that it continues."""
 
     def note_gtids_off(self, lease: Lease) -> None:
         """Record that the server's `gtid_mode` is not ON, so that no GTID set that was
@@ -238,12 +249,12 @@ class Batches(Protocol):
         lease: Lease,
         start: Position,
         *,
-        predecessor: int | None,
+        continued_batch: int | None,
         start_decision: int | None,
         kind: BatchKind = BatchKind.ORDINARY,
     ) -> Batch:
         """Create a batch in the state *capturing*, and return it with its id and
-        sequence base. Give either `predecessor`, the batch at whose end it starts, or
+        sequence base. Give either `continued_batch`, the batch at whose end it starts, or
         `start_decision`, the id of the decision that chose its start."""
 
     def abandon(self, lease: Lease, batch: int, reason: str) -> None:
@@ -727,6 +738,43 @@ class Ledger(Leases, Decisions, Batches, Structures, Tables, Writes, Deletions, 
     `settle` → `mark_merged` → `acknowledge`. Any step may be the first one of a new
     process: it asks the ledger, never its own memory.
     """
+
+
+class Consumers(Protocol):
+    """The consumers that the ledger (Lockstep's database in Postgres) records.
+
+    A caller need not hold the source's lease. Each call is one transaction that locks
+    the row of its consumer, so several processes may read under one name. A method that
+    is given a name raises `ConsumerUnknown` if no consumer has it, and
+    `ConsumerRefused`, without changing anything, for a step out of order.
+    """
+
+    def consumers(self, source: str) -> list[Consumer]:
+        """Return the consumers that are not dropped, by name."""
+
+    def make_consumer(self, source: str, name: str, start: ConsumerStart) -> Consumer:
+        """Make a consumer; the source need not have been captured yet."""
+
+    def drop_consumer(self, source: str, name: str, *, author: str, reason: str) -> None:
+        """Drop a consumer: its deliveries end, and changes that were only kept for it
+        may be deleted. A later consumer of that name begins without its cursor."""
+
+    def deliver(self, source: str, name: str, bounds: DeliveryBounds) -> Delivery | None:
+        """Deliver the acknowledged batches after the last delivery, within the bounds.
+        Return None if there are none. The delivery is open until it is acknowledged or
+        rolled back."""
+
+    def open_deliveries(self, source: str, name: str) -> list[Delivery]:
+        """Return the deliveries that are neither acknowledged nor rolled back, oldest
+        first."""
+
+    def ack_delivery(self, source: str, name: str, delivery: int) -> None:
+        """Acknowledge the oldest open delivery; the cursor moves to its end."""
+
+    def roll_back(self, source: str, name: str, delivery: int | None = None) -> list[int]:
+        """Roll back this delivery and the later open ones, or with None all open ones.
+        Their batches are delivered again. Return the ids of these deliveries,
+        ascending."""
 
 
 def live_lease(ledger: Leases, source: str) -> LeaseView | None:

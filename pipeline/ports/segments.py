@@ -76,8 +76,8 @@ class SegmentStore(Protocol):
         is so small that several copies of it fit into memory."""
 
     def unpacked_bytes(self, folder: str, files: Iterable[SegmentFile]) -> int:
-        """Return the bytes of the files' values before compression, without reading
-        them."""
+        """Estimate, without reading the files, how many bytes of memory their values
+        take."""
 
     def delete_batch(self, source: str, batch: int) -> int:
         """Delete the files of a batch in the source's changelogs and system tables, and

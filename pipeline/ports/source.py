@@ -17,7 +17,7 @@ import pyarrow as pa
 from lockstep.pipeline.model.batch import Xid
 from lockstep.pipeline.proof.hashes import Hashes, RowSum
 from lockstep.pipeline.schema.model import DatabaseSchema, TableSchema
-from lockstep.pipeline.snapshot.bounds import Bound, Range
+from lockstep.pipeline.snapshot.chunks import Bound, Range
 from lockstep.pipeline.snapshot.condition import RowCondition
 from lockstep.pipeline.snapshot.pace import PIECE_SECONDS, SourceLoad
 from lockstep.pipeline.values.gtid import GtidSet
@@ -246,7 +246,7 @@ class ConditionSnapshot:
     """The rows of a table for which a condition holds, and lookups by key, in one
     consistent read, while it is open. Call `by_keys` after `rows` was read to its end.
     It takes keys without NULL, with the columns of a key by which rows can be selected
-    (`snapshot.bounds`). It yields all of them that exist in the table, and possibly
+    (`snapshot.chunks`). It yields all of them that exist in the table, and possibly
     other keys of the table."""
 
     rows: TableSnapshot

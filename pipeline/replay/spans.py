@@ -146,7 +146,7 @@ def is_before_history(place: Place, chain: Sequence[Batch], begin: datetime | No
     """Return whether a place is certainly before the first batch of `chain`, before
     which there is no history. `begin`: as for `batches_in_span`."""
     first = chain[0]
-    if first.follows is not None:  # There was history before it, which was deleted.
+    if first.previous_batch is not None:  # There was history before it, which was deleted.
         return False
     match place:
         case AtMoment(moment):
@@ -164,7 +164,7 @@ def is_before_history(place: Place, chain: Sequence[Batch], begin: datetime | No
 def beginning_sentence(first: Batch, begin: datetime | None = None) -> str:
     """Return a sentence on what lies before the ledger's first batch: no history, or
     deleted changes. `begin`: as for `batches_in_span`."""
-    if first.follows is None:
+    if first.previous_batch is None:
         moment = "" if begin is None else f" ({moment_text(begin)})"
         return f"the history begins at {first.start}{moment}"
     return f"changes up to {end_text(first)} were deleted, as {KEEP_CHANGES} says"
@@ -439,7 +439,7 @@ def _moved_to_newest(place: PlaceInBatch, chain: Sequence[Batch]) -> PlaceInBatc
     and read no more of the log."""
     newest = place.batch
     for batch in chain:
-        if place.is_batch_end and batch.follows == newest.id and batch.end == newest.end:
+        if place.is_batch_end and batch.previous_batch == newest.id and batch.end == newest.end:
             newest = batch
     return replace(place, batch=newest)
 
@@ -528,7 +528,7 @@ def _batch_at_moment(
     place: Place, chain: Sequence[Batch], moment: datetime, read_until: datetime | None
 ) -> PlaceInBatch:
     begin = chain[0].start.committed_at
-    if chain[0].follows is None and begin is not None and moment < begin:
+    if chain[0].previous_batch is None and begin is not None and moment < begin:
         raise _too_early_error(place, chain)
     timed = [batch for batch in chain if batch.transactions and _committed_at(batch) is not None]
     ended_count = _count_ended_by(timed, moment)

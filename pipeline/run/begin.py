@@ -227,14 +227,13 @@ def _place_of_override(
 def _place_start(ports: RunPorts, question: Question, decision: Start) -> RunStart:
     """Return the start after finding its place in the server's log."""
     facts, cursor = question.facts, question.cursor
-    if decision.predecessor is not None and cursor is not None:  # where that batch ended
+    if decision.continued_batch is not None and cursor is not None:  # where that batch ended
         # Transactions without a GTID may have been read, which the set does not tell.
-        is_set_incomplete = cursor.gtid_lapsed and not cursor.by_gtid
-        by_gtid = question.has_gtid_mode_on and not is_set_incomplete
+        by_gtid = question.has_gtid_mode_on and not cursor.was_by_gtid
         return RunStart(decision, cursor.position, cursor.anchor, facts, by_gtid=by_gtid)
     place = find_place(ports, decision.where, facts)
     start = Position(place.at, place.gtid_set, facts.server_uuid)
-    if cursor is not None and decision.follows is not None:
+    if cursor is not None and decision.previous_batch is not None:
         start = replace(start, committed_at=cursor.position.committed_at)
     run_start = RunStart(decision, start, place.anchor, facts, by_gtid=question.has_gtid_mode_on)
     if place.leave_out:

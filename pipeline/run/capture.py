@@ -24,6 +24,11 @@ from lockstep.pipeline.run.catch_up import catch_up
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.basis import basis_of, bounds_of
 from lockstep.pipeline.run.dump.batch_capture import BatchCapture
+from lockstep.pipeline.run.dump.initial_schemas import (
+    case_folding,
+    spans_of_changes,
+    statements_between,
+)
 from lockstep.pipeline.run.dump.log_reader import require_complete, require_prepared_after_start
 from lockstep.pipeline.run.dump.structure_proof import (
     StructureProof,
@@ -56,6 +61,7 @@ from lockstep.pipeline.run.table_plans import TablePlans, open_orders, plan_read
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.source_plan import RereadRows
 from lockstep.pipeline.start.bounds import RunBounds
+from lockstep.pipeline.supply import RowsFromServer
 from lockstep.pipeline.values.decisions import AttemptOutcome, Decision, Lease
 from lockstep.pipeline.values.engines import reason_refused
 from lockstep.pipeline.values.errors import LogStops, RowsNotRead, TableError
@@ -258,7 +264,7 @@ def _capture_new_log(
         # A start that a person chose is recorded by a batch, even by an empty one. But a
         # batch needs an anchor (the checksum of the event before its end), and an empty
         # batch without an event before its start has none.
-        needs_batch = run_start.decision.predecessor is None and run_start.anchor is not None
+        needs_batch = run_start.decision.continued_batch is None and run_start.anchor is not None
         has_work = needs_batch or read is not None or plans
         if not has_work and bounds.is_reached(run_start.start.at):
             require_complete(ports, run_start, bounds, run_start.start.gtid_set)
@@ -318,8 +324,8 @@ def _capture_batch(
     batch = ports.ledger.begin_batch(
         lease,
         run_start.start,
-        predecessor=decision.predecessor,
-        start_decision=None if decision.predecessor is not None else run_start.decision_id,
+        continued_batch=decision.continued_batch,
+        start_decision=None if decision.continued_batch is not None else run_start.decision_id,
     )
     source_readings = [
         _with_misread_error(reading, misread.errors)
@@ -333,7 +339,7 @@ def _capture_batch(
     resumed_tables = [order.table for order in plans.resumed_orders]
     resumed_tables += [reading.table for reading in readings_to_follow(source_readings)]
     extents, basis = partial_tables_at_start(
-        basis_of(ports, run_start, bounds, batch.id, resumed_tables, batch.base)
+        basis_of(ports, run_start, bounds, batch.id, resumed_tables, batch.sequence_before)
     )
     for parent, schema in misread.parents.items():
         newest = basis.structures.last_known_schema(parent)
@@ -504,4 +510,21 @@ def read_from_source(
         order_later_readings(ports, lease, plans)
         return []
     column_readings, plans = read_columns(ports, plans, batch.id)
-    return [*column_readings, *load_tables(ports, lease, run_start, plans)]
+    altered_tables = _hiding_tables_altered_in_log(ports, run_start, plans)
+    return [*column_readings, *load_tables(ports, lease, run_start, plans, altered_tables)]
+
+
+def _hiding_tables_altered_in_log(
+    ports: RunPorts, run_start: RunStart, plans: TablePlans
+) -> frozenset[TableName]:
+    """Return the tables that are to be read from the server, whose shape hides something,
+    and which a statement in the log of this run altered. Before the statement is
+    followed, nobody knows under which names the server has what is hidden."""
+    newest = {version.table for version in ports.ledger.schemas_at(ports.source.name, shaped=True)}
+    tables = sorted(newest & plans.tables_supplied(RowsFromServer).keys())
+    if not tables:
+        return frozenset()
+    head = ports.server.facts().head
+    statements = statements_between(ports, run_start, run_start.start.at, head)
+    spans = spans_of_changes(statements, tables, case_folding(run_start.facts))
+    return frozenset(tables) & spans.keys()

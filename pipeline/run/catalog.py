@@ -131,13 +131,17 @@ def _is_shown(state: TableState) -> bool:
     """Return whether the lake has a mirror that shows the table. While a mirror is
     being rewritten in another folder, this is false, and the table's entry stays as it
     is."""
-    return state.mirror_version is not None and state.condition is not TableCondition.DROPPED
+    return state.mirror_schema_version is not None and state.condition is not TableCondition.DROPPED
 
 
 def _differs(
     recorded: RecordedEntry | None, state: TableState, name: EntryName, registry: Registry
 ) -> bool:
-    if recorded is None or recorded.name != name or recorded.schema_version != state.mirror_version:
+    if (
+        recorded is None
+        or recorded.name != name
+        or recorded.schema_version != state.mirror_schema_version
+    ):
         return True
     return normal_location(recorded.location) != normal_location(registry.locate(state.mirror))
 
@@ -170,7 +174,7 @@ def _wanted_entries(
             location=registry.locate(state.mirror),
             comment=table_comments.get(state.table, ""),
             columns=columns,
-            schema_version=state.mirror_version,
+            schema_version=state.mirror_schema_version,
         )
         entries.append(entry)
     return tuple(entries), unreadable
@@ -215,7 +219,7 @@ class EntryChangeKind(StrEnum):
 class EntryChange:
     """A change of a catalog entry that was made, or would be made (`differences`)."""
 
-    json_keys: ClassVar = ("kind as deed", "table", "name")
+    json_keys: ClassVar = ("kind", "table", "name")
 
     kind: EntryChangeKind
     table: TableName
@@ -234,9 +238,9 @@ class CatalogReport:
 
     json_keys: ClassVar = (
         "catalog",
-        "changes as done",
-        "missing_entries as left",
-        "correct_count as fine",
+        "changes",
+        "missing_entries",
+        "correct_count",
         "waiting",
         "trouble",
         "seconds",

@@ -34,7 +34,7 @@ from lockstep.pipeline.run.stop_errors import reread_error, waits_for_rows
 from lockstep.pipeline.run.table_plans import TablePlans
 from lockstep.pipeline.schema.history import SchemaVersion
 from lockstep.pipeline.start.bounds import RunBounds
-from lockstep.pipeline.supply.plan import ColumnsFromServer, FromChangelog, RowsFromServer, Supply
+from lockstep.pipeline.supply import ColumnsFromServer, FromChangelog, RowsFromServer, Supply
 from lockstep.pipeline.values.decisions import START_KIND, Continuity, Decision, Lease
 from lockstep.pipeline.values.errors import (
     LockstepError,
@@ -91,12 +91,12 @@ def begin_catching_up(
         BatchKind.CATCHING_UP.value,
         reason,
         details,
-        follows=cursor.batch,
+        previous_batch=cursor.batch,
         continuity=Continuity.CONTIGUOUS,
     )
     entry = ports.ledger.decide(lease, decision)
     return ports.ledger.begin_batch(
-        lease, start, predecessor=None, start_decision=entry.id, kind=BatchKind.CATCHING_UP
+        lease, start, continued_batch=None, start_decision=entry.id, kind=BatchKind.CATCHING_UP
     )
 
 
@@ -135,7 +135,7 @@ def _capture_missing_changes(
             batch.start,
             batch.id,
             resumed_tables,
-            last_sequence_before=batch.base,
+            last_sequence_before=batch.sequence_before,
             catch_up_before=min(stop_batches, default=0),
         ),
         structures=tracker_of(

@@ -179,7 +179,7 @@ def _clear_mirror(ports: RunPorts, lease: Lease, note: UnclearedValues) -> None:
     the values is already gone."""
     source = ports.source.name
     state = ports.ledger.table_states(source)[note.table]
-    if state.mirror_version is None or note.dropped_mirror is not None:
+    if state.mirror_schema_version is None or note.dropped_mirror is not None:
         return
     examined_version = ports.ledger.examined_versions(source).get(state.mirror)
     try:

@@ -104,7 +104,7 @@ def recovery_metadata(ports: RunPorts, table: TableName | SystemTable, record: B
     commit says of this batch."""
     fields = _common_fields(ports, WriteKind.RESTATE, table, (record.batch, record.batch), None)
     return metadata_text(
-        fields | {"ledger": record.ledger, "position": str(record.end), "restated": True}
+        fields | {"ledger": record.ledger, "place": str(record.end), "restated": True}
     )
 
 
@@ -152,7 +152,7 @@ def _common_fields(
         "source": ports.source.name,
         "table": str(table),
         "batches": list(batches),
-        "position": None if end is None else str(end.at),
+        "place": None if end is None else str(end.at),
     }
     if last is not None and last.captured_at is not None:
         fields["captured_at"] = last.captured_at.isoformat()
@@ -173,8 +173,8 @@ def _cursor_fields(batch: Batch, *, any_length: bool) -> dict[str, Any]:
         return {}
     gtids = str(end.gtid_set)
     return {
-        "server": end.server_uuid,
-        "gtids": gtids if any_length or len(gtids) <= _MOST_GTID_CHARACTERS else None,
+        "server_uuid": end.server_uuid,
+        "gtid_set": gtids if any_length or len(gtids) <= _MOST_GTID_CHARACTERS else None,
         "by_gtid": batch.by_gtid,
         "committed_at": None if end.committed_at is None else end.committed_at.isoformat(),
         "anchor": [
@@ -184,7 +184,7 @@ def _cursor_fields(batch: Batch, *, any_length: bool) -> dict[str, Any]:
             anchor.gtid,
             anchor.file_created,
         ],
-        "sequence": batch.base + batch.changes,
+        "sequence": batch.sequence_before + batch.changes,
     }
 
 
@@ -200,7 +200,7 @@ def _batch_fields(ports: RunPorts, batch: Batch) -> Mapping[str, Any]:
     structures = _new_structures(ports, batch)
     return {
         "touched": [_name_parts(table) for table in sorted(_touched_tables(ports, batch))],
-        "still": [[*_name_parts(table), standings[table]] for table in sorted(standings)],
+        "not_following": [[*_name_parts(table), standings[table]] for table in sorted(standings)],
         "partial": [
             [*_name_parts(extent.table), str(extent.begins)]
             for extent in ledger.partial_tables(source)

@@ -15,13 +15,14 @@ from lockstep.pipeline.binlog.search.log_scan import (
     find_file_before,
     read_file_head,
 )
-from lockstep.pipeline.binlog.search.moments import (
+from lockstep.pipeline.binlog.search.places import (
     MomentPlace,
+    find_boundary,
+    find_end_of,
     find_last_end,
     find_moment,
     find_moment_in_file,
 )
-from lockstep.pipeline.binlog.search.places import find_boundary, find_end_of
 from lockstep.pipeline.binlog.stream.framing import FIRST_OFFSET
 from lockstep.pipeline.ports.source import ServerFacts
 from lockstep.pipeline.run.context import RunPorts, search_progress

@@ -2,7 +2,7 @@
 table that the server's log still has.
 
 First the log is scanned up to the end of the newest batch, to find the place from which
-each table can be captured (`pipeline.supply.past`). Then a batch captures these tables
+each table can be captured (`pipeline.supply`). Then a batch captures these tables
 from that place up to the same end. Before each of these two passes, another pass over
 the log's statements alone finds the structures of the tables where the pass begins. If
 rows also have to be read from MySQL, the load begins with the same batch, so that no
@@ -46,11 +46,19 @@ from lockstep.pipeline.schema.consequences import consequences
 from lockstep.pipeline.schema.effects import FollowedStatement, LoggedStatement
 from lockstep.pipeline.schema.history import BatchHistory, VersionOrigin
 from lockstep.pipeline.schema.tracker import SchemaTracker
-from lockstep.pipeline.snapshot.keys import chunk_key
+from lockstep.pipeline.snapshot.chunks import chunk_key
 from lockstep.pipeline.start.bounds import RunBounds
 from lockstep.pipeline.start.question import AnchorReading
-from lockstep.pipeline.supply.past import Past, after_statement
-from lockstep.pipeline.supply.plan import Have, Plan, Price, SupplyStanding, Want, plan
+from lockstep.pipeline.supply import (
+    Have,
+    Past,
+    Plan,
+    Price,
+    SupplyStanding,
+    Want,
+    after_statement,
+    plan,
+)
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import (
     LockstepError,
@@ -360,7 +368,7 @@ def _capture_pasts(
             batch.start,
             batch.id,
             loads_and_pasts,
-            last_sequence_before=batch.base,
+            last_sequence_before=batch.sequence_before,
             catch_up_before=0,
         ),
         structures=structures,

@@ -492,7 +492,7 @@ def reason_to_change_readers(ports: RunPorts, state: TableState) -> str | None:
     readers, wanted_readers = ports.mirrors.readers(state.mirror), policies.readers
     if (
         policies.keeps_rows
-        or state.mirror_version is None
+        or state.mirror_schema_version is None
         or readers is None
         or readers == wanted_readers
     ):

@@ -83,7 +83,7 @@ def pending_moves(ports: RunPorts, states: Mapping[TableName, TableState] | None
     unwritten, to_reload = dict[TableName, TableName](), dict[TableName, TableName]()
     for table in misplaced.keys() - colliding_tables.keys():
         state = states[table]
-        if state.mirror_version is None:
+        if state.mirror_schema_version is None:
             unwritten[table] = misplaced[table]
         elif state.is_complete and not _is_rewritten_next(ports, table):
             to_reload[table] = misplaced[table]
@@ -185,5 +185,7 @@ def replace_mirror(ports: RunPorts, lease: Lease, table: TableName, reason: str)
         used_folders.add(mirror)
     ledger.give_up(lease, table)
     ledger.record_event(lease, table, MirrorReplaced(mirror))
-    former_clause = f"; {state.mirror} stays as it is" if state.mirror_version is not None else ""
+    former_clause = (
+        f"; {state.mirror} stays as it is" if state.mirror_schema_version is not None else ""
+    )
     ports.progress.note(f"the mirror of {table} is {mirror} from now on: {reason}{former_clause}")

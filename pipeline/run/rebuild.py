@@ -1,17 +1,19 @@
 """Writes a table as it was at a place of the past to a path of its own. Neither the
 lake nor the ledger is changed, so runs need not wait for a rebuild.
 
-The place is a cut between two transactions. The origin is a version of the table's
-mirror (the Delta table with its current rows), or an empty table, and the changes from
-there to the cut. The newest version before the cut is chosen, because then the fewest
-changes are read. Rows that were read from the source by SELECT are in no changelog, so
-no origin begins before them.
+The place is a cut between two transactions. The ledger knows where batches end. For a
+place inside a batch, the lake's table `_transactions` says where its transactions end.
+The origin is a version of the table's mirror (the Delta table with its current rows),
+or an empty table, and the changes from there to the cut. The newest version before the
+cut is chosen, because then the fewest changes are read. Rows that were read from the
+source by SELECT are in no changelog, so no origin begins before them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from itertools import chain, pairwise
 from time import perf_counter
 from typing import Final
@@ -30,11 +32,12 @@ from lockstep.pipeline.mirror.merging import (
     plan_merge,
     reload_origin,
 )
-from lockstep.pipeline.model.batch import TableContent
+from lockstep.pipeline.mirror.system_tables import system_table_path
+from lockstep.pipeline.model.batch import Batch, TableContent
 from lockstep.pipeline.model.lake_commit import WriteKind, metadata_text
 from lockstep.pipeline.model.table_state import TableEventKind
 from lockstep.pipeline.ports.lease_check import no_check
-from lockstep.pipeline.ports.ledger import table_contents
+from lockstep.pipeline.ports.ledger import batch_content, table_contents
 from lockstep.pipeline.ports.mirror_writes import (
     ColumnOrigin,
     CountedReplace,
@@ -44,13 +47,27 @@ from lockstep.pipeline.ports.mirror_writes import (
     StagedFiles,
 )
 from lockstep.pipeline.ports.mirrors import Copies, Mirrors
-from lockstep.pipeline.replay.spans import end_text
+from lockstep.pipeline.replay.spans import (
+    TRANSACTION_COLUMNS,
+    batch_at,
+    beginning_sentence,
+    count_transactions_up_to,
+    end_text,
+    is_before_history,
+)
 from lockstep.pipeline.run.context import RunPorts
-from lockstep.pipeline.run.cut import Cut, cut_at
 from lockstep.pipeline.run.reshaping import new_tightenings
 from lockstep.pipeline.run.status.version_sets import explain_missing
 from lockstep.pipeline.run.stop_errors import arrow_errors_as_table_error
-from lockstep.pipeline.run.unpruned_batches import HiddenChanges, hidden_changes
+from lockstep.pipeline.run.unpruned_batches import (
+    RUNS_HINT,
+    HiddenChanges,
+    batch_of_run,
+    hidden_changes,
+    history_begin,
+    read_until_for,
+    unpruned_batches,
+)
 from lockstep.pipeline.run.write.job import (
     Job,
     Task,
@@ -70,12 +87,180 @@ from lockstep.pipeline.run.write.origin import (
 from lockstep.pipeline.schema.history import Knowledge, SchemaVersion
 from lockstep.pipeline.schema.rows import merge_key
 from lockstep.pipeline.values.decisions import Continuity
-from lockstep.pipeline.values.errors import NothingMatches, PastRefused, TableError
+from lockstep.pipeline.values.errors import NothingMatches, PastRefused, SpanRefused, TableError
 from lockstep.pipeline.values.intent import Intent, MirrorVersion, MissingReason
-from lockstep.pipeline.values.places import Place
+from lockstep.pipeline.values.places import AtMoment, InFile, OfRun, Place, moment_text
 from lockstep.pipeline.values.policies import Deletes, DroppedColumns, Readers
+from lockstep.pipeline.values.position import Coordinates, LogFile
 from lockstep.pipeline.values.row_groups import row_groups
+from lockstep.pipeline.values.segment import SystemTable
 from lockstep.pipeline.values.table import TableName
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A place between two transactions. It lies inside `batch`, or at its end if
+    `is_end_of_batch`. Before it lie all changes up to number `sequence` and all table
+    events up to the place `at`. `gtid`, `committed_at`: those of the last transaction
+    before the cut, if known. `previous_batch`: the newest batch that ends at the cut
+    or before it; 0 for none."""
+
+    batch: Batch
+    is_end_of_batch: bool
+    sequence: int
+    at: Coordinates
+    committed_at: datetime | None
+    gtid: str | None
+    previous_batch: int
+
+    def __str__(self) -> str:
+        moment = "" if self.committed_at is None else f", {moment_text(self.committed_at)}"
+        return f"{self.at}{moment}" if not self.gtid else f"{self.at} ({self.gtid}{moment})"
+
+
+def cut_at(ports: RunPorts, place: Place) -> Cut:
+    """Return the cut at a place. Raise `PastRefused` if `_transactions` lacks its batch,
+    and `SpanRefused` for a place that occurs in several servers' logs."""
+    batches = unpruned_batches(ports.ledger, ports.source.name)
+    begin = history_begin(ports.ledger, batches)
+    if batches and is_before_history(place, batches, begin):
+        raise PastRefused(
+            f"{place} lies too early: {beginning_sentence(batches[0], begin)}", hint=_LATER_HINT
+        )
+    batch_by_run = _batch_of_named_run(ports, place)
+    within = batch_at(place, batches, batch_by_run, read_until_for(ports.ledger, place, batches))
+    if within.is_batch_end:
+        return _end_of_batch(within.batch)
+    deletion = ports.ledger.deletion_notes(ports.source.name).newest
+    if deletion is not None and within.batch.id <= deletion.last_batch:
+        raise PastRefused(
+            f"nothing records where the transactions around {place} end any more: "
+            f"{deletion.sentence}",
+            hint=f"the earliest place that works is {deletion.end.at}; before that, ends of "
+            "batches whose versions the lake still has: `lockstep versions --list`",
+        )
+    return _cut_inside(ports, place, within.batch, is_oldest=within.batch.id == batches[0].id)
+
+
+_LATER_HINT: Final = "name a later place: `lockstep versions --list` shows the ends of batches"
+
+
+def _end_of_batch(batch: Batch) -> Cut:
+    """Return the cut at the end of an acknowledged batch."""
+    end = batch.captured_end
+    return Cut(
+        batch,
+        is_end_of_batch=True,
+        sequence=batch.sequence_before + batch.changes,
+        at=end.at,
+        committed_at=end.committed_at,
+        gtid=None if batch.anchor is None else batch.anchor.gtid or None,
+        previous_batch=batch.id,
+    )
+
+
+def _batch_of_named_run(ports: RunPorts, place: Place) -> dict[str, int]:
+    """Return, by run, the batch of the run that a place names; empty if it names none.
+    Raise `SpanRefused` if that batch is not acknowledged."""
+    if not isinstance(place, OfRun):
+        return {}
+    batch = batch_of_run(ports.ledger, ports.source.name, place.run)
+    cursor = ports.ledger.cursors(ports.source.name).acknowledged
+    if cursor is None or batch.id > cursor.batch:
+        raise SpanRefused(
+            f"no acknowledged batch of {ports.source.name} was captured by a run {place.run}",
+            hint=RUNS_HINT,
+        )
+    return {place.run: batch.id}
+
+
+def _cut_inside(ports: RunPorts, place: Place, batch: Batch, *, is_oldest: bool) -> Cut:
+    """Return the cut at a place inside a batch. `is_oldest`: the batch is the oldest
+    that the ledger knows."""
+    transactions = _transactions(ports, batch)
+    transaction_count = count_transactions_up_to(place, transactions, batch)
+    previous_batch = _previous_batch(ports, batch)
+    if transaction_count == transactions.num_rows and transaction_count:
+        return _end_of_batch(batch)
+    if not transaction_count:
+        if previous_batch is None or (is_oldest and not _begins_before(batch, place)):
+            raise PastRefused(
+                f"{place} lies before the first transaction that was captured"
+                f"{_committed_clause(transactions)}",
+                hint=_LATER_HINT,
+            )
+        if previous_batch.captured_end.at == batch.start.at:
+            return _end_of_batch(previous_batch)
+        return Cut(
+            batch,
+            is_end_of_batch=False,
+            sequence=batch.sequence_before,
+            at=batch.start.at,
+            committed_at=batch.start.committed_at,
+            gtid=None,
+            previous_batch=previous_batch.id,
+        )
+    earlier_transactions = transactions.slice(0, transaction_count)
+    sequences = earlier_transactions.column("last_sequence").drop_null().to_pylist()
+    [last] = earlier_transactions.slice(transaction_count - 1).to_pylist()
+    return Cut(
+        batch,
+        is_end_of_batch=False,
+        sequence=max(sequences, default=batch.sequence_before),
+        at=Coordinates(LogFile.parse(last["_file"]), last["end_offset"]),
+        committed_at=last["_committed_at"],
+        gtid=last["_gtid"],
+        previous_batch=0 if previous_batch is None else previous_batch.id,
+    )
+
+
+def _begins_before(batch: Batch, place: Place) -> bool:
+    """Return whether a batch begins at or before a place that is before its first
+    transaction."""
+    if not isinstance(place, AtMoment | InFile):
+        return True
+    begin = batch.start.committed_at
+    return begin is not None and begin <= place.moment
+
+
+def _committed_clause(transactions: pa.Table) -> str:
+    """Return the end of a sentence on the first of the transactions: when it was
+    committed."""
+    [first] = transactions.slice(0, 1).to_pylist()
+    moment = first["_committed_at"]
+    return "" if moment is None else f", which was committed at {moment_text(moment)}"
+
+
+def _previous_batch(ports: RunPorts, batch: Batch) -> Batch | None:
+    if batch.previous_batch is None:
+        return None
+    [previous] = ports.ledger.live_batches(
+        ports.source.name, batch.previous_batch, batch.previous_batch
+    )
+    return previous
+
+
+def _transactions(ports: RunPorts, batch: Batch) -> pa.Table:
+    """Return the transactions of a batch, in the order of the log, from the lake's
+    table `_transactions`. Raise `PastRefused` if their files are missing or damaged."""
+    folder = system_table_path(ports.source.name, SystemTable.TRANSACTIONS)
+    files = [
+        file
+        for segment in batch_content(ports.ledger, batch.source, batch.id).system_segments
+        if segment.table is SystemTable.TRANSACTIONS
+        for file in segment.files
+    ]
+    damage = next(iter(ports.segments.damage_sentences(folder, files)), None)
+    if not files or damage is not None:
+        reason = damage or "the ledger has no file of them"
+        raise PastRefused(
+            f"the place lies inside batch {batch.id}, and it is not known where its transactions "
+            f"end: {reason}",
+            hint=f"name the end of a batch instead: `lockstep versions --list`; this one ends at "
+            f"{batch.end}",
+        )
+    return pa.concat_tables(ports.segments.pieces(folder, files, list(TRANSACTION_COLUMNS)))
+
 
 # -- the origin ------------------------------------------------------------------------
 
@@ -539,7 +724,7 @@ def _user_metadata(ports: RunPorts, origin: RebuildOrigin, txn_version: int) -> 
             "ledger": ports.ledger.identity(),
             "source": ports.source.name,
             "table": str(origin.table),
-            "position": str(origin.cut.at),
+            "place": str(origin.cut.at),
             "gtid": origin.cut.gtid,
             "step": txn_version,
         }

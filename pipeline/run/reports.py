@@ -237,10 +237,10 @@ class TableComparison:
         "kept",
         "examples",
         "proof",
-        "at",
+        "at as place",
         "gtid_set",
         "compared",
-        "rows",
+        "rows as differences",
     )
 
     table: TableName

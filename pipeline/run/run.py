@@ -16,9 +16,8 @@ from random import SystemRandom
 from typing import Protocol, TypeVar
 
 from lockstep.pipeline.model.batch import RequestCounts
-from lockstep.pipeline.ports.consumers import Consumers
 from lockstep.pipeline.ports.lease_check import RequireHeld, check_lease_on_error
-from lockstep.pipeline.ports.ledger import Leases, Ledger
+from lockstep.pipeline.ports.ledger import Consumers, Leases, Ledger
 from lockstep.pipeline.ports.mirrors import MirrorUpkeep
 from lockstep.pipeline.run.acknowledge import acknowledge
 from lockstep.pipeline.run.capture import capture
@@ -222,7 +221,7 @@ class RunSession:
             ports = replace(ports, progress=_LeasedProgress(ports.progress, require_not_lost))
             self._ports_and_lease = (ports, lease)
             previous = ports.ledger.newest_lease(self.source, before=lease.token)
-            if previous is not None and not previous.ended and previous.dagster_run != self.run_id:
+            if previous is not None and not previous.ended and previous.run_id != self.run_id:
                 ports.ledger.decide(lease, previous.death_decision())
             self.on_lease(lease, previous)
         return self._ports_and_lease
@@ -235,7 +234,7 @@ class RunSession:
             return self._lease_stack.enter_context(lock())
         except SourceBusy:
             holder = ledger.newest_lease(self.source)
-            is_same_run = holder is not None and holder.dagster_run == self.run_id
+            is_same_run = holder is not None and holder.run_id == self.run_id
             if not (patient or is_same_run):
                 raise
         return self._lease_stack.enter_context(lock_when_free(lock, self._note_wait))

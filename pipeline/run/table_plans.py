@@ -2,7 +2,7 @@
 lake has of it, and how far each supply reaches. Supplies of a table's rows are the log,
 its changelog in the lake, and the server (MySQL).
 
-The rules are in `pipeline.supply.plan`. Planning writes nothing but orders. A run plans
+The rules are in `pipeline.supply`. Planning writes nothing but orders. A run plans
 twice. Before it knows its start, it plans the stopped tables, because a separate batch
 captures the part of the log that they lack. Once it knows its start, it adds the tables
 whose rows are read from the server.
@@ -61,8 +61,7 @@ from lockstep.pipeline.run.write.job import (
 from lockstep.pipeline.run.write.origin import origin_from_earlier_version
 from lockstep.pipeline.schema.history import Knowledge
 from lockstep.pipeline.start.question import AnchorReading
-from lockstep.pipeline.supply.past import Past
-from lockstep.pipeline.supply.plan import (
+from lockstep.pipeline.supply import (
     ColumnsFromServer,
     FromChangelog,
     FromLog,
@@ -70,6 +69,7 @@ from lockstep.pipeline.supply.plan import (
     Have,
     LogSpan,
     NewColumns,
+    Past,
     Plan,
     Price,
     RowsFromServer,
@@ -179,9 +179,9 @@ def _reason(state: TableState) -> str:
 def needs_of(state: TableState) -> frozenset[Need]:
     """Return what the lake lacks of a table besides its changes in the log."""
     needs = set[Need]() if state.need is None else {state.need}
-    if state.mirror_version is None and state.mirror_generation > 1:
+    if state.mirror_schema_version is None and state.mirror_generation > 1:
         needs.add(Need.ROWS)  # its mirror was replaced, and the new one has no rows
-    if state.mirror_version is None and state.generation > 1:
+    if state.mirror_schema_version is None and state.generation > 1:
         needs.add(Need.MIRROR)  # its lake tables began a new generation
     return frozenset(needs)
 
@@ -295,7 +295,7 @@ class StoppedReach:
         ports, state, source = self.ports, self.state, self.ports.source.name
         app_id = application_id(source, state, "mirror")
         settled_write = ports.ledger.newest_writes(source, [app_id])[app_id].settled_write
-        if settled_write is None or self.cursor is None or state.mirror_version is None:
+        if settled_write is None or self.cursor is None or state.mirror_schema_version is None:
             return False
         return not any(
             event.kind in SETTLING_EVENTS
@@ -311,7 +311,7 @@ class StoppedReach:
         otherwise the reason to read all rows."""
         ports, state, cursor = self.ports, self.state, self.cursor
         reason = _reason(state)
-        if cursor is None or state.mirror_version is None or not self.has_whole_mirror:
+        if cursor is None or state.mirror_schema_version is None or not self.has_whole_mirror:
             return reason
         at = cursor.position.at
         newest = ports.ledger.schema_at(
@@ -323,7 +323,9 @@ class StoppedReach:
         if not structure.primary_key:
             return reason
         try:
-            versions = versions_between(ports, state.table, state.mirror_version, newest.version)
+            versions = versions_between(
+                ports, state.table, state.mirror_schema_version, newest.version
+            )
             lineage = lineage_over(ports, versions, columns_read=ColumnsRead(newest.version))
         except TableError:
             return reason
@@ -807,17 +809,17 @@ def _reason_shape_changed(ports: RunPorts, load: Load) -> str | None:
 
 def _has_gap_since(ports: RunPorts, run_start: RunStart, batch: int) -> bool:
     """Return whether part of the log after a batch was skipped or read twice."""
-    if run_start.decision.predecessor is None:
+    if run_start.decision.continued_batch is None:
         return True
     return _is_interrupted(
-        ports.ledger.live_batches(ports.source.name, batch + 1, run_start.decision.predecessor)
+        ports.ledger.live_batches(ports.source.name, batch + 1, run_start.decision.continued_batch)
     )
 
 
 def _is_interrupted(batches: Iterable[Batch]) -> bool:
     """Return whether one of the batches does not begin where the one before it
     ended."""
-    return any(batch.predecessor is None and not batch.catches_up for batch in batches)
+    return any(batch.continued_batch is None and not batch.catches_up for batch in batches)
 
 
 def find_tables_without_log(

@@ -76,7 +76,7 @@ def history_begin(ledger: Decisions, batches: Sequence[Batch]) -> datetime | Non
     batch starts, or when the batch's only log file was created. None if it is unknown,
     or if changes before the batch were deleted. `batches`: oldest first."""
     first = next(iter(batches), None)
-    if first is None or first.follows is not None:
+    if first is None or first.previous_batch is not None:
         return None
     if first.start.committed_at is not None:
         return first.start.committed_at
@@ -104,7 +104,7 @@ def newest_of_run(batches: Sequence[Batch], run: str) -> Batch | None:
     """Return the newest of these batches, which are given oldest first, that a run
     captured. `run`: its id, which may be shortened. Raise `SpanRefused` if the ids of
     several runs begin with it."""
-    of_run = {batch.dagster_run: batch for batch in batches if batch.dagster_run is not None}
+    of_run = {batch.run_id: batch for batch in batches if batch.run_id is not None}
     ids = [run] if run in of_run else [name for name in of_run if name.startswith(run)]
     if len(ids) > 1:
         raise SpanRefused(

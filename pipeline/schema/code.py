@@ -314,7 +314,7 @@ class _TableSearch:
         """Follow the tables of a statement or a trigger. `reason`: why it changes its
         tables, for `reasons`."""
         for table in access.reads:
-            self._follow_read(table, is_named_by_with=table in access.own)
+            self._follow_read(table, is_named_by_with=table in access.with_names)
         for table, events in access.writes:
             self._follow_write(table, events, reason)
 
@@ -349,7 +349,7 @@ class _TableSearch:
         if view is not None:
             self._require_readable(view, f"the view {table}")
             for name in view.reads:
-                self._follow_read(name, is_named_by_with=name in view.own)
+                self._follow_read(name, is_named_by_with=name in view.with_names)
         elif not self._is_base_table(table) and not is_named_by_with:
             raise _UndeterminedError(f"the schema history has no table {table}")
 
@@ -371,9 +371,9 @@ class _TableSearch:
         if view is not None:
             self._require_readable(view, f"the view {table}")
             for selected in view.reads:
-                if selected not in view.own:
+                if selected not in view.with_names:
                     self._follow_write(selected, events, f"the view {table} selects from it")
-                self._follow_read(selected, is_named_by_with=selected in view.own)
+                self._follow_read(selected, is_named_by_with=selected in view.with_names)
             return
         if not self._is_base_table(table):
             raise _UndeterminedError(f"the schema history has no table {table}")

@@ -160,7 +160,7 @@ def recorded_statement(logged: LoggedStatement, followed: FollowedStatement) -> 
         tables = followed.not_understood.possible_tables
         effects = [RecordedEffect(table, reason) for table in tables or [None]]
     else:
-        outcome = "partly" if any(unknown_structures(followed)) else "followed"
+        outcome = "partly followed" if any(unknown_structures(followed)) else "followed"
         effects = [
             recorded for effect in followed.effects for recorded in _recorded_effects(effect)
         ]

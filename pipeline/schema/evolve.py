@@ -232,7 +232,7 @@ def _table_of_create(
         partitioned=bool(options.partitioned),
         system_versioned=bool(options.system_versioned)
         or any(column.system_versioned for column in written_columns),
-        hidden=hidden if context.facts.knows_hidden_places else (),
+        expression_columns=hidden if context.facts.knows_hidden_places else (),
     )
     return replace(table, foreign_keys=resolve_references((), references, table, schema, context))
 
@@ -245,8 +245,8 @@ def _table_like(
         raise CannotFollow("the table to copy is unknown")
     if context.facts.is_mariadb and has_geometry_key(like):
         raise CannotFollow(GEOMETRY_KEY_REASON)
-    hidden = like.hidden if context.facts.knows_hidden_places else ()
-    return replace(like, name=name, foreign_keys=(), hidden=hidden)
+    hidden = like.expression_columns if context.facts.knows_hidden_places else ()
+    return replace(like, name=name, foreign_keys=(), expression_columns=hidden)
 
 
 def _apply_drop(schema: ServerSchema, change: DropTables) -> EvolvedStep:

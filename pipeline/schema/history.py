@@ -246,7 +246,7 @@ class RecordedEffect:
         return self.words if self.table is None else f"{self.table}: {self.words}"
 
 
-StatementOutcome = Literal["followed", "partly", "not understood"]
+StatementOutcome = Literal["followed", "partly followed", "not understood"]
 """Of how many tables a statement's effects are known: of all, some or none. The
 structures of the other tables that it may have changed are unknown after it."""
 

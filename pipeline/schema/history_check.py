@@ -52,7 +52,7 @@ class Disagreement:
     again. `table`: None if the outcome of the statement at `position` differs.
     `version`: the number of the recorded version; None if none is recorded."""
 
-    json_keys: ClassVar = ("table", "version", "position", "differences")
+    json_keys: ClassVar = ("table", "version", "position as place", "differences")
 
     position: Coordinates
     differences: tuple[str, ...]

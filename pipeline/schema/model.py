@@ -168,7 +168,7 @@ class ForeignKey:
 
 
 @dataclass(frozen=True, slots=True)
-class HiddenColumn:
+class ExpressionColumn:
     """The hidden column in which MySQL stores an expression of a key. `place`: its
     index among all columns of the table, hidden ones included. `key`: the key's name;
     None if the column may belong to several keys."""
@@ -180,9 +180,8 @@ class HiddenColumn:
 @dataclass(frozen=True, slots=True)
 class TableSchema:
     """A table. `columns` are in the order of the row images; the order of `keys` means
-    nothing. `hidden`: one column for each expression in the keys; empty if the places
-    of these columns are unknown (`rows.hidden_places`). Comparisons ignore hidden
-    columns."""
+    nothing. `expression_columns`: one hidden column for each expression in the keys;
+    empty if their places are unknown (`rows.hidden_places`). Comparisons ignore them."""
 
     name: TableName
     columns: tuple[ColumnSchema, ...]
@@ -194,7 +193,7 @@ class TableSchema:
     row_format: str | None = None
     partitioned: bool = False
     system_versioned: bool = False
-    hidden: tuple[HiddenColumn, ...] = ()
+    expression_columns: tuple[ExpressionColumn, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -218,12 +217,12 @@ RowChange = Literal["INSERT", "UPDATE", "DELETE"]
 @dataclass(frozen=True, slots=True)
 class TableAccess:
     """The tables that a trigger, a view or a statement changes and reads. `writes`: each
-    changed table with the kinds of change. `own`: names that WITH clauses define.
+    changed table with the kinds of change. `with_names`: names that WITH clauses define.
     `reason`: why the tables cannot be read from the text; None if they can."""
 
     writes: tuple[tuple[TableName, tuple[RowChange, ...]], ...] = ()
     reads: tuple[TableName, ...] = ()
-    own: tuple[TableName, ...] = ()
+    with_names: tuple[TableName, ...] = ()
     reason: str | None = None
 
 
@@ -343,7 +342,7 @@ _DEFAULT_WORDS: Final = {value_type: word for word, value_type in _DEFAULT_CLASS
 _FIELDS: Final[Mapping[type, tuple[tuple[str, Any], ...]]] = {
     dataclass_type: tuple((field.name, field.default) for field in fields(dataclass_type))
     for dataclass_type in (
-        *(TableSchema, ColumnSchema, KeySchema, KeyPart, ForeignKey, HiddenColumn),
+        *(TableSchema, ColumnSchema, KeySchema, KeyPart, ForeignKey, ExpressionColumn),
         *(DatabaseCode, Trigger, View, TableAccess),
     )
 }
@@ -364,7 +363,9 @@ def schema_from_json(data: Mapping[str, Any]) -> TableSchema:
             "columns": tuple(map(_column_from_json, data["columns"])),
             "keys": tuple(map(_key_from_json, data.get("keys", ()))),
             "foreign_keys": tuple(map(_foreign_key_from_json, data.get("foreign_keys", ()))),
-            "hidden": tuple(HiddenColumn(**column) for column in data.get("hidden", ())),
+            "expression_columns": tuple(
+                ExpressionColumn(**column) for column in data.get("expression_columns", ())
+            ),
         }
     )
 
@@ -391,7 +392,7 @@ def schema_fingerprint(schema: TableSchema) -> str:
     statement says at which places they are."""
     keys = sorted(json.dumps(_json_value(key), sort_keys=True) for key in schema.keys)
     data = {**schema_to_json(schema), "name": None, "keys": keys}
-    data.pop("hidden", None)
+    data.pop("expression_columns", None)
     text = json.dumps(data, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
@@ -453,6 +454,6 @@ def _access_from_json(data: Mapping[str, Any]) -> TableAccess:
     return TableAccess(
         tuple((TableName(**table), tuple(events)) for table, events in data.get("writes", ())),
         tuple(TableName(**table) for table in data.get("reads", ())),
-        tuple(TableName(**table) for table in data.get("own", ())),
+        tuple(TableName(**table) for table in data.get("with_names", ())),
         data.get("reason"),
     )

@@ -27,7 +27,7 @@ from lockstep.pipeline.schema.model import (
     GEOMETRY_TYPES,
     TEXT_FAMILY,
     ColumnSchema,
-    HiddenColumn,
+    ExpressionColumn,
     KeyPart,
     KeySchema,
     TableSchema,
@@ -302,43 +302,43 @@ def expression_parts(keys: Iterable[KeySchema]) -> list[tuple[str, int]]:
 def hidden_places(table: TableSchema) -> tuple[int, ...] | None:
     """Return the places of the table's hidden columns among all columns, from 0; None
     if they are unknown."""
-    is_known = len(table.hidden) == len(expression_parts(table.keys))
-    return tuple(sorted(column.place for column in table.hidden)) if is_known else None
+    is_known = len(table.expression_columns) == len(expression_parts(table.keys))
+    return tuple(sorted(column.place for column in table.expression_columns)) if is_known else None
 
 
 def with_hidden_columns(
-    columns: Iterable[VisibleColumn], hidden: Iterable[HiddenColumn]
-) -> list[VisibleColumn | HiddenColumn]:
+    columns: Iterable[VisibleColumn], hidden: Iterable[ExpressionColumn]
+) -> list[VisibleColumn | ExpressionColumn]:
     """Return the visible and the hidden columns, in their order in the table."""
-    merged: list[VisibleColumn | HiddenColumn] = list(columns)
+    merged: list[VisibleColumn | ExpressionColumn] = list(columns)
     for column in sorted(hidden, key=lambda column: column.place):
         merged.insert(column.place, column)
     return merged
 
 
-def renumber_hidden(columns: Iterable[object]) -> tuple[HiddenColumn, ...]:
+def renumber_hidden(columns: Iterable[object]) -> tuple[ExpressionColumn, ...]:
     """Return the hidden columns among all columns of a table, each with its new
     place."""
     return tuple(
         replace(column, place=place)
         for place, column in enumerate(columns)
-        if isinstance(column, HiddenColumn)
+        if isinstance(column, ExpressionColumn)
     )
 
 
 def add_hidden_columns(
-    hidden: tuple[HiddenColumn, ...], visible_count: int, keys: Iterable[KeySchema]
-) -> tuple[HiddenColumn, ...]:
+    hidden: tuple[ExpressionColumn, ...], visible_count: int, keys: Iterable[KeySchema]
+) -> tuple[ExpressionColumn, ...]:
     """Return the hidden columns after these keys are added to a table. `visible_count`:
     the number of its columns that are not hidden."""
     end = visible_count + len(hidden)
-    new = (HiddenColumn(end + at, key) for at, (key, _) in enumerate(expression_parts(keys)))
+    new = (ExpressionColumn(end + at, key) for at, (key, _) in enumerate(expression_parts(keys)))
     return *hidden, *new
 
 
 def remaining_hidden_columns(
     table: TableSchema, dropped_keys: Collection[str], new_key_names: Mapping[str, str]
-) -> tuple[HiddenColumn, ...] | None:
+) -> tuple[ExpressionColumn, ...] | None:
     """Return the hidden columns that stay when keys are dropped and renamed; None if
     they are unknown. They keep their places, and get the keys' new names.
     `dropped_keys`, `new_key_names`: names in lower case; `new_key_names` has new names
@@ -348,13 +348,13 @@ def remaining_hidden_columns(
     dropped_parts = expression_parts(key for key in table.keys if key.name.lower() in dropped_keys)
     candidates = [
         column
-        for column in table.hidden
+        for column in table.expression_columns
         if column.key is None or column.key.lower() not in dropped_keys
     ]
     # A dropped part whose hidden column names its key is found by that name. For the
     # other dropped parts, any of the columns without a key's name may be theirs.
     nameless = [column for column in candidates if column.key is None]
-    dropped_nameless_count = len(dropped_parts) - (len(table.hidden) - len(candidates))
+    dropped_nameless_count = len(dropped_parts) - (len(table.expression_columns) - len(candidates))
     if 0 < dropped_nameless_count < len(nameless) and not _are_adjacent(table, nameless):
         return None
     return tuple(
@@ -364,17 +364,17 @@ def remaining_hidden_columns(
     )
 
 
-def _are_adjacent(table: TableSchema, columns: Sequence[HiddenColumn]) -> bool:
+def _are_adjacent(table: TableSchema, columns: Sequence[ExpressionColumn]) -> bool:
     """Return whether no visible column is between these hidden columns. Then the
     visible columns keep their places whichever hidden one is dropped."""
     places = [column.place for column in columns]
-    hidden = {column.place for column in table.hidden}
+    hidden = {column.place for column in table.expression_columns}
     return hidden.issuperset(range(min(places), max(places) + 1))
 
 
 def hidden_from_ordinals(
     ordinals: Collection[int], keys: Collection[KeySchema]
-) -> tuple[HiddenColumn, ...]:
+) -> tuple[ExpressionColumn, ...]:
     """Return the hidden columns of a table; an empty tuple if their number does not fit
     the keys. `ordinals`: the ordinal positions, from 1, of the visible columns in
     `information_schema`, which skips the positions of hidden columns."""
@@ -386,4 +386,4 @@ def hidden_from_ordinals(
     places += range(last, last + len(parts) - len(places))
     names = {key for key, _ in parts}
     name = names.pop() if len(names) == 1 else None
-    return tuple(HiddenColumn(place, name) for place in places)
+    return tuple(ExpressionColumn(place, name) for place in places)

@@ -172,23 +172,23 @@ StartPlace = Coordinates | GtidSet | Since
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """The decision to read the log from `where` on. `predecessor`: the number of the
-    batch that ends exactly there. Otherwise `follows`: the number of the batch before
+    """The decision to read the log from `where` on. `continued_batch`: the number of the
+    batch that ends exactly there. Otherwise `previous_batch`: the number of the batch before
     this start, and `continuity`: whether a gap or an overlap lies between them. A
     source's first start has neither. `override`: the id of an operator's choice."""
 
     rule: StartRule
     reason: str
     where: StartPlace
-    predecessor: int | None = None
-    follows: int | None = None
+    continued_batch: int | None = None
+    previous_batch: int | None = None
     continuity: Continuity | None = None
     override: int | None = None
 
     @property
     def continues_log(self) -> bool:
         """True if nothing lies between the last batch and this start."""
-        return self.predecessor is not None or self.continuity is Continuity.CONTIGUOUS
+        return self.continued_batch is not None or self.continuity is Continuity.CONTIGUOUS
 
 
 @dataclass(frozen=True, slots=True)

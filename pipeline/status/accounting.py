@@ -108,15 +108,16 @@ def accounts(
 def _only_continues_lake(batch: Batch, written: Sequence[CapturedRows]) -> bool:
     """Return whether this is the first batch of a ledger made from the lake. Such a batch
     read nothing itself; its `changes` count the images that earlier ledgers captured."""
-    return batch.predecessor is None and batch.start == batch.end and not written
+    return batch.continued_batch is None and batch.start == batch.end and not written
 
 
 def _max_marks(batch: Batch, events: Sequence[TableEvent]) -> int:
     """Return the largest number of marks in the batch. An event has the sequence number
     of the change before it."""
-    last = batch.base + batch.changes
+    last = batch.sequence_before + batch.changes
     return sum(
-        event.kind in _MARKING_EVENTS and batch.base <= event.sequence <= last for event in events
+        event.kind in _MARKING_EVENTS and batch.sequence_before <= event.sequence <= last
+        for event in events
     )
 
 

@@ -82,14 +82,14 @@ class Failures:
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """A batch that began at the place `begin` and read the end of batch `after` again.
-    Rows with `_batch` equal to `batch` and committed up to `until` may be in the
+    """A batch that began at the place `begin` and read the end of batch `previous_batch` again.
+    Rows with `_batch` equal to `batch` and committed up to `committed_until` may be in the
     changelogs twice."""
 
     batch: int
-    after: int
+    previous_batch: int
     begin: str
-    until: datetime | None
+    committed_until: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,7 +277,7 @@ def reason_not_by_gtid(cursor: Cursor, facts: ServerFacts | None) -> str | None:
     can."""
     if not cursor.position.gtid_set:
         return "nothing that was read had a GTID"
-    if cursor.gtid_lapsed:
+    if cursor.was_by_gtid:
         return "transactions without a GTID were read or possible since GTIDs were first seen"
     if not cursor.by_gtid:
         return "transactions without a GTID were read, or gtid_mode was not ON"
@@ -308,10 +308,10 @@ def failures(
 def overlaps(batches: Sequence[Batch]) -> tuple[Overlap, ...]:
     """Return the overlaps of all batches that were not abandoned, in their order."""
     return tuple(
-        Overlap(batch.id, batch.follows, str(batch.start), batch.start.committed_at)
+        Overlap(batch.id, batch.previous_batch, str(batch.start), batch.start.committed_at)
         for batch in batches
         if batch.continuity is Continuity.OVERLAP
-        and batch.follows is not None
+        and batch.previous_batch is not None
         and batch.end is not None
         and batch.state.value != "abandoned"
     )

@@ -179,7 +179,7 @@ def _stuck_verdict(
     lease = standing.lease
     batches = standing.waiting_batches
     merging = [waiting for waiting in batches if waiting.batch.state is BatchState.CAPTURED]
-    if lease is None or lease.dagster_run is None or lease.recorded_at is None:
+    if lease is None or lease.run_id is None or lease.recorded_at is None:
         return None
     if any(load.is_undivided for load in standing.loads) and not merging:
         return None

@@ -36,17 +36,17 @@ after the batch with that id, which must be acknowledged."""
 @dataclass(frozen=True, slots=True)
 class Consumer:
     """A consumer's state. `cursor`: the id of the last batch before its cursor, or None
-    if the cursor is before the first batch. `behind`: number of acknowledged batches of the
-    source after the cursor; `changes`: number of their row images. `out`: number of its
-    deliveries that are neither acknowledged nor rolled back."""
+    if the cursor is before the first batch. `batches_behind`: number of acknowledged batches of
+    the source after the cursor; `changes_behind`: number of their row images.
+    `deliveries_out`: number of its deliveries that are neither acknowledged nor rolled back."""
 
     source: str
     name: str
     cursor: int | None
-    behind: int
-    changes: int
-    out: int
-    made_at: datetime
+    batches_behind: int
+    changes_behind: int
+    deliveries_out: int
+    created_at: datetime
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ class Decision:
     decided it, the reason in one sentence, and the facts (JSON) from which the rule
     concluded.
 
-    `follows`: for a start, the id of the batch before it, if the decision names one;
+    `previous_batch`: for a start, the id of the batch before it, if the decision names one;
     `continuity`: how the start relates to the end of that batch; `gap_tables`: after a
     gap, the tables that may lack changes. `override`: the id of the operator's choice
     that the start carries out. `recovery` and `hint`: for a refusal or failure, who has
@@ -56,7 +56,7 @@ class Decision:
     reason: str
     facts: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     author: str = "lockstep"
-    follows: int | None = None
+    previous_batch: int | None = None
     continuity: Continuity | None = None
     gap_tables: tuple[str, ...] = ()
     override: int | None = None
@@ -134,7 +134,7 @@ class LogEnd:
             facts["server_uuid"],
             Coordinates.parse(facts["head"]),
             datetime.fromisoformat(facts["read_at"]),
-            facts.get("at") == facts["head"],
+            facts.get("place") == facts["head"],
         )
 
 
@@ -170,7 +170,7 @@ class Lease:
     source: str
     token: int
     holder: str
-    dagster_run: str | None
+    run_id: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,11 +181,11 @@ class LeaseView:
     `ended`: the holder released it. If a lease is not live although it was not released, its
     process was killed, or it hung and another run took over."""
 
-    json_keys: ClassVar = ("holder", "dagster_run", "taken_at", "beat_at", "recorded_at")
+    json_keys: ClassVar = ("holder", "run_id as run", "taken_at", "beat_at", "recorded_at")
 
     token: int
     holder: str
-    dagster_run: str | None
+    run_id: str | None
     taken_at: datetime
     live: bool
     beat_at: datetime | None = None
@@ -201,6 +201,6 @@ class LeaseView:
             "run-died",
             f"the run of {self.holder}, since {self.taken_at:%Y-%m-%d %H:%M:%S} UTC, never gave "
             "the source back: it was killed, or it hung and was taken over",
-            {"run": self.dagster_run},
+            {"run": self.run_id},
             recovery=Recovery.RETRY,
         )

@@ -1,6 +1,6 @@
 """The search for a moment in a sequence of items whose times need not ascend.
 
-Not here: the items, which are transactions (`pipeline.binlog.search.moments`) or
+Not here: the items, which are transactions (`pipeline.binlog.search.places`) or
 batches (`pipeline.replay`).
 
 A place divides the sequence. An item is misplaced if it comes before the place although

@@ -375,7 +375,8 @@ class _OpenValue:
         if text[at] == "\\" and self._quote[0] == '"':
             return at + 2
         if text.startswith(self._quote, at):
-            at += len(self._quote)
+            # A multi-line string may end with quotes of its own before the closing ones.
+            rest = text[at:].lstrip(self._quote[0])
             self._quote = ""
-            return at
+            return len(text) - len(rest)
         return at + 1

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping
 from enum import StrEnum
+from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Final
 from urllib.parse import SplitResult, urlsplit
@@ -314,6 +315,13 @@ def check_page_address(text: str) -> str:
     return text
 
 
+DAGSTER_ENDINGS: Final = (
+    *("acknowledged", "captured", "checks", "merged", "mirrors"),
+    *("replay", "replayed", "upkeep", "upkeep_op"),
+)
+"""What Dagster's jobs and ops add, after `_`, to the name of their source's job
+(`assets/names.py`)."""
+
 _RESERVED_PREFIXES = ("spark.delta.logStore.", "delta.logStore.", "spark.lockstep.")
 
 
@@ -379,6 +387,12 @@ class ConfigFile(Section):
         repeated = sorted({name for name in names if names.count(name) > 1})
         if repeated:
             raise ValueError(f"two sources have the name {repeated[0]!r}; each needs its own")
+        for name, ending in product(names, DAGSTER_ENDINGS):
+            if (other := f"{name}_{ending}") in names:
+                raise ValueError(
+                    f"the sources {name!r} and {other!r} would share a name in Dagster, "
+                    f"'lockstep_{other}'; rename one of them"
+                )
         return self
 
 

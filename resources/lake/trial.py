@@ -1,5 +1,5 @@
-"""The trial of a Spark with a small table in the lake, and of an object store with a
-small object.
+"""The trial of a Spark with a small table in the lake, of an object store with a small
+object, and of a folder with a hard link.
 
 A Spark server can have a Delta without our log store, or with an old version of it. The
 trial reads the rows that Spark wrote, and then asks Spark for commits that are repeated
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 from uuid import uuid4
 
@@ -148,3 +149,12 @@ def require_conditional_writes(lake: ObjectPath) -> None:
             f"{lake} does not list an object that was just written.",
             hint="use a store whose listings are consistent, as Amazon S3's are since 2020",
         )
+
+
+def require_hard_links(folder: Path) -> None:
+    """Make a file and a hard link to it in a folder, and delete them. Raise
+    `LakeUnavailable` if the file system refuses the link: a commit is made by one."""
+    with TemporaryDirectory(dir=folder) as trial_folder, lake_errors(folder):
+        file = Path(trial_folder, "file")
+        file.touch()
+        Path(trial_folder, "link").hardlink_to(file)

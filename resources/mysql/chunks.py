@@ -16,17 +16,19 @@ from pymysql.cursors import Cursor
 from lockstep.pipeline.ports.source import ConditionSnapshot, TableSnapshot
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.rows import row_structure
-from lockstep.pipeline.snapshot.bounds import (
+from lockstep.pipeline.snapshot.chunks import (
     Bound,
     Range,
     bound_of,
+    chunk_index,
+    chunk_key,
     key_expressions,
+    only_on_mysql,
     order_by,
     point_condition,
     range_condition,
 )
 from lockstep.pipeline.snapshot.condition import HINT, RowCondition
-from lockstep.pipeline.snapshot.keys import chunk_index, chunk_key, only_on_mysql
 from lockstep.pipeline.snapshot.pace import CHUNK_PATIENCE, PIECE_SECONDS, Patience
 from lockstep.pipeline.values.errors import ConditionRefused
 from lockstep.pipeline.values.server_errors import Meaning, explain, meaning_of, quotable_names

@@ -22,7 +22,7 @@ from pymysql.cursors import Cursor, DictCursor
 
 from lockstep.pipeline.ports.source import TableSnapshot
 from lockstep.pipeline.schema.model import TableSchema
-from lockstep.pipeline.snapshot.bounds import Bound, Range
+from lockstep.pipeline.snapshot.chunks import Bound, Range
 from lockstep.pipeline.snapshot.pace import SourceLoad
 from lockstep.pipeline.values.errors import LockstepError, ServerSettings, TableBusy
 from lockstep.pipeline.values.position import Coordinates

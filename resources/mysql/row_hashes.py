@@ -29,7 +29,7 @@ from lockstep.pipeline.proof.hashes import HASH_BYTES, MODULUS, RowSum
 from lockstep.pipeline.proof.sampling import STRETCH_ROWS
 from lockstep.pipeline.schema.rows import row_structure
 from lockstep.pipeline.schema.types import arrow_schema
-from lockstep.pipeline.snapshot.bounds import beyond
+from lockstep.pipeline.snapshot.chunks import beyond
 from lockstep.pipeline.snapshot.pace import Patience
 from lockstep.pipeline.values.errors import StructureMoved, TableError
 from lockstep.pipeline.values.server_errors import quotable_names, require_harmless

@@ -32,7 +32,7 @@ from lockstep.pipeline.schema.rows import merge_key, row_key, row_structure
 from lockstep.pipeline.shape.hashes import PrivacyKey
 from lockstep.pipeline.shape.shaper import Shaper
 from lockstep.pipeline.shape.shaping import Shaping
-from lockstep.pipeline.snapshot.bounds import Bound, Range
+from lockstep.pipeline.snapshot.chunks import Bound, Range
 from lockstep.pipeline.values.table import TableName, TableStructure
 from lockstep.resources.mysql.defaults import with_default_values
 from lockstep.resources.mysql.reader import structure_moved

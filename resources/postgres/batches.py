@@ -118,7 +118,7 @@ class PostgresBatches(LedgerPort):
         lease: Lease,
         start: Position,
         *,
-        predecessor: int | None,
+        continued_batch: int | None,
         start_decision: int | None,
         kind: BatchKind = BatchKind.ORDINARY,
     ) -> Batch:
@@ -127,7 +127,7 @@ class PostgresBatches(LedgerPort):
                 "begin_batch",
                 source=lease.source,
                 token=lease.token,
-                predecessor=predecessor,
+                continued_batch=continued_batch,
                 start_decision=start_decision,
                 kind=kind.value,
                 **position_columns(start),
@@ -256,10 +256,10 @@ def batch_of(row: Row) -> Batch:
         row,
         state=BatchState(row["state"]),
         start=position_of(row, "start_"),
-        predecessor=row["predecessor"] or row["forgotten_predecessor"],
+        continued_batch=row["continued_batch"] or row["forgotten_batch"],
         end=position_of(row, "end_") if is_captured else None,
         anchor=value_of(Anchor, row, "anchor_") if is_captured else None,
-        follows=row["forgotten_predecessor"] or row["follows"],
+        previous_batch=row["forgotten_batch"] or row["previous_batch"],
         continuity=Continuity(row["continuity"]) if row["continuity"] else None,
         kind=BatchKind(row["kind"]),
         server_process=_server_process(row),
@@ -268,7 +268,7 @@ def batch_of(row: Row) -> Batch:
 
 
 def _requests(row: Row) -> RequestCounts | None:
-    own = row["own_requests"]
+    own = row["lockstep_requests"]
     return None if own is None else RequestCounts(own, row["spark_requests"])
 
 
@@ -281,7 +281,7 @@ def _server_process(row: Row) -> ServerProcess | None:
 def _cursor(row: Row) -> tuple[str, Cursor]:
     """Return the name of a field of `Cursors`, and the cursor."""
     end, anchor = position_of(row, "end_"), value_of(Anchor, row, "anchor_")
-    return row["which"], Cursor(row["id"], end, anchor, row["resumable"], row["lapsed"])
+    return row["which"], Cursor(row["id"], end, anchor, row["resumable"], row["was_by_gtid"])
 
 
 # -- what one batch captured -----------------------------------------------------------

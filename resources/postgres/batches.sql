@@ -5,7 +5,7 @@
 select w.which, b.*, r.resumable, not r.resumable and exists (
     select from lockstep.batches o
     where o.source = b.source and o.by_gtid and o.state <> 'abandoned'
-) as lapsed
+) as was_by_gtid
 from (values
     ('captured', array['captured', 'merged', 'acknowledged']), ('acknowledged', array['acknowledged'])
 ) w (which, states)
@@ -31,7 +31,7 @@ order by id
 select * from lockstep.begun_batches
 where source = %(source)s and state <> 'abandoned' and id between %(first)s and %(last)s
   and (%(continuity)s::text is null or continuity = %(continuity)s)
-  and (%(run)s::text is null or starts_with(dagster_run, %(run)s))
+  and (%(run)s::text is null or starts_with(run_id, %(run)s))
 order by id limit %(limit)s
 
 -- name: captured_batch
@@ -56,22 +56,22 @@ order by since
 -- name: begin_batch
 with begun as (
     insert into lockstep.batches (
-        source, state, kind, predecessor, start_decision, base, token,
+        source, state, kind, continued_batch, start_decision, sequence_before, token,
         start_base, start_number, start_offset, start_gtid_set, start_server_uuid,
         start_committed_at
     ) values (
-        %(source)s, 'capturing', %(kind)s, %(predecessor)s, %(start_decision)s,
+        %(source)s, 'capturing', %(kind)s, %(continued_batch)s, %(start_decision)s,
         coalesce((
-            select base + changes from lockstep.batches
-            where id = coalesce(%(predecessor)s, (
-                select follows from lockstep.decisions where id = %(start_decision)s))
+            select sequence_before + changes from lockstep.batches
+            where id = coalesce(%(continued_batch)s, (
+                select previous_batch from lockstep.decisions where id = %(start_decision)s))
         ), 0),
         %(token)s, %(base)s, %(number)s, %(offset)s, %(gtid_set)s, %(server_uuid)s,
         %(committed_at)s
     )
     returning *
 )
-select b.*, l.dagster_run, d.continuity from begun b
+select b.*, l.run_id, d.continuity from begun b
 join lockstep.leases l on l.source = b.source and l.token = b.token
 left join lockstep.decisions d on d.id = b.start_decision
 
@@ -104,7 +104,7 @@ returning b.id
 -- name: acknowledge
 update lockstep.batches set
     state = 'acknowledged', acknowledged_at = clock_timestamp(),
-    own_requests = %(own)s, spark_requests = %(spark)s
+    lockstep_requests = %(own)s, spark_requests = %(spark)s
 where source = %(source)s and id = %(batch)s
 
 -- -- what one batch captured ------------------------------------------------------------------

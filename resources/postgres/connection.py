@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -28,6 +29,15 @@ OLDEST_SERVER = 130000  # Postgres 13, as libpq numbers versions
 _IDLE_TIMEOUT_STATE = "25P03"  # the SQLSTATE after idle_in_transaction_session_timeout
 _REFUSED_STATE = "23000"
 """The SQLSTATE of `lockstep.refuse`, which Postgres itself never raises."""
+
+
+_REFUSED_LOGIN: Final = re.compile(
+    r"failed: \w+:  (?!too many connections|.* is not currently accepting connections)"
+    r"""[^"«»„“”「」]*["«»„“”「」]\s?(?!pg_)"""
+)
+"""Matches the server's refusal of a user, a password or a database, in each language of
+`lc_messages`: it quotes a name, unlike the messages of a server that starts, stops or has
+no connection left. Two that quote a name all the same are known in English."""
 
 
 _SETTINGS: Final = {
@@ -195,18 +205,17 @@ def _connection_error(address: LedgerAddress, error: psycopg2.OperationalError) 
         return HostUnknown(
             f"The ledger's host is unknown: {address.label}.", hint="Correct [ledger] dsn."
         )
-    if any(
-        part in text
-        for part in ("authentication failed", "no pg_hba.conf entry", "no password supplied")
-    ) or ("role " in text and "does not exist" in text):
-        return AccessDenied(
-            f"The ledger's Postgres refuses the login to {address.label}.",
-            hint="Correct the user or the password that [ledger] dsn leads to.",
-        )
     if "database " in text and "does not exist" in text:
         return ConfigurationError(
             f"The ledger's database does not exist: {address.label}.",
             hint="Create it with createdb, or correct [ledger] dsn.",
+        )
+    if _REFUSED_LOGIN.search(text) or any(
+        words in text for words in ("authentication failed", "no password supplied")
+    ):
+        return AccessDenied(
+            f"The ledger's Postgres refuses the login to {address.label}.",
+            hint="Correct the user, the password or the database that [ledger] dsn leads to.",
         )
     # A server that stops in the middle of the handshake causes an "SSL SYSCALL error".
     if "SSL SYSCALL" not in text and ("SSL" in text or "certificate" in text):

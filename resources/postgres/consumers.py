@@ -1,4 +1,4 @@
-"""The port `Consumers` (`pipeline.ports.consumers`) on Postgres. A consumer is a named
+"""The port `Consumers` (`pipeline.ports.ledger`) on Postgres. A consumer is a named
 reader of a source's changelogs; each delivery gives it the changes of some batches."""
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ insert into lockstep.consumers (source, name, start_batch)
 values (%(source)s, %(name)s, case %(start)s
     when 'latest' then (
         select max(id) from lockstep.batches where source = %(source)s and state = 'acknowledged')
-    when 'earliest' then nullif(lockstep.whole_behind(%(source)s), 0)
+    when 'earliest' then nullif(lockstep.whole_after(%(source)s), 0)
     else %(batch)s end)
 
 -- name: drop_consumer
@@ -19,15 +19,15 @@ where source = %(source)s and name = %(name)s and dropped_at is null
 for no key update
 
 -- name: consumers
-select c.source, c.name, c.made_at, c.cursor, (
+select c.source, c.name, c.created_at, c.cursor, (
     select count(*) from lockstep.deliveries d where d.consumer = c.id and d.state = 'out'
-) as out, b.behind, b.changes
+) as deliveries_out, b.batches_behind, b.changes_behind
 from (
     select *, lockstep.consumed(id) as cursor from lockstep.consumers
     where source = %(source)s and dropped_at is null
 ) c
 cross join lateral (
-    select count(*) as behind, coalesce(sum(b.changes), 0)::bigint as changes
+    select count(*) as batches_behind, coalesce(sum(b.changes), 0)::bigint as changes_behind
     from lockstep.batches b
     where b.source = c.source and b.state = 'acknowledged' and b.id > coalesce(c.cursor, 0)
 ) b

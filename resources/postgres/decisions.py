@@ -29,7 +29,16 @@ from lockstep.resources.postgres.rows import (
 from lockstep.resources.postgres.session import LedgerPort
 from lockstep.resources.postgres.tables import comparison_record
 
-_PLAIN_FIELDS = ("kind", "rule", "reason", "author", "follows", "continuity", "override", "hint")
+_PLAIN_FIELDS = (
+    "kind",
+    "rule",
+    "reason",
+    "author",
+    "previous_batch",
+    "continuity",
+    "override",
+    "hint",
+)
 """Fields of `Decision` that are stored unchanged, in columns of the same names."""
 
 

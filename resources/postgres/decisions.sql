@@ -2,11 +2,11 @@
 
 -- name: decide
 insert into lockstep.decisions (
-    source, token, kind, rule, reason, facts, author, follows, continuity, gap_tables, override,
+    source, token, kind, rule, reason, facts, author, previous_batch, continuity, gap_tables, override,
     recovery, hint, head_base, head_number, head_offset, structures
 ) values (
     %(source)s, %(token)s, %(kind)s, %(rule)s, %(reason)s, %(facts)s, %(author)s,
-    %(follows)s, %(continuity)s, %(gap_tables)s, %(override)s,
+    %(previous_batch)s, %(continuity)s, %(gap_tables)s, %(override)s,
     %(recovery)s, %(hint)s, %(base)s, %(number)s, %(offset)s, %(structures)s
 )
 returning *

@@ -117,7 +117,7 @@ class PostgresDeletions(LedgerPort):
                 **table_columns(tightening.table),
                 through=tightening.last_batch,
                 columns=list(tightening.columns),
-                rows=tightening.has_fewer_rows,
+                fewer_rows=tightening.has_fewer_rows,
                 rehashed=tightening.is_rehashed,
                 kept_because=tightening.kept_because,
             )
@@ -189,7 +189,7 @@ def _uncleared_values(row: Row) -> UnclearedValues:
         table_of(row),
         last_batch=row["through"],
         columns=tuple(row["columns"]),
-        has_fewer_rows=row["rows"],
+        has_fewer_rows=row["fewer_rows"],
         is_rehashed=row["rehashed"],
         kept_because=row["kept_because"],
     )

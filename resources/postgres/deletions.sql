@@ -33,9 +33,9 @@ order by t.database collate "C", t.name collate "C", t.id
 
 -- name: note_tightened
 insert into lockstep.tightened (
-    source, token, database, name, through, columns, rows, rehashed, kept_because
+    source, token, database, name, through, columns, fewer_rows, rehashed, kept_because
 ) values (
-    %(source)s, %(token)s, %(database)s, %(name)s, %(through)s, %(columns)s, %(rows)s, %(rehashed)s,
+    %(source)s, %(token)s, %(database)s, %(name)s, %(through)s, %(columns)s, %(fewer_rows)s, %(rehashed)s,
     %(kept_because)s
 )
 
@@ -66,7 +66,7 @@ where source = %(source)s and id = %(id)s
 -- name: ended_loads
 select id, schema from lockstep.loads
 where source = %(source)s and database = %(database)s and name = %(name)s
-  and num_nonnulls(joined_batch, void) = 1 and schema is not null
+  and num_nonnulls(joined_batch, void_because) = 1 and schema is not null
 order by id
 
 -- name: clear_load

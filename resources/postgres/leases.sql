@@ -18,8 +18,8 @@ with taken as (
     where name = %(source)s
     returning name, token
 )
-insert into lockstep.leases (source, token, holder, dagster_run, in_dagster, backend_pid)
-select name, token, %(holder)s, %(dagster_run)s, %(in_dagster)s, %(backend_pid)s from taken
+insert into lockstep.leases (source, token, holder, run_id, in_dagster, backend_pid)
+select name, token, %(holder)s, %(run_id)s, %(in_dagster)s, %(backend_pid)s from taken
 returning token
 
 -- A lease that was taken over meanwhile is not the holder's to give back.
@@ -30,17 +30,17 @@ where s.name = %(source)s and s.token = %(token)s and (l.source, l.token) = (s.n
 
 -- A heartbeat shows that the process lives; only what it recorded shows that it gets on.
 -- name: lease
-select l.token, l.holder, l.dagster_run, l.in_dagster, l.taken_at, s.beat_at,
+select l.token, l.holder, l.run_id, l.in_dagster, l.taken_at, s.beat_at,
     l.ended_at is not null as ended, greatest(
     l.taken_at,
     (select max(d.decided_at) from lockstep.decisions d where (d.source, d.token) = (l.source, l.token)),
-    (select max(t.at) from lockstep.table_life t where (t.source, t.token) = (l.source, l.token)),
+    (select max(t.recorded_at) from lockstep.table_life t where (t.source, t.token) = (l.source, l.token)),
     (select max(w.intended_at) from lockstep.writes w where (w.source, w.token) = (l.source, l.token)),
     (select max(w.settled_at) from lockstep.writes w
      where (w.source, w.settled_token) = (l.source, l.token)),
     (select max(greatest(c.planned_at, c.read_at)) from lockstep.load_chunks c
      join lockstep.loads o on o.id = c.load
-     where o.source = l.source and o.joined_batch is null and o.void is null),
+     where o.source = l.source and o.joined_batch is null and o.void_because is null),
     (select max(u.noted_at) from lockstep.upkept u where (u.source, u.token) = (l.source, l.token)),
     (select greatest(b.created_at, b.captured_at, b.merged_at, b.acknowledged_at, b.abandoned_at)
      from lockstep.batches b where b.source = l.source order by b.id desc limit 1)
@@ -57,10 +57,10 @@ where s.name = %(source)s
 
 -- The newest lease of a run before this one, which nobody holds any more.
 -- name: run_before
-select l.token, l.holder, l.dagster_run, l.in_dagster, l.taken_at, null as beat_at,
+select l.token, l.holder, l.run_id, l.in_dagster, l.taken_at, null as beat_at,
     l.ended_at is not null as ended, false as live
 from lockstep.leases l
-where l.source = %(source)s and l.token < %(token)s and l.dagster_run is not null
+where l.source = %(source)s and l.token < %(token)s and l.run_id is not null
 order by l.token desc limit 1
 
 -- name: fence
@@ -102,14 +102,14 @@ delete from lockstep.spark_clients where source = %(source)s and client = %(clie
 
 -- Tokens have no gaps, so leases that are missing were deleted.
 -- name: runs_outside_dagster
-select count(*) filter (where not l.in_dagster and l.dagster_run is not null) as runs,
-    count(*) filter (where not l.in_dagster and l.dagster_run is not null and l.ended_at is null) as died,
+select count(*) filter (where (%(all)s or not l.in_dagster) and l.run_id is not null) as runs,
+    count(*) filter (where not l.in_dagster and l.run_id is not null and l.ended_at is null) as died,
     %(through)s - %(after)s - count(*) as forgotten,
     array(
         select b.id from lockstep.batches b
         join lockstep.leases o on (o.source, o.token) = (b.source, b.token)
         where b.source = %(source)s and b.token > %(after)s and b.token <= %(through)s
-          and not o.in_dagster and b.state not in ('capturing', 'abandoned')
+          and (%(all)s or not o.in_dagster) and b.state not in ('capturing', 'abandoned')
         order by b.id
     ) as batches
 from lockstep.leases l
@@ -117,13 +117,17 @@ where l.source = %(source)s and l.token > %(after)s and l.token <= %(through)s
 
 -- A run of Dagster's that was killed may have settled writes that it did not report.
 -- name: writes_outside_dagster
-select distinct on (w.database collate "C", w.name collate "C") w.*,
-    array_agg(w.first_batch) over of_table as firsts, array_agg(w.last_batch) over of_table as lasts
-from lockstep.writes w
-join lockstep.leases l on (l.source, l.token) = (w.source, w.settled_token)
-where w.source = %(source)s and w.settled_token > %(after)s and w.settled_token <= %(through)s
-  and (not l.in_dagster or l.ended_at is null)
-  and (w.database collate "C", w.name collate "C") > (%(database)s, %(name)s)
-window of_table as (partition by w.database, w.name)
-order by w.database collate "C", w.name collate "C", w.id desc
-limit %(most)s
+select w.*, t.firsts, t.lasts
+from (
+    select max(s.id) as id, array_agg(s.first_batch) as firsts, array_agg(s.last_batch) as lasts
+    from lockstep.writes s
+    join lockstep.leases l on (l.source, l.token) = (s.source, s.settled_token)
+    where s.source = %(source)s and s.settled_token > %(after)s and s.settled_token <= %(through)s
+      and (%(all)s or not l.in_dagster or l.ended_at is null)
+      and (s.database collate "C", s.name collate "C") > (%(database)s, %(name)s)
+    group by s.database, s.name
+    order by s.database collate "C", s.name collate "C"
+    limit %(most)s
+) t
+join lockstep.writes w on w.id = t.id
+order by w.database collate "C", w.name collate "C"

@@ -83,7 +83,7 @@ def undo_batch(transaction: Transaction, lease: Lease, batch: int) -> None:
     for row in transaction.all("life_events_of_batch", source=lease.source, batch=batch):
         history.setdefault(table_of(row), []).append(row)
     batch_ids = {row["batch"] for rows in history.values() for row in rows}
-    batch_ids |= {row["told"].get("stopped_batch") for rows in history.values() for row in rows}
+    batch_ids |= {row["details"].get("stopped_batch") for rows in history.values() for row in rows}
     abandoned = transaction.all(
         "abandoned_among", source=lease.source, batches=sorted(batch_ids - {None})
     )
@@ -111,10 +111,10 @@ def _write_changes(
             "source": lease.source,
             **table_columns(state.table),
             "event": EVENT_NAMES[type(event)],
-            "life": state.condition,
+            "condition": state.condition,
             "batch": batch,
             "token": lease.token,
-            "told": json.dumps(_event_fields(event)),
+            "details": json.dumps(_event_fields(event)),
         }
         for state, event in changes
     ]
@@ -162,8 +162,6 @@ def state_of(row: Row) -> TableState:
         condition=TableCondition(row["condition"]),
         stopped_by=None if row["stopped_by"] is None else StoppedBy(row["stopped_by"]),
         stopped=stop_place_of(row),
-        missing_since=row["behind_batch"],
-        adopted_version=row["adopted"],
         need=None if row["need"] is None else Need(row["need"]),
     )
 
@@ -171,7 +169,6 @@ def state_of(row: Row) -> TableState:
 def _state_columns(value: TableState) -> dict[str, Any]:
     return {
         **columns_of(value),
-        "adopted": value.adopted_version,
         **table_columns(value.table),
         **_stop_place_columns(value.stopped),
     }
@@ -183,7 +180,7 @@ def _stop_place_columns(value: StopPlace | None) -> dict[str, Any]:
 
 
 def _event_fields(event: life.Event) -> dict[str, Any]:
-    """Return the event's fields for the JSON column `told`. A `StopPlace` has the same
+    """Return the event's fields for the JSON column `details`. A `StopPlace` has the same
     names there as in the columns of states."""
     values = {field.name: getattr(event, field.name) for field in fields(event)}
     if "stopped" in values:
@@ -193,7 +190,7 @@ def _event_fields(event: life.Event) -> dict[str, Any]:
 
 def event_of(row: Row) -> life.Event:
     """Return the event of a row, the reverse of `_event_fields`."""
-    values = dict(row["told"])
+    values = dict(row["details"])
     if "stopped_batch" in values:
         stopped = stop_place_of(values)
         values = {key: value for key, value in values.items() if not key.startswith("stopped_")}

@@ -6,22 +6,22 @@ join unnest(%(databases)s::text[], %(names)s::text[]) w (database, name) using (
 where t.source = %(source)s
 
 -- name: record_events
-insert into lockstep.table_life (source, database, name, event, life, batch, token, told)
+insert into lockstep.table_life (source, database, name, event, condition, batch, token, details)
 values %s
 returning id, database, name
 
 -- name: record_states
 insert into lockstep.table_states as t (
     source, database, name, condition, stopped_by, generation, mirror, changelog, reason, hint,
-    position, mirror_version, changelog_generation, adopted, need, mirror_generation,
+    position, mirror_schema_version, changelog_generation, adopted_version, need, mirror_generation,
     stopped_batch, stopped_base, stopped_number, stopped_offset, event
 ) values %s
 on conflict (source, database, name) do update set
     condition = excluded.condition, stopped_by = excluded.stopped_by,
     generation = excluded.generation, mirror = excluded.mirror,
     changelog = excluded.changelog, reason = excluded.reason, hint = excluded.hint,
-    position = excluded.position, mirror_version = excluded.mirror_version,
-    changelog_generation = excluded.changelog_generation, adopted = excluded.adopted,
+    position = excluded.position, mirror_schema_version = excluded.mirror_schema_version,
+    changelog_generation = excluded.changelog_generation, adopted_version = excluded.adopted_version,
     need = excluded.need, mirror_generation = excluded.mirror_generation,
     stopped_batch = excluded.stopped_batch, stopped_base = excluded.stopped_base,
     stopped_number = excluded.stopped_number, stopped_offset = excluded.stopped_offset,

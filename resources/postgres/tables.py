@@ -29,7 +29,7 @@ from lockstep.pipeline.proof.proven import (
     ProofKind,
 )
 from lockstep.pipeline.schema.model import TableSchema, schema_from_json, schema_to_json
-from lockstep.pipeline.snapshot.bounds import Bound, Range
+from lockstep.pipeline.snapshot.chunks import Bound, Range
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import StoppedBy
 from lockstep.pipeline.values.table import TableName

@@ -34,17 +34,17 @@ insert into lockstep.extents (
 
 -- A table that stops lacks what is not merged by then; one that was behind catches up.
 -- name: note_missing_batches
-update lockstep.table_states set behind_batch = lockstep.behind(source, database, name, behind_batch)
+update lockstep.table_states set missing_since = lockstep.first_unmerged(source, database, name, missing_since)
 where source = %(source)s and database = %(database)s and name = %(name)s
-  and (condition = 'stopped' or behind_batch is not null)
+  and (condition = 'stopped' or missing_since is not null)
 
 -- name: note_missing_batches_of_source
-update lockstep.table_states set behind_batch = lockstep.behind(source, database, name, behind_batch)
-where source = %(source)s and behind_batch is not null
+update lockstep.table_states set missing_since = lockstep.first_unmerged(source, database, name, missing_since)
+where source = %(source)s and missing_since is not null
 
 -- What is captured of a table while its rows are being read waits for them.
 -- name: note_missing_batches_of_loading
-update lockstep.table_states set behind_batch = lockstep.behind(source, database, name, behind_batch)
+update lockstep.table_states set missing_since = lockstep.first_unmerged(source, database, name, missing_since)
 where source = %(source)s and condition = 'following' and need is not null
 
 -- -- orders -----------------------------------------------------------------------------------
@@ -60,7 +60,7 @@ where o.source = %(source)s and o.kind <> 'pause' and o.done_batch is null
   and not exists (
       select from lockstep.table_life l left join lockstep.batches b on b.id = l.batch
       where (l.source, l.database, l.name) = (o.source, o.database, o.name)
-        and l.event = 'stopped' and l.told ->> 'need' = 'consent' and l.token >= o.token
+        and l.event = 'stopped' and l.details ->> 'need' = 'consent' and l.token >= o.token
         and b.state is distinct from 'abandoned')
 order by o.id
 
@@ -90,16 +90,16 @@ returning id
 
 -- name: set_with_past
 update lockstep.loads set with_past = %(with_past)s
-where source = %(source)s and id = %(load)s and joined_batch is null and void is null
+where source = %(source)s and id = %(load)s and joined_batch is null and void_because is null
 
 -- name: unbegun_load
 select id from lockstep.loads
 where source = %(source)s and database = %(database)s and name = %(name)s
-  and joined_batch is null and void is null and schema is null
+  and joined_batch is null and void_because is null and schema is null
 
 -- name: open_loads
 select * from lockstep.loads
-where source = %(source)s and joined_batch is null and void is null
+where source = %(source)s and joined_batch is null and void_because is null
 order by id
 
 -- name: load_by_id
@@ -118,7 +118,7 @@ update lockstep.loads set
     schema = %(schema)s, server_uuid = %(server_uuid)s, low_base = %(low_base)s,
     low_number = %(low_number)s, low_offset = %(low_offset)s, estimated_rows = %(estimated_rows)s,
     shape = %(shape)s
-where source = %(source)s and id = %(load)s and joined_batch is null and void is null
+where source = %(source)s and id = %(load)s and joined_batch is null and void_because is null
 
 -- name: plan_chunk
 insert into lockstep.load_chunks (load, number, after, through)
@@ -135,22 +135,22 @@ where load = %(load)s and number = %(number)s
 insert into lockstep.load_files (load, number, ordinal, path, images, size, sha256) values %s
 
 -- name: void_load
-update lockstep.loads set void = %(reason)s
+update lockstep.loads set void_because = %(reason)s
 where source = %(source)s and id = %(load)s and joined_batch is null
 
 -- name: withdraw_load
-update lockstep.loads set void = 'the table was paused'
+update lockstep.loads set void_because = 'the table was paused'
 where source = %(source)s and database = %(database)s and name = %(name)s
-  and joined_batch is null and void is null
+  and joined_batch is null and void_because is null
 
 -- name: follow_load
 update lockstep.loads set
     followed_batch = %(batch)s, followed_sequence = %(sequence)s, followed_version = %(version)s
-where source = %(source)s and id = %(load)s and joined_batch is null and void is null
+where source = %(source)s and id = %(load)s and joined_batch is null and void_because is null
 
 -- name: join_load
 update lockstep.loads set joined_batch = %(batch)s
-where source = %(source)s and id = %(load)s and joined_batch is null and void is null
+where source = %(source)s and id = %(load)s and joined_batch is null and void_because is null
 
 -- -- proofs -----------------------------------------------------------------------------------
 

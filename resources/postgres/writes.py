@@ -211,7 +211,7 @@ class PostgresWrites(LedgerPort):
                 table_name=entry.name.table,
                 location=entry.location,
                 content=entry.content_hash,
-                shows=entry.schema_version,
+                schema_version=entry.schema_version,
             )
 
     def note_registered_up_to(self, lease: Lease, catalog: str, statement: int) -> None:
@@ -306,7 +306,9 @@ def _newest(row: Row) -> tuple[str, NewestWrites]:
 
 def _registration(row: Row) -> RecordedEntry:
     name = EntryName(row["schema_name"], row["table_name"])
-    return RecordedEntry(table_of(row), name, row["location"], row["content"], row["shows"])
+    return RecordedEntry(
+        table_of(row), name, row["location"], row["content"], row["schema_version"]
+    )
 
 
 def _segment(row: Row) -> RevisedSegment:

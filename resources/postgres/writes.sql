@@ -9,7 +9,7 @@ select database, name, array_agg(batch order by batch) as batches from (
     join lockstep.touched s using (source, database, name)
     join lockstep.batches b on b.id = s.batch and b.state in ('captured', 'merged', 'acknowledged')
     where t.source = %(source)s and t.condition <> 'stopped' and t.need is null
-      and s.batch >= t.behind_batch
+      and s.batch >= t.missing_since
       and not lockstep.covered(t.source, t.database, t.name, s.batch)
 ) p
 group by database, name
@@ -93,7 +93,7 @@ with later as (
     select t.database, t.name, m.missing,
         case when m.missing is null then coalesce(w.mirror, t.mirror) end as mirror,
         case when m.missing is null then w.table_id end as table_id,
-        case when m.missing is null then coalesce(w.delta_version, t.adopted) end as delta_version,
+        case when m.missing is null then coalesce(w.delta_version, t.adopted_version) end as delta_version,
         case when m.missing = 'together' then f.last_batch end as together
     from lockstep.table_states t
     left join complete c on (c.database, c.name) = (t.database, t.name)
@@ -131,8 +131,8 @@ with later as (
                 order by e.batch desc, e.ordinal desc limit 1
             ) = 'dropped' then 'dropped'
             when f.last_batch is not null then 'together'
-            when t.behind_batch <= %(batch)s then 'behind'
-            when w.id is null and t.adopted is null then 'unwritten'
+            when t.missing_since <= %(batch)s then 'behind'
+            when w.id is null and t.adopted_version is null then 'unwritten'
         end as missing
         offset 0 -- asked once a table, and planned once: else wherever its answer is used
     ) m
@@ -189,7 +189,7 @@ left join lateral (
 where v.source = %(source)s and v.database = %(database)s and v.name = %(name)s
   and v.batch <= %(last)s and v.missing is null
   and not exists (
-    select from lockstep.looked l
+    select from lockstep.searched_folders l
     where (l.source, l.folder) = (v.source, v.mirror) and l.delta_version < v.delta_version)
 order by v.batch desc
 
@@ -258,17 +258,17 @@ order by r.database, r.name
 
 -- name: note_registration
 insert into lockstep.registrations (
-    source, catalog, database, name, schema_name, table_name, location, content, shows
+    source, catalog, database, name, schema_name, table_name, location, content, schema_version
 ) values (
     %(source)s, %(catalog)s, %(database)s, %(name)s, %(schema_name)s, %(table_name)s, %(location)s,
-    %(content)s, %(shows)s
+    %(content)s, %(schema_version)s
 )
 on conflict on constraint registrations_pk do update set
     schema_name = excluded.schema_name,
     table_name = excluded.table_name,
     location = excluded.location,
     content = excluded.content,
-    shows = excluded.shows
+    schema_version = excluded.schema_version
 
 -- name: delete_registration
 delete from lockstep.registrations
@@ -286,15 +286,15 @@ on conflict on constraint catalogs_pk do update set statement = excluded.stateme
 select id::text as id from lockstep.ledger
 
 -- name: examined_versions
-select folder, delta_version from lockstep.looked where source = %(source)s order by folder
+select folder, delta_version from lockstep.searched_folders where source = %(source)s order by folder
 
 -- name: note_settled_version
-insert into lockstep.looked (source, folder, delta_version)
+insert into lockstep.searched_folders (source, folder, delta_version)
 select source, mirror, delta_version from lockstep.writes where source = %(source)s and id = %(id)s
 on conflict (source, folder) do update set delta_version = excluded.delta_version
 
 -- name: note_examined_versions
-insert into lockstep.looked (source, folder, delta_version) values %s
+insert into lockstep.searched_folders (source, folder, delta_version) values %s
 on conflict (source, folder) do update set delta_version = excluded.delta_version
 
 -- Another table in such a folder begins at version 0 again, so what upkeep noted there does not hold.
@@ -302,7 +302,7 @@ on conflict (source, folder) do update set delta_version = excluded.delta_versio
 with gone as (
     delete from lockstep.upkept where source = %(source)s and mirror = any(%(folders)s)
 )
-delete from lockstep.looked where source = %(source)s and folder = any(%(folders)s)
+delete from lockstep.searched_folders where source = %(source)s and folder = any(%(folders)s)
 
 -- name: replacement_times
 select v.mirror, case when bool_and(n.batch is not null) then max(b.acknowledged_at) end as at

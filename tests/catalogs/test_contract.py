@@ -28,9 +28,9 @@ from lockstep.pipeline.ports.catalog import Catalog
 from lockstep.pipeline.schema.types import sql_type
 from lockstep.pipeline.values.errors import CatalogRefused, CatalogUnavailable, ConfigurationError
 from lockstep.pipeline.values.table import TableName
-from lockstep.resources.hive.catalog import HiveCatalog
+from lockstep.resources.hive import HiveCatalog
 from lockstep.resources.lake.spark_catalog import SparkCatalog
-from lockstep.resources.unity.catalog import RestClient, UnityCatalog
+from lockstep.resources.unity import RestClient, UnityCatalog
 from tests.catalogs.conftest import Asked
 from tests.twins.catalog import MemoryCatalog
 

@@ -100,6 +100,7 @@ def images_table(images: Sequence[tuple[str, Row, frozenset[str]]], first: int =
     marks = {
         "_change_type": pa.array([kind for kind, _, _ in images], pa.string()),
         "_sequence": pa.array(range(first, first + len(images)), pa.int64()),
+        "_derived": pa.repeat(False, len(images)),
     }
     present = pack_bits(there, np.asarray(there.all(axis=1))) if images else []
     return pa.table({**marks, **columns, PRESENT: pa.array(present, pa.binary())})

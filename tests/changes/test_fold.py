@@ -87,6 +87,7 @@ def test_what_changes_a_row_that_was_gone_is_told_by_its_key_or_begins_one() -> 
         {
             "_change_type": ["insert", "delete"],
             "_sequence": pa.array([1, 2]),
+            "_derived": pa.array([False, False]),
             "id": pa.array([7, 7]),
             "a": pa.array([70, 70]),
         }
@@ -95,6 +96,7 @@ def test_what_changes_a_row_that_was_gone_is_told_by_its_key_or_begins_one() -> 
         {
             "_change_type": ["update_preimage", "update_postimage"],
             "_sequence": pa.array([3, 4]),
+            "_derived": pa.array([False, False]),
             "id": pa.array([7, 7]),
         }
     )

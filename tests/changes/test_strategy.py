@@ -11,8 +11,6 @@ from lockstep.pipeline.mirror.strategy import (
     BUCKET_BYTES,
     BUCKET_IMAGES,
     FEW,
-    FOLDED_BYTES,
-    FOLDED_IMAGES,
     NO_FEW_ROWS,
     Scale,
     Size,
@@ -22,7 +20,7 @@ from lockstep.pipeline.mirror.strategy import (
     choose,
     scale,
 )
-from lockstep.pipeline.values.errors import TableError
+from lockstep.pipeline.values.errors import Need, StoppedBy, TableError
 
 UPDATES = WriteFacts(has_key=True, image_count=10, unpacked_bytes=100)
 INSERTS = replace(UPDATES, inserts_only=True)
@@ -57,11 +55,11 @@ CASES = {
     "emptied, then changed": (replace(UPDATES, replaces=True), Way.REPLACE, 1),
     "emptied, then inserts": (replace(INSERTS, replaces=True), Way.REPLACE, 1),
     "emptied, no key": (replace(UPDATES, has_key=False, replaces=True), Way.RECOUNT, 0),
-    "many": (replace(UPDATES, image_count=FOLDED_IMAGES + 1), Way.MERGE, 5),
+    "many": (replace(UPDATES, image_count=BUCKET_IMAGES + 1), Way.MERGE, 2),
     "many and emptied": (
-        replace(UPDATES, image_count=FOLDED_IMAGES + 1, replaces=True),
+        replace(UPDATES, image_count=BUCKET_IMAGES + 1, replaces=True),
         Way.REPLACE,
-        5,
+        2,
     ),
 }
 
@@ -82,7 +80,7 @@ def test_reasons_tell_merges_apart() -> None:
     ]
     merges += [
         replace(INSERTS, fills_columns=True),
-        replace(UPDATES, image_count=10 * FOLDED_IMAGES),
+        replace(UPDATES, image_count=10 * BUCKET_IMAGES),
     ]
     assert len({choose(facts).reason for facts in merges}) == len(merges)
 
@@ -102,13 +100,25 @@ def test_images_without_a_key_are_refused() -> None:
         assert refused.value.reason == OTHER_KEY_REASON
 
 
+def test_copies_are_not_counted_twice() -> None:
+    """Rows with a key come to the same however often they are merged; the others are read again,
+    unless the earlier rows do not matter."""
+    repeated = replace(UPDATES, may_repeat=True, inserts_are_new=False)
+    assert choose(repeated).way is Way.MERGE
+    assert choose(replace(repeated, has_key=False, replaces=True)).way is Way.RECOUNT
+    assert choose(replace(repeated, has_key=False, image_count=0)).way is Way.APPEND
+    with pytest.raises(TableError) as refused:
+        choose(replace(repeated, has_key=False, inserts_only=True))
+    assert (refused.value.need, refused.value.by) == (Need.ROWS, StoppedBy.RUN)
+
+
 @pytest.mark.parametrize(
     ("images", "unpacked", "buckets"),
     [
         (0, 0, 1),
-        (FOLDED_IMAGES, FOLDED_BYTES, 1),
-        (FOLDED_IMAGES + 1, 0, 5),
-        (1, FOLDED_BYTES + 1, 4),
+        (BUCKET_IMAGES, BUCKET_BYTES, 1),
+        (BUCKET_IMAGES + 1, 0, 2),
+        (1, BUCKET_BYTES + 1, 2),
         (20 * BUCKET_IMAGES, 1, 20),
         (20 * BUCKET_IMAGES, 30 * BUCKET_BYTES, 30),
     ],

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from lockstep.pipeline.model.table_state import OrderKind, StopPlace, TableOrder
-from lockstep.pipeline.run.orders.table_orders import (
+from lockstep.pipeline.run.orders import (
     OrderOutcome,
     OrderRequest,
     give_order,

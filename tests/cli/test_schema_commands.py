@@ -131,7 +131,7 @@ def test_orders_from_the_command_line(mysql: MySqlStand, database: str, project:
     project.run("pause", table, expect=2)  # --reason is missing
     project.run("pause", f"{database}.order", "--reason", "a load", expect=2)
     paused = project.json("pause", table, "--reason", "a load", "--author", "ann")
-    assert (paused["order"]["author"], paused["stopped"]) == ("ann", head(mysql))
+    assert (paused["order"]["author"], paused["stopped_place"]) == ("ann", head(mysql))
     status = project.json("status", expect=6)["sources"]["shop"]
     assert [(one["state"], one["order"]) for one in status["tables"]] == [("stopped", None)]
     assert f"  {table} was stopped by a person at {head(mysql)}: ann paused it: a load" in (
@@ -145,9 +145,9 @@ def test_orders_from_the_command_line(mysql: MySqlStand, database: str, project:
     # A pattern brings no table back that waits for a person.
     assert project.json("reload", f"{database}.*", *by)["tables"] == {}
     foreseen = project.json("reload", table, *by, "--dry-run")["tables"][table]
-    assert foreseen["order"] is None
+    assert foreseen["order_id"] is None
     reloaded = project.json("reload", table, *by)["tables"][table]
-    assert reloaded["order"] is not None
+    assert reloaded["order_id"] is not None
     assert f"the next run rewrites the mirror of {table}, from the " in reloaded["next"]
     assert reloaded["next"] == foreseen["next"]
     assert f"{reloaded['next']}".endswith("; this also resumes the table")

@@ -180,7 +180,7 @@ def test_every_version_says_what_it_changed(shop: Shop) -> None:
         (),
     ]
     told = to_json(schema_values(SOURCE, shop.shown(shop.places[0]), shop.places[0]))
-    assert (told["version"], told["since"], told["at"]) == (2, shop.places[0], shop.places[0])
+    assert (told["version"], told["since"], told["place"]) == (2, shop.places[0], shop.places[0])
     assert told["columns"][2]["type"] == "varchar(9)"
     assert told["statement"]["text"].startswith("alter table orders add note")
     assert "secret" not in told["statement"]["text"]

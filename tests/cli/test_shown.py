@@ -51,8 +51,7 @@ from lockstep.pipeline.ports.changelog import Restatement
 from lockstep.pipeline.recovery import RecoveryCase
 from lockstep.pipeline.replay.rows import ReplayDifference
 from lockstep.pipeline.replay.spans import Span
-from lockstep.pipeline.run.orders.reloads import Reload
-from lockstep.pipeline.run.orders.table_orders import OrderRequest
+from lockstep.pipeline.run.orders import OrderRequest, Reload
 from lockstep.pipeline.run.recovery.kept_ledger import LakeChanges
 from lockstep.pipeline.run.recovery.recover import RecoveryOutcome
 from lockstep.pipeline.run.replay.mirror_correction import MirrorCorrection
@@ -64,7 +63,7 @@ from lockstep.pipeline.run.replay.segment_comparison import (
     content_difference,
 )
 from lockstep.pipeline.run.stop_errors import stopped_tables
-from lockstep.pipeline.run.upkeep.upkeep import UpkeepReport
+from lockstep.pipeline.run.upkeep import UpkeepReport
 from lockstep.pipeline.snapshot.condition import read_condition
 from lockstep.pipeline.source_plan import RereadRows
 from lockstep.pipeline.upkeep.changes import ChangesPlan
@@ -406,8 +405,8 @@ def test_json_has_five_hundred_of_each() -> None:
     """And the number of all that differ."""
     told = to_json(replay_values(report()))["tables"]["shop.orders"]
     [segment] = told["changelog"]
-    assert (segment["wrong"], len(segment["rows"])) == (WRONG, 500)
-    assert (told["mirror"]["wrong"], len(told["mirror"]["rows"])) == (WRONG, 500)
+    assert (segment["wrong"], len(segment["differences"])) == (WRONG, 500)
+    assert (told["mirror"]["wrong"], len(told["mirror"]["differences"])) == (WRONG, 500)
 
 
 # -- code to paste ----------------------------------------------------------------------------
@@ -463,7 +462,7 @@ def test_a_repair_whose_run_fails_reads_no_whole_table(monkeypatch: pytest.Monke
             replace(whole, request=OrderRequest(by_key, "ann", ""), condition_rows=rows),
             whole,
         ],
-        "reload_by_condition": lambda *_: (exits.TRY_AGAIN, {"refreshed": {}}),
+        "reload_by_condition": lambda *_: (exits.TRY_AGAIN, {"reread": {}}),
         "ReloadFacts": lambda *_: None,
         "plan_reload": lambda _, request, *__: planned.append(request.table),
         "record_reloads": lambda *_: [],

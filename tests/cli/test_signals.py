@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from typing import Final
 
 import pytest
@@ -22,20 +23,20 @@ def hang(*_):
         print("hangs", file=sys.stderr, flush=True)
         time.sleep(600)
 
-cli._perform, cli.EXIT_SECONDS = hang, 1
+cli._perform, cli.EXIT_SECONDS = hang, int(sys.argv.pop())
 sys.argv = ["lockstep", "status", *sys.argv[1:]]
 cli.program()
 """
-
-
-@pytest.mark.parametrize(
+ENDS: Final = pytest.mark.parametrize(
     ("number", "code", "word"),
     [(signal.SIGTERM, 143, "terminated"), (signal.SIGINT, 130, "interrupted")],
 )
-def test_a_thread_that_hangs_does_not_keep_it(number: signal.Signals, code: int, word: str) -> None:
-    """It exits after its time, with the code, the message and the object of any other end."""
+HINT: Final = "hint: nothing is lost: repeat the command, or let the next run repair what was begun"
+
+
+def hanging(*arguments: str) -> subprocess.Popen[str]:
     process = subprocess.Popen(
-        [sys.executable, "-c", HANGING, "--json"],
+        [sys.executable, "-c", HANGING, *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -43,10 +44,37 @@ def test_a_thread_that_hangs_does_not_keep_it(number: signal.Signals, code: int,
     )
     assert process.stderr is not None
     assert process.stderr.readline() == "hangs\n"
+    return process
+
+
+def announced(seconds: int) -> str:
+    return (
+        f"waiting for the writes that have begun, for {seconds} seconds at most; a second Ctrl-C "
+        "ends at once"
+    )
+
+
+@ENDS
+def test_a_thread_that_hangs_does_not_keep_it(number: signal.Signals, code: int, word: str) -> None:
+    """It says that it waits, and exits after its time, with the code, the message and the object of
+    any other end. A signal that is sent twice counts once."""
+    process = hanging("--json", "1")
+    process.send_signal(number)
     process.send_signal(number)
     answer, messages = process.communicate(timeout=30)
     assert (process.returncode, json.loads(answer)["exit_code"]) == (code, code)
-    assert messages.splitlines() == [
-        word,
-        "hint: nothing is lost: repeat the command, or let the next run repair what was begun",
-    ]
+    assert messages.splitlines() == [announced(1), word, HINT]
+
+
+@ENDS
+def test_a_second_signal_ends_it_at_once(number: signal.Signals, code: int, word: str) -> None:
+    """Once it said that it waits."""
+    process = hanging("600")
+    process.send_signal(number)
+    assert process.stderr is not None
+    assert process.stderr.readline() == f"{announced(600)}\n"
+    while process.poll() is None:
+        process.send_signal(number)
+        time.sleep(0.1)
+    messages = process.communicate()[1]
+    assert (process.returncode, messages.splitlines()) == (code, [word, HINT])

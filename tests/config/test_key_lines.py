@@ -19,7 +19,7 @@ tables = [                     # line 10
 ]
 note = """
 host = "not a key"
-"""
+""""
 user = \'u\'
 [sources.table."shop.users"]   # line 18
 columns.exclude = ["x"]
@@ -30,7 +30,8 @@ name = "b"
 
 
 def test_every_key_has_its_line() -> None:
-    """Headers, quoted and dotted keys, numbered tables; nothing inside strings or lists."""
+    """Headers, quoted and dotted keys, numbered tables; nothing inside strings or lists,
+    also if a string ends with a quote of its own."""
     lines = key_lines(TEXT)
     wanted = {
         ("lake",): 2,

@@ -250,6 +250,11 @@ MISTAKES = {
         SOURCE + SOURCE,
         "lockstep.toml: two sources have the name 'shop'; each needs its own.",
     ),
+    "two sources that share a name in Dagster": (
+        SOURCE + SOURCE.replace('"shop"', '"shop_upkeep"'),
+        "lockstep.toml: the sources 'shop' and 'shop_upkeep' would share a name in Dagster, "
+        "'lockstep_shop_upkeep'; rename one of them.",
+    ),
     "changes that go before they are replayed": (
         '[upkeep]\nkeep_changes = "1d"\n'
         + SOURCE

@@ -128,7 +128,7 @@ class Shop:
     ) -> CaptureRecord:
         known = {schema.table: schema for schema in self.ledger.schemas_at(self.source)}
         versions, segments = [], []
-        base = batch.base
+        base = batch.sequence_before
         for table, images in changed.items():
             structures = self.versions.setdefault(table, [structure(table)])
             number = len(structures)
@@ -139,7 +139,7 @@ class Shop:
         return CaptureRecord(
             end=position(batch.start.at.offset + 100),
             anchor=ANCHOR,
-            changes=base - batch.base,
+            changes=base - batch.sequence_before,
             transactions=1,
             log_bytes=100,
             segments=tuple(segments),

@@ -85,7 +85,7 @@ def test_all_deliveries_together_are_the_changelog(billing: Shop) -> None:
     (view,) = lockstep.list_consumers(billing.source, config=billing.config)
     published = pa.table(DeltaTable(billing.changelog(ORDERS)).to_pyarrow_table())
     whole = pa.concat_tables(tables)
-    assert (len(tables), view.behind) == (2, 0)
+    assert (len(tables), view.batches_behind) == (2, 0)
     assert whole.sort_by("_sequence").to_pylist() == published.sort_by("_sequence").to_pylist()
     assert whole.schema.names == published.schema.names
 

@@ -15,7 +15,7 @@ import lockstep
 from lockstep.pipeline.model.batch import Batch, CaptureRecord
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.run.context import SilentProgress
-from lockstep.pipeline.run.upkeep.changes import delete_changes, plan_changes
+from lockstep.pipeline.run.upkeep import delete_changes, plan_changes
 from lockstep.pipeline.values.errors import ConsumerRefused
 from lockstep.pipeline.values.segment import SegmentFile, SystemTable, SystemTableSegment
 from lockstep.pipeline.values.table import TableName

@@ -64,9 +64,13 @@ def test_a_gap_is_told_with_the_batch_behind_it(billing: Shop) -> None:
     """Changes that a person gave up are missing from the changelog: its consumers can know."""
     before = billing.batch({ORDERS: inserts(1)})
     ledger, lease = billing.ledger, billing.lease
-    jump = replace(DECISION, follows=before, continuity=Continuity.GAP, gap_tables=("shop.orders",))
+    jump = replace(
+        DECISION, previous_batch=before, continuity=Continuity.GAP, gap_tables=("shop.orders",)
+    )
     decided = ledger.decide(lease, jump)
-    batch = ledger.begin_batch(lease, position(9000), predecessor=None, start_decision=decided.id)
+    batch = ledger.begin_batch(
+        lease, position(9000), continued_batch=None, start_decision=decided.id
+    )
     ledger.record_capture(lease, batch.id, record(batch))
     ledger.mark_merged(lease)
     ledger.acknowledge(lease, batch.id)

@@ -41,4 +41,4 @@ def test_the_examples_run(
     assert said.count("3 changes of orders") == 2
     assert re.search(r"insert\s*\|\s*3", said)
     (view,) = lockstep.list_consumers(shop.source)
-    assert (view.behind, view.out) == (0, 0)
+    assert (view.batches_behind, view.deliveries_out) == (0, 0)

@@ -15,8 +15,7 @@ from lockstep.assets.declaration import LockstepTranslator
 from lockstep.assets.definitions import build_definitions
 from lockstep.assets.names import SourceNames, job_name
 from lockstep.assets.table_list import TableEntry
-from lockstep.pipeline.ports.consumers import Consumers
-from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.ports.ledger import Consumers, Ledger
 from lockstep.pipeline.ports.mirrors import MirrorUpkeep
 from lockstep.pipeline.ports.source import SourceServer
 from lockstep.pipeline.run.context import Progress, RunPorts

@@ -114,7 +114,7 @@ def test_whoever_takes_the_lock_reports_the_run_that_had_it(tmp_path: Path) -> N
     whoever took it stays."""
     with stand_for(settings_for(tmp_path, "shop"), None) as stand:
         hung, taker = started(stand, 7), started(stand, None)
-        seen = replace(LIVE, dagster_run=hung)
+        seen = replace(LIVE, run_id=hung)
         lease = Lease("shop", 8, "host, process 2", taker)
         assert tag_run_and_report_dead(stand.instance, lease, seen, NOW) == [hung]
         assert (status(stand, hung), status(stand, taker)) == (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import dagster as dg
@@ -13,10 +13,12 @@ from dagster._core.workspace.autodiscovery import loadable_targets_from_python_m
 from dagster._core.workspace.load_target import WorkspaceFileTarget
 
 from lockstep.assets import definitions
+from lockstep.assets.coverage import Coverage
 from lockstep.assets.home import dagster_home
 from lockstep.assets.names import SOURCE_TAG, SourceNames
 from lockstep.assets.table_list import update_table_list
 from lockstep.pipeline.values.table import TableName
+from lockstep.resources.config.model import DAGSTER_ENDINGS
 from tests.dagster.place import MemoryAdapters, entry, settings_for
 
 NAMES = SourceNames("shop")
@@ -64,6 +66,22 @@ def test_everything_loads_with_every_server_down(
     ]
     assert not (tmp_path / ".lockstep").exists()
     assert not (tmp_path / "lake").exists()
+
+
+def test_settings_refuse_every_name_that_two_sources_would_share(tmp_path: Path) -> None:
+    """Dagster loads nothing if a job has the name of another job or of an op."""
+    settings = settings_for(tmp_path, "shop")
+    begins = datetime(2026, 11, 1, tzinfo=UTC)
+    repository = definitions.build_definitions(
+        settings,
+        {"shop": [entry("shop", "t")]},
+        MemoryAdapters(settings).open,
+        coverages={"shop": Coverage(begins, begins)},
+    ).get_repository_def()
+    ops = {node.name for job in repository.get_all_jobs() for node in job.all_node_defs}
+    names = ops.union(repository.job_names)
+    own = {name.removeprefix("lockstep_shop_") for name in names if "lockstep_shop_" in name}
+    assert own == {*DAGSTER_ENDINGS}
 
 
 def test_the_job_is_the_three_steps_in_order(tmp_path: Path) -> None:

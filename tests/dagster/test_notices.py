@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -18,7 +18,7 @@ from lockstep.commands.check import _check_notify
 from lockstep.pipeline.ports.source import SourceServer
 from lockstep.pipeline.status.verdict import State, Verdict
 from lockstep.pipeline.values.errors import ConfigurationError
-from lockstep.resources.apprise.sending import send
+from lockstep.resources.apprise import send
 from lockstep.resources.config import Settings
 from tests.dagster.place import settings_for, stand_for
 from tests.e2e.project import Project
@@ -35,6 +35,7 @@ class Service:
     heard: list[dict[str, str]] = field(default_factory=list)
     status: int = 200
     hung: threading.Event = field(default_factory=threading.Event)
+    while_heard: Callable[[], object] = lambda: None
     url: str = ""
 
     def titles(self) -> list[str]:
@@ -51,6 +52,7 @@ def service() -> Iterator[Service]:
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             made.hung.wait(20)
+            made.while_heard()
             if made.status == 200:
                 made.heard.append(json.loads(body))
             self.send_response(made.status)
@@ -162,6 +164,31 @@ def test_a_service_that_fails_is_noted_and_told_the_next_time(
     notify_addresses(settings, "shop", quarantined("a.b"), notes.append)
     notify_addresses(settings, "shop", quarantined("a.b"), notes.append)
     assert service.titles() == ["Lockstep: shop needs a person"]
+
+
+def test_nothing_is_told_that_cannot_be_recorded(settings: Settings, service: Service) -> None:
+    """Each run would tell it again. What could not be recorded after it was told is noted."""
+    notes: list[str] = []
+    file = settings.state_folder / "notified.json"
+
+    def block() -> None:
+        file.unlink(missing_ok=True)
+        file.mkdir(parents=True)
+
+    block()
+    for _ in range(2):
+        notify_addresses(settings, "shop", quarantined("a.b"), notes.append)
+    assert service.titles() == []
+    assert [note.partition(":")[0] for note in notes] == ["Nobody was notified of shop"] * 2
+    file.rmdir()
+    service.while_heard = block
+    for _ in range(2):
+        notify_addresses(settings, "shop", quarantined("a.b"), notes.append)
+    assert service.titles() == ["Lockstep: shop needs a person"]
+    assert [note.partition(":")[0] for note in notes[2:]] == [
+        "The next run may notify people of shop again",
+        "Nobody was notified of shop",
+    ]
 
 
 def test_a_service_that_hangs_holds_nobody_up(service: Service) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -141,6 +142,45 @@ def test_another_ledger_is_told_from_its_beginning(stand: Stand, database: str) 
     assert "this is another ledger than before" in ticks.said
     ticks.cursor = None
     assert not keys(ticks.tick(), dg.AssetMaterialization).keys() & tables
+
+
+def test_a_new_storage_of_dagster_has_what_its_runs_did(
+    stand: Stand, mysql: MySqlStand, database: str
+) -> None:
+    """After Dagster's home was lost or moved: every mirror, the steps, how tables stand, and the
+    past, each once. A storage that has these runs gets none of it again."""
+    assert stand.run().success
+    mysql.execute("insert into a values (3)", database=database)
+    assert stand.run().success
+    tables = {NAMES.table_key(TableName(database, table)) for table in "abcde"}
+    folder = stand.adapters.settings.state_folder
+    begins = stand.coverages()["shop"].begins
+    coverage.write_coverage(folder, "shop", coverage.Coverage(begins, begins + timedelta(hours=1)))
+    first = keys(Ticks(stand).tick(), dg.AssetMaterialization)
+    assert not first.keys() & {*tables, *NAMES.step_keys}
+    with dg.DagsterInstance.ephemeral() as stand.instance:
+        ticks = Ticks(stand)
+        told = ticks.tick()
+        assert keys(told, dg.AssetMaterialization) == Counter({*tables, *NAMES.step_keys})
+        assert tables <= keys(told, dg.AssetCheckEvaluation).keys()
+        assert stand.coverages()["shop"].until == begins
+        assert ticks.tick() == []
+
+
+def test_rows_of_the_newest_batches_are_added_up(
+    stand: Stand, mysql: MySqlStand, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where others made more batches than a tick has time for, and the tick says so."""
+    monkeypatch.setattr(other_runs, "MAX_SUMMED_BATCHES", 1)
+    run(stand)
+    mysql.execute("insert into a values (3)", database=database)
+    run(stand)
+    ticks = Ticks(stand)
+    ticks.tick()
+    assert "2 batches are reported; rows are those of the newest 1." in ticks.said
+    mirror = stand.metadata(NAMES.table_key(TableName(database, "a")))
+    assert (mirror["rows inserted"].value, mirror["batches"].value) == (1, "2")
+    assert stand.metadata(NAMES.merged_key)["rows inserted"].value == 1
 
 
 @pytest.mark.parametrize(("most", "seconds", "ticks_of_tables"), [(2, 15.0, 3), (200, -1.0, 5)])

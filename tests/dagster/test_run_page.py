@@ -42,11 +42,11 @@ def batch(number: int) -> Batch:
         source="shop",
         state=BatchState.ACKNOWLEDGED,
         start=position(100 * number),
-        predecessor=None,
+        continued_batch=None,
         start_decision=1,
-        base=0,
+        sequence_before=0,
         token=number,
-        dagster_run=f"run-{number}",
+        run_id=f"run-{number}",
         created_at=begin,
         end=position(100 * number + 100),
         transactions=2,
@@ -65,7 +65,7 @@ def made(table: TableName, text: str) -> SpanReport:
     return SpanReport(
         source="shop",
         title=f"run {text}",
-        made_at=BEGIN,
+        created_at=BEGIN,
         batches=(own,),
         earlier_batches=(before,),
         captured_rows=(

@@ -194,7 +194,7 @@ def test_a_run_is_under_one_lease_and_marked_with_it(everything: Everything) -> 
     stand, result = everything.stand, everything.result
     lease = stand.adapters.books.newest_lease("shop")
     assert lease is not None
-    assert (lease.token, lease.dagster_run, lease.live) == (1, result.run_id, False)
+    assert (lease.token, lease.run_id, lease.live) == (1, result.run_id, False)
     run = stand.instance.get_run_by_id(result.run_id)
     assert run is not None
     assert (run.tags[SOURCE_TAG], run.tags[lease_tag("shop")]) == ("shop", "1")

@@ -14,10 +14,11 @@ import dagster as dg
 import pytest
 
 from lockstep import exits
+from lockstep.assets.coverage import Coverage, fingerprint, read_coverage, write_coverage
 from lockstep.assets.definitions import build_definitions
 from lockstep.assets.notices import assess_source
 from lockstep.assets.sensors import new_table_sensor, reason_to_start, reload_location
-from lockstep.assets.table_list import fingerprint, read_table_list, update_table_list
+from lockstep.assets.table_list import read_table_list, update_table_list
 from lockstep.commands import status
 from lockstep.grammar import parse
 from lockstep.pipeline.ports.source import SourceServer
@@ -113,30 +114,48 @@ def test_settings_that_cannot_be_read_are_a_trouble_of_their_source(tmp_path: Pa
 
 
 def test_new_tables_are_shown(tmp_path: Path) -> None:
-    """The page is asked when the list of tables is another than the loaded one, and only then;
-    where it cannot be asked, the tick says what to do."""
+    """The page is asked when tables came or a past began, and only then, although Dagster's daemon
+    has loaded the definitions without the page; where it cannot be asked, the tick says what to
+    do."""
     where = 'webserver = "http://127.0.0.1:1/base"\nlocation = "here"'
     settings = settings_for(tmp_path, "shop", extra=f"[dagster]\n{where}")
-    update_table_list(settings.state_folder, "shop", [entry("shop", "a")], complete=False)
+    folder = settings.state_folder
+    update_table_list(folder, "shop", [entry("shop", "a")], complete=False)
     moved = replace(entry("shop", "a"), changelog="shop/_changes/a@2")
     for known in (entry("shop", "a"), moved):
-        changed = update_table_list(settings.state_folder, "shop", [known], complete=False)
+        changed = update_table_list(folder, "shop", [known], complete=False)
         assert changed == (() if known is not moved else (moved.table,))
-    loaded = fingerprint({"shop": read_table_list(settings.state_folder, "shop")})
     asked: list[tuple[str, str]] = []
+    cursor: str | None = None
 
-    def tick(answer: str) -> str:
+    def present() -> str:
+        coverage = read_coverage(folder, "shop")
+        return fingerprint({"shop": read_table_list(folder, "shop")}, {"shop": coverage})
+
+    def tick(loaded: str, answer: str) -> str:
+        nonlocal cursor
+
         def reload(address: str, location: str) -> str:
             asked.append((address, location))
             return answer
 
         sensor = new_table_sensor(settings, loaded, reload)
         with dg.DagsterInstance.ephemeral() as instance:
-            context = dg.build_sensor_context(instance=instance)
-            return sensor.evaluate_tick(context).skip_message or ""
+            result = sensor.evaluate_tick(dg.build_sensor_context(instance=instance, cursor=cursor))
+        cursor = result.cursor
+        return result.skip_message or ""
 
-    assert tick("") == "Every table is shown."
-    update_table_list(settings.state_folder, "shop", [entry("shop", "b")], complete=False)
-    assert "reloads the location here" in tick("")
-    assert "correct `webserver` and `location`" in tick(reload_location(*asked[0]))
-    assert asked == [("http://127.0.0.1:1/base", "here")] * 2
+    first = present()
+    assert tick(first, "") == "The definitions have every table."
+    update_table_list(folder, "shop", [entry("shop", "b")], complete=False)
+    assert "correct `webserver` and `location`" in tick(
+        first, reload_location("http://127.0.0.1:1", "x")
+    )
+    assert "reloads the location here" in tick(present(), "")
+    assert tick(first, "") == "The definitions have every table."
+    hour = datetime(2026, 1, 1, tzinfo=UTC)
+    write_coverage(folder, "shop", Coverage(hour, hour))
+    assert "reloads the location here" in tick(present(), "")
+    write_coverage(folder, "shop", Coverage(hour, hour + HOUR))
+    assert tick(present(), "") == "The definitions have every table."
+    assert asked == [("http://127.0.0.1:1/base", "here")] * 3

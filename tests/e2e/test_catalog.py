@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lockstep.pipeline.catalog import EntryName, normal_location
-from lockstep.resources.hive.catalog import HiveCatalog
+from lockstep.resources.hive import HiveCatalog
 from tests.e2e.conftest import Follow
 from tests.fix_mysql import MySqlStand
 
@@ -57,7 +57,7 @@ def test_runs_keep_mirrors_registered(
     mirror = project.folder / "lake" / "shop" / database / "Orders"
     assert found is not None and found.location is not None
     assert normal_location(found.location) == normal_location(mirror.as_uri())
-    assert project.json("catalog")["sources"]["shop"]["fine"] == 4
+    assert project.json("catalog")["sources"]["shop"]["correct_count"] == 4
 
     mysql.execute(
         f"alter table {database}.Orders comment = 'New'",
@@ -115,8 +115,8 @@ def test_runs_keep_mirrors_registered(
 
 def deeds(run: Any) -> list[str]:
     told = run["sources"]["shop"]["catalog"]
-    assert (told["trouble"], told["left"]) == (None, [])
-    return [one["deed"] for one in told["done"]]
+    assert (told["trouble"], told["missing_entries"]) == (None, [])
+    return [one["kind"] for one in told["changes"]]
 
 
 def findings(check: Any) -> list[Any]:

@@ -155,7 +155,7 @@ def test_rows_that_no_event_tells_of_quarantine_their_table(stages: Stages) -> N
     assert "TRUNCATE PARTITION" in told[PARTS]["reason"]
     for table, one in told.items():
         assert one["hint"] == f"`lockstep resume {table} --reason …` brings it back"
-        assert one["position"].startswith("binlog.")
+        assert one["place"].startswith("binlog.")
 
 
 def test_with_resnapshot_they_are_read_anew(stages: Stages) -> None:

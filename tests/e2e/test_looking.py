@@ -51,9 +51,9 @@ def test_looking_and_choosing_before_the_first_run(
     told = project.json("start-at", "latest", "--reason", "from now on", "--author", "ann")
     chosen = told["sources"]["shop"]
     assert (chosen["override"]["author"], chosen["override"]["reason"]) == ("ann", "from now on")
-    assert chosen["next"]["continuity"] is None
+    assert chosen["continuity"] is None
     plan = project.json("plan")["sources"]["shop"]
-    assert (plan["start"]["rule"], plan["transactions"]) == ("chosen-start", 0)
+    assert (plan["start_decision"]["rule"], plan["transactions"]) == ("chosen-start", 0)
     status = project.status()
     assert status["override"]["place"] == chosen["override"]["place"] == head(mysql)
     assert "as ann chose" in status["sentence"]
@@ -64,7 +64,7 @@ def test_a_refusal_is_a_plan_with_a_runs_exit_code(follow: Follow) -> None:
     same words."""
     project = follow(*ORDERS, start=None)
     plan = project.json("plan", expect=5)["sources"]["shop"]
-    assert plan["start"]["rule"] == "start-not-chosen"
+    assert plan["start_decision"]["rule"] == "start-not-chosen"
     (start,) = (
         one
         for one in project.json("check", expect=5)["sources"]["shop"]["findings"]
@@ -98,7 +98,7 @@ def test_everything_answers_while_the_server_is_away(tmp_path: Path, warm: WarmP
         assert (refused["error"]["kind"], refused["exit_code"]) == ("SecretMissing", 2)
     toml.write_text(kept)
     told = project.json("start-at", "earliest", "--reason", "why not")["sources"]["shop"]
-    assert (told["next"], told["trouble"]["kind"]) == (None, "SourceUnavailable")
+    assert (told["start"], told["trouble"]["kind"]) == (None, "SourceUnavailable")
 
 
 def rows_of(project: Project) -> dict[str, list[tuple[object, ...]]]:
@@ -146,7 +146,7 @@ def test_looking_changes_no_row_and_no_file(
     ):
         done = capture(ports(adapters), lease)
         adapters.ledger().begin_batch(
-            lease, done.end, predecessor=done.batch_id, start_decision=None
+            lease, done.end, continued_batch=done.batch_id, start_decision=None
         )
     mysql.execute(f"create table {database}.wide (id int primary key, v longblob)")
     values = ", ".join(f"({n}, repeat('x', 8 * 1024 * 1024))" for n in range(9))

@@ -49,7 +49,7 @@ def test_a_table_as_of_any_transaction(
         done = project.json(*told)
         if number == middle:
             assert {**done, **_DONE} == {**planned, **_DONE}
-        assert (done["as_of"]["position"], done["rows"]) == (place, len(rows))
+        assert (done["as_of"]["place"], done["rows"]) == (place, len(rows))
         assert _sorted(DeltaTable(into).to_pyarrow_table()) == rows
     assert [path.name for path in (tmp_path / "past").iterdir() if path.name.startswith(".")] == []
     taken = project.run("rebuild", name, "--as-of", seen[2][0], "--into", str(into), expect=2)

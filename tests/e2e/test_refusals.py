@@ -14,8 +14,7 @@ import pytest
 from demo.mysql_search import MySql, cache_folder
 from demo.mysqld import mysql_server
 from lockstep.pipeline.values.errors import SetupIncomplete
-from lockstep.resources.postgres.embedded import programs_folder
-from lockstep.resources.postgres.server_account import account_of, executable_programs
+from lockstep.resources.postgres.embedded import account_of, executable_programs, programs_folder
 from tests.e2e.conftest import Follow
 from tests.e2e.project import Project, head, place_of, without_java
 from tests.e2e.warm import WarmProcess

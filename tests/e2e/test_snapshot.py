@@ -149,7 +149,7 @@ def test_how_to_read_and_to_verify_tables_as_it_is_written(
     assert set(told[1]["tables"]) == {orders}
     assert told[2]["sources"]["shop"]["loaded"] == {orders: 3000}
     assert [set(one["tables"]) for one in told[3:5]] == [TABLES, {orders}]
-    assert told[5]["refreshed"] == {orders: {"read": 2256, "gone": 1, "left": 0}}
+    assert told[5]["reread"] == {orders: {"read": 2256, "gone": 1, "left": 0}}
     assert project.proven() == TABLES
     where = ("--where", "id = 1; drop table x")
     project.run("reload", orders, "--reason", "a test", *where, expect=2)

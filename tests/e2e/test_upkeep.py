@@ -66,7 +66,7 @@ def upkeep(project: Project) -> Any:
     done = project.json("upkeep")["sources"]["shop"]
     for table, report in done["tables"].items():
         before = planned["tables"][table]
-        assert (before["planned"], before["left"]) == (report["planned"], report["left"])
+        assert (before["planned"], before["obstacles"]) == (report["planned"], report["obstacles"])
         assert [step["step"] for step in report["done"]] == [
             step["step"] for step in before["planned"]
         ]
@@ -107,10 +107,10 @@ def test_fewer_files_show_the_same_rows_then_and_now(
     last, *_, first = (place_of(one["position"]) for one in project.sets())
 
     project.killed(Point.UPKEEP_STEP, "after", 1, "upkeep")
-    assert project.read_at()[added].version == runs - 1
+    assert project.read_at()[added].delta_version == runs - 1
     told = upkeep(project)
     assert (told[added]["files"], told[added]["done"]) == (1, [])
-    assert project.read_at()[added].version == runs
+    assert project.read_at()[added].delta_version == runs
     assert len(project.commits(added)) == runs + 1
     rows = {place: project.read_at(place)[added].arrow().num_rows for place in (first, last)}
     assert rows == {first: 1, last: runs}
@@ -132,7 +132,7 @@ def test_fewer_files_show_the_same_rows_then_and_now(
     with pytest.raises(VersionGone) as refused:
         project.read_at(first)[added].arrow()
     assert f"the earliest place that it can be read as of is {last}" in refused.value.hint
-    assert all(not one["planned"] and not one["left"] for one in upkeep(project).values())
+    assert all(not one["planned"] and not one["obstacles"] for one in upkeep(project).values())
 
     project.at_rest()
     shutil.rmtree(project.folder / ".lockstep")

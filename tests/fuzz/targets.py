@@ -16,8 +16,13 @@ from uuid import UUID
 
 from lockstep.pipeline.binlog.rows.maps import split_by_map
 from lockstep.pipeline.binlog.search.log_scan import read_file_head
-from lockstep.pipeline.binlog.search.moments import find_moment, find_moment_in_file
-from lockstep.pipeline.binlog.search.places import find_boundary, find_end_of, read_anchor
+from lockstep.pipeline.binlog.search.places import (
+    find_boundary,
+    find_end_of,
+    find_moment,
+    find_moment_in_file,
+    read_anchor,
+)
 from lockstep.pipeline.binlog.stream import ring as columns
 from lockstep.pipeline.binlog.stream.control import to_datetime
 from lockstep.pipeline.binlog.stream.framing import HEADER, EventType

@@ -184,7 +184,7 @@ LATER = AT + timedelta(microseconds=1)
 def test_whose_batch_a_commit_is_about(pruned: int, batches: list[Batch], judgement: type) -> None:
     """It has to be the ledger's own, by its place and its moment. Only a batch that the ledger has
     forgotten may be unknown: it lies in the ledger's past."""
-    said = {"ledger": "ledger", "batches": [1, 7], "position": END, "captured_at": AT.isoformat()}
+    said = {"ledger": "ledger", "batches": [1, 7], "place": END, "captured_at": AT.isoformat()}
     seen = LogSince(1, commits=(LakeCommit(1, user_metadata=metadata_text(said)),))
     known = {batch.id: batch for batch in batches}
     assert isinstance(judge_changelog_log(seen, 0, "ledger", known, pruned), judgement)

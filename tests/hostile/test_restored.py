@@ -189,7 +189,7 @@ def capture_in_vain(follower: Follower) -> None:
     with follower.leased() as lease:
         for _ in range(60):
             batch = follower.ledger.begin_batch(
-                lease, captured.position, predecessor=captured.batch, start_decision=None
+                lease, captured.position, continued_batch=captured.batch, start_decision=None
             )
             follower.ledger.abandon(lease, batch.id, "it died")
 

@@ -135,6 +135,22 @@ def test_of_many_that_commit_one_version_one_wins(
     assert commit(2, "of yesterday", stale) == "CommitRefused"
 
 
+def test_a_failed_write_says_why_where_a_stream_cannot_be_aborted(spark: SparkProcess) -> None:
+    """Hadoop's streams for `gs` and `abfss` cannot be aborted, nor can this one."""
+    session = spark.session()
+    jvm: Any = session.sparkContext._jvm
+    store = jvm.lockstep.delta.ObjectLogStore(jvm.org.apache.hadoop.conf.Configuration())
+    [upload] = [one for one in store.getClass().getDeclaredMethods() if one.getName() == "upload"]
+    upload.setAccessible(True)
+    full = jvm.java.io.FileOutputStream("/dev/full")
+    arguments = jvm.java.util.ArrayList()
+    arguments.add(jvm.org.apache.hadoop.fs.FSDataOutputStream(full, None))
+    arguments.add(b"{}")
+    with pytest.raises(Py4JJavaError) as failed:
+        upload.invoke(None, arguments.toArray())
+    assert "No space left on device" in str(failed.value.java_exception.getCause())
+
+
 def test_a_commit_is_made_once_whatever_gets_lost(faulty: Lake, faults: Faults) -> None:
     """Java's and delta-rs': each asks once more by itself, is told that there is one, and looks
     whose it is."""

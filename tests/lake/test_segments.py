@@ -107,6 +107,14 @@ def test_files_that_say_what_updates_changed_are_told_by_name(lake: Lake) -> Non
     assert [lake.segments.delete_batch("shop", batch) for batch in (7, 8)] == [2, 1]
 
 
+def test_values_that_a_file_has_once_are_counted_as_often_as_memory_has_them(lake: Lake) -> None:
+    """A number that repeats, and NULLs, are next to nothing in a file."""
+    rows = changes(PEOPLE, [{"id": 1, "name": None}] * 10_000)
+    files = written(lake.segments, rows)
+    read = pa.concat_tables(lake.segments.pieces(FOLDER, files))
+    assert lake.segments.unpacked_bytes(FOLDER, files) >= 0.9 * read.nbytes
+
+
 def test_damage_is_told(lake: Lake) -> None:
     """What was closed is what is found; one sentence for each file that is not there. A writer that
     got nothing leaves nothing."""

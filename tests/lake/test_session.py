@@ -326,6 +326,15 @@ def test_the_spark_of_pyspark_is_started_and_jars_are_named_once() -> None:
     assert found["SPARK_DIST_CLASSPATH"] == "/own.jar:/store.jar"
 
 
+def test_java_speaks_english_and_names_files_as_before() -> None:
+    """Its errors are told apart by the system's words, which have the language of the locale."""
+    for locale in ({"LC_ALL": "de_DE.UTF-8"}, {"LC_CTYPE": "de_DE.UTF-8"}):
+        found = {"LANG": "de_DE.UTF-8", **locale}
+        define_environment(found)
+        locales = {name: text for name, text in found.items() if name.startswith(("LC_", "LANG"))}
+        assert locales == {"LANG": "de_DE.UTF-8", "LC_CTYPE": "de_DE.UTF-8", "LC_MESSAGES": "C"}
+
+
 def test_a_java_process_that_is_gone_is_ended_without_a_word(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -3,7 +3,7 @@
 create function pg_temp.decide(
     a_source text, a_kind text, a_batch bigint, between_them text, some_tables text[], a_choice bigint
 ) returns bigint language sql as $$
-    insert into lockstep.decisions (source, token, kind, rule, reason, facts, author, follows,
+    insert into lockstep.decisions (source, token, kind, rule, reason, facts, author, previous_batch,
         continuity, gap_tables, override)
     values (a_source, 1, a_kind, 'x', 'x', '{}', 'x', a_batch, between_them, some_tables, a_choice)
     returning id
@@ -26,15 +26,15 @@ language sql as $$
 $$;
 
 create function pg_temp.tighten(a_source text, a_batch bigint) returns void language sql as $$
-    insert into lockstep.tightened (source, token, database, name, through, columns, rows, rehashed)
+    insert into lockstep.tightened (source, token, database, name, through, columns, fewer_rows, rehashed)
     values (a_source, 1, 'shop', 'orders', a_batch, '{note}', false, false)
 $$;
 
-create function pg_temp.begin(at bigint, a_predecessor bigint, a_decision bigint, a_base bigint)
+create function pg_temp.begin(at bigint, a_continued bigint, a_decision bigint, a_base bigint)
 returns void language sql as $$
-    insert into lockstep.batches (source, state, predecessor, start_decision, base, token,
+    insert into lockstep.batches (source, state, continued_batch, start_decision, sequence_before, token,
         start_base, start_number, start_offset, start_gtid_set, start_server_uuid)
-    select source, 'capturing', a_predecessor, a_decision, a_base, token,
+    select source, 'capturing', a_continued, a_decision, a_base, token,
         start_base, start_number, start_offset, start_gtid_set, start_server_uuid
     from lockstep.batches where id = at
 $$;
@@ -186,7 +186,7 @@ create function pg_temp.source_file(
 $$;
 
 create function pg_temp.told(a_source text, a_batch bigint) returns bigint language sql as $$
-    insert into lockstep.table_life (source, database, name, event, life, batch, token, told)
+    insert into lockstep.table_life (source, database, name, event, condition, batch, token, details)
     values (a_source, 'shop', 'orders', 'followed', 'following', a_batch, 1, '{}')
     returning id
 $$;

@@ -10,11 +10,9 @@ from itertools import count
 
 import pytest
 
-from lockstep.pipeline.ports.consumers import Consumers
-from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.ports.ledger import Consumers, Ledger
 from lockstep.pipeline.values.decisions import Lease
-from lockstep.resources.postgres.embedded import programs_folder
-from lockstep.resources.postgres.server_account import account_of, executable_programs
+from lockstep.resources.postgres.embedded import account_of, executable_programs, programs_folder
 from tests.ledger.consuming import NAME, acknowledged
 from tests.ledger.made import ORDERS, STOCK
 from tests.ledger.servers import (

@@ -7,8 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from lockstep.pipeline.ports.consumers import Consumers
-from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.ports.ledger import Consumers, Ledger
 from lockstep.pipeline.values.consumers import Delivery, DeliveryBounds
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import ConsumerRefused

@@ -103,7 +103,11 @@ def record(
         transactions=3,
         log_bytes=100,
         segments=tuple(
-            segment(table, batch.base + 10 * index + 1, batch.base + 10 * index + 10)
+            segment(
+                table,
+                batch.sequence_before + 10 * index + 1,
+                batch.sequence_before + 10 * index + 10,
+            )
             for index, table in enumerate(tables)
         ),
         tables=tuple(state(table) for table in tables) if first else (),
@@ -119,7 +123,7 @@ def prepared(batch: Batch, gtrid: bytes, file: WaitingFile | None = None) -> Pre
 def begun(ledger: Ledger, lease: Lease) -> Batch:
     """A source's first batch, capturing, by a start decision."""
     decided = ledger.decide(lease, DECISION)
-    return ledger.begin_batch(lease, position(4), predecessor=None, start_decision=decided.id)
+    return ledger.begin_batch(lease, position(4), continued_batch=None, start_decision=decided.id)
 
 
 def first_captured(ledger: Ledger, lease: Lease, *tables: TableName) -> Batch:
@@ -138,7 +142,9 @@ def following(ledger: Ledger, lease: Lease) -> Batch:
     """A capturing batch that goes on where the newest captured one ends."""
     cursor = ledger.cursors(lease.source).captured
     assert cursor is not None
-    return ledger.begin_batch(lease, cursor.position, predecessor=cursor.batch, start_decision=None)
+    return ledger.begin_batch(
+        lease, cursor.position, continued_batch=cursor.batch, start_decision=None
+    )
 
 
 def elsewhere(
@@ -150,11 +156,11 @@ def elsewhere(
     kind: BatchKind = BatchKind.ORDINARY,
 ) -> Batch:
     """A capturing batch that goes on behind another one, but not at its end."""
-    decided = ledger.decide(lease, replace(decision, follows=follows.id))
+    decided = ledger.decide(lease, replace(decision, previous_batch=follows.id))
     return ledger.begin_batch(
         lease,
         start or position(4, number=3),
-        predecessor=None,
+        continued_batch=None,
         start_decision=decided.id,
         kind=kind,
     )

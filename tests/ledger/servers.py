@@ -18,8 +18,7 @@ from pathlib import Path
 import psycopg2
 import pytest
 
-from lockstep.pipeline.ports.consumers import Consumers
-from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.ports.ledger import Consumers, Ledger
 from lockstep.resources.postgres.embedded import EmbeddedServer
 from lockstep.resources.postgres.ledger import open_ledger
 

@@ -52,15 +52,15 @@ def test_the_chain_goes_on_behind_it(ledger: Ledger, lease: Lease) -> None:
     assert first.end is not None and before is not None
     batch = caught_up(ledger, lease, first.end, order.id)
     assert [one.catches_up for one in (first, second, batch)] == [False, False, True]
-    assert (batch.start, batch.end, batch.follows) == (first.end, second.end, second.id)
-    assert batch.base == second.base + second.changes
+    assert (batch.start, batch.end, batch.previous_batch) == (first.end, second.end, second.id)
+    assert batch.sequence_before == second.sequence_before + second.changes
     after = ledger.cursors(lease.source).captured
     assert after == replace(before, batch=batch.id)
     assert ledger.captured_batch(lease.source, SERVER, place(150)) == second
     assert ledger.table_states(lease.source)[ORDERS].is_complete
     assert ledger.pending_batches(lease.source)[ORDERS] == [batch.id]
     third = following(ledger, lease)
-    assert (third.start, third.predecessor) == (batch.end, batch.id)
+    assert (third.start, third.continued_batch) == (batch.end, batch.id)
     assert ledger.live_batches(lease.source, batch.id, batch.id) == [batch]
 
 

@@ -42,7 +42,9 @@ def test_a_choice_is_open_until_a_batch_was_begun_by_it(stand: Stand, source: st
         stand.ledger.decide(lease, replace(DECISION, override=choice.id))
         assert stand.other.open_override(source) == choice
         decided = stand.ledger.decide(lease, replace(DECISION, override=choice.id))
-        stand.ledger.begin_batch(lease, position(4), predecessor=None, start_decision=decided.id)
+        stand.ledger.begin_batch(
+            lease, position(4), continued_batch=None, start_decision=decided.id
+        )
         assert stand.other.open_override(source) is None
 
 

@@ -84,6 +84,50 @@ def test_a_server_that_stops_in_the_handshake_is_tried_again() -> None:
         thread.join()
 
 
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (("FATAL", "Passwort-Authentifizierung für Benutzer »x« fehlgeschlagen"), AccessDenied),
+        (("FATAL", "la base de données « x » n'existe pas"), AccessDenied),
+        (("ВАЖНО", 'роль "x" не существует'), AccessDenied),
+        (("FATAL", 'no pg_hba.conf entry for host "h", user "x", database "x"'), AccessDenied),
+        (("FATAL", 'permission denied for database "x"'), AccessDenied),
+        (("FATAL", "le système de bases de données s'arrête"), LedgerUnavailable),
+        (("FATAL", "das Datenbanksystem startet"), LedgerUnavailable),
+        (("FATAL", 'too many connections for role "x"'), LedgerUnavailable),
+        (
+            (
+                "FATAL",
+                "remaining connection slots are reserved for roles with privileges of the "
+                '"pg_use_reserved_connections" role',
+            ),
+            LedgerUnavailable,
+        ),
+    ],
+)
+def test_a_refused_login_is_known_in_any_language(
+    answer: tuple[str, str], expected: type[LockstepError]
+) -> None:
+    """libpq gives no SQLSTATE of it, and the server's text has the language of lc_messages."""
+    severity, sentence = answer
+    fields = f"S{severity}\0VFATAL\0C28000\0M{sentence}\0\0".encode()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def refuse() -> None:
+            client, _ = listening.accept()
+            with client:
+                client.recv(4096)
+                client.sendall(b"E" + (len(fields) + 4).to_bytes(4) + fields)
+
+        thread = threading.Thread(target=refuse)
+        thread.start()
+        port = listening.getsockname()[1]
+        with pytest.raises(LockstepError) as refused:
+            open_ledger(f"host=127.0.0.1 port={port} user=x dbname=x sslmode=disable", Path())
+        thread.join()
+    assert type(refused.value) is expected
+
+
 def test_an_account_without_rights_is_told_so(server_dsn: str) -> None:
     """Making the schema needs a grant."""
     run(server_dsn, "create role guest login password 'guest'")

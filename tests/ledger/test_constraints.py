@@ -185,7 +185,7 @@ def test_whatever_refers_to_a_row_keeps_it(scene: Scene, kind: str, chain: str) 
     referring = {name for (name,) in scene.cursor.fetchall()}
     scene.cursor.execute(_LOOKED_AT, (f"lockstep.{kind}_uses",))
     looked_at = {name for (name,) in scene.cursor.fetchall()}
-    assert looked_at == referring | ({"table_life.told"} if kind == "batch" else set())
+    assert looked_at == referring | ({"table_life.details"} if kind == "batch" else set())
     scene.cursor.connection.rollback()
 
 

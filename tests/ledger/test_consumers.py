@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lockstep.pipeline.ports.consumers import Consumers
-from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.ports.ledger import Consumers, Ledger
 from lockstep.pipeline.values.consumers import (
     BATCH_LIMIT,
     Delivery,

@@ -54,7 +54,7 @@ class Player:
         [view] = self.consumers.consumers(self.source)
         behind = len(self.batches) - self.acknowledged
         cursor = self.batches[self.acknowledged - 1] if self.acknowledged else None
-        told = view.cursor, view.behind, view.changes, view.out
+        told = view.cursor, view.batches_behind, view.changes_behind, view.deliveries_out
         assert told == (cursor, behind, 10 * behind, len(self.out))
         assert self.consumers.open_deliveries(self.source, NAME) == self.out
 

@@ -8,8 +8,7 @@ from typing import cast
 
 import pytest
 
-from lockstep.pipeline.ports.consumers import Consumers
-from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.ports.ledger import Consumers, Ledger
 from lockstep.pipeline.values.consumers import ConsumerStart
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import ConsumerRefused, ConsumerUnknown
@@ -45,7 +44,7 @@ def test_where_a_consumer_begins(
     }
     chosen, place, first = starts[start]
     made = consumers.make_consumer(source, NAME, chosen)
-    assert (made.source, made.name, made.cursor, made.out) == (source, NAME, place, 0)
+    assert (made.source, made.name, made.cursor, made.deliveries_out) == (source, NAME, place, 0)
     assert consumers.consumers(source) == [made]
     delivery = consumers.deliver(source, NAME, ALL)
     assert (delivery.first_batch if delivery else None) == first

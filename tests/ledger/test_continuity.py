@@ -29,14 +29,18 @@ from tests.ledger.refusals import refused
 
 @pytest.mark.parametrize("decision", [GAP, OVERLAP, CONTIGUOUS])
 def test_a_batch_follows_by_decision(ledger: Ledger, lease: Lease, decision: Decision) -> None:
-    """Its base goes on; it has no predecessor, and tells what lies between."""
+    """Its base goes on; it continues none, and tells what lies between."""
     first = first_captured(ledger, lease, ORDERS)
     batch = elsewhere(ledger, lease, first, decision)
-    assert (batch.predecessor, batch.follows, batch.base) == (None, first.id, 10)
+    assert (batch.continued_batch, batch.previous_batch, batch.sequence_before) == (
+        None,
+        first.id,
+        10,
+    )
     assert batch.continuity is decision.continuity
     assert ledger.batches(lease.source) == [batch, first]
     assert ledger.decisions(lease.source, limit=1)[0].decision == replace(
-        decision, follows=first.id
+        decision, previous_batch=first.id
     )
 
 
@@ -44,7 +48,7 @@ def test_a_batch_follows_its_predecessor(ledger: Ledger, lease: Lease) -> None:
     """Where it starts at its end nothing has to be told; a first batch follows nothing."""
     first = first_captured(ledger, lease)
     second = next_captured(ledger, lease)
-    told = [(one.follows, one.predecessor, one.continuity) for one in (first, second)]
+    told = [(one.previous_batch, one.continued_batch, one.continuity) for one in (first, second)]
     assert told == [(None, None, None), (first.id, first.id, None)]
 
 
@@ -71,7 +75,7 @@ def test_abandoned_newest_first_over_a_gap(ledger: Ledger, lease: Lease) -> None
     ledger.abandon(lease, second.id, "found unfinished")
     third = elsewhere(ledger, lease, first, OVERLAP)
     ledger.abandon(lease, third.id, "found unfinished")
-    assert following(ledger, lease).follows == first.id
+    assert following(ledger, lease).previous_batch == first.id
 
 
 def test_overlaps_are_told(ledger: Ledger, lease: Lease) -> None:
@@ -92,7 +96,11 @@ def test_a_chain_goes_on_behind_a_gap(ledger: Ledger, lease: Lease) -> None:
     second = elsewhere(ledger, lease, first)
     ledger.record_capture(lease, second.id, record(second, ORDERS, end=position(600, number=3)))
     third = following(ledger, lease)
-    assert (third.predecessor, third.follows, third.base) == (second.id, second.id, 20)
+    assert (third.continued_batch, third.previous_batch, third.sequence_before) == (
+        second.id,
+        second.id,
+        20,
+    )
 
 
 def test_the_newest_anchor_of_each_source_is_given_back(ledger: Ledger, lease: Lease) -> None:

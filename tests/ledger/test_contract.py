@@ -86,7 +86,7 @@ def test_a_batch_begins_as_capturing(ledger: Ledger, lease: Lease) -> None:
     """It has its start, its lease, and no end."""
     batch = begun(ledger, lease)
     assert (batch.state, batch.start, batch.end) == (BatchState.CAPTURING, position(4), None)
-    assert (batch.token, batch.dagster_run, batch.base) == (lease.token, "run-1", 0)
+    assert (batch.token, batch.run_id, batch.sequence_before) == (lease.token, "run-1", 0)
     assert ledger.unfinished_batches(lease.source) == [batch]
     assert ledger.cursors(lease.source).captured is None
 
@@ -102,7 +102,9 @@ def test_files_belong_to_their_rows_however_postgres_numbers_them(
     batch = begun(ledger, lease)
     made = record(batch, STOCK, ORDERS, first=True)
     parts = tuple(
-        SnapshotFiles(one.table, 1, batch.base, (replace(one.files[0], path=f"{one.table}"),))
+        SnapshotFiles(
+            one.table, 1, batch.sequence_before, (replace(one.files[0], path=f"{one.table}"),)
+        )
         for one in made.segments
     )
     ledger.record_capture(lease, batch.id, replace(made, snapshots=parts))
@@ -160,10 +162,10 @@ def test_others_see_what_was_recorded(stand: Stand, source: str) -> None:
 
 
 def test_sequences_go_on(ledger: Ledger, lease: Lease) -> None:
-    """A batch's base is its predecessor's plus the row images captured there."""
+    """A batch's base is that of the batch that it continues, plus the row images captured there."""
     first_captured(ledger, lease, ORDERS, STOCK)
     next_captured(ledger, lease, ORDERS)
-    assert following(ledger, lease).base == 30
+    assert following(ledger, lease).sequence_before == 30
 
 
 def test_an_abandoned_batch_gives_its_start_back(ledger: Ledger, lease: Lease) -> None:
@@ -171,7 +173,7 @@ def test_an_abandoned_batch_gives_its_start_back(ledger: Ledger, lease: Lease) -
     batch = begun(ledger, lease)
     ledger.abandon(lease, batch.id, "found unfinished")
     again = ledger.begin_batch(
-        lease, batch.start, predecessor=None, start_decision=batch.start_decision
+        lease, batch.start, continued_batch=None, start_decision=batch.start_decision
     )
     assert [b.state for b in ledger.batches(lease.source)] == [
         BatchState.CAPTURING,

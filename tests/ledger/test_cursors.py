@@ -120,7 +120,7 @@ def trust(ledger: Ledger, lease: Lease) -> list[tuple[bool, bool]]:
     whether it could before; without cursors that are not there."""
     cursors = ledger.cursors(lease.source)
     both = (cursors.captured, cursors.acknowledged)
-    return [(cursor.by_gtid, cursor.gtid_lapsed) for cursor in both if cursor is not None]
+    return [(cursor.by_gtid, cursor.was_by_gtid) for cursor in both if cursor is not None]
 
 
 FRESH, LAPSED, NEVER = (True, False), (False, True), (False, False)

@@ -19,10 +19,9 @@ import pytest
 from psycopg2.extensions import parse_dsn
 
 from lockstep.pipeline.values.errors import ConfigurationError
-from lockstep.resources.postgres import embedded, server_account
-from lockstep.resources.postgres.embedded import EmbeddedServer
+from lockstep.resources.postgres import embedded
+from lockstep.resources.postgres.embedded import EmbeddedServer, account_of
 from lockstep.resources.postgres.ledger import open_ledger
-from lockstep.resources.postgres.server_account import account_of
 from tests.fix_ledger import _stop_left
 from tests.ledger.made import DECISION
 from tests.ledger.servers import is_gone, is_running, run
@@ -316,7 +315,7 @@ def test_no_folder_is_opened_for_the_account_of_the_server(
         shutil.copytree(programs.parent, above / "installed")
         monkeypatch.setattr(embedded, "programs_folder", lambda: above / "installed" / "bin")
         copies = Path(tempfile.gettempdir(), f"lockstep-copies-{uuid4().hex}")
-        monkeypatch.setattr(server_account, "_COPIES_FOLDER", copies)
+        monkeypatch.setattr(embedded, "_COPIES_FOLDER", copies)
     folders = [above, project, *above.parents]
     modes = [folder.stat().st_mode for folder in folders]
     mask = os.umask(0o077)
@@ -328,7 +327,7 @@ def test_no_folder_is_opened_for_the_account_of_the_server(
         os.umask(mask)
     assert [folder.stat().st_mode for folder in folders] == modes
     if installed == "for root alone":
-        shutil.rmtree(server_account._COPIES_FOLDER)
+        shutil.rmtree(embedded._COPIES_FOLDER)
 
 
 @pytest.mark.parametrize(("mode", "may_enter"), [(0o710, True), (0o701, False), (0o700, False)])
@@ -339,7 +338,7 @@ def test_the_group_s_permission_counts_for_an_account_of_the_group(
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         folder.chmod(mode)
-        assert server_account._may_enter(account, folder) == may_enter
+        assert embedded._may_enter(account, folder) == may_enter
         folder.chmod(0o700)
 
 

@@ -70,7 +70,7 @@ def test_a_mirror_ends_once(ledger: Ledger, lease: Lease) -> None:
     for _ in range(2):
         ledger.record_event(lease, ORDERS, MirrorRemoved())
         found = ledger.table_states(lease.source)[ORDERS]
-        assert (found.generation, found.mirror_version) == (2, None)
+        assert (found.generation, found.mirror_schema_version) == (2, None)
     ledger.mark_merged(lease)
     ledger.acknowledge(lease, first.id)
     ledger.acknowledge(lease, second.id)

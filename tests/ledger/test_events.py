@@ -44,7 +44,7 @@ FILES = (
 def event(
     batch: Batch, kind: TableEventKind = TableEventKind.TRUNCATED, changes: int = 0
 ) -> TableEvent:
-    return TableEvent(ORDERS, kind, batch.base + changes, 1, place(110))
+    return TableEvent(ORDERS, kind, batch.sequence_before + changes, 1, place(110))
 
 
 def with_events(batch: Batch, *events: TableEvent) -> CaptureRecord:
@@ -75,8 +75,8 @@ def test_events_and_snapshots_are_given_back_whole(ledger: Ledger, lease: Lease)
         event(batch, TableEventKind.DROPPED, 10),
     )
     parts = (
-        SnapshotFiles(STOCK, 1, batch.base, ()),
-        SnapshotFiles(ORDERS, 2, batch.base + 4, FILES, ("a", "b")),
+        SnapshotFiles(STOCK, 1, batch.sequence_before, ()),
+        SnapshotFiles(ORDERS, 2, batch.sequence_before + 4, FILES, ("a", "b")),
     )
     made = replace(
         with_events(batch, *events),
@@ -138,11 +138,11 @@ def test_a_settled_write_tells_what_the_mirror_shows(ledger: Ledger, lease: Leas
     first = first_captured(ledger, lease, ORDERS)
 
     def shown() -> int | None:
-        return ledger.table_states(lease.source)[ORDERS].mirror_version
+        return ledger.table_states(lease.source)[ORDERS].mirror_schema_version
 
     assert shown() is None
     intent = intended(ledger, lease, ORDERS, first.id, first.id)
-    with refused(ledger, lease, "table_states_mirror_version"):
+    with refused(ledger, lease, "table_states_mirror_schema_version"):
         ledger.settle(lease, intent, 1, shows=2)
     ledger.settle(lease, intent, 1, shows=1)
     batch = following(ledger, lease)
@@ -170,7 +170,7 @@ def test_a_table_that_is_made_anew_has_another_life(ledger: Ledger, lease: Lease
     gone = replace(state(ORDERS), condition=TableCondition.DROPPED, stopped=stopped)
     made = with_events(batch, event(batch, TableEventKind.DROPPED))
     ledger.record_capture(lease, batch.id, replace(made, tables=(gone,)))
-    assert ledger.table_states(lease.source) == {ORDERS: replace(gone, mirror_version=1)}
+    assert ledger.table_states(lease.source) == {ORDERS: replace(gone, mirror_schema_version=1)}
     assert ledger.pending_batches(lease.source) == {ORDERS: [batch.id]}
     merged(ledger, lease, ORDERS, batch.id, batch.id, 2)
     ledger.mark_merged(lease)

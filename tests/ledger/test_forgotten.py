@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from lockstep.pipeline.model.batch import Batch, CaptureRecord
-from lockstep.pipeline.ports.consumers import Consumers
-from lockstep.pipeline.ports.ledger import Ledger, batch_content
+from lockstep.pipeline.ports.ledger import Consumers, Ledger, batch_content
 from lockstep.pipeline.upkeep.changes import DeletionStep, PrunableRows, PruneResult
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import ConsumerRefused, LedgerRefused

@@ -19,8 +19,7 @@ import pytest
 from psycopg2.extensions import connection as Connection
 
 from lockstep.pipeline.model.batch import BatchState
-from lockstep.pipeline.ports.consumers import Consumers
-from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.ports.ledger import Consumers, Ledger
 from lockstep.pipeline.ports.mirrors import MirrorUpkeep
 from lockstep.pipeline.ports.source import SourceServer
 from lockstep.pipeline.run.acknowledge import acknowledge

@@ -84,14 +84,14 @@ def test_tables_go_on_with_mirrors_of_before(ledger: Ledger, lease: Lease) -> No
         before[ORDERS],
         generation=2,
         mirror=before[STOCK].mirror,
-        mirror_version=2,
+        mirror_schema_version=2,
         adopted_version=7,
     )
     assert states[STOCK] == replace(
         before[STOCK],
         generation=2,
         mirror=before[ORDERS].mirror,
-        mirror_version=2,
+        mirror_schema_version=2,
         adopted_version=6,
     )
 
@@ -117,7 +117,7 @@ def test_the_next_generation_adopts_nothing(ledger: Ledger, lease: Lease) -> Non
     assert ledger.table_states(lease.source)[ORDERS].adopted_version == 7
     ledger.record_event(lease, ORDERS, MirrorRemoved())
     ended = ledger.table_states(lease.source)[ORDERS]
-    assert (ended.generation, ended.mirror_version, ended.adopted_version) == (3, None, None)
+    assert (ended.generation, ended.mirror_schema_version, ended.adopted_version) == (3, None, None)
 
 
 def test_a_gaps_parts_go_with_the_rows_and_close_by_events(ledger: Ledger, lease: Lease) -> None:
@@ -129,13 +129,13 @@ def test_a_gaps_parts_go_with_the_rows_and_close_by_events(ledger: Ledger, lease
     history = BatchHistory(versions=(version(ORDERS, 2, 150), version(STOCK, 2, 150)))
     copied, at = TableEventKind.COPIED, place(150)
     events = (
-        TableEvent(ORDERS, copied, swapping.base, 2, at, "it was called stock", STOCK),
-        TableEvent(STOCK, copied, swapping.base, 2, at, "it was called orders", ORDERS),
+        TableEvent(ORDERS, copied, swapping.sequence_before, 2, at, "it was called stock", STOCK),
+        TableEvent(STOCK, copied, swapping.sequence_before, 2, at, "it was called orders", ORDERS),
     )
     made = replace(record(swapping), history=history, events=events)
     ledger.record_capture(lease, swapping.id, made)
     last = following(ledger, lease)
-    emptied = TableEvent(ORDERS, TableEventKind.TRUNCATED, last.base, 2, place(210))
+    emptied = TableEvent(ORDERS, TableEventKind.TRUNCATED, last.sequence_before, 2, place(210))
     ledger.record_capture(lease, last.id, replace(record(last), events=(emptied,)))
     for table in (ORDERS, STOCK):
         merged(ledger, lease, table, swapping.id, swapping.id, 8)

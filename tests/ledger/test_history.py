@@ -87,7 +87,7 @@ CODED = DatabaseSchema(
         ),
         (
             View("v", TableAccess(reason="unknown")),
-            View("w", TableAccess(own=(TableName("a", "c"),))),
+            View("w", TableAccess(with_names=(TableName("a", "c"),))),
         ),
         ("help_topic",),
     ),

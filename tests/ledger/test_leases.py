@@ -65,7 +65,7 @@ def test_how_the_run_before_ended_is_known(stand: Stand, source: str) -> None:
         then = stand.ledger.newest_lease(source, before=third.token)
     assert before is not None
     assert then is not None
-    assert [(one.dagster_run, one.ended, one.live) for one in (before, then)] == [
+    assert [(one.run_id, one.ended, one.live) for one in (before, then)] == [
         ("run-1", True, False),
         ("run-2", False, False),
     ]
@@ -165,18 +165,27 @@ def test_what_others_did_is_told_by_the_leases_of_a_span(ledger: Ledger, source:
     with ledger.lock(source, "a run", "run-4") as lease:
         ledger.settle(lease, left, 1)
 
-    def written(after: int, through: int, **more: TableName) -> list[tuple[TableName, int, int]]:
-        found = ledger.writes_outside_dagster(source, after, through, more.get("beyond"), 9)
+    def written(
+        after: int, through: int, beyond: TableName | None = None, *, all_runs: bool = False
+    ) -> list[tuple[TableName, int, int]]:
+        found = ledger.writes_outside_dagster(source, after, through, beyond, 9, all_runs=all_runs)
         return [
-            (one.newest_write.intent.table, one.first_batch, one.newest_write.delta_version)
+            (
+                one.newest_write.intent.table,
+                min(one.batches_since(0)),
+                one.newest_write.delta_version,
+            )
             for one in found
         ]
 
     assert ledger.runs_outside_dagster(source, 0, 4) == RunsOutsideDagster(2, (one,))
     assert ledger.runs_outside_dagster(source, 1, 3) == RunsOutsideDagster(0, ())
     assert ledger.runs_outside_dagster(source, 0, 9).deleted_lease_count == 5
+    everything = ledger.runs_outside_dagster(source, 0, 4, all_runs=True)
+    assert everything == RunsOutsideDagster(3, (one, two))
     assert written(0, 4) == [(ORDERS, two, 1), (STOCK, one, 1)]
     assert written(0, 4, beyond=ORDERS) == [(STOCK, one, 1)]
     assert (written(1, 3), written(1, 2)) == ([(STOCK, two, 1)], [])
+    assert written(1, 2, all_runs=True) == [(ORDERS, one, 0)]
     (first,) = ledger.writes_outside_dagster(source, 0, 4, None, 1)
     assert first.newest_write.intent.table == ORDERS

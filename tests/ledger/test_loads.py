@@ -10,7 +10,7 @@ from lockstep.pipeline.model.load import ChunkRows, FollowedLoad, JoinedLoad, Lo
 from lockstep.pipeline.model.table_state import OrderKind, SnapshotFiles, TableEvent, TableEventKind
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.proof.proven import ComparisonResult
-from lockstep.pipeline.snapshot.bounds import Bound, Range
+from lockstep.pipeline.snapshot.chunks import Bound, Range
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import Need
 from lockstep.pipeline.values.segment import SegmentFile
@@ -65,7 +65,7 @@ def follows(batch: Batch, load: Load) -> CaptureRecord:
     return replace(
         record(batch, ORDERS),
         tables=(replace(state(ORDERS), need=Need.ROWS),),
-        followed_loads=(FollowedLoad(load.id, ORDERS, batch.base, 1),),
+        followed_loads=(FollowedLoad(load.id, ORDERS, batch.sequence_before, 1),),
     )
 
 
@@ -74,7 +74,11 @@ def joins(batch: Batch, load: Load) -> CaptureRecord:
     sequence, version = load.followed_from.sequence, load.followed_from.version
     return replace(
         record(batch),
-        events=(TableEvent(ORDERS, TableEventKind.REREAD, batch.base, 1, place(200), "loaded"),),
+        events=(
+            TableEvent(
+                ORDERS, TableEventKind.REREAD, batch.sequence_before, 1, place(200), "loaded"
+            ),
+        ),
         snapshots=(SnapshotFiles(ORDERS, version, sequence, load.files),),
         joined_loads=(JoinedLoad(load.id, ORDERS),),
     )
@@ -204,7 +208,7 @@ def test_a_whole_load_is_joined_by_the_batch_that_follows_it(ledger: Ledger, lea
         follows(begun, load),
         tables=(state(ORDERS),),
         joined_loads=(JoinedLoad(load.id, ORDERS),),
-        snapshots=(SnapshotFiles(ORDERS, 1, begun.base, (FILE,)),),
+        snapshots=(SnapshotFiles(ORDERS, 1, begun.sequence_before, (FILE,)),),
     )
     ledger.record_capture(lease, begun.id, both)
     assert ledger.open_loads(lease.source) == []

@@ -14,8 +14,7 @@ from psycopg2.extensions import make_dsn
 
 from lockstep.pipeline.values.errors import LedgerNewer, LedgerRefused
 from lockstep.resources.postgres.connection import LedgerAddress, connect
-from lockstep.resources.postgres.ledger import open_ledger
-from lockstep.resources.postgres.migrate import Migration, migrate, migrations
+from lockstep.resources.postgres.ledger import Migration, migrate, migrations, open_ledger
 from tests.ledger.made import ORDERS, first_captured, newest
 from tests.ledger.servers import EACH_POSTGRES, run
 

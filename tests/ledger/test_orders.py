@@ -390,7 +390,9 @@ def test_a_mirror_that_is_lost_has_a_successor(ledger: Ledger, lease: Lease) -> 
     assert ledger.open_intents(lease.source) == []
     after = ledger.record_event(lease, ORDERS, MirrorReplaced("elsewhere"))
     assert after == orders(ledger, lease)
-    assert after == replace(before, mirror="elsewhere", mirror_generation=2, mirror_version=None)
+    assert after == replace(
+        before, mirror="elsewhere", mirror_generation=2, mirror_schema_version=None
+    )
 
 
 def test_orders_of_other_sources_are_not_ours(ledger: Ledger, lease: Lease) -> None:

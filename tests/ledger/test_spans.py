@@ -100,8 +100,8 @@ class Made:
             kind = self.random.choice((TableEventKind.TRUNCATED, TableEventKind.REREAD))
             read = kind is TableEventKind.REREAD
             why = "partitions were exchanged" if read else None
-            event = TableEvent(ORDERS, kind, batch.base, 1, place(end.at.offset), why)
-            parts = (SnapshotFiles(ORDERS, 1, batch.base, FILES),) if read else ()
+            event = TableEvent(ORDERS, kind, batch.sequence_before, 1, place(end.at.offset), why)
+            parts = (SnapshotFiles(ORDERS, 1, batch.sequence_before, FILES),) if read else ()
             told = replace(told, events=(event,), snapshots=parts)
         if chance() < 0.3:
             told = replace(told, prepared_transactions=(prepared(batch, b"x%d" % batch.id),))
@@ -195,16 +195,18 @@ def test_a_span_has_what_its_batches_have(ledger: Ledger, lease: Lease) -> None:
     source = lease.source
     first = first_captured(ledger, lease, STOCK, ORDERS)
     second = following(ledger, lease)
-    truncated = TableEvent(ORDERS, TableEventKind.TRUNCATED, second.base, 1, place(150))
+    truncated = TableEvent(ORDERS, TableEventKind.TRUNCATED, second.sequence_before, 1, place(150))
     read = SegmentFile("rows.parquet", 40, 4000, "a" * 64)
-    reread = TableEvent(STOCK, TableEventKind.REREAD, second.base, 1, place(160), "it was asked")
+    reread = TableEvent(
+        STOCK, TableEventKind.REREAD, second.sequence_before, 1, place(160), "it was asked"
+    )
     ledger.record_capture(
         lease,
         second.id,
         replace(
             record(second, ORDERS),
             events=(truncated, reread),
-            snapshots=(SnapshotFiles(STOCK, 1, second.base, (read,)),),
+            snapshots=(SnapshotFiles(STOCK, 1, second.sequence_before, (read,)),),
         ),
     )
     lost = next_captured(ledger, lease, STOCK)

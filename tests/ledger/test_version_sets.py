@@ -213,7 +213,7 @@ def test_a_table_that_is_gone_is_not_missing(ledger: Ledger, lease: Lease) -> No
     acknowledged(ledger, lease, first.id)
     second = following(ledger, lease)
     gone = replace(state(STOCK), condition=TableCondition.DROPPED)
-    event = TableEvent(STOCK, TableEventKind.DROPPED, second.base, 1, place(150))
+    event = TableEvent(STOCK, TableEventKind.DROPPED, second.sequence_before, 1, place(150))
     dropped = replace(record(second), tables=(gone,), events=(event,))
     ledger.record_capture(lease, second.id, dropped)
     settled(ledger, lease, STOCK, second.id, second.id, 2, "b")

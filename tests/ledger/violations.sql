@@ -5,7 +5,7 @@
 
 -- rule: sources_token_grows
 update lockstep.sources set token = token - 1 where name = %(s)s
--- rule: sources_token_counts
+-- rule: sources_token_not_negative
 insert into lockstep.sources (name, token) values ('new', -1)
 -- rule: sources_lock_key
 insert into lockstep.sources (name, lock_key) overriding system value
@@ -14,7 +14,7 @@ select 'new', lock_key from lockstep.sources where name = %(s)s
 insert into lockstep.leases values (%(s)s, 1, 'x', null, 1)
 -- rule: leases_source
 insert into lockstep.leases values ('nobody', 1, 'x', null, 1)
--- rule: leases_token_counts
+-- rule: leases_token_positive
 insert into lockstep.leases values (%(s)s, 0, 'x', null, 1)
 -- rule: leases_stay
 update lockstep.leases set holder = 'x' where source = %(s)s
@@ -27,15 +27,15 @@ delete from lockstep.decisions where source = %(s)s
 insert into lockstep.decisions (source, token, kind, rule, reason, facts, author)
 values (%(s)s, 99, 'x', 'x', 'x', '{}', 'x')
 
--- rule: decisions_follows
+-- rule: decisions_previous_batch
 select pg_temp.decide(%(s)s, 'start', 0, 'gap', '{shop.orders}', null)
 -- rule: decisions_override
 select pg_temp.decide(%(s)s, 'start', %(c)s, 'contiguous', '{}', 0)
 -- rule: decisions_continuity_known
 select pg_temp.decide(%(s)s, 'start', %(c)s, 'lost', '{}', null)
--- rule: decisions_continuity_told
+-- rule: decisions_continuity_with_previous
 select pg_temp.decide(%(s)s, 'start', %(c)s, null, '{}', null)
--- rule: decisions_continuity_told
+-- rule: decisions_continuity_with_previous
 select pg_temp.decide(%(s)s, 'start', null, 'contiguous', '{}', null)
 -- rule: decisions_gap_named
 select pg_temp.decide(%(s)s, 'start', %(c)s, 'gap', '{}', null)
@@ -45,19 +45,19 @@ select pg_temp.decide(%(s)s, 'start', %(c)s, 'overlap', '{shop.orders}', null)
 select pg_temp.decide(%(s)s, 'start', null, null, '{shop.orders}', null)
 -- rule: decisions_recovery_known
 select pg_temp.attempt(%(s)s, 'failure', 'somebody', '', null, null, null)
--- rule: decisions_recovery_told
+-- rule: decisions_recovery_of_failures
 select pg_temp.attempt(%(s)s, 'failure', null, '', null, null, null)
--- rule: decisions_recovery_told
+-- rule: decisions_recovery_of_failures
 select pg_temp.attempt(%(s)s, 'refusal', null, '', null, null, null)
--- rule: decisions_recovery_told
+-- rule: decisions_recovery_of_failures
 select pg_temp.attempt(%(s)s, 'start', 'retry', '', null, null, null)
--- rule: decisions_hint_told
+-- rule: decisions_hint_with_recovery
 select pg_temp.attempt(%(s)s, 'idle', null, 'x', null, null, null)
--- rule: decisions_head_told
+-- rule: decisions_head_of_idle
 select pg_temp.attempt(%(s)s, 'idle', null, '', 'binlog', 1, null)
--- rule: decisions_head_told
+-- rule: decisions_head_of_idle
 select pg_temp.attempt(%(s)s, 'failure', 'retry', '', 'binlog', 1, 4)
--- rule: decisions_structures_told
+-- rule: decisions_structures_of_kind
 select pg_temp.attempt(%(s)s, 'structures', null, '', null, null, null)
 
 -- rule: overrides_lease
@@ -103,49 +103,49 @@ select pg_temp.abandon(%(d)s), pg_temp.begin(%(d)s, null, null, 0)
 -- rule: batches_start_decision
 insert into lockstep.sources (name) values ('beside');
 insert into lockstep.leases values ('beside', 1, 'x', null, 1);
-insert into lockstep.batches (source, state, start_decision, base, token, start_base, start_number,
+insert into lockstep.batches (source, state, start_decision, sequence_before, token, start_base, start_number,
                               start_offset, start_gtid_set, start_server_uuid)
 values ('beside', 'capturing', %(e)s, 0, 1, 'binlog', 1, 4, '', '')
 -- rule: batches_start_decided
 select pg_temp.abandon(%(d)s);
 select pg_temp.begin(%(d)s, null, pg_temp.decide(%(s)s, 'idle', null, null, '{}', null), 0)
--- rule: batches_follows
+-- rule: batches_previous
 alter table lockstep.batches disable trigger batches_move;
-update lockstep.batches set predecessor = null, start_decision = %(e)s, follows = 0 where id = %(d)s
--- rule: batches_follows_predecessor
+update lockstep.batches set continued_batch = null, start_decision = %(e)s, previous_batch = 0 where id = %(d)s
+-- rule: batches_previous_is_continued
 alter table lockstep.batches disable trigger batches_move;
-update lockstep.batches set follows = null where id = %(d)s
--- rule: batches_start_at_predecessors_end
+update lockstep.batches set previous_batch = null where id = %(d)s
+-- rule: batches_start_at_end_of_continued
 select pg_temp.abandon(%(d)s), pg_temp.begin(%(b)s, %(c)s, null, 40)
--- rule: batches_predecessor_captured
+-- rule: batches_previous_captured
 select pg_temp.begin(%(d)s, %(d)s, null, 40)
--- rule: batches_predecessor_captured
+-- rule: batches_previous_captured
 select pg_temp.begin(%(d)s, null, pg_temp.decide(%(s)s, 'start', %(d)s, 'overlap', '{}', null), 40)
--- rule: batches_predecessor_captured
+-- rule: batches_previous_captured
 select pg_temp.abandon(%(d)s);
 select pg_temp.begin(%(d)s, null, pg_temp.decide(%(s)s, 'start', %(d)s, 'overlap', '{}', null), 40)
--- rule: batches_base_follows
+-- rule: batches_sequence_goes_on
 select pg_temp.abandon(%(d)s), pg_temp.begin(%(d)s, %(c)s, null, 41)
--- rule: batches_base_follows
+-- rule: batches_sequence_goes_on
 select pg_temp.abandon(%(d)s);
 select pg_temp.begin(%(d)s, null, pg_temp.decide(%(s)s, 'start', %(c)s, 'overlap', '{}', null), 0)
 -- rule: batches_begin_capturing
-insert into lockstep.batches (source, state, predecessor, base, token, start_base, start_number,
-                              start_offset, start_gtid_set, start_server_uuid)
-select source, 'captured', predecessor, base, token, start_base, start_number, start_offset,
-       start_gtid_set, start_server_uuid
+insert into lockstep.batches (source, state, continued_batch, sequence_before, token, start_base,
+                              start_number, start_offset, start_gtid_set, start_server_uuid)
+select source, 'captured', continued_batch, sequence_before, token, start_base, start_number,
+       start_offset, start_gtid_set, start_server_uuid
 from lockstep.batches where id = %(d)s
 -- rule: batches_lease
 select pg_temp.abandon(%(d)s);
-insert into lockstep.batches (source, state, predecessor, base, token, start_base, start_number,
-                              start_offset, start_gtid_set, start_server_uuid)
-select source, 'capturing', predecessor, base, 99, start_base, start_number, start_offset,
-       start_gtid_set, start_server_uuid
+insert into lockstep.batches (source, state, continued_batch, sequence_before, token, start_base,
+                              start_number, start_offset, start_gtid_set, start_server_uuid)
+select source, 'capturing', continued_batch, sequence_before, 99, start_base, start_number,
+       start_offset, start_gtid_set, start_server_uuid
 from lockstep.batches where id = %(d)s
--- rule: batches_base_counts
+-- rule: batches_sequence_before_not_negative
 select pg_temp.abandon(%(d)s);
 alter table lockstep.batches disable trigger batches_begin;
-select pg_temp.begin(%(d)s, %(c)s, null, -1)
+select pg_temp.begin(%(d)s, null, pg_temp.decide(%(s)s, 'start', %(c)s, 'overlap', '{}', null), -1)
 -- rule: batches_state_known
 alter table lockstep.batches disable trigger batches_move;
 update lockstep.batches set state = 'lost' where id = %(c)s
@@ -161,7 +161,7 @@ update lockstep.batches set kind = 'catching-up' where id = %(d)s
 -- rule: batches_start_stays
 update lockstep.batches set kind = 'catching-up' where id = %(a)s
 -- rule: batches_start_stays
-update lockstep.batches set follows = %(a)s where id = %(d)s
+update lockstep.batches set previous_batch = %(a)s where id = %(d)s
 -- rule: batches_end_stays
 update lockstep.batches set end_offset = 999 where id = %(c)s
 -- rule: batches_end_stays
@@ -191,31 +191,31 @@ update lockstep.batches set state = 'acknowledged', acknowledged_at = now() wher
 update lockstep.batches set state = 'captured', captured_at = now() where id = %(d)s
 -- rule: batches_end_not_before_start
 select pg_temp.capture(%(d)s, -1, 0)
--- rule: batches_totals_count
+-- rule: batches_totals_of_captured
 select pg_temp.capture(%(d)s, 100, -1)
--- rule: batches_passed_statements_counts
+-- rule: batches_passed_statements_not_negative
 update lockstep.batches set
     state = 'abandoned', abandoned_at = now(), abandoned_because = '', passed_statements = -1
 where id = %(d)s
--- rule: batches_life_whole
+-- rule: batches_server_process_whole
 update lockstep.batches set
     state = 'abandoned', abandoned_at = now(), abandoned_because = '', server_resets = 1
 where id = %(d)s
 -- rule: batches_end_stays
 update lockstep.batches set server_resets = 1, server_started_at = now() where id = %(c)s
--- rule: batches_moments
+-- rule: batches_times_of_state
 update lockstep.batches set state = 'acknowledged' where id = %(b)s
 -- rule: batches_merged_whole
 update lockstep.batches set state = 'merged', merged_at = now() where id = %(c)s
--- rule: batches_requests_count
-update lockstep.batches set state = 'acknowledged', acknowledged_at = now(), own_requests = -1
+-- rule: batches_requests_not_negative
+update lockstep.batches set state = 'acknowledged', acknowledged_at = now(), lockstep_requests = -1
 where id = %(b)s
--- rule: batches_requests_told
+-- rule: batches_requests_of_acknowledged
 update lockstep.batches set state = 'acknowledged', acknowledged_at = now(), spark_requests = 1
 where id = %(b)s
--- rule: batches_requests_told
+-- rule: batches_requests_of_acknowledged
 update lockstep.batches set
-    state = 'abandoned', abandoned_at = now(), abandoned_because = '', own_requests = 1
+    state = 'abandoned', abandoned_at = now(), abandoned_because = '', lockstep_requests = 1
 where id = %(d)s
 -- rule: batches_acknowledged_in_order
 update lockstep.table_states set
@@ -260,7 +260,7 @@ select pg_temp.segment(%(d)s, 'orders', 2, 1, 31, 32)
 -- rule: segments_of_known_versions
 select pg_temp.version(%(d)s, 2, 'dropped', null, 'statement');
 select pg_temp.segment(%(d)s, 'orders', 2, 1, 41, 42)
--- rule: segments_counts
+-- rule: segments_not_negative
 select pg_temp.segment(%(d)s, 'orders', 1, -1, 31, 32)
 -- rule: segments_sequences_ascend
 select pg_temp.segment(%(d)s, 'orders', 1, 1, 33, 32)
@@ -272,7 +272,7 @@ select pg_temp.file(%(c)s, 0, 'new', 1, repeat('0', 64))
 select pg_temp.file(%(d)s, 0, 'same', 1, repeat('0', 64)) from (
     select pg_temp.segment(%(d)s, 'orders', 1, 1, 31, 32)) made;
 select pg_temp.file(%(d)s, 1, 'same', 1, repeat('0', 64))
--- rule: segment_files_counts
+-- rule: segment_files_not_negative
 select pg_temp.file(%(c)s, 9, 'new', -1, repeat('0', 64))
 -- rule: segment_files_digest
 select pg_temp.file(%(c)s, 9, 'new', 1, 'x')
@@ -283,7 +283,7 @@ delete from lockstep.segment_files f using lockstep.segments s where s.id = f.se
 
 -- rule: table_states_condition_known
 insert into lockstep.table_states values (%(s)s, 'shop', 'new', 'lost', 1, 'm', 'c')
--- rule: table_states_generation_counts
+-- rule: table_states_generation_positive
 insert into lockstep.table_states values (%(s)s, 'shop', 'new', 'following', 0, 'm', 'c')
 -- rule: table_states_stop_explained
 insert into lockstep.table_states values (%(s)s, 'shop', 'new', 'stopped', 1, 'm', 'c', 'r', 'h', 'p')
@@ -303,23 +303,23 @@ update lockstep.table_states set need = 'columns' where source = %(s)s
 insert into lockstep.table_states values ('nobody', 'shop', 'new', 'following', 1, 'm', 'c')
 -- rule: table_states_pk
 insert into lockstep.table_states values (%(s)s, 'shop', 'orders', 'following', 1, 'm', 'c')
--- rule: table_states_stopped
+-- rule: table_states_place_of_condition
 update lockstep.table_states set condition = 'dropped' where source = %(s)s
--- rule: table_states_stopped
+-- rule: table_states_place_of_condition
 update lockstep.table_states set stopped_batch = %(a)s where source = %(s)s
 -- rule: table_states_stopped_batch
 select pg_temp.stop('dropped', 0)
--- rule: table_states_behind_batch
-update lockstep.table_states set behind_batch = 0 where source = %(s)s
--- rule: table_states_mirror_version
-update lockstep.table_states set mirror_version = 9 where source = %(s)s
--- rule: table_states_changelog_counts
+-- rule: table_states_missing_since
+update lockstep.table_states set missing_since = 0 where source = %(s)s
+-- rule: table_states_mirror_schema_version
+update lockstep.table_states set mirror_schema_version = 9 where source = %(s)s
+-- rule: table_states_changelog_positive
 update lockstep.table_states set changelog_generation = 0 where source = %(s)s
 -- rule: table_versions_pk
 select pg_temp.version(%(d)s, 1, 'dropped', null, 'carried')
 -- rule: table_versions_no_gap
 select pg_temp.version(%(d)s, 3, 'dropped', null, 'carried')
--- rule: table_versions_number_counts
+-- rule: table_versions_number_positive
 select pg_temp.version(%(d)s, 0, 'dropped', null, 'carried')
 -- rule: table_versions_batch
 alter table lockstep.table_versions disable trigger table_versions_recorded;
@@ -330,19 +330,19 @@ select pg_temp.version(%(c)s, 2, 'dropped', null, 'carried')
 select pg_temp.version(%(d)s, 2, 'guessed', null, 'carried')
 -- rule: table_versions_origin_known
 select pg_temp.version(%(d)s, 2, 'dropped', null, 'rumour')
--- rule: table_versions_schema_told
+-- rule: table_versions_schema_of_known
 select pg_temp.version(%(d)s, 2, 'known', null, 'baseline')
--- rule: table_versions_schema_told
+-- rule: table_versions_schema_of_known
 select pg_temp.version(%(d)s, 2, 'dropped', '{}', 'baseline')
--- rule: table_versions_columns_told
+-- rule: table_versions_columns_of_known
 insert into lockstep.table_versions (source, database, name, version, batch, since_base, since_number,
     since_offset, knowledge, origin, columns_from, generation)
 values (%(s)s, 'shop', 'orders', 2, %(d)s, 'binlog', 1, 4, 'dropped', 'statement', '{id}', 1)
--- rule: table_versions_shown_told
+-- rule: table_versions_shape_of_known
 insert into lockstep.table_versions (source, database, name, version, batch, since_base, since_number,
     since_offset, knowledge, origin, shown_as, generation)
 values (%(s)s, 'shop', 'orders', 2, %(d)s, 'binlog', 1, 4, 'dropped', 'carried', '{}', 1)
--- rule: table_versions_generation_counts
+-- rule: table_versions_generation_positive
 insert into lockstep.table_versions (source, database, name, version, batch, since_base, since_number,
     since_offset, knowledge, origin, generation)
 values (%(s)s, 'shop', 'orders', 2, %(d)s, 'binlog', 1, 4, 'dropped', 'statement', 0)
@@ -366,7 +366,7 @@ select pg_temp.statement(%(c)s, 'followed')
 select pg_temp.statement(%(d)s, 'guessed')
 -- rule: schema_statements_stay
 select pg_temp.statement(%(d)s, 'followed');
-update lockstep.schema_statements set outcome = 'partly' where source = %(s)s
+update lockstep.schema_statements set outcome = 'partly followed' where source = %(s)s
 -- rule: database_versions_batch
 alter table lockstep.database_versions disable trigger database_versions_recorded;
 select pg_temp.database(0, null, 'latin1')
@@ -386,7 +386,7 @@ delete from lockstep.database_versions where source = %(s)s
 
 -- rule: table_events_pk
 select pg_temp.event(%(d)s, 'orders', 1, 0, 'truncated', 41), pg_temp.event(%(d)s, 'orders', 1, 0, 'truncated', 41)
--- rule: table_events_ordinal_counts
+-- rule: table_events_ordinal_not_negative
 select pg_temp.event(%(d)s, 'orders', 1, -1, 'truncated', 41)
 -- rule: table_events_batch
 alter table lockstep.table_events disable trigger table_events_recorded;
@@ -399,11 +399,11 @@ select pg_temp.event(%(d)s, 'orders', 2, 0, 'truncated', 41)
 select pg_temp.event(%(d)s, 'orders', 1, 0, 'lost', 41)
 -- rule: table_events_reread_explained
 select pg_temp.event(%(d)s, 'orders', 1, 0, 'reread', 41)
--- rule: table_events_origin
+-- rule: table_events_origin_of_kind
 insert into lockstep.table_events (source, batch, database, name, ordinal, kind, sequence, version,
     place_base, place_number, place_offset, reason)
 values (%(s)s, %(d)s, 'shop', 'orders', 0, 'copied', 41, 1, 'binlog', 1, 4, 'it had another name')
--- rule: table_events_origin
+-- rule: table_events_origin_of_kind
 insert into lockstep.table_events (source, batch, database, name, ordinal, kind, sequence, version,
     place_base, place_number, place_offset, reason, origin_database, origin_name)
 values (%(s)s, %(d)s, 'shop', 'orders', 0, 'rebuilt', 41, 1, 'binlog', 1, 4, 'a reload', 'shop', 'people')
@@ -443,7 +443,7 @@ from pg_temp.snapshot(%(d)s, 'orders', 1, 40) made
 -- rule: snapshot_files_once
 select pg_temp.snapshot_file(made, 0, 'a', 1, repeat('0', 64)), pg_temp.snapshot_file(made, 1, 'a', 1, repeat('0', 64))
 from pg_temp.snapshot(%(d)s, 'orders', 1, 40) made
--- rule: snapshot_files_counts
+-- rule: snapshot_files_not_negative
 select pg_temp.snapshot_file(pg_temp.snapshot(%(d)s, 'orders', 1, 40), 0, 'a', -1, repeat('0', 64))
 -- rule: snapshot_files_digest
 select pg_temp.snapshot_file(pg_temp.snapshot(%(d)s, 'orders', 1, 40), 0, 'a', 1, 'x')
@@ -464,7 +464,7 @@ select pg_temp.source_file(0, '_ddl', 0, 'a', 1, repeat('0', 64))
 select pg_temp.source_file(%(d)s, '_other', 0, 'a', 1, repeat('0', 64))
 -- rule: source_files_digest
 select pg_temp.source_file(%(d)s, '_ddl', 0, 'a', 1, 'x')
--- rule: source_files_counts
+-- rule: source_files_not_negative
 select pg_temp.source_file(%(d)s, '_ddl', 0, 'a', -1, repeat('0', 64))
 -- rule: source_files_while_capturing
 select pg_temp.source_file(%(c)s, '_ddl', 0, 'a', 1, repeat('0', 64))
@@ -475,34 +475,34 @@ delete from lockstep.source_files where source = %(s)s
 -- rule: table_states_need_known
 select pg_temp.stop('stopped', %(a)s);
 update lockstep.table_states set need = 'patience' where source = %(s)s and condition = 'stopped'
--- rule: table_states_mirror_generation_counts
+-- rule: table_states_mirror_generation_positive
 update lockstep.table_states set mirror_generation = 0 where source = %(s)s
--- rule: table_states_adopted_counts
-update lockstep.table_states set adopted = -1 where source = %(s)s
+-- rule: table_states_adopted_version_not_negative
+update lockstep.table_states set adopted_version = -1 where source = %(s)s
 
--- rule: table_states_told
+-- rule: table_states_change_with_event
 update lockstep.table_states set condition = 'stopped', reason = '', hint = '', position = '',
     stopped_by = 'person' where source = %(s)s
--- rule: table_states_told
+-- rule: table_states_change_with_event
 insert into lockstep.table_states values (%(s)s, 'shop', 'new', 'following', 1, 'm', 'c')
 -- rule: table_states_event
 update lockstep.table_states set mirror = 'n', event = 0 where source = %(s)s
 -- rule: table_life_pk
 insert into lockstep.table_life overriding system value
-select id, source, database, name, event, life, null, token, told, at
+select id, source, database, name, event, condition, null, token, details, recorded_at
 from lockstep.table_life where source = %(s)s limit 1
 -- rule: table_life_batch
 select pg_temp.told('nobody', %(d)s)
 -- rule: table_life_while_capturing
 select pg_temp.told(%(s)s, %(c)s)
 -- rule: table_life_lease
-insert into lockstep.table_life (source, database, name, event, life, token, told)
+insert into lockstep.table_life (source, database, name, event, condition, token, details)
 values (%(s)s, 'shop', 'orders', 'stopped', 'stopped', 99, '{}')
--- rule: table_life_known
-insert into lockstep.table_life (source, database, name, event, life, token, told)
+-- rule: table_life_condition_known
+insert into lockstep.table_life (source, database, name, event, condition, token, details)
 values (%(s)s, 'shop', 'orders', 'stopped', 'lost', 1, '{}')
 -- rule: table_life_event_known
-insert into lockstep.table_life (source, database, name, event, life, token, told)
+insert into lockstep.table_life (source, database, name, event, condition, token, details)
 values (%(s)s, 'shop', 'orders', 'forgotten', 'stopped', 1, '{}')
 -- rule: table_life_stay
 update lockstep.table_life set event = 'stopped' where source = %(s)s
@@ -650,13 +650,13 @@ select pg_temp.anchor(%(s)s, %(d)s, 0, 'x', 1, ''), pg_temp.anchor(%(s)s, %(d)s,
 select pg_temp.anchor('nobody', %(d)s, 0, 'x', 1, '')
 -- rule: set_anchors_once
 select pg_temp.anchor(%(s)s, %(d)s, 0, 'x', 1, ''), pg_temp.anchor(%(s)s, %(d)s, 1, 'x', 1, '')
--- rule: set_anchors_ordinal_counts
+-- rule: set_anchors_ordinal_not_negative
 select pg_temp.anchor(%(s)s, %(d)s, -1, 'x', 1, '')
--- rule: set_anchors_moment_counts
+-- rule: set_anchors_time_not_negative
 select pg_temp.anchor(%(s)s, %(d)s, 0, 'x', -1, '')
--- rule: set_anchors_told
+-- rule: set_anchors_time_or_digest
 select pg_temp.anchor(%(s)s, %(d)s, 0, 'x', 0, '')
--- rule: set_anchors_told
+-- rule: set_anchors_time_or_digest
 select pg_temp.anchor(%(s)s, %(d)s, 0, 'x', 1, 'y')
 -- rule: set_anchors_while_capturing
 select pg_temp.anchor(%(s)s, %(c)s, 0, 'x', 1, '')
@@ -726,7 +726,7 @@ update lockstep.writes set given_up_at = null where source = %(s)s and given_up_
 -- rule: writes_delta_version_ascends
 update lockstep.writes set delta_version = 3, settled_at = now(), settled_token = token
 where source = %(s)s and settled_at is null
--- rule: writes_delta_version_counts
+-- rule: writes_delta_version_not_negative
 alter table lockstep.writes disable trigger writes_move;
 update lockstep.writes set delta_version = -1, settled_at = now(), settled_token = token
 where source = %(s)s and settled_at is null
@@ -745,10 +745,10 @@ insert into lockstep.version_sets values (%(s)s, %(a)s, 'shop', 'orders', 'm', 1
 insert into lockstep.version_sets values ('nobody', %(a)s, 'shop', 'new', 'm', 1)
 -- rule: version_sets_table
 insert into lockstep.version_sets values (%(s)s, %(a)s, 'shop', 'unknown', 'm', 1)
--- rule: version_sets_told
+-- rule: version_sets_readable_or_missing
 insert into lockstep.version_sets (source, batch, database, name, mirror, delta_version, missing)
 values (%(s)s, %(a)s, 'shop', 'orders', 'm', 1, 'paused')
--- rule: version_sets_together
+-- rule: version_sets_together_of_missing
 insert into lockstep.version_sets (source, batch, database, name, missing)
 values (%(s)s, %(a)s, 'shop', 'orders', 'together')
 -- rule: version_sets_stay
@@ -790,7 +790,7 @@ select pg_temp.deliver(%(s)s, pg_temp.consumer(%(s)s), %(a)s, 9999999)
 select pg_temp.deliver(%(s)s, pg_temp.consumer(%(s)s), %(a)s, 0)
 -- rule: deliveries_state_known
 select pg_temp.end_delivery(older, 'lost') from pg_temp.two_deliveries(%(s)s, %(a)s, %(b)s)
--- rule: deliveries_moments
+-- rule: deliveries_ended_unless_out
 select pg_temp.deliver(%(s)s, pg_temp.consumer(%(s)s), %(a)s, %(a)s);
 update lockstep.deliveries set state = 'acknowledged' where source = %(s)s
 -- rule: deliveries_begin_out
@@ -857,16 +857,16 @@ insert into lockstep.inherited values (%(s)s, 2, 2)
 insert into lockstep.ledger (id) select id from lockstep.ledger
 -- rule: ledger_alone
 insert into lockstep.ledger (id) values (gen_random_uuid())
--- rule: ledger_alone_counts
+-- rule: ledger_alone_true
 insert into lockstep.ledger (id, alone) values (gen_random_uuid(), false)
 -- rule: ledger_stay
 update lockstep.ledger set id = gen_random_uuid()
--- rule: looked_source
-insert into lockstep.looked values ('nobody', 'x', 0)
--- rule: looked_pk
-insert into lockstep.looked values (%(s)s, 'x', 0), (%(s)s, 'x', 0)
--- rule: looked_version_counts
-insert into lockstep.looked values (%(s)s, 'x', -1)
+-- rule: searched_folders_source
+insert into lockstep.searched_folders values ('nobody', 'x', 0)
+-- rule: searched_folders_pk
+insert into lockstep.searched_folders values (%(s)s, 'x', 0), (%(s)s, 'x', 0)
+-- rule: searched_folders_version_not_negative
+insert into lockstep.searched_folders values (%(s)s, 'x', -1)
 
 -- rule: loads_pk
 insert into lockstep.loads (id, source, token, database, name, author, reason)
@@ -884,10 +884,10 @@ values (%(s)s, 1, 'shop', 'orders', ' ', 'x')
 -- rule: loads_one_open
 select pg_temp.load(%(s)s, 'orders');
 select pg_temp.load(%(s)s, 'orders')
--- rule: loads_reading
+-- rule: loads_read_whole
 insert into lockstep.loads (source, token, database, name, author, reason, server_uuid)
 values (%(s)s, 1, 'shop', 'orders', 'x', 'x', 'x')
--- rule: loads_estimate_counts
+-- rule: loads_estimate_not_negative
 insert into lockstep.loads (source, token, database, name, author, reason, estimated_rows)
 values (%(s)s, 1, 'shop', 'orders', 'x', 'x', -1)
 -- rule: loads_followed
@@ -905,7 +905,7 @@ where source = %(s)s
 select pg_temp.follow(pg_temp.chunk(pg_temp.load(%(s)s, 'orders'), 0, null, null), %(a)s);
 select pg_temp.read_chunk(id, 0) from lockstep.loads where source = %(s)s;
 update lockstep.loads set joined_batch = 999999 where source = %(s)s
--- rule: loads_joined_behind
+-- rule: loads_joined_not_before_followed
 select pg_temp.follow(pg_temp.chunk(pg_temp.load(%(s)s, 'orders'), 0, null, null), %(b)s);
 select pg_temp.read_chunk(id, 0) from lockstep.loads where source = %(s)s;
 update lockstep.loads set joined_batch = %(a)s where source = %(s)s
@@ -922,15 +922,15 @@ select pg_temp.follow(pg_temp.chunk(pg_temp.load(%(s)s, 'orders'), 0, null, null
 update lockstep.loads set joined_batch = %(a)s where source = %(s)s
 -- rule: loads_void_explained
 select pg_temp.load(%(s)s, 'orders');
-update lockstep.loads set void = ' ' where source = %(s)s
+update lockstep.loads set void_because = ' ' where source = %(s)s
 -- rule: loads_void_once
 select pg_temp.load(%(s)s, 'orders');
-update lockstep.loads set void = 'x' where source = %(s)s;
-update lockstep.loads set void = 'y' where source = %(s)s
+update lockstep.loads set void_because = 'x' where source = %(s)s;
+update lockstep.loads set void_because = 'y' where source = %(s)s
 -- rule: loads_end_once
 select pg_temp.follow(pg_temp.chunk(pg_temp.load(%(s)s, 'orders'), 0, null, null), %(a)s);
 select pg_temp.read_chunk(id, 0) from lockstep.loads where source = %(s)s;
-update lockstep.loads set joined_batch = %(a)s, void = 'x' where source = %(s)s
+update lockstep.loads set joined_batch = %(a)s, void_because = 'x' where source = %(s)s
 -- rule: loads_read_once
 select pg_temp.load(%(s)s, 'orders');
 update lockstep.loads set low_offset = 5 where source = %(s)s
@@ -939,10 +939,10 @@ select pg_temp.chunk(pg_temp.chunk(pg_temp.load(%(s)s, 'orders'), 0, null, null)
 -- rule: load_chunks_load
 alter table lockstep.load_chunks disable trigger load_chunks_begin;
 select pg_temp.chunk(0, 0, null, null)
--- rule: load_chunks_counts
+-- rule: load_chunks_not_negative
 alter table lockstep.load_chunks disable trigger load_chunks_begin;
 select pg_temp.chunk(pg_temp.load(%(s)s, 'orders'), -1, '[1]', null)
--- rule: load_chunks_begin
+-- rule: load_chunks_first_from_start
 select pg_temp.chunk(pg_temp.load(%(s)s, 'orders'), 0, '[1]', null)
 -- rule: load_chunks_while_reading
 select pg_temp.chunk(pg_temp.load(%(s)s, 'orders', false), 0, null, null)
@@ -952,7 +952,7 @@ select pg_temp.chunk(pg_temp.chunk(pg_temp.load(%(s)s, 'orders'), 0, null, '[1]'
 select pg_temp.chunk(pg_temp.load(%(s)s, 'orders'), 0, null, null);
 update lockstep.load_chunks set rows = 1
 where load in (select id from lockstep.loads where source = %(s)s)
--- rule: load_chunks_rows_count
+-- rule: load_chunks_rows_not_negative
 select pg_temp.read_chunk(pg_temp.chunk(pg_temp.load(%(s)s, 'orders'), 0, null, null), 0, -1)
 -- rule: load_chunks_read_once
 select pg_temp.read_chunk(pg_temp.chunk(pg_temp.load(%(s)s, 'orders'), 0, null, null), 0);
@@ -963,7 +963,7 @@ select pg_temp.chunk(pg_temp.load(%(s)s, 'orders'), 0, null, null), 0, 0, 'x', 1
 insert into lockstep.load_files select load, 0, 0, 'x', 1, 1, 'x' from lockstep.load_chunks
 -- rule: load_files_chunk
 insert into lockstep.load_files values (0, 0, 0, 'x', 1, 1, 'x')
--- rule: load_files_counts
+-- rule: load_files_positive
 insert into lockstep.load_files
 select pg_temp.chunk(pg_temp.load(%(s)s, 'orders'), 0, null, null), 0, 0, 'x', 0, 1, 'x'
 -- rule: load_files_path
@@ -974,11 +974,11 @@ insert into lockstep.table_proofs (source, database, name, whole, differing) val
 -- rule: table_proofs_pk
 insert into lockstep.table_proofs (source, database, name, whole, differing)
 values (%(s)s, 'shop', 'x', true, 1), (%(s)s, 'shop', 'x', true, 2)
--- rule: table_proofs_differing_counts
+-- rule: table_proofs_differing_not_negative
 insert into lockstep.table_proofs (source, database, name, whole, differing, compared_at, proven_at, proof, rows,
     at_base, at_number, at_offset, gtid_set)
 values (%(s)s, 'shop', 'x', true, -1, now(), now(), 'exact', 1, 'binlog', 1, 4, '')
--- rule: table_proofs_rows_count
+-- rule: table_proofs_rows_not_negative
 insert into lockstep.table_proofs (source, database, name, whole, differing, compared_at, proven_at, proof, rows,
     at_base, at_number, at_offset, gtid_set)
 values (%(s)s, 'shop', 'x', true, 0, now(), now(), 'exact', -1, 'binlog', 1, 4, '')
@@ -1002,7 +1002,7 @@ insert into lockstep.revisions (id, source, token) overriding system value value
 insert into lockstep.revisions (source, token) values (%(s)s, 99)
 -- rule: revisions_state_known
 insert into lockstep.revisions (source, token, state, ended_at) values (%(s)s, 1, 'hoped', now())
--- rule: revisions_moments
+-- rule: revisions_ended_unless_open
 insert into lockstep.revisions (source, token, ended_at) values (%(s)s, 1, now())
 -- rule: revisions_one_open
 insert into lockstep.revisions (source, token) values (%(s)s, 1), (%(s)s, 1)
@@ -1030,7 +1030,7 @@ from lockstep.revised_files f join lockstep.revisions r on r.id = f.revision whe
 select pg_temp.revise(%(s)s, %(a)s, 0, 'x', 1);
 insert into lockstep.revised_files select f.revision, segment, 1, 'x', 1, 1, sha256
 from lockstep.revised_files f join lockstep.revisions r on r.id = f.revision where r.source = %(s)s
--- rule: revised_files_counts
+-- rule: revised_files_not_negative
 select pg_temp.revise(%(s)s, %(a)s, 0, 'x', -1)
 -- rule: revised_files_digest
 select pg_temp.revise(%(s)s, %(a)s, 0, 'x', 1, 'x')
@@ -1087,7 +1087,7 @@ insert into lockstep.forgotten (source, through, token) values (%(s)s, 0, 1)
 -- rule: forgotten_lease
 alter table lockstep.forgotten disable trigger forgotten_begin;
 insert into lockstep.forgotten (source, through, token) values (%(s)s, %(a)s, 99)
--- rule: forgotten_moments
+-- rule: forgotten_deleted_after_unlisted
 alter table lockstep.forgotten disable trigger forgotten_begin;
 insert into lockstep.forgotten (source, through, token, deleted_at) values (%(s)s, %(a)s, 1, now())
 -- rule: forgotten_move_on
@@ -1105,35 +1105,35 @@ insert into lockstep.forgotten (source, through, token) values (%(s)s, %(a)s, 1)
 insert into lockstep.consumers (source, name) values (%(s)s, 'late')
 
 -- rule: tightened_pk
-insert into lockstep.tightened (id, source, token, database, name, through, columns, rows, rehashed)
+insert into lockstep.tightened (id, source, token, database, name, through, columns, fewer_rows, rehashed)
 overriding system value
 select 1, %(s)s, 1, 'shop', 'orders', %(a)s, '{note}', false, false from generate_series(1, 2)
 -- rule: tightened_batch
 select pg_temp.tighten(%(s)s, 0)
 -- rule: tightened_lease
-insert into lockstep.tightened (source, token, database, name, through, columns, rows, rehashed)
+insert into lockstep.tightened (source, token, database, name, through, columns, fewer_rows, rehashed)
 values (%(s)s, 99, 'shop', 'orders', %(a)s, '{note}', false, false)
 -- rule: tightened_less
-insert into lockstep.tightened (source, token, database, name, through, columns, rows, rehashed)
+insert into lockstep.tightened (source, token, database, name, through, columns, fewer_rows, rehashed)
 values (%(s)s, 1, 'shop', 'orders', %(a)s, '{}', false, false)
 -- rule: tightened_kept_reasoned
 insert into lockstep.tightened
-    (source, token, database, name, through, columns, rows, rehashed, kept_because)
+    (source, token, database, name, through, columns, fewer_rows, rehashed, kept_because)
 values (%(s)s, 1, 'shop', 'orders', %(a)s, '{note}', false, false, ' ')
--- rule: tightened_kept
+-- rule: tightened_kept_or_begun
 insert into lockstep.tightened
-    (source, token, database, name, through, columns, rows, rehashed, kept_because, begun_at)
+    (source, token, database, name, through, columns, fewer_rows, rehashed, kept_because, begun_at)
 values (%(s)s, 1, 'shop', 'orders', %(a)s, '{note}', false, false, 'x', now())
--- rule: tightened_moments
+-- rule: tightened_cleared_after_begun
 insert into lockstep.tightened
-    (source, token, database, name, through, columns, rows, rehashed, cleared_at)
+    (source, token, database, name, through, columns, fewer_rows, rehashed, cleared_at)
 values (%(s)s, 1, 'shop', 'orders', %(a)s, '{note}', false, false, now())
 -- rule: tightened_unneeded
 select pg_temp.tighten(%(s)s, %(a)s);
 update lockstep.tightened set begun_at = now()
 -- rule: tightened_move_on
 select pg_temp.tighten(%(s)s, %(a)s);
-update lockstep.tightened set columns = '{}', rows = true
+update lockstep.tightened set columns = '{}', fewer_rows = true
 -- rule: tightened_stay
 select pg_temp.tighten(%(s)s, %(a)s);
 delete from lockstep.tightened
@@ -1159,28 +1159,28 @@ select lockstep.prune_leases(%(s)s, 0, %(a)s, 9)
 -- rule: pruned_deleted
 select lockstep.prune_batches(%(s)s, 0, %(a)s, 9)
 
--- rule: batches_follow_earlier
+-- rule: batches_previous_earlier
 alter table lockstep.batches disable trigger user;
-update lockstep.batches set follows = id where id = %(d)s
+update lockstep.batches set previous_batch = id where id = %(d)s
 -- rule: batches_forgotten_between
 alter table lockstep.batches disable trigger user;
-update lockstep.batches set predecessor = null, forgotten_predecessor = id where id = %(d)s
+update lockstep.batches set continued_batch = null, forgotten_batch = id where id = %(d)s
 -- rule: batches_forgotten_between
 alter table lockstep.batches disable trigger user;
-update lockstep.batches set predecessor = null, forgotten_predecessor = follows where id = %(d)s
+update lockstep.batches set continued_batch = null, forgotten_batch = previous_batch where id = %(d)s
 -- rule: batches_forgotten_between
 alter table lockstep.batches disable trigger user;
-update lockstep.batches set predecessor = null, forgotten_predecessor = %(a)s, follows = null
+update lockstep.batches set continued_batch = null, forgotten_batch = %(a)s, previous_batch = null
 where id = %(c)s
--- rule: batches_begin_behind
-insert into lockstep.batches (source, state, forgotten_predecessor, base, token, start_base,
+-- rule: batches_begin_without_forgotten
+insert into lockstep.batches (source, state, forgotten_batch, sequence_before, token, start_base,
                               start_number, start_offset, start_gtid_set, start_server_uuid)
 values (%(s)s, 'capturing', %(b)s, 0, 1, 'binlog', 1, 4, '', '')
 -- rule: batches_start_stays
-update lockstep.batches set predecessor = null, forgotten_predecessor = predecessor where id = %(d)s
+update lockstep.batches set continued_batch = null, forgotten_batch = continued_batch where id = %(d)s
 -- rule: batches_relinked
 set local lockstep.pruning = 'on';
-update lockstep.batches set predecessor = null, forgotten_predecessor = predecessor where id = %(d)s
+update lockstep.batches set continued_batch = null, forgotten_batch = continued_batch where id = %(d)s
 -- rule: batches_relinked
 set local lockstep.pruning = 'on';
 update lockstep.batches set changes = 1 where id = %(d)s
@@ -1204,5 +1204,5 @@ values (%(s)s, 'c', 'shop', 'orders', 'shop', 'orders', '', '0123456789abcdef', 
 insert into lockstep.catalogs select %(s)s, 'c', n from generate_series(1, 2) n
 -- rule: catalogs_source
 insert into lockstep.catalogs values ('nobody', 'c', 1)
--- rule: catalogs_statement_counts
+-- rule: catalogs_statement_not_negative
 insert into lockstep.catalogs values (%(s)s, 'c', -1)

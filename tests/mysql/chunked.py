@@ -15,7 +15,7 @@ from pymysql.cursors import Cursor
 from lockstep.pipeline.ports.source import TableSnapshot
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.rows import row_structure
-from lockstep.pipeline.snapshot.bounds import Range, range_condition
+from lockstep.pipeline.snapshot.chunks import Range, range_condition
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.mysql.chunks import next_bound
 from lockstep.resources.mysql.connection import connect

@@ -7,7 +7,7 @@ from time import sleep
 
 import pytest
 
-from lockstep.pipeline.snapshot.bounds import Bound, Range
+from lockstep.pipeline.snapshot.chunks import Bound, Range
 from lockstep.pipeline.values.errors import StructureMoved, TableBusy, TableError
 from tests.fix_mysql import MySqlStand
 from tests.mysql.chunked import LARGE_ROWS, Sliced, rows_of, until

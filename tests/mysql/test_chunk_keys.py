@@ -10,9 +10,8 @@ import pyarrow as pa
 import pytest
 
 from lockstep.pipeline.schema.rows import merge_key
-from lockstep.pipeline.snapshot.bounds import column_without_literal
+from lockstep.pipeline.snapshot.chunks import FORMS, chunk_key, column_without_literal
 from lockstep.pipeline.snapshot.condition import read_condition
-from lockstep.pipeline.snapshot.keys import FORMS, chunk_key
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import TableName
 from tests.chance import by_chance

@@ -10,8 +10,7 @@ from pymysql.cursors import Cursor
 
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.rows import row_structure
-from lockstep.pipeline.snapshot.bounds import Range, range_condition
-from lockstep.pipeline.snapshot.keys import chunk_key
+from lockstep.pipeline.snapshot.chunks import Range, chunk_key, range_condition
 from lockstep.pipeline.snapshot.pace import SourceLoad
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.mysql.chunks import next_bound

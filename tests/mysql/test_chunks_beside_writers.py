@@ -18,7 +18,7 @@ from pymysql.cursors import Cursor
 from demo.mysqld import ProgramMySql
 from lockstep.pipeline.model.batch import Xid
 from lockstep.pipeline.snapshot import pace
-from lockstep.pipeline.snapshot.bounds import Range
+from lockstep.pipeline.snapshot.chunks import Range
 from lockstep.pipeline.snapshot.condition import read_condition
 from lockstep.pipeline.values.errors import SourceUnavailable, StructureMoved, TableBusy
 from lockstep.pipeline.values.position import Coordinates

@@ -198,7 +198,7 @@ def test_places_are_of_one_server(shop: Shop) -> None:
     for start in (proposal.run_start, replace(proposal.run_start, start=elsewhere)):
         version = structures_at(ports, start).version(table)
         assert version is not None and version.schema is not None
-        places.append([column.place for column in version.schema.hidden])
+        places.append([column.place for column in version.schema.expression_columns])
     assert places == [[4, 5, 8, 9], []]
 
 

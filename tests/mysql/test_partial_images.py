@@ -17,7 +17,7 @@ from lockstep.pipeline.mirror.coalescing import MOVED_ROW_REASON
 from lockstep.pipeline.ports.source import TableSnapshot
 from lockstep.pipeline.run.proof.verify_rows import verify
 from lockstep.pipeline.schema.model import TableSchema
-from lockstep.pipeline.snapshot.bounds import Range
+from lockstep.pipeline.snapshot.chunks import Range
 from lockstep.pipeline.snapshot.pace import Pace
 from lockstep.pipeline.source_plan import SnapshotPlan
 from lockstep.pipeline.values.errors import Need, StoppedBy
@@ -164,7 +164,6 @@ def test_mirrors_are_equal_after_every_run(
     for in_buckets in (False, False, True):
         if in_buckets:
             # More images than fit at once are at least two buckets, as with the product's limits.
-            monkeypatch.setattr("lockstep.pipeline.mirror.strategy.FOLDED_IMAGES", 3)
             monkeypatch.setattr("lockstep.pipeline.mirror.strategy.BUCKET_IMAGES", 3)
         spilled = len(follower.spool.made)
         mysql.execute(*writes.statements(45), database=database)

@@ -10,7 +10,7 @@ import pytest
 
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.rows import row_structure
-from lockstep.pipeline.snapshot.bounds import Range
+from lockstep.pipeline.snapshot.chunks import Range
 from lockstep.pipeline.values.errors import SourceUnavailable, StructureMoved, TableError
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.retries import COMMITTED

@@ -13,8 +13,12 @@ import pytest
 from pymysql.cursors import Cursor
 
 from lockstep.pipeline.binlog.search.log_scan import find_file_before, read_file_head
-from lockstep.pipeline.binlog.search.moments import find_moment, find_moment_in_file
-from lockstep.pipeline.binlog.search.places import find_boundary, find_end_of
+from lockstep.pipeline.binlog.search.places import (
+    find_boundary,
+    find_end_of,
+    find_moment,
+    find_moment_in_file,
+)
 from lockstep.pipeline.binlog.stream.commit_times import latest_commit_times
 from lockstep.pipeline.binlog.stream.control import to_datetime
 from lockstep.pipeline.binlog.stream.ring import BEGIN_OFFSET, FILE

@@ -1,7 +1,8 @@
 """The house as a picture, in Mermaid's language, from the imports of its modules.
 
-A room is a folder of `pipeline` or `resources`, or one of the other packages; a module beside rooms
-is shown if it stands on several of them. An arrow is left out where a longer way says the same.
+A room is a folder of `pipeline` or `resources`, the module of a system outside, or one of the other
+packages; another module beside rooms is shown if it stands on several of them. An arrow is left out
+where a longer way says the same.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import tomllib
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import grimp
 
@@ -66,15 +67,31 @@ def _reached(place: str) -> set[str]:
 
 
 @cache
+def _systems() -> frozenset[str]:
+    """The rooms of the outside world, which do not know each other (`systems-apart`)."""
+    contracts = _importlinter()["contracts"]
+    return frozenset(
+        module
+        for contract in contracts
+        if contract["id"] == "systems-apart"
+        for module in contract["modules"]
+    )
+
+
+@cache
 def _imports() -> dict[str, set[str]]:
     """Each room, or module beside rooms, with those whose modules it imports."""
-    settings = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())
-    graph = grimp.build_graph(*settings["tool"]["importlinter"]["root_packages"])
+    graph = grimp.build_graph(*_importlinter()["root_packages"])
     imports: dict[str, set[str]] = {_place(module): set() for module in graph.modules}
     for module in graph.modules:
         others = graph.find_modules_directly_imported_by(module)
         imports[_place(module)] |= {_place(other) for other in others} - {_place(module)}
     return imports
+
+
+def _importlinter() -> dict[str, Any]:
+    settings: dict[str, Any] = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())
+    return settings["tool"]["importlinter"]  # type: ignore[no-any-return]
 
 
 def _place(module: str) -> str:
@@ -91,6 +108,8 @@ def _is_room(place: str) -> bool:
         return True
     if (CHECKOUT / floor / name / "__init__.py").exists():
         return name != ""
+    if f"lockstep.{place}" in _systems():
+        return True
     return len(_imports()[place]) >= SEVERAL
 
 

@@ -1,4 +1,4 @@
-"""How a table is brought to a place, as a table: `pipeline.supply.plan`."""
+"""How a table is brought to a place, as a table: `pipeline.supply`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from lockstep.pipeline.mirror.merging import ChangelogOrigin
 from lockstep.pipeline.model.batch import TableContent
 from lockstep.pipeline.model.load import Load
 from lockstep.pipeline.model.table_state import Supplier
-from lockstep.pipeline.supply.past import Past
-from lockstep.pipeline.supply.plan import (
+from lockstep.pipeline.supply import (
     RULES,
     ColumnsFromServer,
     FromChangelog,
@@ -22,6 +21,7 @@ from lockstep.pipeline.supply.plan import (
     Have,
     LogSpan,
     NewColumns,
+    Past,
     Plan,
     RowsFromServer,
     Supply,
@@ -56,7 +56,7 @@ LOAD: Final = Load(1, TABLE, "ada", "a reason", datetime(2026, 11, 1, tzinfo=UTC
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """How far each supply reaches, told beforehand (`pipeline.supply.plan.Reach`)."""
+    """How far each supply reaches, told beforehand (`pipeline.supply.Reach`)."""
 
     log: LogSpan | str | None = None
     changelog: ChangelogOrigin | str = "it has a gap"

@@ -14,8 +14,7 @@ import pyarrow as pa
 from lockstep.pipeline.binlog.stream.framing import EventType
 from lockstep.pipeline.model.table_state import StoppedTable
 from lockstep.pipeline.run.dump.captured_tables import CapturedTables
-from lockstep.pipeline.run.dump.segmenter import Segmenter
-from lockstep.pipeline.run.dump.system_table_rows import SystemTableRows
+from lockstep.pipeline.run.dump.segmenter import Segmenter, SystemTableRows
 from lockstep.pipeline.run.dump.table_changes import TableChanges
 from lockstep.pipeline.schema.tracker import SchemaTracker, StructuresInMemory
 from lockstep.pipeline.shape.shaping import Shaping

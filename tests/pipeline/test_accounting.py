@@ -17,11 +17,11 @@ MADE = Batch(
     source="shop",
     state=BatchState.ACKNOWLEDGED,
     start=PLACE,
-    predecessor=None,
+    continued_batch=None,
     start_decision=1,
-    base=0,
+    sequence_before=0,
     token=1,
-    dagster_run=None,
+    run_id=None,
     created_at=datetime(2026, 11, 29, tzinfo=UTC),
     end=PLACE,
     changes=64_754,
@@ -32,7 +32,7 @@ def test_a_batch_that_stands_for_the_lake_read_nothing() -> None:
     """It counts the images of all batches before it. One that read a part of the log and wrote
     none of its images has lost them."""
     end = replace(PLACE, at=at(4, 900))
-    lost = replace(MADE, id=16, end=end, predecessor=15, base=64_754, changes=3)
+    lost = replace(MADE, id=16, end=end, continued_batch=15, sequence_before=64_754, changes=3)
     first, second = accounts([MADE, lost], [], [], [], [])
     assert (first.read_images, first.has_all_images, first.is_merged) == (0, True, True)
     assert (second.read_images, second.has_all_images) == (3, False)

@@ -319,6 +319,30 @@ def test_a_group_was_written_by_one_version(version: str, groups: list[int]) -> 
     assert found == list(zip(groups, ["9.7.4-made", version][-len(groups) :], strict=True))
 
 
+@pytest.mark.parametrize("file", [1, 2])
+def test_a_reading_is_not_stopped_at_the_beginning_of_a_file(file: int) -> None:
+    """No event of that file is before the place, by which a later run could recognise it: the
+    reading stops behind the next event."""
+    log = Log()
+    before = 0
+    if file == 2:
+        log.transaction(1)
+        log.add(EventType.ROTATE, rotate("binlog.000002"))
+        before, log.offset = len(log.packets), 4
+        log.add(EventType.FORMAT_DESCRIPTION, format_description())
+    buffer, sent, cut_at = a_buffer(), log.wire(end=False), _length(log, before)
+    list(feed(buffer, [sent[:cut_at]] if before else []))
+    buffer.stop()
+    has_stopped = [buffer.has_stopped]
+    list(feed(buffer, [sent[cut_at:]]))
+    has_stopped.append(buffer.has_stopped)
+    assert has_stopped == [False, True]
+    assert (str(buffer.at), buffer.anchor and buffer.anchor.offset) == (
+        f"binlog.00000{file}:{4 + len(log.packets[before])}",
+        4,
+    )
+
+
 @pytest.mark.parametrize("compressed", [True, False])
 def test_a_payload_may_hold_a_prepared_transaction(compressed: bool) -> None:
     """XA START to XA_PREPARE inside; the commit comes later, bare."""

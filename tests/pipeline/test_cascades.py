@@ -116,6 +116,18 @@ def test_the_reason_names_what_acted() -> None:
     )
 
 
+@pytest.mark.parametrize(("delete", "update", "first"), [(9, 3, "UPDATE"), (3, 9, "DELETE")])
+def test_the_reason_is_that_of_the_first_event(delete: int, update: int, first: str) -> None:
+    """Whether one key acted twice, or two keys did."""
+    change = CascadedChange(delete, {"id": update})
+    one = refers(CHILD, PARENT, on_delete="SET NULL", on_update="CASCADE")
+    deleting = refers(CHILD, PARENT, "x", on_delete="CASCADE")
+    updating = refers(CHILD, PARENT, "y", on_update="CASCADE")
+    for tables in ((one,), (deleting, updating), (updating, deleting)):
+        found = references(*tables).changes_of_children(PARENT, change)[CHILD]
+        assert (found.first_event, f"ON {first} " in found.reason) == (3, True)
+
+
 def test_all_tables_above_a_captured_one_are_watched() -> None:
     """However far; those above others are not, nor those whose keys refuse."""
     above, beside = TableName("shop", "top"), TableName("shop", "beside")

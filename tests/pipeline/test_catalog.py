@@ -207,7 +207,7 @@ class _Ledger(LedgerOfTest):
                 1,
                 folder,
                 "-",
-                mirror_version=shows,
+                mirror_schema_version=shows,
             )
             for name, (folder, shows, _) in self._of.tables.items()
         }

@@ -16,7 +16,7 @@ from lockstep.pipeline.model.load import (
     reason_void,
 )
 from lockstep.pipeline.model.table_state import TableCondition, TableState
-from lockstep.pipeline.snapshot.bounds import Bound, Range
+from lockstep.pipeline.snapshot.chunks import Bound, Range
 from lockstep.pipeline.values.errors import Need
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.segment import SegmentFile

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep.pipeline.binlog.search.moments import find_moment, find_moment_in_file
+from lockstep.pipeline.binlog.search.places import find_moment, find_moment_in_file
 from lockstep.pipeline.binlog.stream.framing import EventType
 from lockstep.pipeline.values.errors import MomentOutOfRange
 from lockstep.pipeline.values.position import Coordinates, LogFile

@@ -186,7 +186,7 @@ def test_repairs_and_what_waits_are_told(mysql: MySqlStand, database: str, shop:
     assert captured.batch_id is not None
     with shop.ledger.lock(SOURCE, "dead", None) as lease:
         shop.ledger.begin_batch(
-            lease, captured.end, predecessor=captured.batch_id, start_decision=None
+            lease, captured.end, continued_batch=captured.batch_id, start_decision=None
         )
     plan = planned(shop)
     assert plan.waiting_batches == {captured.batch_id: (TableName(database, "users"),)}

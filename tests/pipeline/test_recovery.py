@@ -293,10 +293,10 @@ def commit(version: int, **said: object) -> LakeCommit:
         "ledger": OWN,
         "name": ["shop", "a"],
         "batches": [version + 1, version + 1],
-        "position": str(place(version + 1)),
+        "place": str(place(version + 1)),
         "cursor": {
-            "server": "server",
-            "gtids": None,
+            "server_uuid": "server",
+            "gtid_set": None,
             "by_gtid": False,
             "anchor": [1, 1, 1, "", 1],
             "sequence": version,
@@ -311,18 +311,18 @@ GARBAGE = [
     {"batches": None},
     {"batches": ["x", "y"]},
     {"batches": [7]},
-    {"position": 3},
-    {"position": "nowhere"},
+    {"place": 3},
+    {"place": "nowhere"},
     {"name": 5},
-    {"cursor": {"server": 1}},
-    {"cursor": {"gtids": "?", "server": "", "by_gtid": 0, "anchor": [], "sequence": "x"}},
+    {"cursor": {"server_uuid": 1}},
+    {"cursor": {"gtid_set": "?", "server_uuid": "", "by_gtid": 0, "anchor": [], "sequence": "x"}},
 ]
 
 
 @given(
     st.sampled_from(GARBAGE)
     | st.dictionaries(
-        st.sampled_from(["batches", "position", "name"]),
+        st.sampled_from(["batches", "place", "name"]),
         st.recursive(st.none() | st.integers() | st.text(), lambda one: st.lists(one, max_size=2)),
     )
 )

@@ -116,7 +116,7 @@ def standing(**changes: Any) -> Standing:
 
 REWRITTEN = decide_start(question_of(facts(executed=READ), cursor(read=READ), DIFFERENT))
 LEASE = LeaseView(5, "host-1, process 9", None, READ_AT, live=True, beat_at=NOW)
-RUN_LEASE = replace(LEASE, dagster_run="run-1")
+RUN_LEASE = replace(LEASE, run_id="run-1")
 FAILED = failures([failed(hint="make room")], [], has_waiting_batches=True)
 STOPPED = failures([failed(0, Recovery.OPERATOR, "exclude")], [], has_waiting_batches=False)
 UNSET_UP = failures([failed(0, Recovery.CONFIGURATION, "set it up")], [], has_waiting_batches=False)
@@ -382,7 +382,7 @@ def test_a_run_that_reads_a_table_in_one_piece_is_not_judged_by_what_it_records(
     merging = replace(reading, waiting_batches=(WaitingBatch(batch(), (ORDERS,)),))
     assert exit_code(reading, NOW, None) == 0
     assert exit_code(merging, NOW, None) == 3
-    replaying = replace(merging, lease=replace(reading.lease, dagster_run=None))
+    replaying = replace(merging, lease=replace(reading.lease, run_id=None))
     assert exit_code(replaying, NOW, None) == 0
 
 
@@ -548,7 +548,7 @@ def test_why_a_failover_would_be_refused() -> None:
     """Nothing to go by, or not to be trusted, or switched off now."""
     assert reason_not_by_gtid(cursor(read=READ), facts()) is None
     assert "had a GTID" in str(reason_not_by_gtid(cursor(), facts()))
-    lapsed = replace(cursor(read=READ, by_gtid=False), gtid_lapsed=True)
+    lapsed = replace(cursor(read=READ, by_gtid=False), was_by_gtid=True)
     assert "since GTIDs were first seen" in str(reason_not_by_gtid(lapsed, None))
     assert "gtid_mode" in str(reason_not_by_gtid(cursor(read=READ, by_gtid=False), None))
     assert "gtid_mode is OFF" in str(reason_not_by_gtid(cursor(read=READ), facts(mode="OFF")))
@@ -571,7 +571,7 @@ def test_failures_are_counted_since_a_run_went_through() -> None:
 
 def test_an_overlap_names_the_batch_that_has_rows_again() -> None:
     """Batches that were abandoned or not captured have none."""
-    again = replace(batch(), continuity=Continuity.OVERLAP, follows=7, end=position(4))
+    again = replace(batch(), continuity=Continuity.OVERLAP, previous_batch=7, end=position(4))
     (found,) = overlaps([again, replace(again, end=None), batch(9)])
-    assert (found.batch, found.after, found.begin) == (8, 7, "binlog.000003:500")
+    assert (found.batch, found.previous_batch, found.begin) == (8, 7, "binlog.000003:500")
     assert overlaps([replace(again, state=BatchState.ABANDONED)]) == ()

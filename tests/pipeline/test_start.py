@@ -48,7 +48,7 @@ def test_resume_same_server_at_file_and_offset(mode: str, place: Coordinates) ->
     asked = question_of(facts(executed=READ, mode=mode), cursor(place, READ), SAME)
     start = started(decide_start(asked))
     assert (start.rule, start.where) == (StartRule.RESUME_SAME_SERVER, place)
-    assert (start.predecessor, start.follows, start.continuity) == (BATCH, None, None)
+    assert (start.continued_batch, start.previous_batch, start.continuity) == (BATCH, None, None)
 
 
 def test_resume_same_server_comes_before_what_is_configured() -> None:
@@ -130,7 +130,7 @@ def test_resume_after_purge_by_the_set(case: str) -> None:
     asked = question_of(facts(executed=executed, purged=purged), cursor(at(1), read), NOT_READ)
     start = started(decide_start(asked))
     assert (start.rule, start.where) == (StartRule.RESUME_AFTER_PURGE, gtids(read))
-    assert (start.predecessor, start.follows) == (None, BATCH)
+    assert (start.continued_batch, start.previous_batch) == (None, BATCH)
     assert start.continuity is Continuity.CONTIGUOUS
 
 
@@ -195,7 +195,7 @@ def test_tables_read_again_where_the_position_is_purged(uuid: str) -> None:
     of = cursor(at(1), READ)
     start = started(decide_start(question_of(found, of, policies=policies)))
     assert (start.rule, start.where) == (StartRule.TABLES_READ_AGAIN, found.head)
-    assert (start.follows, start.continuity) == (of.batch, Continuity.GAP)
+    assert (start.previous_batch, start.continuity) == (of.batch, Continuity.GAP)
 
 
 def test_no_rule_applies_where_a_listed_file_was_not_read() -> None:

@@ -113,7 +113,14 @@ FORWARD = {
     "another server, what was read and more in a third's name": (
         THERE,
         cursor(read=READ),
-        reached(at(2), f"{A}:1-90,{B}:1"),
+        reached(at(2), f"{READ},{B}:1"),
+        NOT_READ,
+        GAP,
+    ),
+    "another server that lacks some of what was read, behind what it has of that": (
+        facts(B, executed=f"{A}:1-95,{B}:1-9"),
+        cursor(read=READ),
+        reached(at(2), f"{A}:1-95"),
         NOT_READ,
         GAP,
     ),
@@ -168,7 +175,7 @@ def test_chosen_start_behind_the_cursor_tells_what_lies_between(case: str) -> No
     found, of, where, anchor, between = FORWARD[case]
     start = started(decide_start(ask(found, of, where, anchor)))
     assert (start.rule, start.where, start.override) == (StartRule.CHOSEN_START, where.where, 3)
-    assert (start.predecessor, start.follows, start.continuity) == (None, BATCH, between)
+    assert (start.continued_batch, start.previous_batch, start.continuity) == (None, BATCH, between)
 
 
 BEHIND = {
@@ -195,6 +202,18 @@ BEHIND = {
         NOT_READ,
     ),
     "back on another server": (THERE, cursor(read=READ), reached(at(4), f"{A}:1-99"), NOT_READ),
+    "another server, some of what was read and more in a third's name": (
+        THERE,
+        cursor(read=READ),
+        reached(at(2), f"{A}:1-90,{B}:1"),
+        NOT_READ,
+    ),
+    "another server that lacks some of what was read": (
+        facts(B, executed=f"{A}:1-95,{B}:1-9"),
+        cursor(read=READ),
+        reached(at(2), f"{A}:1-90,{B}:1"),
+        NOT_READ,
+    ),
     "back on MariaDB": (
         facts(MARIA, executed="0-1-120"),
         cursor(read="0-1-90", uuid=MARIA),
@@ -214,10 +233,18 @@ def test_chosen_start_behind_is_refused_when(case: str) -> None:
     assert "`lockstep start-at" in refusal.error.hint
 
 
-@pytest.mark.parametrize(("found", "place"), [(HERE, "binlog.000003:500"), (THERE, f"gtid:{READ}")])
-def test_chosen_start_behind_says_what_goes_on(found: ServerFacts, place: str) -> None:
-    """A file and an offset are the server's that was read; another one is told the set."""
-    where = reached(at(2, 900), f"{A}:1-99")
+@pytest.mark.parametrize(
+    ("found", "before", "place"),
+    [
+        (HERE, f"{A}:1-99", "binlog.000003:500"),
+        (THERE, f"{A}:1-99", f"gtid:{READ}"),
+        (THERE, f"{A}:1-99,{B}:1", f"gtid:{READ},{B}:1"),
+    ],
+)
+def test_chosen_start_behind_says_what_goes_on(found: ServerFacts, before: str, place: str) -> None:
+    """A file and an offset are the server's that was read; another one is told the set: what was
+    read, and what the place leaves out."""
+    where = reached(at(2, 900), before)
     refusal = refused(decide_start(ask(found, cursor(read=READ), where)))
     assert f"`lockstep start-at {place} --source shop --reason …`" in refusal.error.hint
 
@@ -239,7 +266,7 @@ def test_chosen_start_unreachable_says_why(of: Cursor | None) -> None:
 RULED_OUT: list[tuple[ServerFacts, Cursor, Coordinates]] = [
     (facts(files=(1,)), cursor(at(9), READ), at(1, 4)),
     (facts(executed=f"{A}:1-150", purged=f"{A}:1-140"), cursor(at(1), READ), at(2, 4)),
-    (facts(B, executed=f"{A}:1-50"), cursor(read=READ), at(2, 4)),
+    (facts(B, executed=f"{A}:1-50", purged=f"{A}:1-50"), cursor(read=READ), at(2, 4)),
     (facts(B, mode="OFF"), cursor(), at(2, 4)),
 ]
 

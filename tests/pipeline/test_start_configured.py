@@ -26,7 +26,7 @@ MOMENT = datetime(2026, 11, 1, 5, 30, tzinfo=UTC)
 
 def decided(place: Place | None, found: ServerFacts | None = None) -> tuple[StartRule, StartPlace]:
     start = started(decide_start(question_of(found or facts(), configured_start=place)))
-    assert (start.predecessor, start.follows, start.continuity) == (None, None, None)
+    assert (start.continued_batch, start.previous_batch, start.continuity) == (None, None, None)
     return start.rule, start.where
 
 

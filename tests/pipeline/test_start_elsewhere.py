@@ -69,7 +69,7 @@ def test_resume_other_server_after_the_set(case: str) -> None:
     asked = question_of(facts(B, executed=executed, purged=purged), cursor(read=read))
     start = started(decide_start(asked))
     assert (start.rule, start.where) == (StartRule.RESUME_OTHER_SERVER, gtids(read))
-    assert (start.predecessor, start.follows) == (None, BATCH)
+    assert (start.continued_batch, start.previous_batch) == (None, BATCH)
     assert start.continuity is Continuity.CONTIGUOUS
 
 
@@ -179,7 +179,7 @@ UNDONE: dict[str, tuple[tuple[Batch, ...], str, str | None]] = {
     "the oldest run that read one": ((FIRST, LOSSY, _batch(4, "c", READ)), "", "b"),
     "from its first batch on": ((FIRST, _batch(2, "b", f"{A}:1-60"), LOSSY), "", "b"),
     "the first run read one": ((_batch(2, "b", f"{A}:1-60"), LOSSY), "", None),
-    "a recovery stands for it": ((FIRST, replace(LOSSY, dagster_run=None)), "", None),
+    "a recovery stands for it": ((FIRST, replace(LOSSY, run_id=None)), "", None),
     "the log after the batch before is purged": ((FIRST, LOSSY), f"{A}:1-51", None),
     "the batch before is no place by GTID": ((replace(FIRST, by_gtid=False), LOSSY), "", None),
     "all is pruned": ((), "", None),
@@ -230,7 +230,7 @@ def test_search_by_time_by_policy(case: str) -> None:
     start = started(decide_start(question_of(found, of, policies=BY_TIME)))
     assert start.rule is StartRule.SEARCH_BY_TIME
     assert start.where == Since(COMMITTED - timedelta(seconds=60), read_until=COMMITTED)
-    assert (start.predecessor, start.follows) == (None, BATCH)
+    assert (start.continued_batch, start.previous_batch) == (None, BATCH)
     assert start.continuity is Continuity.OVERLAP
 
 

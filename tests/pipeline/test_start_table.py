@@ -176,18 +176,18 @@ def test_the_table_is_total(question: Question) -> None:
     )
 )
 def test_a_start_tells_how_it_goes_on(question: Question) -> None:
-    """Behind a cursor it has a predecessor, or what it follows and what lies between; a
+    """Behind a cursor it continues a batch, or names the previous one and what lies between; a
     first start has neither. A gap is only ever a person's choice, at once or by
     `on_position_lost`; after a gap that was not chosen at once, every table is read from
     the source (`find_tables_without_log`)."""
     answer = decide_start(question)
     if not isinstance(answer, Start):
         return
-    origin = (answer.predecessor, answer.follows, answer.continuity)
+    origin = (answer.continued_batch, answer.previous_batch, answer.continuity)
     if question.cursor is None:
         assert origin == (None, None, None)
-    elif answer.predecessor is None:
-        assert (answer.follows, answer.continuity is None) == (BATCH, False)
+    elif answer.continued_batch is None:
+        assert (answer.previous_batch, answer.continuity is None) == (BATCH, False)
     else:
         assert origin == (BATCH, None, None)
     if answer.continuity is Continuity.GAP:
@@ -248,13 +248,15 @@ def test_a_resume_is_recorded_with_its_facts() -> None:
     question = question_of(facts(executed=f"{A}:1-9"), cursor(read=f"{A}:1-9"), SAME)
     kept = decision_record(decide_start(question), question, PATTERNS, at=at(3))
     assert (kept.kind, kept.rule, kept.author) == ("start", "resume-same-server", "lockstep")
-    assert (kept.follows, kept.continuity, kept.gap_tables) == (None, None, ())
-    shown = {name: kept.facts[name] for name in ("after", "cursor", "anchor", "at", "head")}
+    assert (kept.previous_batch, kept.continuity, kept.gap_tables) == (None, None, ())
+    shown = {
+        name: kept.facts[name] for name in ("previous_batch", "cursor", "anchor", "place", "head")
+    }
     assert shown == {
-        "after": BATCH,
+        "previous_batch": BATCH,
         "cursor": "binlog.000003:500",
         "anchor": "the same",
-        "at": "binlog.000003:500",
+        "place": "binlog.000003:500",
         "head": "binlog.000004:1000",
     }
     assert kept.facts["tables"] == {"include": ["shop.*"], "exclude": ["shop.log"]}
@@ -268,7 +270,7 @@ def test_a_chosen_gap_is_recorded_with_its_author_and_tables() -> None:
     )
     decision = decide_start(question)
     kept = decision_record(decision, question, PATTERNS, at=at(4, 4), tables=["shop.a", "shop.b"])
-    assert (kept.author, kept.override, kept.follows) == ("ada", 5, BATCH)
+    assert (kept.author, kept.override, kept.previous_batch) == ("ada", 5, BATCH)
     assert (kept.continuity, kept.gap_tables) == (Continuity.GAP, ("shop.a", "shop.b"))
 
 
@@ -285,7 +287,7 @@ def test_a_refusal_is_recorded_with_its_error_and_hint() -> None:
     decision = decide_start(question)
     assert isinstance(decision, Refusal)
     kept = decision_record(decision, question, PATTERNS)
-    assert (kept.kind, kept.rule, kept.follows) == ("refusal", "source-changed", None)
+    assert (kept.kind, kept.rule, kept.previous_batch) == ("refusal", "source-changed", None)
     assert (kept.facts["error"], kept.facts["hint"]) == ("SourceChanged", decision.error.hint)
     assert (kept.recovery, kept.hint) == (Recovery.OPERATOR, decision.error.hint)
     assert "at" not in kept.facts

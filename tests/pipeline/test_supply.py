@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep.pipeline.model.table_state import Supplier
-from lockstep.pipeline.supply.plan import (
+from lockstep.pipeline.supply import (
     OLDER_REASON,
     RULES,
     ColumnsFromServer,

@@ -10,7 +10,7 @@ import pytest
 
 from lockstep.pipeline.binlog.stream.framing import EventType
 from lockstep.pipeline.run.dump.captured_tables import CapturedTables
-from lockstep.pipeline.run.dump.system_table_rows import SystemTableRows
+from lockstep.pipeline.run.dump.segmenter import SystemTableRows
 from lockstep.pipeline.schema.history import BatchHistory
 from lockstep.pipeline.values import row_groups
 from lockstep.pipeline.values.segment import SystemTable

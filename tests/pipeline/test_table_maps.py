@@ -24,7 +24,7 @@ from lockstep.pipeline.run.dump.table_map_check import checked_hidden_columns
 from lockstep.pipeline.schema.history import Knowledge, SchemaVersion, VersionOrigin
 from lockstep.pipeline.schema.model import (
     ColumnSchema,
-    HiddenColumn,
+    ExpressionColumn,
     KeyPart,
     KeySchema,
     TableSchema,
@@ -132,7 +132,7 @@ def version_of(visible: list[int], hidden: list[int]) -> SchemaVersion:
         TableName("shop", "t"),
         tuple(ColumnSchema(_name(at), TYPES[kind]) for at, kind in enumerate(visible)),
         keys,
-        hidden=tuple(HiddenColumn(place) for place in hidden),
+        expression_columns=tuple(ExpressionColumn(place) for place in hidden),
     )
     return SchemaVersion(schema.name, 1, AT, Knowledge.KNOWN, VersionOrigin.BASELINE, schema=schema)
 
@@ -147,7 +147,7 @@ def test_hidden_columns_are_never_guessed(columns: list[tuple[int, bool]]) -> No
     table_map = TableMap(1, version.table, _raw(bytes(kind for kind, _ in columns)), PLACED)
     assert checked_hidden_columns(version, table_map) == tuple(hidden)
     assert version.schema is not None
-    forgotten = replace(version, schema=replace(version.schema, hidden=()))
+    forgotten = replace(version, schema=replace(version.schema, expression_columns=()))
     try:
         assert checked_hidden_columns(forgotten, table_map) == tuple(hidden)
     except TableError as error:

@@ -20,12 +20,12 @@ from lockstep.pipeline.schema.fills import fill_of
 from lockstep.pipeline.schema.rows import row_structure, schema_of
 from lockstep.pipeline.schema.statements.read import read_change
 from lockstep.pipeline.schema.types import FAMILIES, Family, arrow_schema, arrow_type, sql_type
+from lockstep.pipeline.snapshot.chunks import FORMS
 from lockstep.pipeline.snapshot.condition import Limit
-from lockstep.pipeline.snapshot.keys import FORMS
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import Column, TableName, TableStructure
 from lockstep.resources.mysql.decoder_compilation import LOG_COLUMNS, RESULT_COLUMNS
-from lockstep.resources.unity.catalog import column_json
+from lockstep.resources.unity import column_json
 from tests.mysql import chunk_key_cases
 from tests.mysql.random_tables import random_tables
 from tests.mysql.text_values import converter
@@ -85,7 +85,7 @@ COLUMNS = tuple(
 
 
 def test_every_type_cuts_a_table_into_chunks_or_is_known_not_to() -> None:
-    """`FORMS` in `snapshot.keys`: only the key columns before one without a form are used."""
+    """`FORMS` in `snapshot.chunks`: only the key columns before one without a form are used."""
     without = {"enum", "set", "text", "blob", "json", "geometry", "vector"}
     assert FAMILIES.keys() - FORMS.keys() == without
 
@@ -101,7 +101,7 @@ def test_every_type_has_an_implicit_default_or_is_known_to_have_none() -> None:
 
 
 def test_every_arrow_type_has_a_name_and_a_hash() -> None:
-    """`sql_type` in `schema.types`, `resources.unity.catalog`, `mirror.fold`: a list is no key."""
+    """`sql_type` in `schema.types`, `resources.unity`, `mirror.fold`: a list is no key."""
     for column in COLUMNS:
         kind = arrow_type(column)
         name = column_json(EntryColumn("c", sql_type(kind)), 0)["type_name"]

@@ -32,11 +32,11 @@ def batch(number: int, start: Position, end: Position, kind: BatchKind) -> Batch
         source="shop",
         state=BatchState.ACKNOWLEDGED,
         start=start,
-        predecessor=None,
+        continued_batch=None,
         start_decision=1,
-        base=0,
+        sequence_before=0,
         token=1,
-        dagster_run=f"run-{number}",
+        run_id=f"run-{number}",
         transactions=1,
         created_at=BEGAN,
         end=end,
@@ -63,7 +63,7 @@ ORDINARY = [
         start=1,
     )
 ]
-CAUGHT_UP = replace(batch(5, PLACES[0], PLACES[4], BatchKind.CATCHING_UP), follows=4)
+CAUGHT_UP = replace(batch(5, PLACES[0], PLACES[4], BatchKind.CATCHING_UP), previous_batch=4)
 RESET = [
     batch(5, position(1, 4, 0), position(1, 60, 6), BatchKind.ORDINARY),
     batch(6, position(1, 60, 6), position(2, 300, 16), BatchKind.ORDINARY),

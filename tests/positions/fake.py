@@ -37,7 +37,7 @@ from lockstep.pipeline.schema.model import (
 )
 from lockstep.pipeline.schema.rows import row_structure
 from lockstep.pipeline.schema.types import arrow_schema
-from lockstep.pipeline.snapshot.bounds import Bound, Range
+from lockstep.pipeline.snapshot.chunks import Bound, Range
 from lockstep.pipeline.snapshot.pace import PIECE_SECONDS, SourceLoad
 from lockstep.pipeline.values.errors import PositionPurged
 from lockstep.pipeline.values.gtid import GtidSet

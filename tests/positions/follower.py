@@ -19,8 +19,7 @@ from lockstep.pipeline.run.acknowledge import acknowledge
 from lockstep.pipeline.run.capture import capture
 from lockstep.pipeline.run.context import RunPorts, SilentProgress
 from lockstep.pipeline.run.merge import merge
-from lockstep.pipeline.run.orders.reloads import Reload, give_reload, plan_reload
-from lockstep.pipeline.run.orders.table_orders import OrderRequest
+from lockstep.pipeline.run.orders import OrderRequest, Reload, give_reload, plan_reload
 from lockstep.pipeline.run.reports import CaptureReport
 from lockstep.pipeline.source_plan import SnapshotPlan, SourcePlan, StandbyPlan, TableSettings
 from lockstep.pipeline.start.bounds import Budget

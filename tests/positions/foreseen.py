@@ -25,9 +25,9 @@ from lockstep.pipeline.run.status.plan import RunPlan, make_plan
 from lockstep.pipeline.run.table_plans import TablePlans
 from lockstep.pipeline.schema.consequences import Action
 from lockstep.pipeline.schema.model import TableSchema
-from lockstep.pipeline.snapshot.bounds import Range
+from lockstep.pipeline.snapshot.chunks import Range
 from lockstep.pipeline.snapshot.condition import RowCondition
-from lockstep.pipeline.supply.plan import (
+from lockstep.pipeline.supply import (
     ColumnsFromServer,
     FromChangelog,
     FromLog,

@@ -21,7 +21,7 @@ from lockstep.pipeline.model.table_state import (
     TableState,
 )
 from lockstep.pipeline.ports.ledger import batch_content
-from lockstep.pipeline.run.orders.table_orders import OrderRequest, give_order
+from lockstep.pipeline.run.orders import OrderRequest, give_order
 from lockstep.pipeline.run.proof.verify_schema import verify_schema
 from lockstep.pipeline.run.reports import CaptureReport
 from lockstep.pipeline.values.table import TableName

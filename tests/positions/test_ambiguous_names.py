@@ -40,6 +40,7 @@ def stories_on(name: str) -> Iterable[Story]:
         return
     if name.startswith("mariadb"):
         yield _a_table_that_is_renamed_and_made_again
+        yield _a_table_that_a_query_replaces
     for format_ in FORMATS:
         if name != "mysql57":
             yield partial(_a_table_that_a_view_keeps_from_being_made, format_)
@@ -149,3 +150,18 @@ def _a_table_that_is_renamed_and_made_again(shop: Shop) -> Iterator[None]:
     yield
     assert shop.follower.mirror(f"{shop.name}.a") == [{"id": 8}]
     assert shop.follower.mirror(f"{shop.name}.b") == shop.rows("b")
+
+
+def _a_table_that_a_query_replaces(shop: Shop) -> Iterator[None]:
+    """The statement is logged inside a transaction, before its rows. Rows that were logged just
+    before it are those of the table that it drops."""
+    shop.do("create table q (id int primary key, v int)", "insert into q values (1, 1)")
+    yield
+    shop.do(
+        "insert into q values (2, 2)",
+        "update q set v = 3 where id = 1",
+        "create or replace table q (id int primary key, v int) as select 4 id, 4 v",
+    )
+    yield
+    shop.require_whole("q")
+    shop.require_history()

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from lockstep.pipeline.replay.spans import Span
-from lockstep.pipeline.run.cut import cut_at
+from lockstep.pipeline.run.rebuild import cut_at
 from lockstep.pipeline.run.replay.selection import select_batches
 from lockstep.pipeline.run.status.version_sets import version_set_at
 from lockstep.pipeline.values.errors import PastRefused, VersionSetUnknown

@@ -18,7 +18,7 @@ from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.statements.changes import NotUnderstood
 from lockstep.pipeline.schema.statements.read import read_change
 from lockstep.pipeline.start.bounds import Budget
-from lockstep.pipeline.supply.plan import RowsFromServer
+from lockstep.pipeline.supply import RowsFromServer
 from lockstep.pipeline.values.errors import MirrorRefused, StoppedBy, TableError
 from lockstep.pipeline.values.policies import OnPositionLost, StartPolicies
 from lockstep.pipeline.values.table import TableName
@@ -55,7 +55,7 @@ def every_change_of_the_pause_comes_once(shop: Shop) -> Iterator[None]:
     shop.require_whole("b")
     (batch,) = shop.caught_up()
     before = shop.batches()[shop.batches().index(batch) - 1]
-    assert (batch.end, batch.anchor, batch.follows) == (before.end, before.anchor, before.id)
+    assert (batch.end, batch.anchor, batch.previous_batch) == (before.end, before.anchor, before.id)
     assert shop.kinds("a")[-1] == ("delete", 2)
 
 

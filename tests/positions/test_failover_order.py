@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from lockstep.pipeline.start.bounds import Budget
+from lockstep.pipeline.start.question import StartRule
+from lockstep.pipeline.values.errors import StartBehindCursor
 from tests.positions.follower import Follower
 from tests.positions.servers import (
     Pair,
     as_gtid,
     catch_up,
+    head,
     prepare_xa,
     promote,
     replicate,
@@ -19,6 +24,7 @@ from tests.positions.shop import (
     follow,
     open_shop,
     put,
+    refused,
     require_each_once,
     require_same,
     turn_to,
@@ -27,8 +33,9 @@ from tests.positions.shop import (
 _THIRD = "33333333-3333-3333-3333-333333333333"
 
 
-def _other_order(pair: Pair) -> Follower:
-    """A committed 1 to 6, B committed them as 2, 6, 4, 1, 3, 5; 1 to 4 were read from A."""
+def _other_order(pair: Pair, choose_after: int | None = None) -> Follower:
+    """A committed 1 to 6, B committed them as 2, 6, 4, 1, 3, 5; 1 to 4 were read from A. The next
+    start is chosen on B after so many of them."""
     open_shop(pair.a)
     replicate(pair.a, pair.b)
     catch_up(pair.a, pair.b)
@@ -37,7 +44,9 @@ def _other_order(pair: Pair) -> Follower:
         as_gtid(pair.a, f"{_THIRD}:{number}", f"insert into shop.t values ({number}, 0)")
     follower = follow(pair.a)
     follower.run()
-    for number in (2, 6, 4, 1, 3, 5):
+    for done, number in enumerate((2, 6, 4, 1, 3, 5)):
+        if done == choose_after:
+            follower.choose("{}:{}".format(*head(pair.b)))
         as_gtid(pair.b, f"{_THIRD}:{number}", f"insert into shop.t values ({number}, 0)")
     turn_to(follower, pair.b)
     return follower
@@ -49,6 +58,22 @@ def test_another_order_of_commits_loses_and_doubles_nothing(pair: Pair) -> None:
     assert follower.run().transactions == 2
     require_same(follower, pair.b)
     require_each_once(follower)
+
+
+def test_a_place_chosen_among_read_transactions_is_refused_with_the_set_that_doubles_nothing(
+    pair: Pair,
+) -> None:
+    """2 and 6 lie before the place, and 4, 1 and 3 of what was read after it: the set leaves them
+    out, too."""
+    follower = _other_order(pair, choose_after=2)
+    error = refused(follower, StartBehindCursor, StartRule.CHOSEN_START_BEHIND)
+    place = re.search(r"start-at (gtid:\S+)", error.hint)
+    assert place is not None
+    assert f"{_THIRD}:1-4:6," in place[1]
+    follower.choose(place[1])
+    assert follower.run().transactions == 1
+    require_each_once(follower)
+    assert [row["id"] for row in follower.mirror("shop.t")] == [1, 2, 3, 4, 5]
 
 
 @pytest.mark.parametrize(

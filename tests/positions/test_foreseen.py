@@ -15,8 +15,14 @@ from lockstep.pipeline.model.table_state import OrderKind, Supplier, TableEvent
 from lockstep.pipeline.ports.ledger import batch_content
 from lockstep.pipeline.proof.sampling import ValueRange
 from lockstep.pipeline.replay.spans import Span
-from lockstep.pipeline.run.orders.reloads import give_reload, plan_reload, plan_repairs
-from lockstep.pipeline.run.orders.table_orders import OrderRequest, give_order, plan_resume
+from lockstep.pipeline.run.orders import (
+    OrderRequest,
+    give_order,
+    give_reload,
+    plan_reload,
+    plan_repairs,
+    plan_resume,
+)
 from lockstep.pipeline.run.rebuild import origin_at, rebuild_as_of
 from lockstep.pipeline.run.replay.replay import plan_replay, replay
 from lockstep.pipeline.run.table_plans import TablePlans

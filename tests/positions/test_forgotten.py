@@ -30,7 +30,7 @@ from lockstep.pipeline.run.replay.replay import replay
 from lockstep.pipeline.run.status.schema_history import show_schema
 from lockstep.pipeline.run.status.span_report import report_of_span
 from lockstep.pipeline.run.status.version_sets import version_set_at
-from lockstep.pipeline.run.upkeep.changes import delete_changes, plan_changes
+from lockstep.pipeline.run.upkeep import delete_changes, plan_changes
 from lockstep.pipeline.schema.history import Knowledge
 from lockstep.pipeline.upkeep.changes import ChangesPlan
 from lockstep.pipeline.values.consumers import ConsumerStart, DeliveryBounds

@@ -15,10 +15,9 @@ from pymysql import MySQLError
 
 from lockstep.commands.plan import supply_lines
 from lockstep.pipeline.model.table_state import Supplier, TableEventKind
-from lockstep.pipeline.run.orders.reloads import Reload, ReloadFacts, give_reload, plan_reload
-from lockstep.pipeline.run.orders.table_orders import OrderRequest
+from lockstep.pipeline.run.orders import OrderRequest, Reload, ReloadFacts, give_reload, plan_reload
 from lockstep.pipeline.run.status.plan import make_plan
-from lockstep.pipeline.supply.plan import FromPast, RowsFromServer
+from lockstep.pipeline.supply import FromPast, RowsFromServer
 from lockstep.pipeline.values.errors import PastRefused, StoppedBy
 from tests.fix_mysql import ACCOUNT, MySqlStand
 from tests.hostile.test_recovered import recovered, undone

@@ -40,7 +40,7 @@ def _cursor(follower: Follower) -> Cursor:
 
 def _resumable(follower: Follower) -> tuple[bool, bool]:
     cursor = _cursor(follower)
-    return cursor.by_gtid, cursor.gtid_lapsed
+    return cursor.by_gtid, cursor.was_by_gtid
 
 
 NEVER, YES, LAPSED = (False, False), (True, False), (False, True)

@@ -18,7 +18,7 @@ from lockstep.pipeline.run.rebuild import origin_at, rebuild_as_of
 from lockstep.pipeline.run.status.plan import make_plan
 from lockstep.pipeline.run.status.status import standing_of
 from lockstep.pipeline.run.status.version_sets import version_set_at
-from lockstep.pipeline.run.upkeep.upkeep import delete_former_folders, plan_former_folders
+from lockstep.pipeline.run.upkeep import delete_former_folders, plan_former_folders
 from lockstep.pipeline.snapshot.pace import Pace
 from lockstep.pipeline.source_plan import SnapshotPlan, TableSettings
 from lockstep.pipeline.values.errors import ConfigurationError

@@ -12,7 +12,7 @@ from lockstep.commands.tables import table_values
 from lockstep.pipeline.check import SourceEvidence, preflight
 from lockstep.pipeline.model.table_state import OrderKind, TableCondition
 from lockstep.pipeline.run.acknowledge import acknowledge
-from lockstep.pipeline.run.orders.table_orders import OrderRequest, give_order
+from lockstep.pipeline.run.orders import OrderRequest, give_order
 from lockstep.pipeline.run.status import plan_reading
 from lockstep.pipeline.run.status.plan import make_plan
 from lockstep.pipeline.run.status.status import standing_of

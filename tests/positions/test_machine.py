@@ -162,15 +162,15 @@ class SourceMachine(RuleBasedStateMachine):
         batches = {one.id: one for one in self.follower.ledger.batches(SOURCE, limit=1000)[::-1]}
         done = [one for one in batches.values() if one.state is BatchState.ACKNOWLEDGED]
         for batch in done:
-            if batch.follows is None:
+            if batch.previous_batch is None:
                 assert batch is done[0]
             else:
-                self._goes_on(batches[batch.follows], batch)
+                self._goes_on(batches[batch.previous_batch], batch)
 
     def _goes_on(self, before: Batch, batch: Batch) -> None:
         assert before.state is BatchState.ACKNOWLEDGED
         assert before.end is not None
-        if batch.predecessor is not None:
+        if batch.continued_batch is not None:
             assert (before.end.at, before.end.server_uuid) == (
                 batch.start.at,
                 batch.start.server_uuid,

@@ -88,6 +88,17 @@ def test_what_the_log_never_told_is_healed(shop: Shop) -> None:
     require_equal(shop)
 
 
+def test_rows_that_are_read_again_keep_the_values_of_dropped_columns(shop: Shop) -> None:
+    """Only the mirror still has them, also where the same run deletes a row and inserts it anew."""
+    shop.do("alter table a drop column name")
+    shop.run()
+    shop.do("delete from a where id = 8", "insert into a values (8, 80)")
+    secretly(shop, "update a set v = -v where id = 5", "insert into a values (-1, 1)")
+    refresh(shop, "id between -2 and 8")
+    rows = {row["id"]: (row["v"], row["name"]) for row in shop.follower.mirror(f"{shop.name}.a")}
+    assert [rows[key] for key in (-1, 4, 5, 8)] == [(1, None), (4, "k4"), (-5, "k5"), (80, None)]
+
+
 def test_a_table_that_stops_meanwhile_is_read_and_not_told_as_stopped(shop: Shop) -> None:
     """The log up to the rows stops it, and the batch with the rows starts it again."""
     shop.do("create table b (id int primary key, v int)", "insert into b values (1, 2), (2, 3)")

@@ -18,10 +18,10 @@ import pyarrow as pa
 import pytest
 
 from lockstep.pipeline.model.table_state import OrderKind, Supplier
-from lockstep.pipeline.run.cut import cut_at
-from lockstep.pipeline.run.orders.table_orders import OrderRequest, give_order
+from lockstep.pipeline.run.orders import OrderRequest, give_order
 from lockstep.pipeline.run.rebuild import (
     RebuildReport,
+    cut_at,
     origin_at,
     rebuild_as_of,
 )

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from lockstep.pipeline.model.table_state import Supplier, TableEventKind
-from lockstep.pipeline.run.orders.reloads import Reload
+from lockstep.pipeline.run.orders import Reload
 from lockstep.pipeline.snapshot.pace import Pace
 from lockstep.pipeline.source_plan import SnapshotPlan, TableSettings
 from lockstep.pipeline.values.errors import Need, PastRefused, StoppedBy

@@ -341,7 +341,7 @@ def test_dropped_mirrors_go(mysql: MySqlStand, database: str, unread: None) -> N
         )
         shop.settle()
         shop.require_all_same()
-    held = {state.mirror for state in shop.states().values() if state.mirror_version}
+    held = {state.mirror for state in shop.states().values() if state.mirror_schema_version}
     below = f"{SOURCE}/{database}/"
     assert {path for path in shop.follower.lake.tables if path.startswith(below)} == held
     shop.do("drop table a", "drop table a_old")

@@ -12,7 +12,7 @@ import pytest
 
 from lockstep.pipeline.model.table_state import OrderKind
 from lockstep.pipeline.replay.spans import Span
-from lockstep.pipeline.run.orders.table_orders import OrderRequest, give_order
+from lockstep.pipeline.run.orders import OrderRequest, give_order
 from lockstep.pipeline.run.rebuild import origin_at, rebuild_as_of
 from lockstep.pipeline.run.replay.replay import ReplayReport, plan_replay, replay
 from lockstep.pipeline.run.replay.segment_comparison import SegmentStanding

@@ -6,13 +6,16 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from lockstep.commands.status import status_lines, status_values
+from lockstep.pipeline.model.table_state import OrderKind
 from lockstep.pipeline.ports.source import ServerFacts
+from lockstep.pipeline.run.orders import OrderRequest, plan_resume
 from lockstep.pipeline.run.status.status import standing_of
 from lockstep.pipeline.start.question import StartRule
 from lockstep.pipeline.status.facts import Lag
 from lockstep.pipeline.status.verdict import verdict
 from lockstep.pipeline.values.errors import HistoryRewritten, PositionPurged
 from lockstep.pipeline.values.gtid import GtidSet
+from lockstep.pipeline.values.table import TableName
 from lockstep.resources.mysql.connection import ConnectionSettings
 from lockstep.resources.mysql.server import MySqlServer
 from tests.mysql.reading import settings
@@ -30,6 +33,7 @@ from tests.positions.shop import (
 )
 
 _RESET = "reset binary logs and gtids"
+T = TableName("shop", "t")
 
 
 def test_a_reset_that_grew_to_the_same_place_is_noticed(pair: Pair) -> None:
@@ -71,6 +75,25 @@ def test_after_a_reset_a_person_may_begin_again(pair: Pair) -> None:
     put(pair.a, 3)
     follower.run()
     require_rule(follower, StartRule.RESUME_SAME_SERVER)
+    require_same(follower, pair.a)
+
+
+def test_a_resume_after_a_reset_says_that_no_run_starts(pair: Pair) -> None:
+    """With the command that has one start; once that is chosen, what the run does."""
+    follower = read_shop(pair.a, 1, 2)
+    follower.order(OrderKind.PAUSE, T)
+    put(pair.a, 3)
+    follower.run()
+    pair.a.execute(_RESET)
+    asked = OrderRequest(T, "ada", "because")
+    sentence = plan_resume(follower.ports(), asked).sentence
+    assert sentence.startswith("shop.t waits until a run starts: the log at the cursor binlog.")
+    assert "`lockstep start-at earliest --source shop --reason …`" in sentence
+    follower.choose("earliest")
+    sentence = plan_resume(follower.ports(), asked).sentence
+    assert sentence.startswith("the next run reads shop.t from the source: the server's log is not")
+    follower.order(OrderKind.RESUME, T)
+    follower.run()
     require_same(follower, pair.a)
 
 

@@ -81,7 +81,7 @@ def test_it_is_stopped_where_it_was_left_out(shop: Shop) -> None:
     )
     assert missing(shop) == {a: MissingReason.STOPPED}
     shown = shown_values(shop, "a")
-    assert (shown["captured"], shown["state"], shown["position"]) == (
+    assert (shown["captured"], shown["state"], shown["place"]) == (
         False,
         "stopped",
         str(place.at),

@@ -130,5 +130,5 @@ def test_a_first_run_on_the_standby(shops: Pair) -> None:
     follower.server = _either(settings(shops.a), settings(shops.b))
     follower.run()
     require_rule(follower, StartRule.RESUME_OTHER_SERVER)
-    assert newest(follower).decision.follows == 1
+    assert newest(follower).decision.previous_batch == 1
     require_same(follower, shops.a)

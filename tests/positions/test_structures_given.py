@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from lockstep.pipeline.model.table_state import OrderKind, TableOrder
-from lockstep.pipeline.run.orders.table_orders import (
+from lockstep.pipeline.run.orders import (
     HistoryAtStop,
     OrderRequest,
     _history_at_stop,
@@ -40,7 +40,7 @@ def followed_by_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
 
     for module in (
         "lockstep.pipeline.schema.tracker",
-        "lockstep.pipeline.run.orders.table_orders",
+        "lockstep.pipeline.run.orders",
     ):
         monkeypatch.setattr(f"{module}.read_change", fewer)
 

@@ -10,8 +10,7 @@ from typing import Any, cast
 import pytest
 
 from lockstep.pipeline.model.batch import BatchState
-from lockstep.pipeline.ports.consumers import Consumers
-from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.ports.ledger import Consumers, Ledger
 from lockstep.pipeline.ports.mirrors import MirrorUpkeep
 from lockstep.pipeline.ports.source import BinlogDump, Received, ServerFacts, SourceServer
 from lockstep.pipeline.run.capture import capture

@@ -94,7 +94,7 @@ def test_time_finds_where_to_go_on(bare: Pair) -> None:
     assert follower.run().transactions == 5
     require_rule(follower, StartRule.SEARCH_BY_TIME)
     decision = newest(follower).decision
-    assert (decision.continuity, decision.follows) == (Continuity.OVERLAP, 1)
+    assert (decision.continuity, decision.previous_batch) == (Continuity.OVERLAP, 1)
     assert decision.gap_tables == ()
     batch = follower.ledger.batches(SOURCE, limit=1)[0]
     own = [row for row in changes(follower) if row["_batch"] == batch.id]
@@ -117,6 +117,23 @@ def test_an_overlap_of_several_batches_doubles_no_row(bare: Pair) -> None:
     follower.budget = Budget(max_transactions=1)
     assert [follower.run().rows for _ in range(4)] == [1, 1, 1, 0]
     require_same(follower, bare.b)
+
+
+def test_an_overlap_counts_no_copy_twice(bare: Pair) -> None:
+    """Of a table without a key nothing tells which changes its mirror has: the next run reads it
+    from the source, and goes on from there."""
+    bare.a.execute("create table shop.k (id int)", "insert into shop.k values (1), (1)")
+    follower = _half_read(bare)
+    bare.a.execute("insert into shop.k values (2), (3)", "delete from shop.k where id = 1 limit 1")
+    follower.run()
+    _promoted(bare, follower)
+    put(bare.b, 4)
+    assert follower.run().continuity is Continuity.OVERLAP
+    follower.run()
+    bare.b.execute("insert into shop.k values (3)")
+    follower.run()
+    assert [row["id"] for row in follower.mirror("shop.k")] == [1, 2, 3, 3]
+    assert all(state.is_complete for state in follower.states().values())
 
 
 def test_a_log_that_begins_within_the_interval_is_read_from_its_beginning(bare: Pair) -> None:

@@ -14,9 +14,9 @@ from lockstep.pipeline.schema.compare import differences
 from lockstep.pipeline.schema.model import (
     ColumnSchema,
     DatabaseSchema,
+    ExpressionColumn,
     ExpressionDefault,
     ForeignKey,
-    HiddenColumn,
     KeyPart,
     KeySchema,
     ServerSchema,
@@ -55,7 +55,9 @@ _TABLES = st.builds(
     columns=_several(_COLUMNS),
     keys=_several(_KEYS),
     foreign_keys=_several(_FOREIGN),
-    hidden=st.lists(st.builds(HiddenColumn, st.integers(0, 99), st.none() | _NAMES)).map(tuple),
+    expression_columns=st.lists(
+        st.builds(ExpressionColumn, st.integers(0, 99), st.none() | _NAMES)
+    ).map(tuple),
 )
 
 A = TableSchema(

@@ -18,13 +18,13 @@ from lockstep.pipeline.mirror.layout import scratch_path
 from lockstep.pipeline.model.lake_commit import WriteKind, metadata_of_kind
 from lockstep.pipeline.model.table_state import OrderKind
 from lockstep.pipeline.replay.spans import Span
+from lockstep.pipeline.run import orders
 from lockstep.pipeline.run.acknowledge import acknowledge
 from lockstep.pipeline.run.capture import capture
 from lockstep.pipeline.run.clear import clear, clearable
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.merge import merge
-from lockstep.pipeline.run.orders import table_orders
-from lockstep.pipeline.run.orders.table_orders import OrderRequest, give_order
+from lockstep.pipeline.run.orders import OrderRequest, give_order
 from lockstep.pipeline.run.rebuild import origin_at
 from lockstep.pipeline.run.recovery.recover import recover, run_to_undo
 from lockstep.pipeline.run.replay.replay import replay
@@ -476,7 +476,7 @@ def test_a_column_that_gets_a_hidden_name_is_cleared_of_what_it_showed(
     if way != "followed":
         nobody = partial(followed_by_nobody, cleared.table)
         monkeypatch.setattr(tracker, "read_change", nobody)
-        monkeypatch.setattr(table_orders, "read_change", nobody)
+        monkeypatch.setattr(orders, "read_change", nobody)
     cleared.hide(ShapeRules(exclude_columns=("*_hidden",)))
     cleared.do(
         f"insert into c values ('x', '{WORD} d', 8)",

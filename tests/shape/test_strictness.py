@@ -28,7 +28,7 @@ from lockstep.pipeline.shape.shape import (
 )
 from lockstep.pipeline.shape.shaper import Shaper
 from lockstep.pipeline.shape.shaping import Shaping
-from lockstep.pipeline.snapshot.keys import chunk_key
+from lockstep.pipeline.snapshot.chunks import chunk_key
 from lockstep.pipeline.upkeep.clearing import Tightening
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.position import Coordinates, LogFile

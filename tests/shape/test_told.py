@@ -13,7 +13,7 @@ from lockstep.commands.schema import schema_values
 from lockstep.pipeline.check import SourceEvidence, preflight
 from lockstep.pipeline.model.json_values import to_json
 from lockstep.pipeline.model.table_state import OrderKind
-from lockstep.pipeline.run.orders.table_orders import OrderRequest, plan_resume
+from lockstep.pipeline.run.orders import OrderRequest, plan_resume
 from lockstep.pipeline.run.status.plan import make_plan
 from lockstep.pipeline.run.status.schema_history import show_schema
 from lockstep.pipeline.schema.treatments import Hash, read_mask
@@ -89,7 +89,10 @@ def test_settings_are_told_before_and_after_they_are_followed(customers: Custome
     }
     shaping = follower.ports().shaping
     assert shaping.key is not None
-    assert (values["rows"], values["key"]) == ("id > 1", shaping.key.fingerprint)
+    assert (values["row_condition"], values["key_fingerprint"]) == (
+        "id > 1",
+        shaping.key.fingerprint,
+    )
 
     customers.shape(replace(HIDING, exclude_columns=("kind",), types=None))
     shape = make_plan(follower.ports()).shapes[table]

@@ -33,7 +33,7 @@ from typing import Any, Final
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.resources.postgres.connection import LedgerAddress, connect
 from lockstep.resources.postgres.embedded import EmbeddedServer
-from lockstep.resources.postgres.migrate import migrate, migrations
+from lockstep.resources.postgres.ledger import migrate, migrations
 from tests.e2e.project import Project
 from tests.e2e.warm import WarmProcess
 from tests.fix_ledger import Content, connected_beside, content_of, fill

@@ -38,6 +38,7 @@ from lockstep.pipeline.binlog.stream import framing
 from lockstep.pipeline.binlog.stream import ring as columns
 from lockstep.pipeline.binlog.stream.framing import (
     CHECKSUM_BYTES,
+    FIRST_OFFSET,
     HEADER_BYTES,
     NESTED,
     PACKET_LIMIT,
@@ -545,11 +546,14 @@ def emit(state: Integers, transactions: Integers, timestamp: int, size: int) -> 
 
 
 def is_at_stop(state: Integers) -> bool:
-    """Return whether reading has to stop; to be called between transactions only."""
+    """Return whether reading has to stop; to be called between transactions only. At a
+    file's beginning only STOP_OFFSET stops it: no event of the file is before that
+    place, by which a later run could recognise it."""
+    is_at_count = (
+        state[ALL_TRANSACTIONS] >= state[STOP_TRANSACTIONS] or state[ALL_BYTES] >= state[STOP_BYTES]
+    )
     return bool(
-        state[OFFSET] >= state[STOP_OFFSET]
-        or state[ALL_TRANSACTIONS] >= state[STOP_TRANSACTIONS]
-        or state[ALL_BYTES] >= state[STOP_BYTES]
+        state[OFFSET] >= state[STOP_OFFSET] or (is_at_count and state[OFFSET] > FIRST_OFFSET)
     )
 
 

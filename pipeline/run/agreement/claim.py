@@ -159,7 +159,7 @@ def _expects_tables(ports: RunPorts) -> bool:
     source = ports.source.name
     states = ports.ledger.table_states(source).values()
     return bool(ports.ledger.examined_versions(source)) or any(
-        state.mirror_version for state in states
+        state.mirror_schema_version for state in states
     )
 
 

@@ -248,7 +248,7 @@ def mirrors_with_new_commits(
     complete = [
         state
         for state in ports.ledger.table_states(ports.source.name).values()
-        if state.is_complete and state.mirror_version is not None
+        if state.is_complete and state.mirror_schema_version is not None
     ]
     versions = {
         state.mirror: examined_versions[state.mirror]
@@ -366,7 +366,7 @@ def _ahead_error(ports: RunPorts, folder: str, ahead: Ahead) -> ForeignCommit:
     metadata = commit.metadata or {}
     subject = f"version {commit.delta_version} of {folder} ({_commit_time_text(commit)})"
     if batches := metadata.get("batches"):
-        subject += f" shows batch {batches[-1]} up to {metadata.get('position')}"
+        subject += f" shows batch {batches[-1]} up to {metadata.get('place')}"
     write = "a write that it does not know"
     if ahead.ledger:
         write = f"a write of the ledger {ahead.ledger}; this one is {ports.ledger.identity()}"

@@ -18,8 +18,7 @@ from lockstep.pipeline.model.table_state import TableEventKind
 from lockstep.pipeline.run.dump.basis import Basis
 from lockstep.pipeline.run.dump.log_reader import LogReading
 from lockstep.pipeline.run.dump.renames import CopyDecider
-from lockstep.pipeline.run.dump.segmenter import Segmenter
-from lockstep.pipeline.run.dump.system_table_rows import SystemTableRows
+from lockstep.pipeline.run.dump.segmenter import Segmenter, SystemTableRows
 from lockstep.pipeline.run.dump.table_changes import TableChanges
 from lockstep.pipeline.run.dump.table_extents import PartialTables, note_tables_from_log
 from lockstep.pipeline.run.load.by_condition import ConditionRead, repeat_hint

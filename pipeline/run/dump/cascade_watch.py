@@ -44,7 +44,8 @@ _DELETES = (EventType.DELETE_ROWS_V1, EventType.DELETE_ROWS)
 class UnloggedCascade:
     """Changes of a captured table by a foreign key that are not in the log.
     `transaction_index`: the index, in its group, of the first transaction with such a
-    change. `at`: the place where it begins. `reason`: a sentence for people."""
+    change. `at`: the place where it begins. `reason`: a sentence for people, about the
+    first such change."""
 
     table: TableName
     transaction_index: int
@@ -198,7 +199,7 @@ class CascadedChange:
     - `first_delete`: the index of the first event that deleted rows; None if none did.
     - `updated_columns`: the changed columns, in lower case, each with the index of the first event
       that changed it. Indexes ascend in the order of the log.
-    - `reason`: a sentence for people.
+    - `reason`: a sentence for people, about the first event.
     """
 
     first_delete: int | None = None
@@ -214,6 +215,8 @@ class CascadedChange:
     def widen(self, other: CascadedChange) -> bool:
         """Add another change of the same table. Return whether this added a deletion, a
         column, or an earlier event."""
+        if not self.reason or other.first_event < self.first_event:
+            self.reason = other.reason
         previous = self.first_delete, dict(self.updated_columns)
         delete_events = [
             event for event in (self.first_delete, other.first_delete) if event is not None
@@ -221,7 +224,6 @@ class CascadedChange:
         self.first_delete = min(delete_events, default=None)
         for name, event in other.updated_columns.items():
             self.updated_columns[name] = min(event, self.updated_columns.get(name, event))
-        self.reason = self.reason or other.reason
         return (self.first_delete, self.updated_columns) != previous
 
 
@@ -310,7 +312,8 @@ def _change_by_key(parent_change: CascadedChange, key: ForeignKey) -> CascadedCh
         if name in parent_change.updated_columns
     ]
     if events and key.on_update in ROW_CHANGING_ACTIONS:
-        action = action or f"ON UPDATE {key.on_update}"
+        if not action or min(events) < change.first_event:
+            action = f"ON UPDATE {key.on_update}"
         change.widen(
             CascadedChange(updated_columns={name.lower(): min(events) for name in key.columns})
         )

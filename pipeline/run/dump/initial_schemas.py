@@ -106,8 +106,8 @@ def _forget_hidden_columns(
     if cursor is None or cursor.position.server_uuid == run_start.start.server_uuid:
         return
     for version in ledger.schemas_at(source):
-        if version.schema is not None and version.schema.hidden:
-            placeless = replace(version.schema, hidden=())
+        if version.schema is not None and version.schema.expression_columns:
+            placeless = replace(version.schema, expression_columns=())
             tracker.record_carried_version(
                 version.table, replace(version, schema=placeless), run_start.start.at
             )

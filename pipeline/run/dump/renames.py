@@ -1,6 +1,6 @@
 """Renamed tables: their rows are already in the lake, in the mirror (the Delta table
 with the current rows) of the former name. This module gathers the facts from which
-`pipeline.supply.plan` decides whether the rows are copied from there or read from MySQL
+`pipeline.supply` decides whether the rows are copied from there or read from MySQL
 again.
 """
 
@@ -20,7 +20,7 @@ from lockstep.pipeline.run.dump.basis import Basis
 from lockstep.pipeline.schema.consequences import RENAMED_RULE, Action, Consequence
 from lockstep.pipeline.schema.effects import Effect, Renamed
 from lockstep.pipeline.schema.history import Knowledge
-from lockstep.pipeline.supply.plan import FormerName, FromMirror, supply_after_rename
+from lockstep.pipeline.supply import FormerName, FromMirror, supply_after_rename
 from lockstep.pipeline.values.table import TableName
 
 DecideCopies = Callable[[Sequence[Effect]], Mapping[TableName, FromMirror | str]]
@@ -101,7 +101,7 @@ class CopyDecider:
                 reason_incomplete=self._reason_incomplete(table, origin),
                 has_mirror=former.has_determined_rows or self._has_all_rows(state),
                 is_shown_alike=self._is_shown_alike(
-                    table, origin, None if state is None else state.mirror_version
+                    table, origin, None if state is None else state.mirror_schema_version
                 ),
                 policies=source.policies_of(origin),
                 new_policies=source.policies_of(table),
@@ -157,10 +157,10 @@ class CopyDecider:
         return table_contents(ledger, source, table, batch_ids[0], batch_ids[-1])
 
     def _is_shown_alike(
-        self, table: TableName, origin: TableName, mirror_version: int | None
+        self, table: TableName, origin: TableName, mirror_schema_version: int | None
     ) -> bool:
         """Return whether the settings hide and change the same values under both names.
-        `mirror_version`: the version of the structure in the former name's mirror."""
+        `mirror_schema_version`: the version of the structure in the former name's mirror."""
         ports, structures = self._basis.ports, self._basis.structures
         current = structures.version(table)
         if current is None or current.schema is None:
@@ -174,7 +174,7 @@ class CopyDecider:
             for version in (*recorded, *new)
             if version.knowledge is Knowledge.KNOWN and version.since != current.since
         ]
-        versions = [version for version in recorded if version.version == mirror_version]
+        versions = [version for version in recorded if version.version == mirror_schema_version]
         versions += before_rename[-1:]
         shapes = {version.shape_fingerprint for version in versions}
         return shapes == {current.shape_fingerprint}

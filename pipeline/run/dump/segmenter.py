@@ -1,11 +1,13 @@
 """Turns groups of whole transactions into numbered rows of changelogs (Delta tables
-with all changes)."""
+with all changes), and into rows of the system tables, which list the transactions and
+the DDL statements of a batch."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +15,7 @@ import pyarrow as pa
 from lockstep.pipeline.binlog.rows.maps import split_by_table
 from lockstep.pipeline.binlog.stream import ring as columns
 from lockstep.pipeline.binlog.stream.commit_times import commit_times
-from lockstep.pipeline.binlog.stream.ring import Block, Integers, TransactionGroup
+from lockstep.pipeline.binlog.stream.ring import MOST_TEXT_BYTES, Block, Integers, TransactionGroup
 from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
 from lockstep.pipeline.binlog.transactions.identity import gtid_texts
 from lockstep.pipeline.mirror.marks import (
@@ -24,18 +26,29 @@ from lockstep.pipeline.mirror.marks import (
     sequences,
     with_marks,
 )
+from lockstep.pipeline.mirror.system_tables import (
+    SYSTEM_TABLE_SCHEMAS,
+    PlacedStatement,
+    statement_rows,
+    system_table_path,
+    transaction_rows,
+)
+from lockstep.pipeline.ports.segments import SegmentStore, SegmentWriter
 from lockstep.pipeline.run.dump.captured_tables import CapturedTables, TableSegment
 from lockstep.pipeline.run.dump.cascade_watch import CascadeWatch, UnloggedCascade
 from lockstep.pipeline.run.dump.image_decoder import ImageDecoder
-from lockstep.pipeline.run.dump.system_table_rows import SystemTableRows, TransactionCounts
 from lockstep.pipeline.run.dump.table_changes import TableChanges
 from lockstep.pipeline.run.stop_errors import arrow_errors_as_table_error
+from lockstep.pipeline.schema.consequences import Consequence
 from lockstep.pipeline.schema.effects import FollowedStatement, LoggedStatement, Renamed
+from lockstep.pipeline.schema.history import BatchHistory
 from lockstep.pipeline.schema.tracker import SchemaTracker
 from lockstep.pipeline.shape.shaping import Shaping
 from lockstep.pipeline.values.errors import DamagedEvent, TableError
 from lockstep.pipeline.values.position import Coordinates
+from lockstep.pipeline.values.row_groups import RowBuffer
 from lockstep.pipeline.values.row_images import RowImages
+from lockstep.pipeline.values.segment import SystemTable, SystemTableSegment
 from lockstep.pipeline.values.table import TableName
 
 
@@ -158,7 +171,7 @@ class Segmenter:
         """Decode a group's rows, number them, and add them to the segments of their
         tables."""
         transaction_marks = _transaction_marks(group)
-        counts = TransactionCounts(
+        counts = _TransactionCounts(
             group, self._tables.last_sequence, self._table_changes.take_mark_sequences()
         )
         for block in group.blocks:
@@ -175,7 +188,7 @@ class Segmenter:
         group: TransactionGroup,
         block: Block,
         transaction_marks: TransactionMarks,
-        counts: TransactionCounts,
+        counts: _TransactionCounts,
     ) -> None:
         cascades = self._unlogged_cascades(group, block)
         # Rows before an unlogged change are decoded while their table is still wanted.
@@ -196,10 +209,10 @@ class Segmenter:
 
     def _decode(
         self, group: TransactionGroup, block: Block, cascades: dict[TableName, UnloggedCascade]
-    ) -> list[DecodedEvents]:
+    ) -> list[_DecodedEvents]:
         """Return the decoded events of a block, table by table. `cascades`: tables that
         stop inside the block, because of a change that is not logged."""
-        decoded_tables: list[DecodedEvents] = []
+        decoded_tables: list[_DecodedEvents] = []
         maps = self._decoder.buffer.maps.table_maps
         for name, event_indexes, sub_block in split_by_table(block, maps):
             taken = event_indexes[self._tables[name].taken_events(group, sub_block.events)]
@@ -213,7 +226,7 @@ class Segmenter:
 
     def _decode_table(
         self, group: TransactionGroup, name: TableName, event_indexes: Integers, sub_block: Block
-    ) -> DecodedEvents | None:
+    ) -> _DecodedEvents | None:
         """Return a table's decoded events. If an event cannot be decoded, return None
         and stop the table before its first transaction in this block: a transaction is
         captured whole or not at all."""
@@ -231,12 +244,12 @@ class Segmenter:
                 error = TableError(error.message, hint=error.hint)
             self._table_changes.stop(name, at, error)
             return None
-        return DecodedEvents.of(segment, event_indexes, sub_block.events, batches)
+        return _DecodedEvents.of(segment, event_indexes, sub_block.events, batches)
 
     def _add(
         self,
         group: TransactionGroup,
-        decoded: DecodedEvents,
+        decoded: _DecodedEvents,
         first_sequences: Integers,
         transaction_marks: TransactionMarks,
     ) -> None:
@@ -312,7 +325,7 @@ class Segmenter:
 
 
 @dataclass(frozen=True, slots=True)
-class DecodedEvents:
+class _DecodedEvents:
     """The decoded events of one table in a block.
 
     `event_indexes`: indexes of the events in the block. `events`: their entries in the
@@ -337,7 +350,7 @@ class DecodedEvents:
         event_indexes: Integers,
         events: Integers,
         batches: list[RowImages],
-    ) -> DecodedEvents:
+    ) -> _DecodedEvents:
         count = len(event_indexes)
         event_image_counts, event_row_counts, event_spans = np.zeros((3, count), np.int64)
         for batch in batches:
@@ -360,7 +373,7 @@ def _transaction_marks(group: TransactionGroup) -> TransactionMarks:
 
 
 def _continue_rows(
-    segment: TableSegment, group: TransactionGroup, decoded: DecodedEvents
+    segment: TableSegment, group: TransactionGroup, decoded: _DecodedEvents
 ) -> Integers:
     """Return the `_row` of each event's first row. Usually it is 0. Events inside a
     compressed payload, or at an XA COMMIT, have the same offset as the event before.
@@ -380,3 +393,130 @@ def _continue_rows(
     segment.last_place = (str(group.files[files[-1]]), int(offsets[-1]))
     segment.rows_at_last_place = int(first_rows[-1] + decoded.event_spans[-1])
     return first_rows
+
+
+_VERSION: Final = 1
+"""Version of the structure of the system tables. Their structure never changed."""
+
+
+class _TransactionCounts:
+    """The numbers of rows and images of each transaction of a group, counted block by
+    block. `last_before`: sequence number of the last change before the group.
+    `mark_sequences`: sequence numbers of marks that belong to the group's first
+    transaction (a mark stands for all rows of a table, for example at a TRUNCATE)."""
+
+    def __init__(
+        self, group: TransactionGroup, last_before: int, mark_sequences: tuple[int, ...] = ()
+    ) -> None:
+        self._last_before, self._mark_sequences = last_before, mark_sequences
+        self.row_counts: Integers = np.zeros(len(group.transactions), np.int64)
+        self._image_counts: Integers = np.zeros(len(group.transactions), np.int64)
+
+    def add(self, events: Integers, rows: Integers, images: Integers) -> None:
+        """Add the numbers of rows and images of a block's events."""
+        indexes, count = events[:, columns.TRANSACTION], len(self.row_counts)
+        # bincount returns doubles, which are exact for any possible number of rows.
+        self.row_counts += np.bincount(indexes, rows, count).astype(np.int64)
+        self._image_counts += np.bincount(indexes, images, count).astype(np.int64)
+
+    @property
+    def sequence_ranges(self) -> tuple[Integers, Integers]:
+        """The sequence numbers of each transaction's first and last change; 0 if it has
+        none."""
+        has_images = self._image_counts > 0
+        ends = self._last_before + np.cumsum(self._image_counts)
+        firsts = np.where(has_images, ends - self._image_counts + 1, 0)
+        lasts = np.where(has_images, ends, 0)
+        if self._mark_sequences:
+            firsts[0] = self._mark_sequences[0]
+            lasts[0] = max(self._mark_sequences[-1], lasts[0])
+        return firsts, lasts
+
+
+class SystemTableRows:
+    """The rows that one capture adds to the system tables. `hides_values`: the settings
+    hide values of some table. Then no transaction shows its statements, whose text may
+    contain such values."""
+
+    def __init__(
+        self, store: SegmentStore, *, source: str, batch_id: int, hides_values: bool = False
+    ) -> None:
+        self._store = store
+        self._source, self._batch_id, self._hides_values = source, batch_id, hides_values
+        self._writer: SegmentWriter | None = None
+        self._unwritten = RowBuffer()
+        self._statements: list[PlacedStatement] = []
+
+    @property
+    def statement_count(self) -> int:
+        """The number of DDL statements so far."""
+        return len(self._statements)
+
+    def add_statement(
+        self,
+        statement: LoggedStatement,
+        followed: FollowedStatement,
+        actions: Mapping[TableName, Consequence],
+        sequence: int,
+    ) -> None:
+        """Add a statement that the history records. `actions`: its consequence for each
+        table. `sequence`: the sequence number of the last change before it."""
+        self._statements.append(PlacedStatement(statement, followed, dict(actions), sequence))
+
+    def add_transactions(
+        self,
+        group: TransactionGroup,
+        transaction_marks: TransactionMarks,
+        counts: _TransactionCounts,
+    ) -> None:
+        """Add the transactions of a group."""
+        texts = group.texts.lists_by_transaction(len(group.transactions))
+        rows = transaction_rows(
+            transaction_marks,
+            begin=group.transactions[:, columns.BEGIN_OFFSET],
+            end=group.transactions[:, columns.END_OFFSET],
+            server_id=group.transactions[:, columns.ORIGIN_SERVER],
+            rows=counts.row_counts,
+            numbers=counts.sequence_ranges,
+            statements=pa.nulls(len(texts), texts.type) if self._hides_values else texts,
+            cut=group.transactions[:, columns.TEXT_BYTES] > MOST_TEXT_BYTES,
+            batch=self._batch_id,
+        )
+        self._unwritten.add(rows)
+        if self._unwritten.is_full:
+            self._write()
+
+    def finish(self, history: BatchHistory) -> tuple[SystemTableSegment, ...]:
+        """Write and close all files, which makes them durable. `history`: the versions
+        of table structures, and the statements, that this capture records."""
+        self._write()
+        segments = []
+        if self._statements:
+            writer = self._open(SystemTable.DDL)
+            writer.write(statement_rows(history, self._statements, batch=self._batch_id))
+            segments.append(SystemTableSegment(SystemTable.DDL, writer.close()))
+        if self._writer is not None:
+            segments.append(SystemTableSegment(SystemTable.TRANSACTIONS, self._writer.close()))
+        return tuple(segments)
+
+    def drop(self) -> None:
+        """Discard the rows in memory and in files."""
+        self._unwritten.clear()
+        if self._writer is not None:
+            self._writer.drop(0)
+
+    def _write(self) -> None:
+        if not self._unwritten.batches:
+            return
+        if self._writer is None:
+            self._writer = self._open(SystemTable.TRANSACTIONS)
+        self._writer.write(pa.Table.from_batches(self._unwritten.batches))
+        self._unwritten.clear()
+
+    def _open(self, table: SystemTable) -> SegmentWriter:
+        return self._store.open(
+            system_table_path(self._source, table),
+            batch=self._batch_id,
+            schema_version=_VERSION,
+            schema=SYSTEM_TABLE_SCHEMAS[table],
+        )

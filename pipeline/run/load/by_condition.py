@@ -31,7 +31,7 @@ from lockstep.pipeline.run.mirror_rows import MirrorReader
 from lockstep.pipeline.schema.history import SchemaVersion
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.rows import key_candidates, row_structure
-from lockstep.pipeline.snapshot.bounds import column_without_literal
+from lockstep.pipeline.snapshot.chunks import column_without_literal
 from lockstep.pipeline.snapshot.condition import Limit, Literal
 from lockstep.pipeline.source_plan import RereadRows
 from lockstep.pipeline.values.errors import (
@@ -119,7 +119,7 @@ def condition_refusal(ports: RunPorts, table: TableName) -> ConditionRefused | N
             f"all of {table} is being read from the source",
             hint="`lockstep run` continues until all of it is read",
         )
-    if state is None or state.mirror_version is None:
+    if state is None or state.mirror_schema_version is None:
         return ConditionRefused(f"{table} is not in the lake yet", hint=_reload_hint(table))
     if not state.is_complete:
         return ConditionRefused(
@@ -200,8 +200,8 @@ def _schema_and_shown_version(
     shows. Raise `RowsNotRead` if the two differ."""
     table = state.table
     schemas = [schema for schema in ports.server.baseline([table]).tables if schema.name == table]
-    assert state.mirror_version is not None, "condition_refusal checked it"
-    version = ports.ledger.schema_version(ports.source.name, table, state.mirror_version)
+    assert state.mirror_schema_version is not None, "condition_refusal checked it"
+    version = ports.ledger.schema_version(ports.source.name, table, state.mirror_schema_version)
     shown_schema = version.schema
     if (
         not schemas

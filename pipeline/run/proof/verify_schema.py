@@ -144,11 +144,11 @@ def _recorded_batch(
     versions: list[SchemaVersion],
     batches: Iterable[Batch],
 ) -> RecordedBatch:
-    """Return what a batch recorded. If it did not continue its predecessor, add the
+    """Return what a batch recorded. If it does not continue another batch, add the
     databases at its start, so that its statements can be applied without earlier
     batches."""
     recorded = RecordedBatch(batch.id, tuple(statements), tuple(versions))
-    if batch.predecessor is not None or (batch.catches_up and not recorded.statements):
+    if batch.continued_batch is not None or (batch.catches_up and not recorded.statements):
         return recorded
     start = batch.start.at
     origins = {

@@ -21,11 +21,17 @@ there. Tables adopt their mirrors in a new generation, whose ids and paths diffe
 earlier transaction or file is taken for one of this ledger.
 
 4. The folder is claimed for this ledger.
+
+Before a recovery is carried out, it is said what the next run does with each table then. A recovery
+decides what there is: the mirror version with which each table continues, or what the ledger has.
+What a table lacks then is an ordinary need, and the rules of `pipeline.supply` decide what supplies
+it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import assert_never
@@ -36,10 +42,12 @@ from lockstep.pipeline.mirror.layout import (
     free_place,
     new_table,
 )
+from lockstep.pipeline.mirror.merging import reload_origin
 from lockstep.pipeline.mirror.system_tables import system_table_app_id
 from lockstep.pipeline.model.batch import CaptureRecord
 from lockstep.pipeline.model.claim import Unclaimed
 from lockstep.pipeline.model.lake_commit import WriteKind, metadata_of_kind
+from lockstep.pipeline.model.life import LakeRestarted, next_state
 from lockstep.pipeline.model.table_state import (
     Extent,
     Handover,
@@ -63,8 +71,10 @@ from lockstep.pipeline.recovery import (
 from lockstep.pipeline.run.agreement.changelog_files import batches_in_file
 from lockstep.pipeline.run.agreement.claim import claim_folder, claim_of, lake_error
 from lockstep.pipeline.run.agreement.lake_logs import disagreeing_tables, unrecorded_commit_error
+from lockstep.pipeline.run.begin import foresee_start
 from lockstep.pipeline.run.commit_metadata import recovery_metadata
 from lockstep.pipeline.run.context import RunPorts
+from lockstep.pipeline.run.mirror_places import collisions, move_reason, pending_moves
 from lockstep.pipeline.run.recovery.kept_ledger import (
     LakeChanges,
     keep_ledger,
@@ -81,17 +91,21 @@ from lockstep.pipeline.run.recovery.recovered_structures import (
     find_structures,
     read_lake,
 )
-from lockstep.pipeline.run.recovery.tables_after import (
-    after_kept_ledger,
-    after_new_ledger,
-    after_start_over,
+from lockstep.pipeline.run.status.plan import plan_tables
+from lockstep.pipeline.run.stop_errors import reread_error
+from lockstep.pipeline.run.table_plans import (
+    KnownReach,
+    KnownTables,
+    TablePlans,
+    with_prices,
 )
-from lockstep.pipeline.run.table_plans import TablePlans
 from lockstep.pipeline.run.unpruned_batches import RUNS_HINT, batch_of_run, no_run_sentence
 from lockstep.pipeline.schema.history import BatchHistory
+from lockstep.pipeline.supply import OLDER_REASON, Have, SupplyStanding, Want, plan
 from lockstep.pipeline.values.decisions import START_KIND, Decision, Lease
 from lockstep.pipeline.values.errors import (
     ForeignCommit,
+    LockstepError,
     Need,
     PositionPurged,
     SpanRefused,
@@ -150,14 +164,94 @@ def _tables_after(
                 for adoption in basis.plan.adoptions
             )
             adopted_states = (handover.adopted_state() for handover in handovers)
-            return after_new_ledger(ports, adopted_states, outcome.reloads)
+            return _after_new_ledger(ports, adopted_states, outcome.reloads)
         case RecoveryCase.KEEP_LEDGER:
-            return after_kept_ledger(ports, outcome.reloads)
+            return _after_kept_ledger(ports, outcome.reloads)
         case RecoveryCase.START_OVER:
-            return after_start_over(ports)
+            return _after_start_over(ports)
         case RecoveryCase.AGREE | RecoveryCase.FINISH:
             return TablePlans()
     assert_never(outcome.case)
+
+
+_MissingRows = Iterable[tuple[TableName, str]]
+"""Tables whose rows the lake does not have, each with the reason."""
+
+
+def _after_new_ledger(
+    ports: RunPorts, adopted_states: Iterable[TableState], missing_rows: _MissingRows
+) -> TablePlans:
+    """Return the plans of tables after a ledger is made from the lake.
+    `adopted_states`: the states of the tables that continue with their mirrors."""
+    haves_and_wants = [
+        (Have(table, SupplyStanding.NEW, reason=reason), Want())
+        for table, reason in missing_rows
+        if ports.source.patterns.matches(table)
+    ]
+    states = {state.table: state for state in adopted_states}
+    for table, name in pending_moves(ports, states).to_reload.items():
+        have = Have(table, SupplyStanding.STOPPED, reason=move_reason(name))
+        haves_and_wants.append((have, Want(rewrite=True)))
+    # The mirror has rows that this ledger has not seen, so its changelog is not
+    # complete.
+    reason_incomplete = reload_origin(
+        (), is_adopted=True, batches_after_gaps=(), overlapping_batches=()
+    )
+    return _priced_plans(ports, haves_and_wants, KnownReach(changelog=str(reason_incomplete)))
+
+
+def _after_kept_ledger(ports: RunPorts, missing_rows: _MissingRows) -> TablePlans:
+    """Return the plans of tables after the lake goes back to what the ledger has. If
+    the server does not answer, only the plans of `missing_rows` are returned, without
+    prices."""
+    cursor = ports.ledger.cursors(ports.source.name).captured
+    assert cursor is not None, "this ledger holds the source"
+    errors = {table: reread_error(reason) for table, reason in missing_rows}
+    known = KnownTables.of(ports).with_stopped(cursor, errors)
+    states = {table: next_state(table, known.states[table], LakeRestarted()) for table in errors}
+    known = replace(known, states={**known.states, **states})
+    with suppress(LockstepError):
+        return tables_of_next_run(ports, known)
+    haves_and_wants = [
+        (Have(table, SupplyStanding.STOPPED, frozenset({Need.ROWS}), error.reason), Want())
+        for table, error in errors.items()
+        if states[table].reason == error.reason
+    ]
+    return TablePlans(
+        {have.table: plan(have, want, KnownReach()) for have, want in haves_and_wants}
+    )
+
+
+def tables_of_next_run(ports: RunPorts, known: KnownTables | None = None) -> TablePlans:
+    """Return the plans of the next run, which continues where the ledger ends. `known`:
+    the tables' states; None for the states in the ledger."""
+    source = ports.source.name
+    cursor, override = ports.ledger.cursors(source).captured, ports.ledger.open_override(source)
+    return plan_tables(ports, foresee_start(ports, cursor, override).run_start, known)
+
+
+def _after_start_over(ports: RunPorts) -> TablePlans:
+    """Return the plans of the first run after the source starts over. If it starts with a
+    snapshot, that run reads all tables that have rows."""
+    if not ports.source.loads_new_tables:
+        return TablePlans()
+    tables = [table.name for table in ports.server.tables()]
+    tables = [table for table in tables if ports.source.patterns.matches(table)]
+    colliding_tables = collisions(ports, {}, tables)
+    haves_and_wants = [
+        (Have(table, SupplyStanding.NEW, reason=OLDER_REASON), Want())
+        for table in tables
+        if table not in colliding_tables
+    ]
+    return _priced_plans(ports, haves_and_wants, KnownReach())
+
+
+def _priced_plans(
+    ports: RunPorts, haves_and_wants: Sequence[tuple[Have, Want]], reach: KnownReach
+) -> TablePlans:
+    plans = {have.table: plan(have, want, reach) for have, want in haves_and_wants}
+    wants = {have.table: want for have, want in haves_and_wants}
+    return with_prices(ports, TablePlans(plans, wants))
 
 
 def recover(
@@ -532,7 +626,7 @@ def _record_basis(
     )
     start: Position = place.position
     decision_id = ledger.decide(lease, decision).id
-    batch = ledger.begin_batch(lease, start, predecessor=None, start_decision=decision_id)
+    batch = ledger.begin_batch(lease, start, continued_batch=None, start_decision=decision_id)
     for tightening in basis.structures.tightenings:
         ledger.note_tightened(lease, replace(tightening, last_batch=batch.id))
     handovers = [
@@ -644,8 +738,8 @@ def run_to_undo(ledger: Ledger, source: str, run: str) -> RunToUndo:
     assert newest is not None, "a run captured a batch"
     pruned_through = ledger.pruned_through(source)
     batches = ledger.live_batches(source, pruned_through, newest.batch)
-    run_id = batch.dagster_run or run
-    own_batches = [other.id for other in batches if other.dagster_run == batch.dagster_run]
+    run_id = batch.run_id or run
+    own_batches = [other.id for other in batches if other.run_id == batch.run_id]
     earlier_batches = [other.id for other in batches if other.id < own_batches[0]]
     if own_batches[0] <= pruned_through:
         raise SpanRefused(no_run_sentence(ledger, source, run), hint=RUNS_HINT)

@@ -67,7 +67,14 @@ class MirrorCorrection:
     was not compared, and what to do. `is_comparable`: False if mirrors of such tables are
     never compared by key. `rows`: some of the rows that differ."""
 
-    json_keys: ClassVar = ("keys", "wrong", "delta_version", "not_compared", "hint", "rows")
+    json_keys: ClassVar = (
+        "keys",
+        "wrong",
+        "delta_version",
+        "not_compared",
+        "hint",
+        "rows as differences",
+    )
 
     table: TableName
     keys: int = 0
@@ -194,9 +201,9 @@ class _MirrorComparison:
             return None
         plan = plan_merge([_with_new_files(content, new_segments) for content in contents])
         sequence_ranges = tuple(
-            (batch.base, batch.base + batch.changes)
+            (batch.sequence_before, batch.sequence_before + batch.changes)
             for batch in span
-            if batch.base + batch.changes > plan.above
+            if batch.sequence_before + batch.changes > plan.above
         )
         if not plan.segments or not sequence_ranges or plan.is_dropped:
             return None
@@ -350,7 +357,7 @@ def _examine_mirror(ports: RunPorts, state: TableState) -> tuple[int, pa.Schema,
         )
     if state.missing_since is not None:
         raise TableError("its mirror lacks batches that others show", hint="`lockstep run`")
-    if state.adopted_version is not None or state.mirror_version is None:
+    if state.adopted_version is not None or state.mirror_schema_version is None:
         raise TableError(
             "its mirror was adopted with rows that its changelog does not have",
             hint=f"`lockstep verify {table}`",
@@ -374,7 +381,7 @@ def _examine_mirror(ports: RunPorts, state: TableState) -> tuple[int, pa.Schema,
 
 def _lineage_of(ports: RunPorts, state: TableState, plan: MergePlan) -> ColumnLineage:
     """Return how the columns of the merged changes map to those of the mirror."""
-    table, final = state.table, state.mirror_version
+    table, final = state.table, state.mirror_schema_version
     assert final is not None
     history = [
         version.version for version in ports.ledger.schema_versions(ports.source.name, table)

@@ -61,7 +61,7 @@ class SegmentResult:
         "why",
         "wrong",
         "columns",
-        "rows",
+        "rows as differences",
     )
 
     batch: int

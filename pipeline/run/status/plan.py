@@ -41,7 +41,7 @@ from lockstep.pipeline.run.table_plans import (
 from lockstep.pipeline.snapshot.log_retention import ReadingTime, log_retention, week_statement
 from lockstep.pipeline.source_plan import settings_in_words
 from lockstep.pipeline.start.question import Refusal
-from lockstep.pipeline.supply.plan import RowsFromServer
+from lockstep.pipeline.supply import RowsFromServer
 from lockstep.pipeline.values.decisions import Continuity, Lease, LeaseView, Override
 from lockstep.pipeline.values.errors import LockstepError, Need, Recovery, StoppedBy, TableError
 from lockstep.pipeline.values.places import AtCoordinates, Latest, Place, Snapshot
@@ -273,7 +273,7 @@ def _cursor_after(ports: RunPorts, abandonments: Sequence[Abandonment]) -> Curso
     if batch.end is None or batch.anchor is None:
         return None
     by_gtid = batch.by_gtid and captured.by_gtid
-    return Cursor(batch.id, batch.end, batch.anchor, by_gtid, captured.gtid_lapsed)
+    return Cursor(batch.id, batch.end, batch.anchor, by_gtid, captured.was_by_gtid)
 
 
 def _planned_start(ports: RunPorts, proposal: StartProposal) -> PlannedStart:
@@ -307,7 +307,7 @@ _PROPOSED = 0
 @dataclass(frozen=True, slots=True)
 class Choice:
     """A chosen start, and what the next run makes of it. `abandoned_batches`: those
-    that it abandons; `position`: where it starts; `follows`: the end of what was
+    that it abandons; `position`: where it starts; `captured_end`: the end of what was
     captured; `continuity`, `gap_tables`: whether a gap or an overlap lies between these
     two, and the tables that it concerns. `server_error`: why the server could not be
     asked; then the rest is unknown."""
@@ -315,7 +315,7 @@ class Choice:
     override: Override
     abandoned_batches: tuple[int, ...] = ()
     position: Position | None = None
-    follows: Position | None = None
+    captured_end: Position | None = None
     continuity: Continuity | None = None
     gap_tables: tuple[str, ...] = ()
     server_error: LockstepError | None = None
@@ -355,7 +355,7 @@ def _examine_choice(ports: RunPorts, proposed_override: Override) -> Choice:
         proposed_override,
         abandoned_batches=tuple(abandonment.batch.id for abandonment in abandonments),
         position=proposal.run_start.start if proposal.run_start else None,
-        follows=cursor.position if cursor else None,
+        captured_end=cursor.position if cursor else None,
         continuity=decision.continuity,
         gap_tables=tables_in_gap(ports, decision),
     )

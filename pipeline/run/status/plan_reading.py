@@ -208,6 +208,7 @@ def _merge_sentences(
             image_count=counts.total + counts.updated,
             inserts_only=only_inserts([counts]),
             inserts_are_new=inserts_are_new,
+            may_repeat=run_start.decision.continuity is Continuity.OVERLAP,
             # Assumed: only a write looks for deleted rows in the mirror.
             may_have_kept_rows=policies.keeps_rows,
             has_stamps=bool(policies.stamps),
@@ -291,11 +292,11 @@ class TableTally:
 
 @dataclass(frozen=True, slots=True)
 class LoggedStatementEffect:
-    """A statement in the log. `position`: where its transaction begins; `text`: its
+    """A statement in the log. `place`: where its transaction begins; `text`: its
     first words, without literals; `effect`: what a run does with the statement.
     `stops_the_run`: a run refuses to continue there."""
 
-    position: Coordinates
+    place: Coordinates
     text: str
     effect: str
     stops_the_run: bool
@@ -311,7 +312,7 @@ class LargestTransaction:
     """The transaction with the most bytes of log. `rows`: number of its rows in
     captured tables."""
 
-    position: Coordinates
+    place: Coordinates
     bytes: int
     rows: int
 

@@ -33,9 +33,11 @@ def count_keys(ports: RunPorts, state: TableState) -> KeyCount:
     """Count repeated values of the primary key in the mirror's newest version."""
     table, mirrors = state.table, ports.mirrors
     version = mirrors.version(state.mirror)
-    if version is None or state.mirror_version is None:
+    if version is None or state.mirror_schema_version is None:
         return KeyCount(table, (), reason="nothing of it was merged yet")
-    version_shown = ports.ledger.schema_version(ports.source.name, table, state.mirror_version)
+    version_shown = ports.ledger.schema_version(
+        ports.source.name, table, state.mirror_schema_version
+    )
     schema = version_shown.shown_schema
     key = () if schema is None else schema.primary_key
     names = mirrors.schema(state.mirror, version).names

@@ -87,7 +87,7 @@ class SpanReport:
 
     source: str
     title: str
-    made_at: datetime
+    created_at: datetime
     batches: tuple[Batch, ...]
     earlier_batches: tuple[Batch, ...]
     captured_rows: tuple[CapturedRows, ...]
@@ -155,7 +155,7 @@ def report_of_run(ledger: Ledger, source: str, run: str | None, now: datetime) -
         for other in candidates[-_MOST_PLOTTED_BATCHES:]
         if other.token != batch.token and other.end is not None
     )
-    title = f"run {batch.dagster_run}" if batch.dagster_run else f"batch {batch.id}"
+    title = f"run {batch.run_id}" if batch.run_id else f"batch {batch.id}"
     return _report(ledger, source, title, own_batches, earlier_batches, now)
 
 
@@ -202,7 +202,7 @@ def _report(
     return SpanReport(
         source=source,
         title=title,
-        made_at=now,
+        created_at=now,
         batches=batches,
         earlier_batches=earlier_batches,
         captured_rows=tuple(captured_rows),

@@ -219,7 +219,7 @@ def table_records(
     statement_numbers = set[int]()
     for version in ledger.schema_versions(source, *missing_batches):
         history[version.table].append(version)
-        shown_version = states[version.table].mirror_version or 0
+        shown_version = states[version.table].mirror_schema_version or 0
         if version.statement_number is not None and version.version > shown_version:
             statement_numbers.add(version.statement_number)
     statements = ledger.statements(source, statement_numbers)
@@ -287,7 +287,7 @@ def task_of(
             segments_of_lost_rows=(),
         )
     if not plan.final_version:
-        shown_version = state.mirror_version or _last_known_version(intent.table, records)
+        shown_version = state.mirror_schema_version or _last_known_version(intent.table, records)
         plan = replace(plan, final_version=shown_version)
     segments = [*(() if copied_rows is None else copied_rows.segments), *plan.segments]
     files = [file for segment in segments for file in segment.files]
@@ -572,7 +572,7 @@ def _versions_of_write(
     if first is None and last_written_version >= 0:
         # A mirror without a recorded version shows the first one: no statement changed
         # it since.
-        first = state.mirror_version or version_numbers[0]
+        first = state.mirror_schema_version or version_numbers[0]
     elif first is None:
         first = min(plan.versions, default=plan.final_version)
     return _known_versions(ports, records.history, first, plan.final_version)
@@ -658,10 +658,8 @@ def _moments_of(
     moments = {}
     for version, statement_number in statement_numbers.items():
         context = statements[statement_number].context
-        executed_at = context.get("executed_at")
-        if executed_at is not None:
-            zone = zone_of(str(context.get("time_zone") or ""))
-            moments[version] = StatementMoment(datetime.fromisoformat(executed_at), zone)
+        executed_at = datetime.fromisoformat(context["executed_at"])
+        moments[version] = StatementMoment(executed_at, zone_of(context["time_zone"]))
     return moments
 
 
@@ -725,9 +723,11 @@ def may_repeat_changes(ports: RunPorts, batches: Sequence[Batch]) -> bool:
         return True
     source = ports.source.name
     for overlap in ports.ledger.live_batches(source, continuity=Continuity.OVERLAP):
-        if overlap.follows is None or overlap.id > last.id:
+        if overlap.previous_batch is None or overlap.id > last.id:
             continue
-        for previous in ports.ledger.live_batches(source, overlap.follows, overlap.follows):
+        for previous in ports.ledger.live_batches(
+            source, overlap.previous_batch, overlap.previous_batch
+        ):
             if previous.end is None or last.end is None:
                 continue
             # A server's clock may have been wrong at one of the ends, so both are

@@ -159,6 +159,7 @@ def _strategy_facts(ports: RunPorts, job: Job, parts: Sequence[SegmentPart]) -> 
         unpacked_bytes=unpacked_bytes(ports.segments, parts),
         inserts_only=only_inserts(segment.counts for segment in job.task.plan.segments),
         inserts_are_new=job.inserts_are_new,
+        may_repeat=job.may_repeat,
         may_have_kept_rows=job.lineage.has_deleted_at or policies.ignores_truncates,
         fills_columns=bool(job.lineage.columns_by_key),
         has_stamps=bool(job.lineage.policies.stamps),

@@ -58,7 +58,7 @@ class SegmentPart:
         return self._read(store, [self.mapping.columns[index].source for index in indexes])
 
     def _read(self, store: SegmentStore, columns: Iterable[str | None]) -> Iterator[pa.Table]:
-        distinct = dict.fromkeys(["_change_type", "_sequence", *columns])
+        distinct = dict.fromkeys(["_change_type", "_sequence", "_derived", *columns])
         names = [name for name in distinct if name is not None]
         for piece in store.pieces(self.folder, self.files, names):
             yield row_images(images_within(piece, self.mapping))
@@ -69,7 +69,7 @@ def image_count(parts: Iterable[SegmentPart]) -> int:
 
 
 def unpacked_bytes(store: SegmentStore, parts: Iterable[SegmentPart]) -> int:
-    """Return the bytes of the files' values before compression."""
+    """Return how many bytes of memory the values of the files take, as an estimate."""
     return sum(store.unpacked_bytes(part.folder, part.files) for part in parts)
 
 

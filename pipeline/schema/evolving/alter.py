@@ -41,9 +41,9 @@ from lockstep.pipeline.schema.evolving.keys import (
 from lockstep.pipeline.schema.model import (
     LOB_SIZES,
     ColumnSchema,
+    ExpressionColumn,
     ExpressionDefault,
     ForeignKey,
-    HiddenColumn,
     KeyPart,
     KeySchema,
     ServerSchema,
@@ -129,7 +129,9 @@ def alter_table(
         system_versioned=(
             table.system_versioned if options.system_versioned is None else options.system_versioned
         ),
-        hidden=_with_new_hidden_columns(hidden, kept_keys, keys, len(placed_columns), context),
+        expression_columns=_with_new_hidden_columns(
+            hidden, kept_keys, keys, len(placed_columns), context
+        ),
     )
     kept_references = _remaining_references(table, plan, new_names)
     foreign_keys = resolve_references(kept_references, references, after, schema, context)
@@ -311,12 +313,12 @@ def _is_missing(table: TableSchema, name: str, if_exists: bool) -> bool:
 
 
 def _with_new_hidden_columns(
-    hidden: tuple[HiddenColumn, ...],
+    hidden: tuple[ExpressionColumn, ...],
     kept_keys: Sequence[KeySchema],
     keys: Sequence[KeySchema],
     visible_count: int,
     context: StatementContext,
-) -> tuple[HiddenColumn, ...]:
+) -> tuple[ExpressionColumn, ...]:
     """Return the hidden columns of kept keys, and those of new keys after all other
     columns; none if their places are unknown. `visible_count`: the number of columns
     that are not hidden."""
@@ -399,11 +401,11 @@ def _place_columns(
     new_columns: list[ColumnSchema],
     target_charset: Charset | None,
     context: StatementContext,
-) -> tuple[list[_PlacedColumn], tuple[HiddenColumn, ...]]:
+) -> tuple[list[_PlacedColumn], tuple[ExpressionColumn, ...]]:
     """Return the columns in their order, and the hidden columns that stay among them
     (none if their places are unknown). Columns that stay keep their places. Then each
     new or moved column goes where its clause says, in the order of the clauses."""
-    hidden: tuple[HiddenColumn, ...] = ()
+    hidden: tuple[ExpressionColumn, ...] = ()
     if context.facts.knows_hidden_places:
         hidden = remaining_hidden_columns(table, plan.dropped_keys, plan.new_key_names) or ()
     changed_columns = {
@@ -411,9 +413,9 @@ def _place_columns(
         for change, column in zip(plan.column_definitions, new_columns, strict=True)
         if change.old is not None
     }
-    columns: list[_PlacedColumn | HiddenColumn] = []
-    for column in with_hidden_columns(table.columns, table.hidden):
-        if isinstance(column, HiddenColumn):
+    columns: list[_PlacedColumn | ExpressionColumn] = []
+    for column in with_hidden_columns(table.columns, table.expression_columns):
+        if isinstance(column, ExpressionColumn):
             columns += (remaining for remaining in hidden if remaining.place == column.place)
             continue
         folded = column.name.lower()
@@ -451,7 +453,7 @@ def _place_columns(
     return visible_columns, renumber_hidden(columns)
 
 
-def _take_out(columns: list[_PlacedColumn | HiddenColumn], name: str) -> _PlacedColumn:
+def _take_out(columns: list[_PlacedColumn | ExpressionColumn], name: str) -> _PlacedColumn:
     """Remove a changed column from its old place, and return it. Until then, earlier
     clauses with AFTER find the column at the old place, under its new name."""
     for column in columns:
@@ -473,7 +475,7 @@ def _with_column_clauses(
 
 
 def _insert_column(
-    columns: list[_PlacedColumn | HiddenColumn], column: _PlacedColumn, after: str | None
+    columns: list[_PlacedColumn | ExpressionColumn], column: _PlacedColumn, after: str | None
 ) -> None:
     """Insert a column after the one named `after`; None means the end, FIRST the
     beginning."""
@@ -483,7 +485,7 @@ def _insert_column(
         columns.insert(0, column)
     else:
         names = [
-            None if isinstance(other, HiddenColumn) else other.column.name.lower()
+            None if isinstance(other, ExpressionColumn) else other.column.name.lower()
             for other in columns
         ]
         if after.lower() not in names:

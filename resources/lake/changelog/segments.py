@@ -59,6 +59,8 @@ PIECE_ROWS = 4 * GROUP_ROWS
 PIECE_BYTES = 32 << 20
 """Largest numbers of rows and of uncompressed bytes that `pieces` reads at once. A
 single row group may exceed them."""
+_VALUE_BYTES = 8
+"""Bytes that most values take in memory, NULL included."""
 _BATCH_FILE = re.compile(
     r"batch-(\d{12,})-v\d+-([0-9a-f]{8}-)?\d{5}(-updated)?(-logged|-partial)?\.parquet"
 )
@@ -136,8 +138,12 @@ class ParquetSegments:
         for file in files:
             path = self._lake / folder / file.path
             with lake_errors(path), pq.ParquetFile(parquet_content(path)) as content:
-                groups = map(content.metadata.row_group, range(content.metadata.num_row_groups))
-                total += sum(group.total_byte_size for group in groups)
+                metadata = content.metadata
+                groups = map(metadata.row_group, range(metadata.num_row_groups))
+                stored = sum(group.total_byte_size for group in groups)
+                # NULLs and values of a dictionary take memory, but little of a file.
+                least = metadata.num_rows * metadata.num_columns * _VALUE_BYTES
+                total += max(stored, least)
         return total
 
     def delete_batch(self, source: str, batch: int) -> int:

@@ -297,7 +297,7 @@ def _earliest_place_clause(version: DeltaVersion) -> str:
         else:
             low = middle + 1
     commit = read_commit(version.path, high)
-    place = None if commit is None or commit.metadata is None else commit.metadata.get("position")
+    place = None if commit is None or commit.metadata is None else commit.metadata.get("place")
     return "" if place is None else f"the earliest place that it can be read as of is {place}; "
 
 

@@ -1,6 +1,14 @@
 """The port `Mirrors` in the lake. Mirrors are Delta tables with the present rows of
 source tables; Spark writes them, and delta-rs reads them. The port says what each
-method promises."""
+method promises.
+
+The columns of a mirror are changed step by step. Each step is a Delta commit that is
+made once, even if a run is interrupted and tries again. Delta records no application
+transaction for an ALTER. So the commit's userMetadata records it: the application, the
+transaction, the step's number and values that say what the step does, besides the
+metadata of the write that needs the step. Fills and rewrites also record a transaction,
+by which Delta skips them at a second try.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +17,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
-from itertools import compress
+from itertools import chain, compress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, assert_never
 from uuid import UUID
 
 import pyarrow as pa
@@ -20,6 +28,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from obstore.exceptions import BaseError
 
+from lockstep.pipeline.mirror.evolution import LOCAL, LOCAL_FEATURE, LOCAL_TYPE, MAPPING
 from lockstep.pipeline.mirror.layout import DELETED_AT
 from lockstep.pipeline.mirror.strategy import FEW, Scale, Size, scale
 from lockstep.pipeline.model.lake_commit import (
@@ -28,23 +37,33 @@ from lockstep.pipeline.model.lake_commit import (
     WriteKind,
     is_same_write,
     metadata_of_kind,
+    read_metadata,
 )
 from lockstep.pipeline.ports.lease_check import RequireHeld, no_check
 from lockstep.pipeline.ports.mirror_writes import (
+    AddColumns,
     Append,
+    ColumnOrigin,
     CountedReplace,
     DropColumns,
+    Fill,
     MirrorStep,
     MirrorTarget,
     MirrorWrite,
+    RenameColumn,
     Replace,
+    Rewrite,
+    SetProperties,
+    WidenColumn,
     copied_mirrors,
     staged_paths,
 )
 from lockstep.pipeline.ports.mirrors import ColumnRanges, MirrorCommit, MirrorSize
-from lockstep.pipeline.values.errors import CommitConflict, ForeignCommit
+from lockstep.pipeline.schema.types import is_refused
+from lockstep.pipeline.values.errors import CommitConflict, ForeignCommit, TableError
 from lockstep.pipeline.values.policies import Readers
 from lockstep.pipeline.values.retention import DEFAULT_KEEP, Retention
+from lockstep.resources.lake.delta.checksums import add_actions_at, file_list_settings
 from lockstep.resources.lake.delta.clustering import statement_to_cluster, statement_to_uncluster
 from lockstep.resources.lake.delta.columns import (
     VECTORS_PROPERTY,
@@ -57,10 +76,11 @@ from lockstep.resources.lake.delta.delta_log import (
     find_commit,
     is_newest_version,
     log_since,
+    metadata_since,
     newest_version,
 )
 from lockstep.resources.lake.delta.pin import Head, head_of, pinned_errors
-from lockstep.resources.lake.delta.statement import quoted
+from lockstep.resources.lake.delta.statement import quoted, step_statement
 from lockstep.resources.lake.delta.versions import (
     AGE_LIMIT_SETTING,
     files_size,
@@ -71,13 +91,6 @@ from lockstep.resources.lake.delta.versions import (
     table_size,
     visible_size,
 )
-from lockstep.resources.lake.mirror.altering import (
-    commit_step,
-    enable_features,
-    recorded_steps,
-    refuse_column_names,
-    step_metadata,
-)
 from lockstep.resources.lake.mirror.deletion import delete_history
 from lockstep.resources.lake.mirror.direct import commit_rows
 from lockstep.resources.lake.mirror.small import can_be_computed, rows_of_write
@@ -85,6 +98,7 @@ from lockstep.resources.lake.mirror.writing import (
     commit_write,
     copy_rows,
     new_table_properties,
+    rewrite,
     write_rows,
 )
 from lockstep.resources.lake.spark.java_errors import spark_errors
@@ -111,7 +125,6 @@ from lockstep.resources.lake.store.storage import (
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
 
 _NO_CONSTRAINT_INFERENCE: Final = {"spark.sql.constraintPropagation.enabled": "false"}
 """With a thousand columns, Spark takes minutes to infer constraints between the columns
@@ -322,7 +335,7 @@ class SparkMirrors:
             pinned_errors(path, head),
             session_settings(session, settings),
         ):
-            return enable_features(session, path, target.schema, head)
+            return _enable_features(session, path, target.schema, head)
 
     def _change_clustering(
         self,
@@ -405,7 +418,7 @@ class SparkMirrors:
 
         def find_commits() -> tuple[MirrorCommit | None, ...]:
             with self._folder_of(mirror):
-                return recorded_steps(
+                return _recorded_steps(
                     path,
                     steps,
                     app_id=app_id,
@@ -418,7 +431,7 @@ class SparkMirrors:
             with self._folder_of(mirror):
                 table = delta_table(path)
                 is_small = self._is_small(table)
-            refuse_column_names(table, steps)
+            _refuse_column_names(table, steps)
             with exclusive_session(self._spark, few_rows=is_small) as session:
                 for index, step in enumerate(steps):
                     if isinstance(step, DropColumns) and find_commits()[index] is None:
@@ -429,7 +442,7 @@ class SparkMirrors:
                         )
                     head = self._checked_head(mirror, require_held)
                     if find_commits()[index] is None:
-                        user_metadata = step_metadata(
+                        user_metadata = _step_metadata(
                             step, index + 1, write_metadata, app_id=app_id, txn_version=txn_version
                         )
                         self._commit_step(
@@ -527,7 +540,7 @@ class SparkMirrors:
         head: Head,
     ) -> None:
         with self._folder_of(mirror) as path, pinned_errors(path, head):
-            commit_step(
+            _commit_step(
                 session, path, step, user_metadata, head, app_id=app_id, txn_version=txn_version
             )
 
@@ -566,3 +579,162 @@ def _require_step_commit(path: LakePath, commit: MirrorCommit | None) -> MirrorC
             hint="look in the table's history for a commit that is not Lockstep's",
         )
     return commit
+
+
+def _recorded_steps(
+    path: LakePath,
+    steps: Sequence[MirrorStep],
+    *,
+    app_id: str,
+    txn_version: int,
+    after_version: int,
+) -> tuple[MirrorCommit | None, ...]:
+    """Return for each step its commit after Delta version `after_version`, or None if
+    the step was not committed. Raise `ForeignCommit` if the commit with a step's number
+    did something else."""
+    commits: dict[int, tuple[MirrorCommit, Mapping[str, Any]]] = {}
+    for version, metadata in metadata_since(path, after_version):
+        record = read_metadata(metadata) or {}
+        is_ours = record.get("app_id") == app_id and record.get("txn_version") == txn_version
+        if is_ours and "step" in record:
+            commits[int(record["step"])] = (MirrorCommit(version, metadata), record)
+    for number, (commit, record) in commits.items():
+        if number > len(steps) or record["values"] != _step_values(steps[number - 1]):
+            raise ForeignCommit(
+                f"version {commit.delta_version} of {path} records step {number} of transaction "
+                f"{txn_version} of {app_id}, but did something else: {record['does']}",
+                hint="set the policies back to what they were when the run was cut off, then run "
+                "again; otherwise compare the ledger with the table's history",
+            )
+    return tuple(
+        commits[number][0] if number in commits else None for number in range(1, len(steps) + 1)
+    )
+
+
+def _step_metadata(
+    step: MirrorStep, number: int, write_metadata: str, *, app_id: str, txn_version: int
+) -> str:
+    """Return the userMetadata of a step's commit (sorted JSON). `write_metadata`: the
+    userMetadata of the write that needs the step."""
+    return metadata_of_kind(
+        write_metadata,
+        WriteKind.ALTER,
+        app_id=app_id,
+        txn_version=txn_version,
+        step=number,
+        does=str(step),
+        values=_step_values(step),
+    )
+
+
+def _step_values(step: MirrorStep) -> list[Any]:
+    """Return a step as values of JSON: the name of its kind, then its arguments."""
+    match step:
+        case SetProperties(properties):
+            return ["set properties", [list(pair) for pair in properties]]
+        case DropColumns(names):
+            return ["drop columns", list(names)]
+        case RenameColumn(name, new_name):
+            return ["rename column", name, new_name]
+        case WidenColumn(name, kind):
+            return ["widen column", name, str(kind)]
+        case AddColumns(fields):
+            return ["add columns", [[field.name, str(field.type)] for field in fields]]
+        case Fill(values):
+            return ["fill", [[name, str(value.type), str(value)] for name, value in values]]
+        case Rewrite(schema, columns):
+            pairs = zip(schema, columns, strict=True)
+            return [
+                "rewrite",
+                [[field.name, str(field.type), *_column_origin(c)] for field, c in pairs],
+            ]
+        case _:
+            assert_never(step)
+
+
+def _column_origin(column: ColumnOrigin) -> list[str | None]:
+    return [column.source, None if column.value is None else str(column.value)]
+
+
+def _refuse_column_names(table: DeltaTable, steps: Sequence[MirrorStep]) -> None:
+    """Raise `TableError` if a step gives a column a name that Delta accepts only with
+    column mapping, while the table has no column mapping and gets none by these steps.
+    A table that escapes such names takes all of them."""
+    spell = spelling(table.metadata().configuration)
+    if MAPPING in table.metadata().configuration.items() or any(
+        isinstance(step, SetProperties) and MAPPING in step.properties for step in steps
+    ):
+        return
+    for name in chain.from_iterable(map(_new_names, steps)):
+        if is_refused(spell(name)):
+            raise TableError(
+                f"column {name!r} has a character in its name that Delta takes only with column "
+                'mapping (space , ; { } ( ) = tab newline), which readers = "any" excludes',
+                hint="run `lockstep reload TABLE --reason …`, which makes a mirror with escaped "
+                "names",
+            )
+
+
+def _new_names(step: MirrorStep) -> tuple[str, ...]:
+    """Return the names that columns get by a step."""
+    match step:
+        case AddColumns(fields):
+            return tuple(fields.names)
+        case RenameColumn(_, new_name):
+            return (new_name,)
+        case Rewrite(schema):
+            return tuple(schema.names)
+        case _:
+            return ()
+
+
+def _commit_step(
+    session: SparkSession,
+    path: LakePath,
+    step: MirrorStep,
+    user_metadata: str,
+    head: Head,
+    *,
+    app_id: str,
+    txn_version: int,
+) -> None:
+    """Make a step's commit after `head`."""
+    spell = spelling(delta_table(path).metadata().configuration)
+    transaction = {APP_ID_SETTING: f"{app_id}/evolve", TXN_VERSION_SETTING: str(txn_version)}
+    with session_settings(session, {**head.pin_settings(), USER_METADATA_SETTING: user_metadata}):
+        match step:
+            case SetProperties():
+                _set_properties(session, path, step, head)
+            case Rewrite() | Fill():
+                with session_settings(session, transaction):
+                    rewrite(session, path, step, spell)
+            case _:
+                session.sql(step_statement(str(path), step, spell))
+
+
+def _enable_features(session: SparkSession, path: LakePath, schema: pa.Schema, head: Head) -> bool:
+    """Enable the Delta features that a mirror needs for these columns, in a commit
+    after `head`: timestamps without time zone for DATETIME, and column mapping for some
+    names. Return whether a commit was needed."""
+    with lake_errors(path):
+        table = delta_table(path)
+        features = table.protocol().reader_features or []
+        configuration = table.metadata().configuration
+    spell = spelling(configuration)
+    needed_properties = []
+    if LOCAL_TYPE in schema.types and LOCAL_FEATURE not in features:
+        needed_properties.append(LOCAL)
+    if MAPPING not in configuration.items() and any(
+        is_refused(spell(name)) for name in schema.names
+    ):
+        needed_properties.append(MAPPING)
+    if needed_properties:
+        with session_settings(session, head.pin_settings()):
+            _set_properties(session, path, SetProperties(tuple(needed_properties)), head)
+    return bool(needed_properties)
+
+
+def _set_properties(session: SparkSession, path: LakePath, step: SetProperties, head: Head) -> None:
+    add_actions = add_actions_at(path, head.version)
+    with session_settings(session, file_list_settings(path, head.version, add_actions)):
+        session.sql(step_statement(str(path), step, str))

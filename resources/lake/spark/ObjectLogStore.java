@@ -12,6 +12,7 @@ import org.apache.hadoop.fs.FSDataOutputStream;
 import org.apache.hadoop.fs.FSDataOutputStreamBuilder;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.fs.StreamCapabilities;
 
 /**
  * {@link PinnedLogStore} for a lake in an object store: a commit is one conditional write.
@@ -47,12 +48,17 @@ public class ObjectLogStore extends PinnedLogStore {
     }
   }
 
-  /** Aborts after a failure, since closing would upload the part that was written. */
+  /**
+   * Closes the object only if all was written, since closing uploads what there is. Streams of
+   * Google's and Azure's stores cannot be aborted.
+   */
   private static void upload(FSDataOutputStream object, byte[] content) throws IOException {
     try {
       object.write(content);
     } catch (IOException failure) {
-      object.abort();
+      if (object.hasCapability(StreamCapabilities.ABORTABLE_STREAM)) {
+        object.abort();
+      }
       throw failure;
     }
     object.close();

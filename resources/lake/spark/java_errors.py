@@ -49,6 +49,9 @@ _STORAGE_ERRNOS = {
     "Disk quota exceeded": errno.EDQUOT,
     "Read-only file system": errno.EROFS,
     "Permission denied": errno.EACCES,
+    "Operation not permitted": errno.EPERM,
+    "Operation not supported": errno.EOPNOTSUPP,
+    "Function not implemented": errno.ENOSYS,
 }
 _MACHINE_WORDS = (
     "Block manager",

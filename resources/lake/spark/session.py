@@ -160,6 +160,11 @@ def define_environment(
     """
     for name, value in _PYSPARK_VARIABLES.items():
         environment.setdefault(name, value)
+    # In Java's messages, `java_errors` looks for words of the system, which are in English
+    # only if the locale says so. LC_ALL would overrule that, so its other part is kept.
+    if locale := environment.pop("LC_ALL", ""):
+        environment["LC_CTYPE"] = locale
+    environment["LC_MESSAGES"] = "C"
     # Always the Spark inside pyspark, even if SPARK_HOME names another one of this
     # machine.
     environment["SPARK_HOME"] = str(spark_home())

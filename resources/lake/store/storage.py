@@ -33,12 +33,18 @@ from lockstep.resources.full_disk import FULL_CURE
 from lockstep.resources.lake.store.answers import explanation_of
 from lockstep.resources.lake.store.paths import ByteSink, LakePath, ObjectFacts, ObjectPath, is_url
 
+_LINKS_REFUSED = (
+    "allows no hard links, with which commits are made, or no change of its files",
+    "keep the lake in a file system with hard links, or in an object store: exFAT and some mounts "
+    "of CIFS and FUSE have none",
+)
+
 _CURES = {
     errno.ENOSPC: ("has no space left", FULL_CURE),
     errno.EDQUOT: ("is over its quota", FULL_CURE),
     errno.EROFS: ("is mounted read-only", "mount it writable, then run again"),
     errno.EACCES: ("is not accessible to this account", "give this account access, then run again"),
-    errno.EPERM: ("is not accessible to this account", "give this account access, then run again"),
+    **dict.fromkeys((errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP), _LINKS_REFUSED),
     errno.ENOENT: ("is missing", "bring the lake's storage back, then run again"),
 }
 
@@ -111,14 +117,19 @@ def _mirror_error(
 def raise_storage_failure(path: LakePath, error: Exception) -> None:
     """Raise `LakeUnavailable` if the machine or the store failed; do nothing if `error`
     is only about the file or table at `path`."""
-    match = _OS_ERROR.search(str(error))
-    error_number = int(match[1]) if match else None
-    if isinstance(error, OSError):
-        error_number = error.errno
+    error_number = _error_number(error)
     if error_number in _MACHINE_ERRORS:
         raise unavailable_error(path, error_number, os.strerror(error_number or 0)) from error
     if isinstance(path, ObjectPath) and explanation_of(str(error)) is not None:
         raise _storage_error(path, error) from error
+
+
+def _error_number(error: Exception) -> int | None:
+    """Return the errno of an error, which delta-rs gives only in its message."""
+    if isinstance(error, OSError) and error.errno is not None:
+        return error.errno
+    match = _OS_ERROR.search(str(error))
+    return int(match[1]) if match else None
 
 
 def _require_lake(lake: LakePath, error: Exception) -> None:
@@ -159,7 +170,7 @@ def _storage_error(path: LakePath, error: Exception) -> LakeUnavailable:
     if explanation is not None:
         state, cure = explanation
         return LakeUnavailable(f"The lake's storage at {path} {state}", hint=cure)
-    error_number = error.errno if isinstance(error, OSError) else None
+    error_number = _error_number(error) if isinstance(error, OSError) else None
     return unavailable_error(path, error_number, _description(error))
 
 

@@ -58,9 +58,9 @@ $$;
 -- The ledger's own name, which the folders and commits of its lake carry. There is one row.
 create table lockstep.ledger (
     id uuid not null constraint ledger_pk primary key,
-    made_at timestamptz not null default clock_timestamp(),
+    created_at timestamptz not null default clock_timestamp(),
     alone boolean not null default true constraint ledger_alone unique,
-    constraint ledger_alone_counts check (alone)
+    constraint ledger_alone_true check (alone)
 );
 
 insert into lockstep.ledger (id) values (gen_random_uuid());
@@ -72,8 +72,8 @@ insert into lockstep.ledger (id) values (gen_random_uuid());
 create table lockstep.sources (
     name text not null constraint sources_pk primary key,
     lock_key integer not null generated always as identity constraint sources_lock_key unique,
-    token bigint not null default 0 constraint sources_token_counts check (token >= 0),
-    first_seen timestamptz not null default now(),
+    token bigint not null default 0 constraint sources_token_not_negative check (token >= 0),
+    first_seen_at timestamptz not null default now(),
     beat_at timestamptz,
     gtids_off_at timestamptz
 );
@@ -91,15 +91,15 @@ create trigger sources_move before update on lockstep.sources
     for each row execute function lockstep.sources_move();
 
 -- A lease: one process was the only one that may write for a source. A row of another table that
--- has a token was written under that lease. `dagster_run` is the id of the run, if it was one;
+-- has a token was written under that lease. `run_id` is the id of the run, if it was one;
 -- `in_dagster`: Dagster gave it that id, and records what was done. What other runs did, such as one
 -- that a timer started, Dagster asks the ledger for. `ended_at`: when it was given back. A lease that
 -- never was, and is not held, belonged to a process that was killed, or hung and was taken over.
 create table lockstep.leases (
     source text not null constraint leases_source references lockstep.sources,
-    token bigint not null constraint leases_token_counts check (token > 0),
+    token bigint not null constraint leases_token_positive check (token > 0),
     holder text not null,
-    dagster_run text,
+    run_id text,
     backend_pid integer not null,
     taken_at timestamptz not null default clock_timestamp(),
     in_dagster boolean not null default false,
@@ -147,10 +147,11 @@ create table lockstep.overrides (
     constraint overrides_lease foreign key (source, token) references lockstep.leases (source, token)
 );
 
--- A decision, with the rule that led to it and the facts that it was made from. `facts` and `rule`
--- are only shown; what code reads has columns of its own:
---   `follows`, `continuity`, `override`, `gap_tables` of a start: the batch after which it goes on,
---     what lies between the two places, the choice that it carries out, and which tables lack
+-- A decision, with the rule that led to it and the facts that it was made from. `rule` and `facts` are
+-- shown; of `facts`, code reads only where the log ended when a start was decided. What else it reads
+-- has columns of its own:
+--   `previous_batch`, `continuity`, `override`, `gap_tables` of a start: the batch after which it goes
+--     on, what lies between the two places, the choice that it carries out, and which tables lack
 --     changes if that is a gap;
 --   `recovery`, `hint` of a refusal or failure: who can do something about it, and what to type;
 --   `head_*` of a run that found nothing to read: where the log ended;
@@ -166,7 +167,7 @@ create table lockstep.decisions (
     facts jsonb not null,
     author text not null,
     decided_at timestamptz not null default clock_timestamp(),
-    follows bigint,
+    previous_batch bigint,
     continuity text constraint decisions_continuity_known check (
         continuity in ('contiguous', 'overlap', 'gap')
     ),
@@ -184,34 +185,35 @@ create table lockstep.decisions (
     constraint decisions_lease foreign key (source, token) references lockstep.leases (source, token),
     constraint decisions_override foreign key (source, override)
         references lockstep.overrides (source, id),
-    constraint decisions_continuity_told check ((follows is null) = (continuity is null)),
+    constraint decisions_continuity_with_previous check ((previous_batch is null) = (continuity is null)),
     constraint decisions_gap_named check (
         (continuity is not distinct from 'gap') = (cardinality(gap_tables) > 0)
     ),
-    constraint decisions_recovery_told check (
+    constraint decisions_recovery_of_failures check (
         (kind in ('refusal', 'failure')) = (recovery is not null)
     ),
-    constraint decisions_hint_told check (hint = '' or recovery is not null),
-    constraint decisions_head_told check (
+    constraint decisions_hint_with_recovery check (hint = '' or recovery is not null),
+    constraint decisions_head_of_idle check (
         num_nonnulls(head_base, head_number, head_offset) = 0
         or kind = 'idle' and num_nonnulls(head_base, head_number, head_offset) = 3
     ),
-    constraint decisions_structures_told check ((kind = 'structures') = (structures is not null))
+    constraint decisions_structures_of_kind check ((kind = 'structures') = (structures is not null))
 );
 
-create index decisions_by_follows on lockstep.decisions (source, follows) where follows is not null;
+create index decisions_by_previous on lockstep.decisions (source, previous_batch)
+    where previous_batch is not null;
 create index decisions_by_token on lockstep.decisions (source, token);
 create index decisions_on_structures on lockstep.decisions (source, id) where kind = 'structures';
 
 -- -- batches -----------------------------------------------------------------------------------
 
 -- A batch: whole transactions of the log from its start to its end. It begins exactly where its
--- `predecessor` ended, or where a start decision says, or it was linked again after batches before
--- it were deleted (`forgotten_predecessor` is then the one that went). `follows` is the batch after
+-- `continued_batch` ended, or where a start decision says, or it was linked again after batches before
+-- it were deleted (`forgotten_batch` is then the one that went). `previous_batch` is the batch after
 -- which it goes on in each of these cases, so the live batches of a source are one chain.
 --   `kind`: 'catching-up' reads again, for tables that had stopped, what other tables have already.
---   `base`: number of the last change before it; its own changes have the numbers that come next.
---   `anchor_*`: length and checksum of the event in front of its end, so that the next run can
+--   `sequence_before`: number of the last change before it; its own changes have the numbers that come next.
+--   `anchor_*`: length and checksum of the event before its end, so that the next run can
 --     prove that it reads the same log.
 --   `by_gtid`: the end may be resumed by its GTID set on another server.
 --   `server_*`: when the server had been started and how often its log had been reset. Unchanged
@@ -229,11 +231,12 @@ create table lockstep.batches (
     state text not null constraint batches_state_known check (
         state in ('capturing', 'captured', 'merged', 'acknowledged', 'abandoned')
     ),
-    predecessor bigint,
+    continued_batch bigint,
     start_decision bigint,
-    forgotten_predecessor bigint,
-    follows bigint constraint batches_follow_earlier check (follows < id),
-    base bigint not null constraint batches_base_counts check (base >= 0),
+    forgotten_batch bigint,
+    previous_batch bigint constraint batches_previous_earlier check (previous_batch < id),
+    sequence_before bigint not null
+        constraint batches_sequence_before_not_negative check (sequence_before >= 0),
     token bigint not null,
     created_at timestamptz not null default clock_timestamp(),
     start_base text not null,
@@ -262,8 +265,8 @@ create table lockstep.batches (
     transactions bigint not null default 0,
     log_bytes bigint not null default 0,
     passed_statements bigint not null default 0
-        constraint batches_passed_statements_counts check (passed_statements >= 0),
-    own_requests bigint,
+        constraint batches_passed_statements_not_negative check (passed_statements >= 0),
+    lockstep_requests bigint,
     spark_requests bigint,
     captured_at timestamptz,
     merged_at timestamptz,
@@ -272,30 +275,30 @@ create table lockstep.batches (
     abandoned_because text,
     constraint batches_of_source unique (source, id),
     constraint batches_lease foreign key (source, token) references lockstep.leases (source, token),
-    -- A batch begins where one chain of evidence says, and where its predecessor ended to the byte.
+    -- A batch begins where one chain of evidence says, and where that which it continues ended to the byte.
     -- The two keys of the chain may wait for the end of a transaction only while batches are deleted.
     constraint batches_one_origin check (
-        num_nonnulls(predecessor, start_decision, forgotten_predecessor) = 1
+        num_nonnulls(continued_batch, start_decision, forgotten_batch) = 1
     ),
     constraint batches_end unique (
         source, id, end_base, end_number, end_offset, end_gtid_digest, end_server_uuid
     ),
-    constraint batches_start_at_predecessors_end foreign key (
-        source, predecessor, start_base, start_number, start_offset, start_gtid_digest,
+    constraint batches_start_at_end_of_continued foreign key (
+        source, continued_batch, start_base, start_number, start_offset, start_gtid_digest,
         start_server_uuid
     ) references lockstep.batches (
         source, id, end_base, end_number, end_offset, end_gtid_digest, end_server_uuid
     ) deferrable initially immediate,
     constraint batches_start_decision foreign key (source, start_decision)
         references lockstep.decisions (source, id),
-    constraint batches_follows foreign key (source, follows) references lockstep.batches (source, id)
+    constraint batches_previous foreign key (source, previous_batch) references lockstep.batches (source, id)
         deferrable initially immediate,
-    constraint batches_follows_predecessor check (
-        predecessor is null or follows is not distinct from predecessor
+    constraint batches_previous_is_continued check (
+        continued_batch is null or previous_batch is not distinct from continued_batch
     ),
     constraint batches_forgotten_between check (
-        forgotten_predecessor is null
-        or coalesce(follows < forgotten_predecessor and forgotten_predecessor < id, false)
+        forgotten_batch is null
+        or coalesce(previous_batch < forgotten_batch and forgotten_batch < id, false)
     ),
     constraint batches_catch_up_decided check (kind <> 'catching-up' or start_decision is not null),
     -- An end is recorded as a whole, with the capture and with nothing before it.
@@ -315,17 +318,17 @@ create table lockstep.batches (
     constraint batches_end_not_before_start check (
         (end_number, end_offset) >= (start_number, start_offset)
     ),
-    constraint batches_life_whole check ((server_started_at is null) = (server_resets is null)),
-    constraint batches_totals_count check (
+    constraint batches_server_process_whole check ((server_started_at is null) = (server_resets is null)),
+    constraint batches_totals_of_captured check (
         changes >= 0 and transactions >= 0 and log_bytes >= 0
         and (captured_at is not null or (changes, transactions, log_bytes) = (0, 0, 0))
     ),
-    constraint batches_requests_count check (own_requests >= 0 and spark_requests >= 0),
-    constraint batches_requests_told check (
-        num_nonnulls(own_requests, spark_requests) = 0
-        or state = 'acknowledged' and own_requests is not null
+    constraint batches_requests_not_negative check (lockstep_requests >= 0 and spark_requests >= 0),
+    constraint batches_requests_of_acknowledged check (
+        num_nonnulls(lockstep_requests, spark_requests) = 0
+        or state = 'acknowledged' and lockstep_requests is not null
     ),
-    constraint batches_moments check (
+    constraint batches_times_of_state check (
         (merged_at is not null) = (state in ('merged', 'acknowledged'))
         and (acknowledged_at is not null) = (state = 'acknowledged')
         and (abandoned_at is not null) = (state = 'abandoned')
@@ -334,19 +337,20 @@ create table lockstep.batches (
 );
 
 alter table lockstep.decisions
-    add constraint decisions_follows foreign key (source, follows) references lockstep.batches (source, id);
+    add constraint decisions_previous_batch foreign key (source, previous_batch)
+    references lockstep.batches (source, id);
 
 -- One batch of a source is captured at a time, no batch has two live successors, and no decision
 -- begins two live batches. Every live batch leads back to a live root, so one live root is one chain.
 create unique index batches_one_capturing on lockstep.batches (source) where state = 'capturing';
-create unique index batches_one_successor on lockstep.batches (follows) where state <> 'abandoned';
+create unique index batches_one_successor on lockstep.batches (previous_batch) where state <> 'abandoned';
 create unique index batches_one_per_decision on lockstep.batches (start_decision) where state <> 'abandoned';
 create unique index batches_one_chain on lockstep.batches (source)
-    where follows is null and state <> 'abandoned';
+    where previous_batch is null and state <> 'abandoned';
 
 -- A batch with the run that began it, and how it follows the batch before it.
 create view lockstep.begun_batches as
-    select b.*, l.dagster_run, d.continuity
+    select b.*, l.run_id, d.continuity
     from lockstep.batches b
     join lockstep.leases l on l.source = b.source and l.token = b.token
     left join lockstep.decisions d on d.id = b.start_decision;
@@ -355,9 +359,10 @@ create index batches_unfinished on lockstep.batches (source, id)
 -- A batch or lease that is deleted is looked for in each of these.
 create index batches_by_decision on lockstep.batches (source, start_decision)
     where start_decision is not null;
-create index batches_by_follows on lockstep.batches (source, follows) where follows is not null;
-create index batches_by_predecessor on lockstep.batches (source, predecessor)
-    where predecessor is not null;
+create index batches_by_previous on lockstep.batches (source, previous_batch)
+    where previous_batch is not null;
+create index batches_by_continued on lockstep.batches (source, continued_batch)
+    where continued_batch is not null;
 create index batches_by_token on lockstep.batches (source, token);
 
 -- A batch begins as capturing, after a batch that was captured, by a start decision that carries out
@@ -370,10 +375,10 @@ begin
     if new.state <> 'capturing' then
         perform lockstep.refuse('batches_begin_capturing', 'a batch begins as capturing');
     end if;
-    if new.forgotten_predecessor is not null then
-        perform lockstep.refuse('batches_begin_behind', 'a batch begins after one that is there');
+    if new.forgotten_batch is not null then
+        perform lockstep.refuse('batches_begin_without_forgotten', 'a batch begins after one that is there');
     end if;
-    new.follows := new.predecessor;
+    new.previous_batch := new.continued_batch;
     if new.start_decision is not null then
         select * into decision from lockstep.decisions d
         where d.source = new.source and d.id = new.start_decision;
@@ -385,16 +390,16 @@ begin
                    where d.override = decision.override) then
             perform lockstep.refuse('overrides_once', 'a live batch was begun by this choice');
         end if;
-        new.follows := coalesce(new.predecessor, decision.follows);
+        new.previous_batch := coalesce(new.continued_batch, decision.previous_batch);
     end if;
-    if new.follows is not null then
-        select * into earlier from lockstep.batches b where b.id = new.follows;
+    if new.previous_batch is not null then
+        select * into earlier from lockstep.batches b where b.id = new.previous_batch;
         if earlier.state in ('capturing', 'abandoned') then
-            perform lockstep.refuse('batches_predecessor_captured', 'the batch before is not captured');
+            perform lockstep.refuse('batches_previous_captured', 'the batch before is not captured');
         end if;
     end if;
-    if new.base <> coalesce(earlier.base + earlier.changes, 0) then
-        perform lockstep.refuse('batches_base_follows', 'a batch counts on from the one before');
+    if new.sequence_before <> coalesce(earlier.sequence_before + earlier.changes, 0) then
+        perform lockstep.refuse('batches_sequence_goes_on', 'a batch counts on from the one before');
     end if;
     return new;
 end
@@ -407,13 +412,15 @@ create trigger batches_begin before insert on lockstep.batches
 -- read while earlier batches were captured belong after a change of one of those.
 create function lockstep.batches_may_be_captured(a_batch lockstep.batches) returns void
 language plpgsql as $$
+declare
+    a_last bigint := a_batch.sequence_before + a_batch.changes;
 begin
     if exists (select from lockstep.segments s where s.batch = a_batch.id
-               and (s.first_sequence <= a_batch.base or s.last_sequence > a_batch.base + a_batch.changes))
+               and (s.first_sequence <= a_batch.sequence_before or s.last_sequence > a_last))
     or exists (select from lockstep.table_events e where e.batch = a_batch.id
-               and e.sequence not between a_batch.base and a_batch.base + a_batch.changes)
+               and e.sequence not between a_batch.sequence_before and a_last)
     or exists (select from lockstep.snapshots s where s.batch = a_batch.id
-               and s.low_sequence not between a_batch.base and a_batch.base + a_batch.changes
+               and s.low_sequence not between a_batch.sequence_before and a_last
                and not exists (
                    select from lockstep.loads l where l.joined_batch = a_batch.id
                    and (l.source, l.database, l.name) = (s.source, s.database, s.name)
@@ -426,7 +433,8 @@ $$;
 create function lockstep.batches_may_be_abandoned(a_batch lockstep.batches) returns void
 language plpgsql as $$
 begin
-    if exists (select from lockstep.batches b where b.follows = a_batch.id and b.state <> 'abandoned') then
+    if exists (select from lockstep.batches b
+               where b.previous_batch = a_batch.id and b.state <> 'abandoned') then
         perform lockstep.refuse('batches_abandoned_newest_first', 'a later batch follows it');
     end if;
     if exists (select from lockstep.touched s
@@ -442,16 +450,16 @@ $$;
 create function lockstep.batches_may_be_relinked(old lockstep.batches, new lockstep.batches) returns void
 language plpgsql as $$
 begin
-    if lockstep.changes_besides(old, new, 'predecessor', 'follows', 'forgotten_predecessor')
-        or new.predecessor is not null
-        or new.forgotten_predecessor is null
-        or new.forgotten_predecessor <> coalesce(old.forgotten_predecessor, old.predecessor)
-        or exists (select from lockstep.batches b where b.id = old.follows)
-        or new.follows is distinct from (
+    if lockstep.changes_besides(old, new, 'continued_batch', 'previous_batch', 'forgotten_batch')
+        or new.continued_batch is not null
+        or new.forgotten_batch is null
+        or new.forgotten_batch <> coalesce(old.forgotten_batch, old.continued_batch)
+        or exists (select from lockstep.batches b where b.id = old.previous_batch)
+        or new.previous_batch is distinct from (
             select max(b.id) from lockstep.batches b
             where b.source = old.source and b.id < old.id and b.state <> 'abandoned') then
         perform lockstep.refuse('batches_relinked',
-            'only which batch it follows changes, and only once its predecessor was deleted');
+            'only which batch it follows changes, and only once the batch that it continued was deleted');
     end if;
 end
 $$;
@@ -464,17 +472,18 @@ begin
         perform lockstep.batches_may_be_relinked(old, new);
         return new;
     end if;
-    if (new.id, new.source, new.kind, new.predecessor, new.start_decision, new.forgotten_predecessor,
-        new.follows, new.base, new.token, new.created_at, new.start_base, new.start_number,
+    if (new.id, new.source, new.kind, new.continued_batch, new.start_decision, new.forgotten_batch,
+        new.previous_batch, new.sequence_before, new.token, new.created_at, new.start_base, new.start_number,
         new.start_offset, new.start_gtid_set, new.start_server_uuid, new.start_committed_at)
         is distinct from
-       (old.id, old.source, old.kind, old.predecessor, old.start_decision, old.forgotten_predecessor,
-        old.follows, old.base, old.token, old.created_at, old.start_base, old.start_number,
+       (old.id, old.source, old.kind, old.continued_batch, old.start_decision, old.forgotten_batch,
+        old.previous_batch, old.sequence_before, old.token, old.created_at, old.start_base, old.start_number,
         old.start_offset, old.start_gtid_set, old.start_server_uuid, old.start_committed_at) then
         perform lockstep.refuse('batches_start_stays', 'a batch keeps what it is and its start');
     end if;
     if old.state <> 'capturing' and lockstep.changes_besides(old, new, 'state', 'merged_at',
-            'acknowledged_at', 'abandoned_at', 'abandoned_because', 'own_requests', 'spark_requests') then
+            'acknowledged_at', 'abandoned_at', 'abandoned_because', 'lockstep_requests',
+            'spark_requests') then
         perform lockstep.refuse('batches_end_stays', 'a captured batch keeps its end');
     end if;
     if (old.state, new.state) not in (
@@ -489,7 +498,8 @@ begin
                 perform lockstep.refuse('batches_merged_whole', 'a table of the batch is not merged');
             end if;
         when 'acknowledged' then
-            if exists (select from lockstep.batches b where b.id = new.follows and b.state <> 'acknowledged') then
+            if exists (select from lockstep.batches b
+                       where b.id = new.previous_batch and b.state <> 'acknowledged') then
                 perform lockstep.refuse('batches_acknowledged_in_order', 'the batch before is not acknowledged');
             end if;
         else perform lockstep.batches_may_be_abandoned(old);
@@ -513,14 +523,14 @@ begin
     update lockstep.prepared set ended_by = null, committed = null
     where source = new.source and ended_by = new.id;
     update lockstep.table_orders set done_batch = null where done_batch = new.id;
-    update lockstep.loads l set joined_batch = null, void = (
+    update lockstep.loads l set joined_batch = null, void_because = (
         select 'another one was ordered since' from lockstep.loads o
         where (o.source, o.database, o.name) = (l.source, l.database, l.name)
-          and o.id <> l.id and o.joined_batch is null and o.void is null)
+          and o.id <> l.id and o.joined_batch is null and o.void_because is null)
     where l.joined_batch = new.id;
     update lockstep.loads set
         followed_batch = null, followed_sequence = null, followed_version = null
-    where followed_batch = new.id and void is null;
+    where followed_batch = new.id and void_because is null;
     return null;
 end
 $$;
@@ -551,7 +561,7 @@ create view lockstep.gaps as
            b.start_base as to_base, b.start_number as to_number, b.start_offset as to_offset
     from lockstep.decisions d
     join lockstep.batches b on b.start_decision = d.id and b.state <> 'abandoned'
-    join lockstep.batches e on e.id = d.follows
+    join lockstep.batches e on e.id = d.previous_batch
     where d.continuity = 'gap';
 
 -- The patterns that a batch was captured with, if they differ from those of the live batch before
@@ -572,15 +582,15 @@ create index capture_scopes_of_source on lockstep.capture_scopes (source, batch)
 create table lockstep.set_anchors (
     source text not null,
     batch bigint not null,
-    ordinal integer not null constraint set_anchors_ordinal_counts check (ordinal >= 0),
+    ordinal integer not null constraint set_anchors_ordinal_not_negative check (ordinal >= 0),
     origin text not null,
     gtid text not null,
-    committed_at bigint not null constraint set_anchors_moment_counts check (committed_at >= 0),
+    committed_at bigint not null constraint set_anchors_time_not_negative check (committed_at >= 0),
     digest text not null,
     constraint set_anchors_pk primary key (batch, ordinal),
     constraint set_anchors_once unique (batch, origin),
     constraint set_anchors_batch foreign key (source, batch) references lockstep.batches (source, id),
-    constraint set_anchors_told check ((committed_at = 0) = (digest <> ''))
+    constraint set_anchors_time_or_digest check ((committed_at = 0) = (digest <> ''))
 );
 
 create index set_anchors_newest on lockstep.set_anchors (source, origin, batch);
@@ -598,7 +608,7 @@ create table lockstep.source_files (
     constraint source_files_pk primary key (batch, name, ordinal),
     constraint source_files_once unique (batch, name, path),
     constraint source_files_batch foreign key (source, batch) references lockstep.batches (source, id),
-    constraint source_files_counts check (ordinal >= 0 and images >= 0 and size >= 0)
+    constraint source_files_not_negative check (ordinal >= 0 and images >= 0 and size >= 0)
 );
 
 -- A prepared XA transaction. What `batch` read of it waits in its file, perhaps many batches long,
@@ -697,7 +707,7 @@ create table lockstep.schema_statements (
     text json not null,
     context json not null,
     outcome text not null constraint schema_statements_outcome_known check (
-        outcome in ('followed', 'partly', 'not understood')
+        outcome in ('followed', 'partly followed', 'not understood')
     ),
     effects json not null,
     constraint schema_statements_of_source unique (source, id),
@@ -743,9 +753,9 @@ create table lockstep.table_versions (
     source text not null constraint table_versions_source references lockstep.sources,
     database text not null,
     name text not null,
-    version integer not null constraint table_versions_number_counts check (version > 0),
+    version integer not null constraint table_versions_number_positive check (version > 0),
     previous integer generated always as (nullif(version - 1, 0)) stored,
-    generation integer not null constraint table_versions_generation_counts check (generation > 0),
+    generation integer not null constraint table_versions_generation_positive check (generation > 0),
     batch bigint not null,
     since_base text not null,
     since_number bigint not null,
@@ -768,12 +778,12 @@ create table lockstep.table_versions (
     constraint table_versions_batch foreign key (source, batch) references lockstep.batches (source, id),
     constraint table_versions_statement foreign key (source, statement)
         references lockstep.schema_statements (source, id),
-    constraint table_versions_schema_told check (
+    constraint table_versions_schema_of_known check (
         (knowledge = 'known') = (schema is not null)
         and (schema is null) = (fingerprint is null)
     ),
-    constraint table_versions_columns_told check (knowledge = 'known' or columns_from is null),
-    constraint table_versions_shown_told check (knowledge = 'known' or shown_as is null),
+    constraint table_versions_columns_of_known check (knowledge = 'known' or columns_from is null),
+    constraint table_versions_shape_of_known check (knowledge = 'known' or shown_as is null),
     constraint table_versions_unknown_explained check ((knowledge = 'unknown') = (reason is not null))
 );
 
@@ -788,8 +798,8 @@ create index table_versions_first on lockstep.table_versions (source, database, 
 
 -- -- tables ------------------------------------------------------------------------------------
 
--- The events of a captured table's life. `told` has the event's values, `life` the condition that it
--- led to. An event with a batch was recorded by that capture and no longer counts once the batch is
+-- The events of a captured table's life. `details` has the event's values, `condition` is what
+-- it led to. An event with a batch was recorded by that capture and no longer counts once the batch is
 -- abandoned.
 create table lockstep.table_life (
     id bigint generated always as identity constraint table_life_pk primary key,
@@ -801,13 +811,13 @@ create table lockstep.table_life (
         'mirror handed over', 'mirror replaced', 'mirror removed', 'lake restarted',
         'batch abandoned'
     )),
-    life text not null constraint table_life_known check (
-        life in ('following', 'stopped', 'dropped')
+    condition text not null constraint table_life_condition_known check (
+        condition in ('following', 'stopped', 'dropped')
     ),
     batch bigint,
     token bigint not null,
-    told jsonb not null,
-    at timestamptz not null default clock_timestamp(),
+    details jsonb not null,
+    recorded_at timestamptz not null default clock_timestamp(),
     constraint table_life_batch foreign key (source, batch) references lockstep.batches (source, id),
     constraint table_life_lease foreign key (source, token) references lockstep.leases (source, token)
 );
@@ -815,21 +825,21 @@ create table lockstep.table_life (
 create index table_life_of_table on lockstep.table_life (source, database, name, id);
 create index table_life_of_batch on lockstep.table_life (batch) where batch is not null;
 create index table_life_by_stop on lockstep.table_life (
-    source, ((told ->> 'stopped_batch')::bigint)
+    source, ((details ->> 'stopped_batch')::bigint)
 );
 create index table_life_by_token on lockstep.table_life (source, token);
 
 -- A captured table's state, which is what its events led to (`event` is the newest of them).
 --   `generation`, `mirror_generation`, `changelog_generation` count the folders that the table, its
 --     mirror and its changelog had; `mirror` and `changelog` are those of today.
---   `mirror_version`: the structure that the mirror shows.
---   `adopted`: the Delta version at which a ledger made from the lake continued the mirror.
+--   `mirror_schema_version`: the structure that the mirror shows.
+--   `adopted_version`: the Delta version at which a ledger made from the lake continued the mirror.
 --   `stopped_by` a run (the next one starts the table by itself), the system (Lockstep: it waits for
 --     a person) or a person; `reason`, `hint`, `position`: why, what to do, where in the log.
 --   `need`: what the table lacks besides the log. A followed table with a need is not merged: its
 --     rows are being read from the source. Only a person's order ends the need of a `consent`.
 --   `stopped_batch` and the place: how far a table that is not followed any more was captured.
---   `behind_batch`: the oldest batch that its mirror lacks although the others have gone on. It alone
+--   `missing_since`: the oldest batch that its mirror lacks although the others have gone on. It alone
 --     is no event's: it is counted from batches and writes.
 create table lockstep.table_states (
     source text not null constraint table_states_source references lockstep.sources,
@@ -838,7 +848,7 @@ create table lockstep.table_states (
     condition text not null constraint table_states_condition_known check (
         condition in ('following', 'stopped', 'dropped')
     ),
-    generation integer not null constraint table_states_generation_counts check (generation > 0),
+    generation integer not null constraint table_states_generation_positive check (generation > 0),
     mirror text not null,
     changelog text not null,
     reason text,
@@ -850,24 +860,24 @@ create table lockstep.table_states (
     need text constraint table_states_need_known check (
         need in ('rows', 'columns', 'mirror', 'consent')
     ),
-    mirror_version integer,
+    mirror_schema_version integer,
     mirror_generation integer not null default 1
-        constraint table_states_mirror_generation_counts check (mirror_generation > 0),
+        constraint table_states_mirror_generation_positive check (mirror_generation > 0),
     changelog_generation integer not null default 1
-        constraint table_states_changelog_counts check (changelog_generation > 0),
-    adopted bigint constraint table_states_adopted_counts check (adopted >= 0),
+        constraint table_states_changelog_positive check (changelog_generation > 0),
+    adopted_version bigint constraint table_states_adopted_version_not_negative check (adopted_version >= 0),
     stopped_batch bigint,
     stopped_base text,
     stopped_number bigint,
     stopped_offset bigint,
-    behind_batch bigint,
+    missing_since bigint,
     event bigint constraint table_states_event references lockstep.table_life,
     constraint table_states_pk primary key (source, database, name),
-    constraint table_states_mirror_version foreign key (source, database, name, mirror_version)
+    constraint table_states_mirror_schema_version foreign key (source, database, name, mirror_schema_version)
         references lockstep.table_versions,
     constraint table_states_stopped_batch foreign key (source, stopped_batch)
         references lockstep.batches (source, id),
-    constraint table_states_behind_batch foreign key (source, behind_batch)
+    constraint table_states_missing_since foreign key (source, missing_since)
         references lockstep.batches (source, id),
     constraint table_states_stop_explained check (
         num_nonnulls(stopped_by, reason, hint, position) = case condition when 'stopped' then 4 else 0 end
@@ -876,7 +886,7 @@ create table lockstep.table_states (
         case condition when 'following' then need = 'rows' when 'dropped' then need is null else true end
     ),
     constraint table_states_consent_by_person check (need <> 'consent' or stopped_by <> 'run'),
-    constraint table_states_stopped check (
+    constraint table_states_place_of_condition check (
         num_nonnulls(stopped_batch, stopped_base, stopped_number, stopped_offset) = case
             when condition = 'following' then 0
             when condition = 'stopped' and stopped_batch is null then 0
@@ -885,16 +895,16 @@ create table lockstep.table_states (
     )
 );
 
-create index table_states_by_behind on lockstep.table_states (source, behind_batch)
-    where behind_batch is not null;
+create index table_states_by_missing_since on lockstep.table_states (source, missing_since)
+    where missing_since is not null;
 create index table_states_by_stopped on lockstep.table_states (source, stopped_batch)
     where stopped_batch is not null;
 
 create function lockstep.table_states_move() returns trigger language plpgsql as $$
 begin
     if new.event is null or tg_op = 'UPDATE' and new.event = old.event
-        and lockstep.changes_besides(old, new, 'behind_batch') then
-        perform lockstep.refuse('table_states_told', 'a state changes with an event');
+        and lockstep.changes_besides(old, new, 'missing_since') then
+        perform lockstep.refuse('table_states_change_with_event', 'a state changes with an event');
     end if;
     return null;
 end
@@ -1005,7 +1015,7 @@ create table lockstep.table_events (
     batch bigint not null,
     database text not null,
     name text not null,
-    ordinal integer not null constraint table_events_ordinal_counts check (ordinal >= 0),
+    ordinal integer not null constraint table_events_ordinal_not_negative check (ordinal >= 0),
     kind text not null constraint table_events_kind_known check (
         kind in ('created', 'changed', 'truncated', 'dropped', 'copied', 'reread', 'refreshed', 'rebuilt')
     ),
@@ -1025,7 +1035,7 @@ create table lockstep.table_events (
     constraint table_events_reread_explained check (
         kind not in ('copied', 'reread', 'refreshed', 'rebuilt') or reason is not null
     ),
-    constraint table_events_origin check (
+    constraint table_events_origin_of_kind check (
         case kind
             when 'copied' then num_nonnulls(origin_database, origin_name) = 2
             when 'rebuilt' then num_nonnulls(origin_database, origin_name) = 0
@@ -1086,10 +1096,10 @@ create table lockstep.table_proofs (
     name text not null,
     whole boolean not null,
     compared_at timestamptz not null default clock_timestamp(),
-    differing bigint not null constraint table_proofs_differing_counts check (differing >= 0),
+    differing bigint not null constraint table_proofs_differing_not_negative check (differing >= 0),
     proven_at timestamptz,
     proof text constraint table_proofs_known check (proof in ('exact', 'prefix', 'rows', 'sample')),
-    rows bigint constraint table_proofs_rows_count check (rows >= 0),
+    rows bigint constraint table_proofs_rows_not_negative check (rows >= 0),
     at_base text,
     at_number bigint,
     at_offset bigint,
@@ -1124,7 +1134,7 @@ create table lockstep.segments (
     constraint segments_table foreign key (source, database, name) references lockstep.table_states,
     constraint segments_version foreign key (source, database, name, schema_version)
         references lockstep.table_versions,
-    constraint segments_counts check (inserted >= 0 and updated >= 0 and deleted >= 0),
+    constraint segments_not_negative check (inserted >= 0 and updated >= 0 and deleted >= 0),
     constraint segments_sequences_ascend check (first_sequence <= last_sequence)
 );
 
@@ -1155,7 +1165,7 @@ create table lockstep.segment_files (
     sha256 text not null constraint segment_files_digest check (sha256 ~ '^[0-9a-f]{64}$'),
     constraint segment_files_pk primary key (segment, ordinal),
     constraint segment_files_once unique (segment, path),
-    constraint segment_files_counts check (ordinal >= 0 and images >= 0 and size >= 0)
+    constraint segment_files_not_negative check (ordinal >= 0 and images >= 0 and size >= 0)
 );
 
 -- Tables with something to merge in a batch, perhaps several times.
@@ -1191,7 +1201,7 @@ create table lockstep.snapshot_files (
     sha256 text not null constraint snapshot_files_digest check (sha256 ~ '^[0-9a-f]{64}$'),
     constraint snapshot_files_pk primary key (snapshot, ordinal),
     constraint snapshot_files_once unique (snapshot, path),
-    constraint snapshot_files_counts check (ordinal >= 0 and images >= 0 and size >= 0)
+    constraint snapshot_files_not_negative check (ordinal >= 0 and images >= 0 and size >= 0)
 );
 
 -- A revision: files of past segments that a replay captured again. It counts once it is settled, and
@@ -1206,7 +1216,7 @@ create table lockstep.revisions (
     begun_at timestamptz not null default clock_timestamp(),
     ended_at timestamptz,
     constraint revisions_lease foreign key (source, token) references lockstep.leases (source, token),
-    constraint revisions_moments check ((ended_at is null) = (state = 'open'))
+    constraint revisions_ended_unless_open check ((ended_at is null) = (state = 'open'))
 );
 
 create unique index revisions_one_open on lockstep.revisions (source) where state = 'open';
@@ -1233,7 +1243,7 @@ create table lockstep.revised_files (
     sha256 text not null constraint revised_files_digest check (sha256 ~ '^[0-9a-f]{64}$'),
     constraint revised_files_pk primary key (revision, segment, ordinal),
     constraint revised_files_once unique (revision, segment, path),
-    constraint revised_files_counts check (ordinal >= 0 and images >= 0 and size >= 0)
+    constraint revised_files_not_negative check (ordinal >= 0 and images >= 0 and size >= 0)
 );
 
 create index revised_files_of_segment on lockstep.revised_files (segment);
@@ -1292,17 +1302,17 @@ create table lockstep.loads (
     low_base text,
     low_number bigint,
     low_offset bigint,
-    estimated_rows bigint constraint loads_estimate_counts check (estimated_rows >= 0),
+    estimated_rows bigint constraint loads_estimate_not_negative check (estimated_rows >= 0),
     shape text,
     with_past boolean not null default false,
     followed_batch bigint,
     followed_sequence bigint,
     followed_version integer,
     joined_batch bigint,
-    void text constraint loads_void_explained check (btrim(void) <> ''),
+    void_because text constraint loads_void_explained check (btrim(void_because) <> ''),
     constraint loads_lease foreign key (source, token) references lockstep.leases (source, token),
     constraint loads_authored check (btrim(author) <> '' and btrim(reason) <> ''),
-    constraint loads_reading check (
+    constraint loads_read_whole check (
         num_nonnulls(schema, server_uuid, low_base, low_number, low_offset) in (0, 5)
     ),
     constraint loads_followed check (
@@ -1315,13 +1325,13 @@ create table lockstep.loads (
         references lockstep.table_versions (source, database, name, version),
     constraint loads_joined_batch foreign key (source, joined_batch)
         references lockstep.batches (source, id),
-    constraint loads_joined_behind check (joined_batch >= followed_batch),
+    constraint loads_joined_not_before_followed check (joined_batch >= followed_batch),
     constraint loads_joined_followed check (joined_batch is null or followed_batch is not null),
-    constraint loads_end_once check (joined_batch is null or void is null)
+    constraint loads_end_once check (joined_batch is null or void_because is null)
 );
 
 create unique index loads_one_open on lockstep.loads (source, database, name)
-    where joined_batch is null and void is null;
+    where joined_batch is null and void_because is null;
 create index loads_followed on lockstep.loads (followed_batch) where followed_batch is not null;
 create index loads_joined on lockstep.loads (joined_batch) where joined_batch is not null;
 
@@ -1329,10 +1339,10 @@ create index loads_joined on lockstep.loads (joined_batch) where joined_batch is
 create function lockstep.loads_move() returns trigger language plpgsql as $$
 begin
     if current_setting('lockstep.clearing', true) = 'on'
-       and num_nonnulls(old.joined_batch, old.void) = 1 then
+       and num_nonnulls(old.joined_batch, old.void_because) = 1 then
         return new;
     end if;
-    if old.void is not null then
+    if old.void_because is not null then
         perform lockstep.refuse('loads_void_once', 'a load that is void stays so');
     end if;
     if old.schema is not null and (
@@ -1355,12 +1365,12 @@ $$;
 create trigger loads_move before update on lockstep.loads
     for each row execute function lockstep.loads_move();
 
--- A chunk: the rows whose keys lie behind `after` up to `through` (null: from the first, to the
+-- A chunk: the rows whose keys lie after `after`, up to `through` (null: from the first, to the
 -- last). Chunks are numbered without a gap. One that was read (at a place between `low_*` and
 -- `high_*` of the log) is never read again, whatever happens to the run.
 create table lockstep.load_chunks (
     load bigint not null constraint load_chunks_load references lockstep.loads,
-    number integer not null constraint load_chunks_counts check (number >= 0),
+    number integer not null constraint load_chunks_not_negative check (number >= 0),
     after json,
     through json,
     low_base text,
@@ -1374,12 +1384,12 @@ create table lockstep.load_chunks (
     planned_at timestamptz not null default clock_timestamp(),
     read_at timestamptz,
     constraint load_chunks_pk primary key (load, number),
-    constraint load_chunks_begin check ((number = 0) = (after is null)),
+    constraint load_chunks_first_from_start check ((number = 0) = (after is null)),
     constraint load_chunks_read check (
         num_nonnulls(low_base, low_number, low_offset, high_base, high_number, high_offset, rows,
                      seconds, read_at) in (0, 9)
     ),
-    constraint load_chunks_rows_count check (rows >= 0 and seconds >= 0)
+    constraint load_chunks_rows_not_negative check (rows >= 0 and seconds >= 0)
 );
 
 create function lockstep.load_chunks_begin() returns trigger language plpgsql as $$
@@ -1388,7 +1398,7 @@ begin
         return new;
     end if;
     if not exists (select from lockstep.loads l where l.id = new.load and l.schema is not null
-                   and l.joined_batch is null and l.void is null) then
+                   and l.joined_batch is null and l.void_because is null) then
         perform lockstep.refuse('load_chunks_while_reading', 'the load is not being read');
     end if;
     if tg_op = 'INSERT' and new.number > 0 and not exists (
@@ -1419,7 +1429,7 @@ create table lockstep.load_files (
     sha256 text not null,
     constraint load_files_pk primary key (load, number, ordinal),
     constraint load_files_chunk foreign key (load, number) references lockstep.load_chunks (load, number),
-    constraint load_files_counts check (images > 0 and size > 0)
+    constraint load_files_positive check (images > 0 and size > 0)
 );
 
 -- -- writes ------------------------------------------------------------------------------------
@@ -1446,7 +1456,7 @@ create table lockstep.writes (
     step text not null,
     copies bigint,
     intended_at timestamptz not null default clock_timestamp(),
-    delta_version bigint constraint writes_delta_version_counts check (delta_version >= 0),
+    delta_version bigint constraint writes_delta_version_not_negative check (delta_version >= 0),
     settled_at timestamptz,
     settled_token bigint,
     given_up_at timestamptz,
@@ -1493,7 +1503,7 @@ begin
                select from lockstep.batches b where b.source = new.source
                and b.id in (new.first_batch, new.last_batch) and b.state <> 'captured'
                and (b.state not in ('merged', 'acknowledged')
-                    or b.id < the_table.behind_batch or the_table.behind_batch is null)) then
+                    or b.id < the_table.missing_since or the_table.missing_since is null)) then
         perform lockstep.refuse('writes_of_captured_batches', 'only captured batches are merged');
     end if;
     if new.step = 'replay' and exists (
@@ -1561,7 +1571,7 @@ $$;
 
 -- The oldest live batch from a_from on with something of the table that no settled write covers;
 -- without a_from, the oldest of those that are not acknowledged.
-create function lockstep.behind(a_source text, a_database text, a_name text, a_from bigint) returns bigint
+create function lockstep.first_unmerged(a_source text, a_database text, a_name text, a_from bigint) returns bigint
 language sql stable as $$
     select min(t.batch) from lockstep.touched t
     join lockstep.batches b on b.id = t.batch and b.state <> 'abandoned'
@@ -1657,11 +1667,11 @@ create table lockstep.version_sets (
     constraint version_sets_pk primary key (batch, database, name),
     constraint version_sets_batch foreign key (source, batch) references lockstep.batches (source, id),
     constraint version_sets_table foreign key (source, database, name) references lockstep.table_states,
-    constraint version_sets_told check (
+    constraint version_sets_readable_or_missing check (
         (missing is null and num_nonnulls(mirror, delta_version) = 2)
         or (missing is not null and num_nonnulls(mirror, delta_version, table_id) = 0)
     ),
-    constraint version_sets_together check (
+    constraint version_sets_together_of_missing check (
         (missing is not distinct from 'together') = (together is not null)
     )
 );
@@ -1684,11 +1694,11 @@ create trigger version_sets_begin before insert on lockstep.version_sets
 -- -- the lake and its catalogs -----------------------------------------------------------------
 
 -- Up to which Delta version the log of each table in the lake was searched for commits of others.
-create table lockstep.looked (
-    source text not null constraint looked_source references lockstep.sources,
+create table lockstep.searched_folders (
+    source text not null constraint searched_folders_source references lockstep.sources,
     folder text not null,
-    delta_version bigint not null constraint looked_version_counts check (delta_version >= 0),
-    constraint looked_pk primary key (source, folder)
+    delta_version bigint not null constraint searched_folders_version_not_negative check (delta_version >= 0),
+    constraint searched_folders_pk primary key (source, folder)
 );
 
 -- Batches of earlier ledgers that still count, in a ledger that was made from its lake: those after
@@ -1703,7 +1713,8 @@ create table lockstep.inherited (
 
 -- A mirror's entry in a catalog. It is noted before it is made, without its content, and again
 -- afterwards: whatever a killed run left there is known as Lockstep's. No two tables of a source have
--- the same name in a catalog. `shows` is the structure that the entry has.
+-- the same name in a catalog. `schema_version` is the structure that the
+-- entry has.
 create table lockstep.registrations (
     source text not null constraint registrations_source references lockstep.sources,
     catalog text not null,
@@ -1713,10 +1724,10 @@ create table lockstep.registrations (
     table_name text not null,
     location text not null,
     content text,
-    shows integer,
+    schema_version integer,
     constraint registrations_pk primary key (source, catalog, database, name),
     constraint registrations_name unique (source, catalog, schema_name, table_name),
-    constraint registrations_made check ((content is null) = (shows is null))
+    constraint registrations_made check ((content is null) = (schema_version is null))
 );
 
 -- Up to which statement of the source a catalog's entries follow comments, which are no part of
@@ -1724,7 +1735,7 @@ create table lockstep.registrations (
 create table lockstep.catalogs (
     source text not null constraint catalogs_source references lockstep.sources,
     catalog text not null,
-    statement bigint not null constraint catalogs_statement_counts check (statement >= 0),
+    statement bigint not null constraint catalogs_statement_not_negative check (statement >= 0),
     constraint catalogs_pk primary key (source, catalog)
 );
 
@@ -1736,7 +1747,7 @@ create table lockstep.consumers (
     source text not null constraint consumers_source references lockstep.sources,
     name text not null constraint consumers_named check (btrim(name) <> ''),
     start_batch bigint,
-    made_at timestamptz not null default clock_timestamp(),
+    created_at timestamptz not null default clock_timestamp(),
     dropped_at timestamptz,
     dropped_by text,
     dropped_because text,
@@ -1758,7 +1769,7 @@ begin
                and b.state <> 'acknowledged') then
         perform lockstep.refuse('consumers_start_acknowledged', 'the batch is not acknowledged');
     end if;
-    if coalesce(new.start_batch, 0) < lockstep.whole_behind(new.source) then
+    if coalesce(new.start_batch, 0) < lockstep.whole_after(new.source) then
         perform lockstep.refuse('consumers_start_kept', 'changes after that batch were deleted');
     end if;
     return new;
@@ -1803,7 +1814,7 @@ create table lockstep.deliveries (
     constraint deliveries_last_batch foreign key (source, last_batch)
         references lockstep.batches (source, id),
     constraint deliveries_batches_ascend check (first_batch <= last_batch),
-    constraint deliveries_moments check ((ended_at is null) = (state = 'out'))
+    constraint deliveries_ended_unless_out check ((ended_at is null) = (state = 'out'))
 );
 
 create index deliveries_out on lockstep.deliveries (consumer, id) where state = 'out';
@@ -1916,7 +1927,7 @@ create table lockstep.forgotten (
     constraint forgotten_pk primary key (source, through),
     constraint forgotten_batch foreign key (source, through) references lockstep.batches (source, id),
     constraint forgotten_lease foreign key (source, token) references lockstep.leases (source, token),
-    constraint forgotten_moments check (deleted_at is null or unlisted_at is not null),
+    constraint forgotten_deleted_after_unlisted check (deleted_at is null or unlisted_at is not null),
     constraint forgotten_pruned_deleted check (pruned_at is null or deleted_at is not null)
 );
 
@@ -1943,14 +1954,14 @@ create view lockstep.holding as
     select t.source, 'table', t.database || '.' || t.name, case when exists (
             select from lockstep.table_events e
             where (e.source, e.database, e.name) = (t.source, t.database, t.name)
-              and e.kind = 'rebuilt' and e.batch >= t.behind_batch)
-        then 0 else t.behind_batch - 1 end
+              and e.kind = 'rebuilt' and e.batch >= t.missing_since)
+        then 0 else t.missing_since - 1 end
     from lockstep.table_states t
-    where t.behind_batch is not null
+    where t.missing_since is not null
     union all
     select l.source, 'table', l.database || '.' || l.name, l.followed_batch - 1
     from lockstep.loads l
-    where l.joined_batch is null and l.void is null and l.followed_batch is not null
+    where l.joined_batch is null and l.void_because is null and l.followed_batch is not null
     union all
     select w.source, 'table', w.database || '.' || w.name, w.first_batch - 1
     from lockstep.writes w
@@ -2010,7 +2021,7 @@ create trigger forgotten_move before update on lockstep.forgotten
 
 -- -- tables of which less is shown than before ---------------------------------------------------
 
--- Settings came to show less of a table: `columns` of which less is shown, `rows`: fewer rows are
+-- Settings came to show less of a table: `columns` of which less is shown, `fewer_rows`: not all rows are
 -- taken, `rehashed`: with another key. What was captured up to `through` stands in clear until it is
 -- cleared. `kept_because`: a person has it stay so. `begun_at`: from there on nobody is given those
 -- changes; `cleared_at`: none of their values is left in the lake or the ledger.
@@ -2022,7 +2033,7 @@ create table lockstep.tightened (
     through bigint not null,
     token bigint not null,
     columns text[] not null,
-    rows boolean not null,
+    fewer_rows boolean not null,
     rehashed boolean not null,
     kept_because text constraint tightened_kept_reasoned check (btrim(kept_because) <> ''),
     noted_at timestamptz not null default clock_timestamp(),
@@ -2030,9 +2041,9 @@ create table lockstep.tightened (
     cleared_at timestamptz,
     constraint tightened_batch foreign key (source, through) references lockstep.batches (source, id),
     constraint tightened_lease foreign key (source, token) references lockstep.leases (source, token),
-    constraint tightened_less check (rows or rehashed or cardinality(columns) > 0),
-    constraint tightened_kept check (kept_because is null or begun_at is null),
-    constraint tightened_moments check (cleared_at is null or begun_at is not null)
+    constraint tightened_less check (fewer_rows or rehashed or cardinality(columns) > 0),
+    constraint tightened_kept_or_begun check (kept_because is null or begun_at is null),
+    constraint tightened_cleared_after_begun check (cleared_at is null or begun_at is not null)
 );
 
 create index tightened_by_batch on lockstep.tightened (source, through);
@@ -2044,8 +2055,8 @@ language sql stable as $$
     where (t.source, t.database, t.name) = (a_source, a_database, a_name) and t.begun_at is not null
 $$;
 
--- The batch behind which changes of all tables of a source are there.
-create function lockstep.whole_behind(a_source text) returns bigint language sql stable as $$
+-- The batch after which changes of all tables of a source are there.
+create function lockstep.whole_after(a_source text) returns bigint language sql stable as $$
     select greatest(lockstep.forgotten_through(a_source), (
         select max(t.through) from lockstep.tightened t
         where t.source = a_source and t.begun_at is not null))
@@ -2127,7 +2138,7 @@ create view lockstep.batch_uses as
     select source, batch from lockstep.capture_scopes
     union all select source, start_batch from lockstep.consumers
     union all select source, batch from lockstep.database_versions
-    union all select source, follows from lockstep.decisions
+    union all select source, previous_batch from lockstep.decisions
     union all select source, first_batch from lockstep.deliveries
     union all select source, last_batch from lockstep.deliveries
     union all select source, batch from lockstep.extents
@@ -2143,9 +2154,9 @@ create view lockstep.batch_uses as
     union all select source, batch from lockstep.source_files
     union all select source, batch from lockstep.table_events
     union all select source, batch from lockstep.table_life
-    union all select source, (told ->> 'stopped_batch')::bigint from lockstep.table_life
+    union all select source, (details ->> 'stopped_batch')::bigint from lockstep.table_life
     union all select source, done_batch from lockstep.table_orders
-    union all select source, behind_batch from lockstep.table_states
+    union all select source, missing_since from lockstep.table_states
     union all select source, stopped_batch from lockstep.table_states
     union all select source, batch from lockstep.table_versions
     union all select source, through from lockstep.tightened
@@ -2320,7 +2331,7 @@ declare
 begin
     perform lockstep.require_deleted(a_source, through);
     perform set_config('lockstep.pruning', 'on', true);
-    set constraints lockstep.batches_follows, lockstep.batches_start_at_predecessors_end deferred;
+    set constraints lockstep.batches_previous, lockstep.batches_start_at_end_of_continued deferred;
 
     select max(x.id), count(*) < most into reached, ended from (
         select b.id from lockstep.batches b
@@ -2345,12 +2356,12 @@ begin
     gone := cardinality(batches);
 
     update lockstep.batches b set
-        forgotten_predecessor = coalesce(b.forgotten_predecessor, b.predecessor),
-        predecessor = null,
-        follows = (select max(w.id) from lockstep.batches w
+        forgotten_batch = coalesce(b.forgotten_batch, b.continued_batch),
+        continued_batch = null,
+        previous_batch = (select max(w.id) from lockstep.batches w
                    where w.source = a_source and w.id < b.id and w.state <> 'abandoned')
-    where b.source = a_source and b.follows = any(batches);
-    set constraints lockstep.batches_follows, lockstep.batches_start_at_predecessors_end immediate;
+    where b.source = a_source and b.previous_batch = any(batches);
+    set constraints lockstep.batches_previous, lockstep.batches_start_at_end_of_continued immediate;
 
     delete from lockstep.leases l
     where l.source = a_source and l.token = any(tokens)

@@ -31,7 +31,8 @@ from lockstep.pipeline.mirror.merging import ChangelogOrigin
 from lockstep.pipeline.model.batch import Batch
 from lockstep.pipeline.model.load import Load
 from lockstep.pipeline.model.table_state import Supplier
-from lockstep.pipeline.supply.past import Past
+from lockstep.pipeline.schema.consequences import Action, Consequence
+from lockstep.pipeline.schema.effects import LoggedStatement
 from lockstep.pipeline.values.errors import Need
 from lockstep.pipeline.values.policies import LakePolicies
 from lockstep.pipeline.values.position import Anchor, Coordinates, Position
@@ -135,6 +136,57 @@ class FromLog:
     """The changes after the table's place. A batch of its own reads them from the log."""
 
     span: LogSpan
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """The part of a table's history that the log has, if the table is captured late:
+    every change after `begins`. `reason`: why the past does not begin earlier.
+    `is_whole`: the table was empty at `begins`. `read_from`: the place from which the
+    log is read. It lies before `begins` if XA transactions are open at `begins`,
+    because their rows become visible with their commit.
+
+    A past begins as early as its rows in the log can be decoded. Row events do not name
+    columns, so rows are decoded by the structure in a logged CREATE TABLE, or by the
+    structure that the server has today. Today's structure is valid only after the last
+    statement that may have changed it:
+
+    | the log has, of the table | the past begins |
+    |---|---|
+    | nothing but rows | where the log begins |
+    | its CREATE TABLE | at that statement, with its structure; later ALTERs are followed |
+    | a statement that leaves rows or structure unknown; a change that is not logged | after it |
+
+    If several apply, the last one counts. A past that begins with the CREATE TABLE is
+    whole: the log has all rows. Otherwise the table has older rows, which only MySQL
+    has. Beginning later than possible is always safe, beginning earlier never.
+    """
+
+    begins: Coordinates
+    reason: str
+    is_whole: bool
+    read_from: Coordinates
+
+    @classmethod
+    def after(cls, place: Coordinates, why: str) -> Past:
+        """Return the past of a table that already had rows at this place."""
+        return cls(place, why, is_whole=False, read_from=place)
+
+
+_FOLLOWED: Final = (Action.NOTHING, Action.FOLLOW, Action.EMPTY)
+"""Consequences of a statement after which a table's rows and structure are still known."""
+
+
+def after_statement(past: Past, consequence: Consequence, logged: LoggedStatement) -> Past:
+    """Return the past after one more statement, which had this consequence for the
+    table."""
+    if consequence.action is Action.CREATE:
+        why = "its CREATE TABLE is logged there"
+        return Past(logged.begin, why, is_whole=True, read_from=logged.begin)
+    if consequence.action in _FOLLOWED:
+        return past
+    why = f"its rows before the statement that ends there cannot be decoded: {consequence.reason}"
+    return Past.after(logged.end, why)
 
 
 @dataclass(frozen=True, slots=True)
@@ -485,7 +537,7 @@ def supply_after_rename(former: FormerName) -> FromMirror | str:
 
 
 OLDER_REASON: Final = "rows are older than what is read of the log"
-LOG_LOST_RULE: Final = "log lost"
+GAP_RULE: Final = "gap in the log"
 """Name of the rule for tables that lack changes from a part of the log that nobody
 read."""
 
@@ -505,7 +557,7 @@ RULES: Final[tuple[Rule, ...]] = (
         ("its rows are being read from MySQL", "the reading continues"),
     ),
     Rule(
-        LOG_LOST_RULE,
+        GAP_RULE,
         _log_passed_over,
         ("part of the log was purged before it was read", "all rows are read from MySQL"),
     ),
@@ -533,7 +585,7 @@ RULES: Final[tuple[Rule, ...]] = (
         ),
     ),
     Rule(
-        "log gone",
+        "no log after its place",
         _without_log,
         ("the log after its place is gone, or is another one", "all rows are read from MySQL"),
     ),

@@ -13,14 +13,15 @@ from hypothesis import strategies as st
 
 from lockstep.pipeline.model.json_values import to_json
 from lockstep.pipeline.schema.model import ColumnSchema, KeyPart, KeySchema, TableSchema
-from lockstep.pipeline.snapshot.bounds import (
+from lockstep.pipeline.snapshot.chunks import (
     Bound,
     Range,
     bound_of,
+    chunk_key,
     key_expressions,
+    only_on_mysql,
     range_condition,
 )
-from lockstep.pipeline.snapshot.keys import chunk_key, only_on_mysql
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import TableName
 

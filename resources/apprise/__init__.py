@@ -1,1 +1,0 @@
-"""Notifications of people by apprise: Slack, mail, webhooks and many other services."""

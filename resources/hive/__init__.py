@@ -1,1 +1,0 @@
-"""The Hive metastore as a catalog of mirrors (the Delta tables with the current rows)."""
