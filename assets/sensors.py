@@ -231,7 +231,7 @@ def other_runs_sensor(
                 sentences += reporter.sentences
                 cursor[name] = asdict(new_cursor)
         if events:
-            sentences.insert(0, f"{len(events)} events of runs that Dagster did not start.")
+            sentences.insert(0, f"{len(events)} events of runs that Dagster had no record of.")
         return dg.SensorResult(
             asset_events=events,
             skip_reason="\n".join(sentences or ["Dagster shows every run."]),

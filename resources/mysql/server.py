@@ -53,11 +53,13 @@ from lockstep.pipeline.values.errors import (
     NothingMatches,
     NotSampled,
     ServerSettings,
+    SourceMoving,
     SourceUnavailable,
     TableError,
 )
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.position import Coordinates, LogFile, ServerProcess
+from lockstep.pipeline.values.retries import STRUCTURES
 from lockstep.pipeline.values.server_errors import Meaning, meaning_of
 from lockstep.pipeline.values.survey import Survey, grant_statement
 from lockstep.pipeline.values.table import TableName, TableStructure, quoted_table
@@ -674,14 +676,23 @@ def _purged_gtids(cursor: Cursor, binlogs: tuple[BinlogSize, ...]) -> str:
 
 
 def read_baseline(cursor: Cursor, names: Collection[TableName] | None = None) -> Baseline:
-    """See `pipeline.ports.SourceServer.baseline`."""
+    """See `pipeline.ports.SourceServer.baseline`. Named tables had their structures
+    before the low mark, too; whoever asks for all tables reads the log for statements
+    in between."""
     dialect = read_dialect(cursor)
-    low = low_mark(cursor, dialect)
-    databases = read_databases(cursor)
-    whole_tables = read_whole_tables(cursor, names)
-    tables = with_default_values(cursor, whole_tables.tables)
-    high = read_log_end(cursor)
-    return Baseline(tables, databases, low.at, high, low.executed_set, whole_tables.unread)
+    for _ in STRUCTURES.tries():
+        whole_tables_before = None if names is None else read_whole_tables(cursor, names)
+        low = low_mark(cursor, dialect)
+        databases = read_databases(cursor)
+        whole_tables = read_whole_tables(cursor, names)
+        if whole_tables_before in (None, whole_tables):
+            tables = with_default_values(cursor, whole_tables.tables)
+            high = read_log_end(cursor)
+            return Baseline(tables, databases, low.at, high, low.executed_set, whole_tables.unread)
+    raise SourceMoving(
+        "the structures of the tables that are to be read kept changing",
+        hint="run again when the schema changes are over",
+    )
 
 
 def _is_refused(cursor: Cursor, table: TableName) -> bool:

@@ -9,16 +9,19 @@ from dataclasses import dataclass, replace
 from random import Random
 
 import pytest
+from pymysql.cursors import Cursor
 
 from lockstep.pipeline.model.table_state import TableCondition, TableEventKind
 from lockstep.pipeline.ports.ledger import batch_content
 from lockstep.pipeline.ports.source import Baseline
 from lockstep.pipeline.run.load import loads
 from lockstep.pipeline.run.proof.verify_rows import verify
+from lockstep.pipeline.schema.model import DatabaseSchema
 from lockstep.pipeline.snapshot.pace import Pace
 from lockstep.pipeline.source_plan import SnapshotPlan
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.mysql.connection import ConnectionSettings
+from lockstep.resources.mysql.schemas import read_databases
 from lockstep.resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server, settings
@@ -325,6 +328,40 @@ def test_a_table_that_is_altered_as_its_reading_begins(
     shop.run()
     shop.run()
     shop.require_whole("a", rereads=3)
+
+
+@pytest.mark.thin
+def test_members_that_change_places_as_a_reading_begins(
+    shop: Shop, piecemeal: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The statement can be done twice, and the log does not name the members: nothing would tell
+    that a row before it is read with the structure behind it."""
+    values = ", ".join(f"({number}, 'x')" for number in range(1, ROWS))
+    shop.do(
+        "create table members (id int primary key, v enum('x', 'y'))",
+        f"insert into members values {values}",
+    )
+    shop.follower.tables = [f"{shop.name}.b"]
+    shop.run()
+    altered: list[bool] = []
+
+    def alter_and_read(cursor: Cursor) -> tuple[DatabaseSchema, ...]:
+        if not altered:
+            altered.append(True)
+            shop.do(
+                "insert into members values (0, 'x')",
+                "alter table members modify v enum('y', 'x')",
+            )
+        return read_databases(cursor)
+
+    monkeypatch.setattr("lockstep.resources.mysql.server.read_databases", alter_and_read)
+    shop.follower.tables = [f"{shop.name}.*"]
+    piecemeal(2)
+    shop.run()
+    piecemeal(1000)
+    shop.run()
+    assert altered
+    shop.require_whole("members", rereads=1)
 
 
 @pytest.mark.thin
