@@ -64,6 +64,7 @@ from lockstep.pipeline.values.errors import (
     StoppedBy,
     StructureMoved,
     StructureUnknown,
+    TableBusy,
     TableError,
     ValueLeftOut,
 )
@@ -417,11 +418,12 @@ class TableChanges:
         error, schema = reading.error, reading.schema
         version = self._structures.version(table.name)
         shape_error = self._structures.shape_error(table.name)
-        reads_rows = reading.columns is None and schema is not None
+        is_busy = isinstance(error, TableBusy)
+        reads_rows = reading.columns is None and (schema is not None or is_busy)
         if reads_rows and shape_error is not None and shape_error.need is Need.CONSENT:
             # The person ordered the read before it was known what the mirror would
             # show.
-            error = error or shape_error
+            error = shape_error if is_busy else error or shape_error
         if error is not None:
             self.stop(table.name, reading.low, unreadable_error(error, reading.columns))
         elif reading.columns is not None:
