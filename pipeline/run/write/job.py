@@ -53,7 +53,7 @@ from lockstep.pipeline.ports.ledger import table_contents
 from lockstep.pipeline.ports.mirror_writes import MirrorStep
 from lockstep.pipeline.run.commit_metadata import commit_metadata
 from lockstep.pipeline.run.context import RunPorts
-from lockstep.pipeline.run.stop_errors import reread_error
+from lockstep.pipeline.run.stop_errors import reread_error, resume_hint
 from lockstep.pipeline.run.write.copying import (
     CopiedRows,
     find_copied_rows,
@@ -71,6 +71,7 @@ from lockstep.pipeline.schema.history import (
 )
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.values.decisions import Continuity
+from lockstep.pipeline.values.errors import Need, TableError
 from lockstep.pipeline.values.intent import Intent, MirrorVersion, NewestWrites
 from lockstep.pipeline.values.policies import DroppedColumns, LakePolicies
 from lockstep.pipeline.values.position import Position
@@ -248,10 +249,13 @@ def task_of(
     intent: Intent,
     state: TableState,
     batches: Sequence[Batch],
+    *,
+    without_changes: bool = False,
 ) -> Task:
     """Return the task of one write. `batches`: those that the table's mirror lacks,
-    oldest first; the write covers those of its intent. Raise `TableError` if none of
-    them is left."""
+    oldest first; the write covers those of its intent. `without_changes`: no change is
+    merged, because the table was dropped and its mirror ends as it is. Raise
+    `TableError` if none of the batches is left."""
     covered_batches = [
         batch for batch in batches if intent.first_batch <= batch.id <= intent.last_batch
     ]
@@ -273,12 +277,18 @@ def task_of(
         copied_rows = CopiedRows(intent.table, origin.base, batches=batch_ids)
     if copied_rows is not None and copied_rows.copied_version is not None:
         intent = replace(intent, copied_write_id=copied_rows.copied_version.write_id)
-    if plan.is_dropped:
-        plan = _without_lost_files(ports, records, intent.table, plan)
-    if not plan.final_version:
+    if without_changes:
         plan = replace(
-            plan, final_version=state.mirror_schema_version or _last_known_version(records)
+            plan,
+            segments=(),
+            final_version=0,
+            completion=None,
+            losses=(),
+            segments_of_lost_rows=(),
         )
+    if not plan.final_version:
+        shown_version = state.mirror_schema_version or _last_known_version(intent.table, records)
+        plan = replace(plan, final_version=shown_version)
     segments = [*(() if copied_rows is None else copied_rows.segments), *plan.segments]
     files = [file for segment in segments for file in segment.files]
     files += [file for read_files in plan.read_files for file in read_files.files]
@@ -299,26 +309,6 @@ def task_of(
     return Task(
         intent, state, tuple(covered_batches), plan, metadata, final_version.schema, copied_rows
     )
-
-
-def _without_lost_files(
-    ports: RunPorts, records: TableRecords, table: TableName, plan: MergePlan
-) -> MergePlan:
-    """Return the plan of a dropped table. If files with its changes are lost, return the
-    plan without any changes: the table cannot be read from the source again, so its
-    mirror ends as it is."""
-    folders = folders_of(ports, plan.versions, records.versions)
-    for segment in plan.segments:
-        # The other files may change rows whose INSERT is lost, so none is merged.
-        if damages := ports.segments.damage_sentences(
-            folders[segment.schema_version], segment.files
-        ):
-            ports.progress.note(
-                f"{table} was dropped at the source, and captured changes of it are lost: its "
-                f"mirror ends without them ({damages[0]})"
-            )
-            return replace(plan, segments=(), completion=None, losses=(), segments_of_lost_rows=())
-    return plan
 
 
 def _contents_and_origin(
@@ -343,14 +333,18 @@ def _contents_and_origin(
     return origin.contents, origin
 
 
-def _last_known_version(records: TableRecords) -> int:
+def _last_known_version(table: TableName, records: TableRecords) -> int:
     """Return the last known version of a table that was dropped before any of its rows
     was merged. Its mirror is created empty, with that structure."""
     known_versions = [
         version.version for version in records.history if version.knowledge is Knowledge.KNOWN
     ]
     if not known_versions:
-        raise reread_error("it was dropped, and its structure was never known")
+        raise TableError(
+            "it was dropped at the source, and its structure was never known",
+            hint=f"exclude it, or once it is there again, {resume_hint(table)}",
+            need=Need.ROWS,
+        )
     return known_versions[-1]
 
 
