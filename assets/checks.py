@@ -39,7 +39,7 @@ from lockstep.pipeline.status.verdict import Verdict, late_verdict, risk_verdict
 from lockstep.pipeline.values.consumers import Consumer
 from lockstep.pipeline.values.errors import StoppedBy
 from lockstep.pipeline.values.segment import RowCounts
-from lockstep.pipeline.values.shown import pluralize
+from lockstep.pipeline.values.shown import in_markdown, pluralize
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.config import Settings
 
@@ -83,8 +83,13 @@ def source_check_results(
     """Yield the result of every check of the source now, as a check of that asset."""
     facts = _gather_facts(settings, ports, consumers)
     for name, _, judge in CHECKS:
-        result = attributes(judge(facts), "passed, severity, metadata, description")
-        yield dg.AssetCheckResult(check_name=name, asset_key=asset, **result)
+        result = judge(facts)
+        yield dg.AssetCheckResult(
+            check_name=name,
+            asset_key=asset,
+            description=result.description and in_markdown(result.description),
+            **attributes(result, "passed, severity, metadata"),
+        )
 
 
 def _gather_facts(settings: Settings, ports: RunPorts, consumers: Consumers) -> SourceFacts:
@@ -201,7 +206,7 @@ def _judge_differing(facts: SourceFacts) -> CheckResult:
                 record.proof and record.proof.row_count,
                 record.proof and record.proof.at,
             )
-            for record in proofs
+            for record in sorted(proofs, key=lambda record: not record.differing_count)
         ]
         metadata["compared"] = metadata_table(heads, rows)
     proven_times = proof_times(proofs, {table.table for table in facts.stopped_tables}).values()

@@ -1,6 +1,7 @@
 """The metadata of a run's steps and of tables on Dagster's pages, made from reports.
 
-It has positions, counts and names, but no values of rows. Dagster plots numbers, so
+It has positions, counts and names, but no values of rows. Dagster shows descriptions as
+Markdown, but texts of metadata as they are. It plots numbers, so
 each step has the same numbers in every run, even if they are 0. A mirror is the Delta
 table with a table's current rows.
 """
@@ -29,7 +30,7 @@ from lockstep.pipeline.status.tables import TableStanding
 from lockstep.pipeline.values.policies import LakePolicies
 from lockstep.pipeline.values.position import Position
 from lockstep.pipeline.values.segment import RowCounts
-from lockstep.pipeline.values.shown import in_markdown
+from lockstep.pipeline.values.shown import in_markdown, name_list, pluralize
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.lake.store.paths import LakePath
 
@@ -42,16 +43,24 @@ DATA_VERSION = "dagster/data_version"
 """The tag in which Dagster keeps an asset's data version."""
 
 _MAX_SUMMARY_TABLES = 50
-"""Largest number of tables in a run's summary."""
+"""Largest number of tables of one kind in a run's summary."""
+
+_MAX_ROWS = 500
+"""Largest number of rows of a table: Dagster keeps the tables of every run."""
 
 
 # -- tables of values ------------------------------------------------------------------
 
 
 def metadata_table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> dg.MetadataValue:
-    """Return a table whose cells are texts; None becomes an empty cell."""
+    """Return a table whose cells are texts; None becomes an empty cell. Of more than
+    `_MAX_ROWS` rows, the first are shown, and the number of the others."""
+    all_rows = list(rows)
+    shown_rows = all_rows[:_MAX_ROWS]
+    if len(all_rows) > _MAX_ROWS:
+        shown_rows.append((f"and {len(all_rows) - _MAX_ROWS:,} more", *[None] * (len(heads) - 1)))
     return dg.MetadataValue.table(
-        [dg.TableRecord(dict(zip(heads, map(_cell, row), strict=True))) for row in rows],
+        [dg.TableRecord(dict(zip(heads, map(_cell, row), strict=True))) for row in shown_rows],
         schema=dg.TableSchema([dg.TableColumn(head, "string") for head in heads]),
     )
 
@@ -93,13 +102,19 @@ def capture_metadata(report: CaptureReport, began_at: datetime) -> Metadata:
         "continuity": report.continuity and report.continuity.value,
         "batch": report.batch_id,
         "GTIDs": str(report.end.gtid_set) or None,
-        "repaired": "\n".join(report.repairs) or None,
-        "reading rows": "\n".join(progress.sentence() for progress in report.unfinished_loads)
-        or None,
+        "repaired": _first_lines(report.repairs),
+        "reading rows": _first_lines([load.sentence() for load in report.unfinished_loads]),
     }
     if report.quarantined:
         metadata["quarantined"] = stopped_tables_metadata(report.quarantined)
     return _without_none(metadata)
+
+
+def _first_lines(sentences: Sequence[str]) -> str | None:
+    lines = list(sentences[:_MAX_SUMMARY_TABLES])
+    if len(sentences) > _MAX_SUMMARY_TABLES:
+        lines.append(f"and {len(sentences) - _MAX_SUMMARY_TABLES:,} more")
+    return "\n".join(lines) or None
 
 
 def _without_none(metadata: Metadata) -> Metadata:
@@ -128,7 +143,7 @@ def merge_metadata(report: MergeReport) -> Metadata:
         "rows read from the source": sum(merge.rows_read for merge in report.merges),
         "publish seconds": rounded_seconds(report.publish_seconds),
         "merge seconds": rounded_seconds(report.merge_seconds),
-        "waiting": ", ".join(map(str, report.waiting_tables)) or None,
+        "waiting": name_list(report.waiting_tables) or None,
     }
     if report.quarantined:
         metadata["quarantined"] = stopped_tables_metadata(report.quarantined)
@@ -225,10 +240,12 @@ def run_summary(merge_report: MergeReport, acknowledge_report: AcknowledgeReport
             lines.append(f"\nand {len(merge_report.merges) - _MAX_SUMMARY_TABLES:,} more tables")
     else:
         lines.append("No table changed.")
-    for stopped in acknowledge_report.quarantined:
+    for stopped in acknowledge_report.quarantined[:_MAX_SUMMARY_TABLES]:
         table, reason = in_markdown(str(stopped.table)), in_markdown(stopped.reason)
         lines.append(f"\n**{table}** does not follow: {reason}  ")
         lines.append(f"what to do: {in_markdown(stopped.hint)}")
+    if (unshown := len(acknowledge_report.quarantined) - _MAX_SUMMARY_TABLES) > 0:
+        lines.append(f"\nand {unshown:,} more tables that do not follow")
     return "\n".join(lines)
 
 
@@ -387,7 +404,7 @@ def follows_check_result(names: SourceNames, standing: TableStanding) -> dg.Asse
         check_name=FOLLOWS_CHECK,
         passed=standing.follows,
         severity=dg.AssetCheckSeverity.ERROR if is_serious else dg.AssetCheckSeverity.WARN,
-        description=f"{standing.health}: {standing.sentence}",
+        description=in_markdown(f"{standing.health}: {standing.sentence}"),
         metadata={name: text for name, text in words.items() if text},
     )
 
@@ -401,7 +418,8 @@ def keys_check_result(names: SourceNames, count: KeyCount) -> dg.AssetCheckResul
         figures["rows"] = count.row_count
         figures["rows with the key of another"] = count.repeated_count
         description = (
-            f"{count.row_count:,} rows, {count.repeated_count:,} of them with the key of another"
+            f"{pluralize(count.row_count, 'row')}, {count.repeated_count:,} of them with the key "
+            "of another"
         )
     if count.repeated_count:
         description += f": `lockstep verify {count.table} --repair`"
@@ -410,7 +428,7 @@ def keys_check_result(names: SourceNames, count: KeyCount) -> dg.AssetCheckResul
         check_name=KEYS_CHECK,
         passed=not count.repeated_count,
         severity=dg.AssetCheckSeverity.ERROR,
-        description=description,
+        description=in_markdown(description),
         metadata=figures,
     )
 
@@ -444,7 +462,7 @@ def structure_observation(names: SourceNames, change: StructureChange) -> dg.Ass
     if change.statement is not None:
         metadata["statement"] = change.statement
         metadata["effect"] = "\n".join(change.effects)
-    description = metadata.get("effect") or event.reason or event.kind.value
+    description = "; ".join(change.effects) or event.reason or event.kind.value
     return dg.AssetObservation(
-        names.table_key(event.table), description=description, metadata=metadata
+        names.table_key(event.table), description=in_markdown(description), metadata=metadata
     )

@@ -24,6 +24,11 @@ from lockstep.pipeline.run.catch_up import catch_up
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.basis import basis_of, bounds_of
 from lockstep.pipeline.run.dump.batch_capture import BatchCapture
+from lockstep.pipeline.run.dump.initial_schemas import (
+    case_folding,
+    spans_of_changes,
+    statements_between,
+)
 from lockstep.pipeline.run.dump.log_reader import require_complete, require_prepared_after_start
 from lockstep.pipeline.run.dump.structure_proof import (
     StructureProof,
@@ -56,6 +61,7 @@ from lockstep.pipeline.run.table_plans import TablePlans, open_orders, plan_read
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.source_plan import RereadRows
 from lockstep.pipeline.start.bounds import RunBounds
+from lockstep.pipeline.supply import RowsFromServer
 from lockstep.pipeline.values.decisions import AttemptOutcome, Decision, Lease
 from lockstep.pipeline.values.engines import reason_refused
 from lockstep.pipeline.values.errors import LogStops, RowsNotRead, TableError
@@ -504,4 +510,21 @@ def read_from_source(
         order_later_readings(ports, lease, plans)
         return []
     column_readings, plans = read_columns(ports, plans, batch.id)
-    return [*column_readings, *load_tables(ports, lease, run_start, plans)]
+    altered_tables = _hiding_tables_altered_in_log(ports, run_start, plans)
+    return [*column_readings, *load_tables(ports, lease, run_start, plans, altered_tables)]
+
+
+def _hiding_tables_altered_in_log(
+    ports: RunPorts, run_start: RunStart, plans: TablePlans
+) -> frozenset[TableName]:
+    """Return the tables that are to be read from the server, whose shape hides something,
+    and which a statement in the log of this run altered. Before the statement is
+    followed, nobody knows under which names the server has what is hidden."""
+    newest = {version.table for version in ports.ledger.schemas_at(ports.source.name, shaped=True)}
+    tables = sorted(newest & plans.tables_supplied(RowsFromServer).keys())
+    if not tables:
+        return frozenset()
+    head = ports.server.facts().head
+    statements = statements_between(ports, run_start, run_start.start.at, head)
+    spans = spans_of_changes(statements, tables, case_folding(run_start.facts))
+    return frozenset(tables) & spans.keys()

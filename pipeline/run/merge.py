@@ -285,9 +285,10 @@ class _Merger:
     def _prepare(self, intent: Intent, state: TableState, batches: Sequence[Batch]) -> Job | None:
         """Return the job of a write. Return None if the table had to be quarantined, or
         if a dead run has already made the commit, which is then recorded."""
+        records = self.records[intent.table]
         try:
             with arrow_errors_as_table_error("prepare its changes"):
-                task = task_of(self.ports, self.records[intent.table], intent, state, batches)
+                task = task_of(self.ports, records, intent, state, batches)
                 commit = find_commit_of(self.ports, task) if intent.is_recorded else None
                 if commit is not None:
                     schema = self.ports.mirrors.schema(state.mirror, commit.delta_version)
@@ -298,7 +299,18 @@ class _Merger:
                 # at most one commit of this run after this version.
                 tried_intent = intent if intent.is_recorded else None
                 self._note_examined(state, self._check_log(task, tried_intent))
-                return prepare_job(self.ports, self.records[intent.table], task)
+                try:
+                    return prepare_job(self.ports, records, task)
+                except TableError as error:
+                    if not task.plan.is_dropped or error.by is not StoppedBy.RUN:
+                        raise
+                    # The table cannot be read from the source again.
+                    self.ports.progress.note(
+                        f"{intent.table} was dropped at the source before all of its changes "
+                        f"could be merged: its mirror ends without them ({error.reason})"
+                    )
+                task = task_of(self.ports, records, intent, state, batches, without_changes=True)
+                return prepare_job(self.ports, records, task)
         except TableError as error:
             self._handle_refusal(intent.table, intent.first_batch, error)
             return None

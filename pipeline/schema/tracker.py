@@ -159,11 +159,14 @@ class HistoryShaping(Protocol):
         schema: TableSchema,
         before: SchemaVersion | None = None,
         columns_from: ColumnsFrom | None = None,
+        *,
+        may_rename: bool = False,
     ) -> tuple[TableSchema, ShownAs | None]:
         """Return the structure as the history stores it, and how the lake shows the
         table. `before`: the version from which the table has its rows or columns;
         `columns_from`: the columns' names in that version, None if they kept their
-        names. Raise TableError if the settings cannot be applied to the structure."""
+        names; `may_rename`: statements that were not read may have changed them. Raise
+        TableError if the settings cannot be applied to the structure."""
 
     def statement_record(
         self, logged: LoggedStatement, followed: FollowedStatement, tables: Collection[TableName]
@@ -325,6 +328,7 @@ class SchemaTracker:
                 columns_from=columns_from,
                 reason=version.reason,
                 predecessor=matched,
+                may_rename=True,
             )
         self._databases += databases
 
@@ -402,12 +406,14 @@ class SchemaTracker:
         statement_number: int | None = None,
         reason: str | None = None,
         predecessor: Predecessor | None = None,
+        may_rename: bool = False,
         carried_version: SchemaVersion | None = None,
     ) -> SchemaVersion:
         """Record a version. With a schema it is known; without one it is unknown if a
         reason is given, else dropped. It is also unknown if the settings cannot be
         applied. `predecessor`: the version from which the table has its rows or
         columns; the lake may not show more of the table than of that version.
+        `may_rename`: statements that were not read may have renamed columns since.
         `carried_version`: the version that holds again, which the lake shows as
         before."""
         old = self._current.get(table)
@@ -424,7 +430,9 @@ class SchemaTracker:
         if schema is not None and carried_version is None and self._shaping is not None:
             try:
                 before, former_names = predecessor or (None, columns_from)
-                schema, shown_as = self._shaping.for_history(schema, before, former_names)
+                schema, shown_as = self._shaping.for_history(
+                    schema, before, former_names, may_rename=may_rename
+                )
             except TableError as error:
                 schema, columns_from, reason = None, None, error.reason
                 self._shape_errors[table] = error
@@ -490,10 +498,11 @@ class SchemaTracker:
         if self._shaping is not None:
             statement = self._shaping.statement_record(logged, followed, names)
         self._statements.append(statement)
-        self._loaded_schema = self._with_later_structures(after, logged.end)
+        self._loaded_schema, later_keys = self._with_later_structures(after, logged.end)
         statement_number = len(self._statements) - 1
         self._record_tables(
-            before, self._loaded_schema, followed, logged.end, statement_number, predecessors
+            *(before, self._loaded_schema, followed, logged.end, statement_number),
+            *(predecessors, later_keys),
         )
         self._record_databases(before, self._loaded_schema, logged.end, statement_number)
         # If the settings cannot be applied to a table, only its previous version says
@@ -531,14 +540,18 @@ class SchemaTracker:
         self._loaded_schema = after_code_statement(before, logged.text, logged.context)
         self._record_databases(before, self._loaded_schema, logged.end, None)
 
-    def _with_later_structures(self, schema: ServerSchema, end: Coordinates) -> ServerSchema:
+    def _with_later_structures(
+        self, schema: ServerSchema, end: Coordinates
+    ) -> tuple[ServerSchema, set[TableName]]:
         """Return the schema with the later structures that are known at the position
-        `end`."""
+        `end`, and the keys of their tables."""
+        keys = set[TableName]()
         for name in [name for name, later in self._later_structures.items() if later.since <= end]:
             later = self._later_structures.pop(name)
             if schema.table(name) is None:
                 schema = schema.with_table(later.schema)
-        return schema
+                keys.add(schema.fold_case(name))
+        return schema, keys
 
     def _record_tables(
         self,
@@ -548,10 +561,12 @@ class SchemaTracker:
         at: Coordinates,
         statement_number: int,
         predecessors: Mapping[TableName, Predecessor],
+        later_keys: Collection[TableName],
     ) -> None:
         """Record a version of each table whose structure differs before and after the
         statement, or became unknown. `predecessors`: those of renamed tables and of
-        tables created LIKE another."""
+        tables created LIKE another. `later_keys`: tables whose structure was unknown
+        before, and is the server's."""
         reasons = dict(unknown_structures(followed))
         without_defaults = {
             key
@@ -573,6 +588,8 @@ class SchemaTracker:
             predecessor = predecessors.get(key)
             if predecessor is None and version is not None:
                 predecessor = version, columns_from
+            if predecessor is None and new is not None and key in later_keys:
+                predecessor = self._match_by_name(new.name, new)
             table = new or old
             self._record(
                 key if table is None else table.name,
@@ -584,6 +601,7 @@ class SchemaTracker:
                 statement_number=statement_number,
                 reason=reasons.get(key, "not followed") if is_unknown else None,
                 predecessor=predecessor,
+                may_rename=key in later_keys,
             )
 
     def _record_databases(

@@ -192,6 +192,8 @@ class Shaping:
         schema: TableSchema,
         before: SchemaVersion | None = None,
         columns_from: Sequence[str | None] | None = None,
+        *,
+        may_rename: bool = False,
     ) -> tuple[TableSchema, ShownAs | None]:
         """Return the structure as the history stores it, and how the lake shows it; the
         arguments are those of `schema.tracker.HistoryShaping`. Raise TableError if a
@@ -201,6 +203,8 @@ class Shaping:
         hidden = self.hidden_columns(schema)
         if before is None:
             return redact_schema(schema, hidden), self._shown_as(schema, shape)
+        if may_rename and (error := self.renamed_error(before, schema)) is not None:
+            raise error
         pairs = zip(schema.names, columns_from or schema.names, strict=True)
         origins = {name.lower(): origin.lower() for name, origin in pairs if origin}
         if not self.is_captured(schema.name):
@@ -225,24 +229,29 @@ class Shaping:
         return None
 
     def renamed_error(self, before: SchemaVersion, schema: TableSchema) -> TableError | None:
-        """Return an error if a new column of a structure would be shown although it may be
-        a renamed hidden column: one that the version `before` has and the structure does
-        not have. Otherwise return None."""
+        """Return an error if a column of a structure would be shown although it may be a
+        renamed hidden column of the version `before`: it is a new one, or the columns of
+        both are in another order or have other types. Otherwise return None."""
         if before.schema is None or before.shown_as is None:
             return None
         try:
             shown_as = self._shown_as(schema, self.shape(schema))
         except TableError:  # A table with rules that cannot be applied is not read.
             return None
-        added = [name.lower() for name in schema.names if before.schema.column(name) is None]
+        kept, kept_before = (
+            [(one.name.lower(), one.type) for one in these.columns if others.column(one.name)]
+            for these, others in ((schema, before.schema), (before.schema, schema))
+        )
+        pairs = zip(kept, kept_before, strict=True)
+        names = [column[0] for column, former in pairs if column != former]
+        names += [name.lower() for name in schema.names if before.schema.column(name) is None]
         # Only columns are compared.
         without_rows = replace(before, shown_as=replace(before.shown_as, row_condition=None))
-        for gone in sorted(before.hidden_columns):
-            if schema.column(gone) is None:
-                origins = dict.fromkeys(added, gone)
-                error = _consent_error(without_rows, shown_as, schema, origins)
-                if error is not None:
-                    return error
+        for hidden in sorted(before.hidden_columns):
+            origins = dict.fromkeys(names, hidden)
+            error = _consent_error(without_rows, shown_as, schema, origins)
+            if error is not None:
+                return error
         return None
 
     def _as_strict(

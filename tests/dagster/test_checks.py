@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from lockstep.assets.checks import CHECKS
-from lockstep.assets.dagster_metadata import KEYS_CHECK
+from lockstep.assets.dagster_metadata import KEYS_CHECK, run_summary, stopped_tables_metadata
 from lockstep.assets.names import SourceNames
 from lockstep.assets.table_list import read_table_list
 from lockstep.pipeline.model.table_state import StoppedTable
@@ -24,6 +24,7 @@ from lockstep.pipeline.proof.proven import (
     EqualityProof,
     ProofKind,
 )
+from lockstep.pipeline.run.reports import MergeReport
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.table import TableName
 from tests.dagster.place import Stand, checks_of, source_of
@@ -133,6 +134,25 @@ def test_the_oldest_proof_is_that_of_a_table_which_follows() -> None:
     )
     [judge] = [judge for name, _, judge in CHECKS if name == "no_table_differs"]
     assert judge(facts).metadata["oldest proof in seconds"] == 3600.0
+
+
+def test_thousands_of_tables_make_no_huge_event() -> None:
+    """Dagster keeps what each run says: of stopped tables the first and the number of the others,
+    of comparisons those with a difference first."""
+    stopped = [StoppedTable(TableName("shop", f"t{n}"), "why", "how", "") for n in range(5000)]
+    table = stopped_tables_metadata(stopped)
+    assert isinstance(table, dg.TableMetadataValue)
+    assert (len(table.records), table.records[-1].data["table"]) == (501, "and 4,500 more")
+    report: Any = SimpleNamespace(quarantined=tuple(stopped))
+    summary = run_summary(MergeReport((), (), (), (), 0.0, 0.0), report)
+    assert (summary.count("**"), "and 4,950 more tables" in summary) == (100, True)
+    records = [
+        ComparisonRecord(TableName("shop", f"t{number}"), True, NOW, int(number == 999), None, None)
+        for number in range(1000)
+    ]
+    facts: Any = SimpleNamespace(now=NOW, proofs=records, stopped_tables=())
+    [judge] = [judge for name, _, judge in CHECKS if name == "no_table_differs"]
+    assert judge(facts).metadata["compared"].records[0].data["table"] == "shop.t999"
 
 
 def test_a_key_that_is_there_twice_is_found(stand: Stand, mysql: MySqlStand, database: str) -> None:

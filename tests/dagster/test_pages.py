@@ -197,6 +197,7 @@ def test_how_a_table_stands_is_told_when_it_changes(
     assert odd["state"].value == "stopped by Lockstep"
     assert "PARTIAL_JSON" in str(odd["reason"].value)
     assert "binlog_row_value_options" in str(odd["hint"].value)
+    assert r"PARTIAL\_JSON" in str(found[f"{database}.odd"].description)
     assert evaluations(stand, run(stand)) == {}
     entries = known(stand)
     assert {entry.name: entry.dropped for entry in entries} == {"a": False, "b": True, "odd": False}
@@ -233,18 +234,19 @@ def test_news_of_many_tables() -> None:
 def test_a_structure_that_changed_is_observed(
     stand: Stand, mysql: MySqlStand, database: str
 ) -> None:
-    """With the statement, without its literals, and its effect."""
+    """With the statement, without its literals, and its effect, in which no name is Markdown."""
     run(stand)
-    mysql.execute("alter table a add w varchar(9) default 'secret'", database=database)
+    mysql.execute("alter table a add `<b>w_` varchar(9) default 'secret'", database=database)
     run(stand)
     (observed,) = stand.instance.fetch_observations(
         NAMES.table_key(TableName(database, "a")), limit=1
     ).records
     assert observed.asset_observation is not None
     shown = {name: str(one.value) for name, one in observed.asset_observation.metadata.items()}
-    assert shown["statement"].startswith("alter table a add w varchar(")
+    assert shown["statement"].startswith("alter table a add `<b>w_` varchar(")
     assert "secret" not in str(shown)
-    assert "w" in shown["effect"]
+    assert "<b>w_" in shown["effect"]
+    assert r"\<b\>w\_" in str(observed.asset_observation.description)
 
 
 def test_a_check_does_not_declare_tables_as_dropped_or_back(

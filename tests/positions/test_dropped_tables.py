@@ -15,6 +15,7 @@ from lockstep.pipeline.run.acknowledge import acknowledge
 from lockstep.pipeline.run.capture import capture
 from lockstep.pipeline.run.merge import merge
 from lockstep.pipeline.source_plan import TableSettings
+from lockstep.pipeline.values.errors import StoppedBy
 from lockstep.pipeline.values.policies import DroppedTables, LakePolicies
 from lockstep.pipeline.values.table import TablePatterns
 from tests.fix_mysql import MySqlStand
@@ -151,6 +152,35 @@ def a_reload_waits_for_a_table_that_is_made_again(shop: Shop) -> Iterator[None]:
     shop.do("insert into gone values ('y', 8)", "delete from lost")
     yield
     assert (ids(shop), ids(shop, "lost")) == ([7, 8], [])
+
+
+def a_table_that_nobody_could_follow_may_be_dropped(shop: Shop) -> Iterator[None]:
+    """Its structure was never known: no run is promised that reads it, until it is there again."""
+    odd = "create table odd (id int primary key, v enum('é')) charset big5"
+    shop.do("set sql_mode = ''", odd)
+    yield
+    assert list(shop.quarantined()) == ["odd"]
+    shop.do("drop table odd")
+    shop.resume("odd")
+    yield
+    yield
+    state = shop.state("odd")
+    assert state.stopped_by is StoppedBy.SYSTEM
+    assert "exclude it" in str(state.hint)
+    shop.do("create table odd (id int primary key)", "insert into odd values (5)")
+    shop.resume("odd")
+    yield
+    assert ids(shop, "odd") == [5]
+
+
+def a_table_that_lacks_values_may_be_dropped(shop: Shop) -> Iterator[None]:
+    """Only the source had the values of its new column, and the log has its DROP."""
+    shop.do("alter table gone add half int as (id div 2) stored")
+    shop.do("insert into gone (id) values (3)", "drop table gone")
+    yield
+    yield
+    assert shop.state("gone").condition is TableCondition.DROPPED
+    assert not has_mirror(shop)
 
 
 class CutOff(MemoryMirrors):

@@ -64,6 +64,7 @@ from lockstep.pipeline.values.errors import (
     StoppedBy,
     StructureMoved,
     StructureUnknown,
+    TableBusy,
     TableError,
     ValueLeftOut,
 )
@@ -417,11 +418,12 @@ class TableChanges:
         error, schema = reading.error, reading.schema
         version = self._structures.version(table.name)
         shape_error = self._structures.shape_error(table.name)
-        reads_rows = reading.columns is None and schema is not None
+        is_busy = isinstance(error, TableBusy)
+        reads_rows = reading.columns is None and (schema is not None or is_busy)
         if reads_rows and shape_error is not None and shape_error.need is Need.CONSENT:
             # The person ordered the read before it was known what the mirror would
             # show.
-            error = error or shape_error
+            error = shape_error if is_busy else error or shape_error
         if error is not None:
             self.stop(table.name, reading.low, unreadable_error(error, reading.columns))
         elif reading.columns is not None:
@@ -546,9 +548,11 @@ class TableChanges:
 def _with_server_error(ports: RunPorts, table: TableName, error: StructureUnknown) -> TableError:
     """Return the error of a table whose structure is not known. If the server does not
     show the structure to the account, this is the server's error, and otherwise
-    `error`."""
+    `error`. MariaDB logs rows of sequences, too, which are no tables."""
     try:
-        ports.server.baseline([table])
+        if table not in ports.server.baseline([table]).names:
+            hint = f"exclude it if it is a sequence, else {resume_hint(table)}"
+            return TableError(f"{error.reason}, and the source has no such table", hint=hint)
     except TableError as table_error:
         return TableError(table_error.reason, hint=f"{table_error.hint}; {resume_hint(table)}")
     except StructureMoved:

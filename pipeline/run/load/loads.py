@@ -15,10 +15,11 @@ of its rows are read instead.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from time import perf_counter
+from typing import Final
 
 from lockstep.pipeline.mirror.layout import snapshot_path
 from lockstep.pipeline.model.load import Chunk, ChunkRows, Load, LoadBasis, SourceReading
@@ -58,6 +59,9 @@ def order_later_readings(ports: RunPorts, lease: Lease, plans: TablePlans) -> No
             ports.ledger.order_load(lease, table, author=plans.wants[table].author, reason=reason)
 
 
+_ALTERED_IN_LOG: Final = "a statement altered it, and the log with that is read first"
+
+
 def void_load(ports: RunPorts, lease: Lease, load: Load, reason: str) -> None:
     """Void a load, and delete the rows that it read."""
     ports.ledger.void_load(lease, load.id, reason)
@@ -65,12 +69,16 @@ def void_load(ports: RunPorts, lease: Lease, load: Load, reason: str) -> None:
 
 
 def load_tables(
-    ports: RunPorts, lease: Lease, run_start: RunStart, plans: TablePlans
+    ports: RunPorts,
+    lease: Lease,
+    run_start: RunStart,
+    plans: TablePlans,
+    altered_tables: Collection[TableName],
 ) -> list[SourceReading]:
     """Read the tables that the plans supply from the server, until all rows are read or
     the time for reading in one run is over. Return the readings, and a reading with an
     error for each table whose turn did not come but that has to be read before it is
-    captured."""
+    captured. `altered_tables`: those that must not be read before the log is."""
     settings = run_start.facts.settings
     reading_time = ReadingTime(log_retention(settings), ports.source.snapshot.max_seconds)
     deadline = perf_counter() + reading_time.seconds
@@ -87,7 +95,15 @@ def load_tables(
         ports.progress.note(
             f"{reading_time.shortening_sentence}\nhint: `{week_statement(settings)}`"
         )
-    readings = _load_rows(ports, lease, run_start, loads, deadline, reading_time.piece_seconds)
+    altered_loads = [load for load in loads if load.table in altered_tables]
+    for load in altered_loads:
+        void_load(ports, lease, load, _ALTERED_IN_LOG)
+        ports.ledger.order_load(lease, load.table, author=load.author, reason=load.reason)
+    loads = [load for load in loads if load.table not in altered_tables]
+    readings = [
+        *_load_rows(ports, lease, run_start, loads, deadline, reading_time.piece_seconds),
+        *_unread_tables(ports, altered_loads, TableBusy(_ALTERED_IN_LOG, hint=NEXT_RUN_READS_HINT)),
+    ]
     # A table that stopped, or for which part of the log was lost, must be read before
     # it is captured again. If its turn did not come in this run, it stays stopped.
     unread_tables = find_tables_without_log(

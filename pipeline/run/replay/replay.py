@@ -198,8 +198,8 @@ def replay(
         return ReplayReport(span, (), (), lake_end=selection.lake_end, committed=commit)
     first, last = selection.batches[0], selection.batches[-1]
     ports.progress.note(
-        f"{len(selection.batches)} batches are replayed, {first.id} to {last.id}: {first.start} to "
-        f"{last.end}"
+        f"{pluralize(len(selection.batches), 'batch is', 'batches are')} replayed, {first.id} to "
+        f"{last.id}: {first.start} to {last.end}"
     )
     changelogs = _correct_changelogs(ports, lease, selection, commit=commit)
     ports.segments.delete_folder(scratch_path(ports.source.name))

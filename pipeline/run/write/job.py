@@ -27,6 +27,7 @@ stamps of rows depend on it (commit time, number and GTID of the last change).
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import pairwise
@@ -53,7 +54,7 @@ from lockstep.pipeline.ports.ledger import table_contents
 from lockstep.pipeline.ports.mirror_writes import MirrorStep
 from lockstep.pipeline.run.commit_metadata import commit_metadata
 from lockstep.pipeline.run.context import RunPorts
-from lockstep.pipeline.run.stop_errors import reread_error
+from lockstep.pipeline.run.stop_errors import reread_error, resume_hint
 from lockstep.pipeline.run.write.copying import (
     CopiedRows,
     find_copied_rows,
@@ -71,6 +72,7 @@ from lockstep.pipeline.schema.history import (
 )
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.values.decisions import Continuity
+from lockstep.pipeline.values.errors import MirrorRefused, Need, TableError
 from lockstep.pipeline.values.intent import Intent, MirrorVersion, NewestWrites
 from lockstep.pipeline.values.policies import DroppedColumns, LakePolicies
 from lockstep.pipeline.values.position import Position
@@ -166,8 +168,6 @@ class TableRecords:
       shows.
     - `clear_through`: the batch up to which the lake must be cleared of what the settings no longer
       show; 0 for none.
-    - `upkeep_version`: the newest Delta version that upkeep, or a cut of the mirror's log, made; -1
-      for none.
     """
 
     contents: Sequence[TableContent]
@@ -175,7 +175,6 @@ class TableRecords:
     newest_writes: NewestWrites
     statements: Mapping[int, SchemaStatement]
     clear_through: int = 0
-    upkeep_version: int = -1
 
     @property
     def versions(self) -> dict[int, SchemaVersion]:
@@ -223,7 +222,6 @@ def table_records(
             statement_numbers.add(version.statement_number)
     statements = ledger.statements(source, statement_numbers)
     newest_writes = ledger.newest_writes(source, app_ids.values())
-    upkeep_versions = ledger.upkeep_versions(source)
     clear_through = dict[TableName, int]()
     for note in ledger.uncleared_values(source):
         if note.kept_because is None:
@@ -236,7 +234,6 @@ def table_records(
             newest_writes[app_ids[table]],
             statements,
             clear_through=clear_through.get(table, 0),
-            upkeep_version=upkeep_versions.get(states[table].mirror, -1),
         )
         for table in missing_batches
     }
@@ -248,10 +245,13 @@ def task_of(
     intent: Intent,
     state: TableState,
     batches: Sequence[Batch],
+    *,
+    without_changes: bool = False,
 ) -> Task:
     """Return the task of one write. `batches`: those that the table's mirror lacks,
-    oldest first; the write covers those of its intent. Raise `TableError` if none of
-    them is left."""
+    oldest first; the write covers those of its intent. `without_changes`: no change is
+    merged, because the table was dropped and its mirror ends as it is. Raise
+    `TableError` if none of the batches is left."""
     covered_batches = [
         batch for batch in batches if intent.first_batch <= batch.id <= intent.last_batch
     ]
@@ -273,12 +273,18 @@ def task_of(
         copied_rows = CopiedRows(intent.table, origin.base, batches=batch_ids)
     if copied_rows is not None and copied_rows.copied_version is not None:
         intent = replace(intent, copied_write_id=copied_rows.copied_version.write_id)
-    if plan.is_dropped:
-        plan = _without_lost_files(ports, records, intent.table, plan)
-    if not plan.final_version:
+    if without_changes:
         plan = replace(
-            plan, final_version=state.mirror_schema_version or _last_known_version(records)
+            plan,
+            segments=(),
+            final_version=0,
+            completion=None,
+            losses=(),
+            segments_of_lost_rows=(),
         )
+    if not plan.final_version:
+        shown_version = state.mirror_schema_version or _last_known_version(intent.table, records)
+        plan = replace(plan, final_version=shown_version)
     segments = [*(() if copied_rows is None else copied_rows.segments), *plan.segments]
     files = [file for segment in segments for file in segment.files]
     files += [file for read_files in plan.read_files for file in read_files.files]
@@ -299,26 +305,6 @@ def task_of(
     return Task(
         intent, state, tuple(covered_batches), plan, metadata, final_version.schema, copied_rows
     )
-
-
-def _without_lost_files(
-    ports: RunPorts, records: TableRecords, table: TableName, plan: MergePlan
-) -> MergePlan:
-    """Return the plan of a dropped table. If files with its changes are lost, return the
-    plan without any changes: the table cannot be read from the source again, so its
-    mirror ends as it is."""
-    folders = folders_of(ports, plan.versions, records.versions)
-    for segment in plan.segments:
-        # The other files may change rows whose INSERT is lost, so none is merged.
-        if damages := ports.segments.damage_sentences(
-            folders[segment.schema_version], segment.files
-        ):
-            ports.progress.note(
-                f"{table} was dropped at the source, and captured changes of it are lost: its "
-                f"mirror ends without them ({damages[0]})"
-            )
-            return replace(plan, segments=(), completion=None, losses=(), segments_of_lost_rows=())
-    return plan
 
 
 def _contents_and_origin(
@@ -343,14 +329,18 @@ def _contents_and_origin(
     return origin.contents, origin
 
 
-def _last_known_version(records: TableRecords) -> int:
+def _last_known_version(table: TableName, records: TableRecords) -> int:
     """Return the last known version of a table that was dropped before any of its rows
     was merged. Its mirror is created empty, with that structure."""
     known_versions = [
         version.version for version in records.history if version.knowledge is Knowledge.KNOWN
     ]
     if not known_versions:
-        raise reread_error("it was dropped, and its structure was never known")
+        raise TableError(
+            "it was dropped at the source, and its structure was never known",
+            hint=f"exclude it, or once it is there again, {resume_hint(table)}",
+            need=Need.ROWS,
+        )
     return known_versions[-1]
 
 
@@ -469,9 +459,7 @@ def _lineage(
         return lineage_of_copy(ports, copied_version, versions)
     mirror = None
     if last_written_version >= 0 and not task.plan.replaces_rows:
-        mirror = ports.mirrors.schema(
-            task.state.mirror, _readable_version(ports, records, task, last_written_version)
-        )
+        mirror = _columns_at(ports, task.state.mirror, last_written_version)
     columns_read = None
     completion = task.plan.completion
     if completion is not None and not task.plan.replaces_rows:
@@ -552,16 +540,18 @@ def require_copyable(
         raise reread_error(f"{copy_sentence}, and row images leave columns out")
 
 
-def _readable_version(
-    ports: RunPorts, records: TableRecords, task: Task, last_written_version: int
-) -> int:
-    """Return `last_written_version`; or, if upkeep has cut the mirror's log after it,
-    the later Delta version with the same rows and columns."""
-    if records.upkeep_version > last_written_version:
-        commit = ports.mirrors.log_since(task.state.mirror, records.upkeep_version).base
-        if commit is not None and commit.repeated_version == last_written_version:
-            return records.upkeep_version
-    return last_written_version
+def _columns_at(ports: RunPorts, mirror: str, version: int) -> pa.Schema:
+    """Return the columns of a mirror at a version. If the log no longer has it, return those
+    of the earliest version that can be read: what was committed in between changed no
+    column, because the log was checked."""
+    try:
+        return ports.mirrors.schema(mirror, version)
+    except MirrorRefused:
+        for commit in reversed([*ports.mirrors.history(mirror)]):
+            if commit.delta_version > version:
+                with suppress(MirrorRefused):
+                    return ports.mirrors.schema(mirror, commit.delta_version)
+        raise
 
 
 def _versions_of_write(
