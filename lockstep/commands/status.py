@@ -16,6 +16,7 @@ from lockstep.context import CommandContext, Outcome
 from lockstep.pipeline.check import longest_pause_from_now
 from lockstep.pipeline.check.log import duration_text
 from lockstep.pipeline.model.batch import Cursor
+from lockstep.pipeline.model.gaps import Gap
 from lockstep.pipeline.model.json_values import attributes, to_json
 from lockstep.pipeline.model.table_state import OrderKind, TableCondition, TableOrder, TableState
 from lockstep.pipeline.proof.proven import ComparisonRecord, open_differences, proof_times
@@ -166,14 +167,7 @@ def status_values(
         "failures": failures and attributes(failures, _FAILURE_KEYS),
         "lease": standing.lease,
         "override": standing.override,
-        "gaps": [
-            attributes(
-                gap,
-                "begin, end, tables, open_tables as open, closed, author, reason, "
-                "decided_at, batch",
-            )
-            for gap in standing.gaps
-        ],
+        "gaps": gap_values(standing.gaps),
         **attributes(standing, "overlaps, stopped_tables as stopped, extents as partial"),
         "invisible": [
             attributes(table, "table, reason, hint") for table in standing.invisible_tables
@@ -218,6 +212,11 @@ def proof_values(records: Iterable[ComparisonRecord], now: datetime) -> list[dic
         }
         for record in records
     ]
+
+
+def gap_values(gaps: Iterable[Gap]) -> list[dict[str, Any]]:
+    keys = "begin, end, tables, open_tables as open, closed, author, reason, decided_at, batch"
+    return [attributes(gap, keys) for gap in gaps]
 
 
 # -- lines for a person ----------------------------------------------------------------
@@ -282,8 +281,7 @@ def _gap_lines(standing: Standing) -> Iterator[str]:
         if gap.is_open:
             closed = f"; right again: {', '.join(gap.closed)}" if gap.closed else ""
             yield (
-                f"  gap: {gap.begin} to {gap.end} was never read ({gap.reason}); rows of "
-                f"{', '.join(gap.open_tables)} may be wrong{closed}"
+                f"  gap: {gap.sentence}; rows of {', '.join(gap.open_tables)} may be wrong{closed}"
             )
     for overlap in standing.overlaps:
         until = (

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from lockstep import exits
 from lockstep.arguments import place_option
+from lockstep.commands.status import gap_values
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError
 from lockstep.pipeline.model.json_values import attributes
@@ -46,6 +47,13 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
                 show_table(
                     context, _HEADS, [_summary_cells(version_set) for version_set in version_sets]
                 )
+                context.say(
+                    *(
+                        f"batch {version_set.batch.id}: {line}"
+                        for version_set in version_sets
+                        for line in version_set.lines_on_gaps()
+                    )
+                )
                 continue
             version_set = version_set_at(adapters.ledger(), source.name, place)
             payload[source.name] = version_set_values(version_set, lake)
@@ -64,6 +72,7 @@ def version_set_values(version_set: ShownVersions, lake: LakePath) -> dict[str, 
             for entry in version_set.entries
         },
         "missing": {missing.table: missing for missing in version_set.missing},
+        "gaps": gap_values(version_set.gaps),
     }
 
 
@@ -73,6 +82,7 @@ def _summary_values(version_set: ShownVersions) -> dict[str, Any]:
         **attributes(version_set, _SET_KEYS),
         "table_count": len(version_set.entries),
         "missing": missing_tables,
+        "gaps": gap_values(version_set.gaps),
     }
 
 
@@ -103,6 +113,7 @@ def _version_set_lines(version_set: ShownVersions, lake: LakePath) -> Iterator[s
             for entry in version_set.entries
         }
     )
+    yield from version_set.lines_on_gaps()
     if version_set.missing:
         yield "missing:"
         yield align_pairs(
