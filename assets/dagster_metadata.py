@@ -30,7 +30,7 @@ from lockstep.pipeline.status.tables import TableStanding
 from lockstep.pipeline.values.policies import LakePolicies
 from lockstep.pipeline.values.position import Position
 from lockstep.pipeline.values.segment import RowCounts
-from lockstep.pipeline.values.shown import in_markdown, pluralize
+from lockstep.pipeline.values.shown import in_markdown, name_list, pluralize
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.lake.store.paths import LakePath
 
@@ -102,13 +102,19 @@ def capture_metadata(report: CaptureReport, began_at: datetime) -> Metadata:
         "continuity": report.continuity and report.continuity.value,
         "batch": report.batch_id,
         "GTIDs": str(report.end.gtid_set) or None,
-        "repaired": "\n".join(report.repairs) or None,
-        "reading rows": "\n".join(progress.sentence() for progress in report.unfinished_loads)
-        or None,
+        "repaired": _first_lines(report.repairs),
+        "reading rows": _first_lines([load.sentence() for load in report.unfinished_loads]),
     }
     if report.quarantined:
         metadata["quarantined"] = stopped_tables_metadata(report.quarantined)
     return _without_none(metadata)
+
+
+def _first_lines(sentences: Sequence[str]) -> str | None:
+    lines = list(sentences[:_MAX_SUMMARY_TABLES])
+    if len(sentences) > _MAX_SUMMARY_TABLES:
+        lines.append(f"and {len(sentences) - _MAX_SUMMARY_TABLES:,} more")
+    return "\n".join(lines) or None
 
 
 def _without_none(metadata: Metadata) -> Metadata:
@@ -137,7 +143,7 @@ def merge_metadata(report: MergeReport) -> Metadata:
         "rows read from the source": sum(merge.rows_read for merge in report.merges),
         "publish seconds": rounded_seconds(report.publish_seconds),
         "merge seconds": rounded_seconds(report.merge_seconds),
-        "waiting": ", ".join(map(str, report.waiting_tables)) or None,
+        "waiting": name_list(report.waiting_tables) or None,
     }
     if report.quarantined:
         metadata["quarantined"] = stopped_tables_metadata(report.quarantined)

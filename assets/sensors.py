@@ -103,13 +103,23 @@ def attention_sensor(
                 sentences.append(trouble_sentence(source.name, verdict))
                 if last_troubles.get(source.name) != troubles[source.name]:
                     context.log.warning(sentences[-1])
-                    if notify is not None:
-                        notify(source.name, verdict)
+                    if notify is not None and (error := _error_of(notify, source.name, verdict)):
+                        sentences.append(f"`notify` failed: {error}; the next tick tries again.")
+                        troubles[source.name] = last_troubles.get(source.name, "")
         context.update_cursor(json.dumps(troubles))
         return dg.SkipReason("\n".join(sentences) or "Nothing needs a person.")
 
     description = "Reports troubles that no later run cures, with what to do."
     return _sensor("lockstep_attention", 300, description, evaluate)
+
+
+def _error_of(notify: Notify, source: str, trouble: Verdict) -> str:
+    """Notify of a trouble and return the error, or ""."""
+    try:
+        notify(source, trouble)
+    except Exception as error:  # noqa: BLE001 - other troubles have to be told, too
+        return f"{type(error).__name__}: {error}"
+    return ""
 
 
 def dead_run_sensor(settings: Settings, open_adapters: OpenAdapters) -> dg.SensorDefinition:

@@ -34,6 +34,7 @@ from lockstep.pipeline.run.status.span_report import structure_changes
 from lockstep.pipeline.status.tables import TableStanding, table_standings
 from lockstep.pipeline.values.errors import LockstepError
 from lockstep.pipeline.values.position import Position
+from lockstep.pipeline.values.shown import name_list
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.config import Settings
 from lockstep.resources.lake.store.paths import LakePath
@@ -109,10 +110,9 @@ def report_table_states(
     with note_write_errors("The list of tables for Dagster", receiver.log.warning):
         changed_tables = update_table_list(settings.state_folder, source, entries, complete=False)
     if changed_tables and settings.webserver() is None:
-        names_in_words = ", ".join(map(str, changed_tables))
         receiver.log.info(
-            f"The assets of these tables are new or changed: {names_in_words}; reload definitions "
-            "to see it on the page."
+            f"The assets of these tables are new or changed: {name_list(changed_tables)}; reload "
+            "definitions to see it on the page."
         )
 
 

@@ -358,7 +358,8 @@ def ids_at_or_after(times: Sequence[BatchTimes], moment: datetime) -> frozenset[
     later."""
     ends = [(batch, batch.end) for batch in times if batch.transactions and batch.end is not None]
     chain = [(batch, end) for batch, end in ends if not batch.catches_up]
-    place = find_moment([end for _, end in chain], moment).place
+    weights = [batch.transactions for batch, _ in chain]
+    place = find_moment([end for _, end in chain], moment, weights).place
     caught_up = [(batch, end) for batch, end in ends if batch.catches_up and end >= moment]
     return frozenset(batch.id for batch, _ in (*chain[place:], *caught_up))
 
@@ -371,7 +372,8 @@ def ids_before(times: Sequence[BatchTimes], moment: datetime) -> frozenset[int]:
     `ids_at_or_after` the first: a span then has too many batches rather than too few."""
     begins = [(batch, batch.begin or _UNKNOWN_BEGINNING) for batch in times if batch.transactions]
     chain = [(batch, begin) for batch, begin in begins if not batch.catches_up]
-    place = find_moment([begin for _, begin in chain], moment).last_place
+    weights = [batch.transactions for batch, _ in chain]
+    place = find_moment([begin for _, begin in chain], moment, weights).last_place
     caught_up = [(batch, begin) for batch, begin in begins if batch.catches_up and begin < moment]
     return frozenset(batch.id for batch, _ in (*chain[:place], *caught_up))
 
@@ -545,8 +547,9 @@ def _committed_at(batch: Batch) -> datetime | None:
 
 def _count_ended_by(batches: Sequence[Batch], moment: datetime) -> int:
     """Return the number of batches that end before the end of a moment."""
-    ends = [at for at in map(_committed_at, batches) if at is not None]
-    return find_moment_end(ends, moment).place
+    ends = [(batch, at) for batch in batches if (at := _committed_at(batch)) is not None]
+    weights = [max(batch.transactions, 1) for batch, _ in ends]
+    return find_moment_end([at for _, at in ends], moment, weights).place
 
 
 def _batch_at_coordinates(place: Place, chain: Sequence[Batch], at: Coordinates) -> PlaceInBatch:

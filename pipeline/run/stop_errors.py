@@ -123,11 +123,7 @@ def unreadable_error(error: TableError, columns: Sequence[str] | None = None) ->
         return reread_error(error.reason, Need.ROWS if columns is None else Need.COLUMNS)
     if waits_for_rows(error):
         return error
-    return TableError(
-        str(error),
-        hint=f"{error.hint}; resumed, it is read from the source",
-        need=Need.ROWS,
-    )
+    return TableError(str(error), hint=error.hint, need=Need.ROWS)
 
 
 def stopped_tables(

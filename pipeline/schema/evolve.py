@@ -369,8 +369,8 @@ def _apply_create_database(
 ) -> EvolvedStep:
     name = stored_name(TableName(change.name, ""), context).database
     effects: list[Effect] = []
-    if not change.if_not_exists:
-        # OR REPLACE drops the database that exists.
+    if not change.if_not_exists or context.ddl_xid:
+        # OR REPLACE drops the database that exists. `ddl_xid` proves that none did.
         schema, effects = _without_database(schema, name)
     elif schema.database(name) is not None:
         return schema, [DatabaseEffect(name, "unchanged")]

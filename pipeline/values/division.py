@@ -8,7 +8,8 @@ its time is the moment or later, or after the place although its time is earlier
 moment lies at the place with the fewest misplaced items; if several places have equally
 few, at the first of these places. If times ascend, this is the place before the first
 item at or after the moment. A single wrong time, however far off, moves the place by at
-most one other item.
+most one other item. An item may have a weight, as a batch has that of its transactions:
+it counts as so many items.
 
 A time later than `latest`, the time at which the items were read, is not believed. An
 item with such a time is treated like the item before it.
@@ -51,10 +52,12 @@ class Divider:
     moment: int
     latest: int | None = None
 
-    def divide(self, times: npt.NDArray[np.int64]) -> Division:
-        """Return the moment's place among items with these times."""
+    def divide(
+        self, times: npt.NDArray[np.int64], weights: npt.NDArray[np.int64] | int = 1
+    ) -> Division:
+        """Return the moment's place among items with these times and weights."""
         is_earlier = times < self.moment
-        steps = np.where(self._with_trusted_times(times, is_earlier), 1, -1)
+        steps = np.where(self._with_trusted_times(times, is_earlier), weights, -weights)
         # The place with the highest balance before it has the fewest misplaced items.
         balances = np.concatenate([[0], np.cumsum(steps)])
         place = int(balances.argmax())
@@ -80,16 +83,20 @@ class Divider:
 
 
 def find_moment(
-    times: Sequence[datetime], moment: datetime, latest: datetime | None = None
+    times: Sequence[datetime], moment: datetime, weights: Sequence[int] | None = None
 ) -> Division:
     """Return the place of a moment: items at the moment itself come after it."""
-    divider = Divider(microseconds(moment), None if latest is None else microseconds(latest))
-    return divider.divide(np.array([microseconds(at) for at in times], np.int64))
+    return Divider(microseconds(moment)).divide(
+        np.array([microseconds(at) for at in times], np.int64),
+        1 if weights is None else np.array(weights, np.int64),
+    )
 
 
-def find_moment_end(times: Sequence[datetime], moment: datetime) -> Division:
+def find_moment_end(
+    times: Sequence[datetime], moment: datetime, weights: Sequence[int] | None = None
+) -> Division:
     """Return the place of the moment's end: items at the moment itself come before it."""
-    return find_moment(times, moment + timedelta(microseconds=1))
+    return find_moment(times, moment + timedelta(microseconds=1), weights)
 
 
 def microseconds(at: datetime) -> int:

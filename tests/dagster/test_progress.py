@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from lockstep.assets.dagster_metadata import capture_metadata
@@ -44,3 +44,6 @@ def test_tables_that_are_being_read_are_told() -> None:
         unfinished_loads=(READ,),
     )
     assert capture_metadata(report, datetime.now(UTC))["reading rows"] == SENTENCE
+    many = replace(report, unfinished_loads=(READ,) * 5000)
+    lines = capture_metadata(many, datetime.now(UTC))["reading rows"].splitlines()
+    assert lines == [SENTENCE] * 50 + ["and 4,950 more"]

@@ -74,25 +74,34 @@ def test_traffic_starts_a_run_once_there_was_one(tmp_path: Path) -> None:
 
 
 def test_trouble_is_told_once(tmp_path: Path) -> None:
-    """To whoever is to be notified, with the hint; again when it is another."""
+    """To whoever is to be notified, with the hint; again when it is another, or when they could
+    not be notified, which keeps no other trouble back."""
     settings = settings_for(tmp_path, "shop", start="binlog.000007:4")
     server = FakeServer(UUID, 1)
     server.write(1, 1)
     adapters = MemoryAdapters(settings, cast("SourceServer", server))
     heard: list[Verdict] = []
-    definitions = build_definitions(
-        settings, {}, adapters.open, notify=lambda _, trouble: heard.append(trouble)
-    )
+    failures = [OSError("nobody answers")]
+
+    def notify(_: str, trouble: Verdict) -> None:
+        if failures:
+            raise failures.pop()
+        heard.append(trouble)
+
+    definitions = build_definitions(settings, {}, adapters.open, notify=notify)
     sensor = definitions.resolve_sensor_def("lockstep_attention")
-    cursor = None
+    cursor, said = None, list[str]()
     with dg.DagsterInstance.ephemeral() as instance:
-        for _ in range(2):
+        for _ in range(3):
             context = dg.build_sensor_context(instance=instance, cursor=cursor)
             tick = sensor.evaluate_tick(context)
             cursor = tick.cursor
+            said.append(tick.skip_message or "")
     [trouble] = heard
     assert trouble.state is State.REFUSED
-    assert trouble.hint in (tick.skip_message or "")
+    assert all(trouble.hint in sentence for sentence in said)
+    failed = "OSError: nobody answers; the next tick tries again."
+    assert [failed in sentence for sentence in said] == [True, False, False]
 
 
 def test_settings_that_cannot_be_read_are_a_trouble_of_their_source(tmp_path: Path) -> None:

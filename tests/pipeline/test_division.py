@@ -48,6 +48,18 @@ def test_the_place_has_the_fewest_on_its_wrong_side(times: list[int], moment: in
     assert find_moment([at(time) for time in times], at(moment)) == by_counting(times, moment)
 
 
+@given(
+    items=st.lists(st.tuples(st.integers(0, 30), st.integers(1, 5)), max_size=20),
+    moment=st.integers(0, 31),
+)
+def test_an_item_counts_as_often_as_it_weighs(items: list[tuple[int, int]], moment: int) -> None:
+    each = by_counting([time for time, weight in items for _ in range(weight)], moment)
+    times, weights = [at(time) for time, _ in items], [weight for _, weight in items]
+    division = find_moment(times, at(moment), weights)
+    assert sum(weights[: division.place]) == each.place
+    assert sum(weights[: division.last_place]) == each.last_place
+
+
 @given(times=TIMES.map(sorted), moment=st.integers(0, 31))
 def test_where_times_ascend_it_is_before_the_first_at_or_after(
     times: list[int], moment: int

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from lockstep.pipeline.ports.source import ServerFacts
 from lockstep.pipeline.replay.spans import Span
+from lockstep.pipeline.run.find_place import resolve_end
 from lockstep.pipeline.run.rebuild import cut_at
 from lockstep.pipeline.run.replay.selection import select_batches
 from lockstep.pipeline.run.status.version_sets import version_set_at
 from lockstep.pipeline.values.errors import PastRefused, VersionSetUnknown
-from lockstep.pipeline.values.places import parse_place
+from lockstep.pipeline.values.places import AtMoment, parse_place
+from lockstep.resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
+from tests.mysql.reading import settings
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.one_table import Shop, open_shop
 from tests.positions.test_ends import has_exact_times, moment
@@ -146,6 +151,38 @@ def test_the_ledgers_times_survive_wrong_ones(shop: Shop) -> None:
             # The ledger does not tell when the first transaction of a batch was committed.
             touched = [batch.id for batch in select_batches(ports, span).batches]
             assert touched in (numbers[number + 1 : later + 1], numbers[number + 1 : later + 2])
+
+
+class _Ahead(MySqlServer):
+    """A server whose clock is so many seconds ahead of this machine's."""
+
+    seconds = 0
+
+    def facts(self) -> ServerFacts:
+        facts = super().facts()
+        return replace(facts, read_at=facts.read_at + timedelta(seconds=self.seconds))
+
+
+def test_a_clock_that_is_set_back_hides_no_batch(mariadb: MySqlStand) -> None:
+    """One transaction was committed while it was an hour ahead. As of a later moment, batches are
+    counted by their transactions, as the log is: what is shown, made again and read up to there is
+    the same."""
+    mariadb.execute("flush binary logs")
+    with mariadb.own_database() as name:
+        shop = open_shop(mariadb, name)
+        shop.follower.server = server = _Ahead(settings(mariadb))
+        now = int(datetime.now(UTC).timestamp())
+        for seconds, keys in ((3600, [1]), (10, [2, 3, 4]), (20, [5, 6, 7]), (3700, [8])):
+            server.seconds = seconds + 1
+            put_at(shop, now + seconds, *keys)
+            shop.follower.run()
+        shop.follower.run()
+        ports, batches = shop.follower.ports(), shop.follower.batches(limit=4)
+        place = AtMoment(datetime.fromtimestamp(now + 15, UTC))
+        end = batches[2].captured_end.at
+        assert resolve_end(ports, place, ports.server.facts(), batches[3].start) == end
+        assert cut_at(ports, place).at == end
+        assert version_set_at(shop.follower.ledger, SOURCE, place).batch == batches[2]
 
 
 @pytest.mark.thin

@@ -28,6 +28,7 @@ MIGRATIONS = (
     "create table if not exists shop.versions (id int)",
     "alter table shop.orders add column w int default 5",
     "create or replace view shop.seen as select id from shop.orders",
+    "alter database shop character set latin1",
 )
 """What a migration tool types, on whatever it finds."""
 

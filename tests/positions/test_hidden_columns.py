@@ -171,13 +171,16 @@ def _is_set_aside(case: str, shop: Shop) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("nameless", ["mariadb"], indirect=True)
-def test_a_system_versioned_table_from_before(nameless: MySqlStand) -> None:
-    """Where the first run reads the structures that the server has, its first rows tell."""
+def test_what_mariadb_logs_as_another_table(nameless: MySqlStand) -> None:
+    """Where the first run reads the structures that the server has, the first rows of a
+    system-versioned table and of a sequence tell."""
     with nameless.own_database() as name:
         shop = Shop(nameless, name, Follower(server(nameless), [f"{name}.*"]))
         shop.make(["a"], ["create table s (id int primary key, v int) with system versioning"])
         shop.run()
         shop.do("insert into s values (1, 1)", "insert into a values (3, 3)")
+        shop.do("create sequence q", "select nextval(q)")
         shop.run()
         assert (shop.state("s").reason or "").startswith("it is system-versioned: ")
+        assert (shop.state("q").hint or "").startswith("exclude it if it is a sequence, ")
         assert shop.kinds("a") == [("insert", 3)]

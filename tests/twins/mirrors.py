@@ -32,7 +32,7 @@ from lockstep.pipeline.ports.mirror_writes import (
     copied_mirrors,
 )
 from lockstep.pipeline.ports.mirrors import ColumnRanges, MirrorCommit, MirrorSize
-from lockstep.pipeline.values.errors import CommitConflict, ForeignCommit, TableError
+from lockstep.pipeline.values.errors import CommitConflict, ForeignCommit, MirrorRefused, TableError
 from lockstep.pipeline.values.policies import Readers
 from lockstep.pipeline.values.retention import DEFAULT_KEEP, Retention
 from tests.twins.lake import MemoryCommit, MemoryLake
@@ -203,6 +203,8 @@ class MemoryMirrors:
         self._lake.vacuumed[mirror] = self._lake.begins[mirror] = version + 1
 
     def schema(self, mirror: str, version: int) -> pa.Schema:
+        if version < self._lake.begins.get(mirror, 0):
+            raise MirrorRefused(f"its log does not have version {version}", hint="rewrite it")
         rows: pa.Table = self._lake.tables[mirror][version].rows
         return rows.schema
 

@@ -139,7 +139,7 @@ def _layouts(reader: Reader) -> list[Layout]:
         if code not in _TYPES_BY_CODE:
             raise TableError(
                 f"a column has the type number {code}, which this version does not read",
-                hint="exclude the table",
+                hint="change its type (without COMPRESSED, if it has that), or exclude the table",
             )
         _, size = _TYPES_BY_CODE[code]
         layouts.append(layout(code, metadata.take(size)))

@@ -306,6 +306,8 @@ def structures_of_server(ports: RunPorts, run_start: RunStart) -> SchemaTracker:
                 schema.name, knowledge=Knowledge.KNOWN, schema=schema
             )
     unknown_code = _databases_with_unknown_code(statements, baseline.databases, fold_case)
+    # Until their CREATE, databases of a whole log do not exist, so IF NOT EXISTS found none.
+    created = _created_databases(statements, fold_case) if has_all_statements else frozenset()
     databases = tuple(
         DatabaseVersion(
             database.name,
@@ -313,11 +315,18 @@ def structures_of_server(ports: RunPorts, run_start: RunStart) -> SchemaTracker:
             replace(database, code=None) if database.name in unknown_code else database,
         )
         for database in baseline.databases
+        if fold_case(TableName(database.name, "")) not in created
     )
     structures = _structures_in_memory(ports.ledger, source, versions, databases)
     tracker = tracker_of(ports, structures, facts, later=known_later)
-    tracker.record_initial_versions(versions.values(), databases)
-    for recorded in ports.ledger.schemas_at(source):
+    recorded_versions = ports.ledger.schemas_at(source)
+    gone_versions = [
+        recorded
+        for recorded in recorded_versions
+        if recorded.shown_as is not None and recorded.table not in baseline.names
+    ]
+    tracker.record_initial_versions(versions.values(), databases, gone_versions)
+    for recorded in recorded_versions:
         if recorded.table not in versions and recorded.table not in known_later:
             tracker.record_carried_version(recorded.table, None, start)
     return tracker
@@ -408,6 +417,20 @@ def statements_between(
         raise with_command_to_continue(error, ports, end) from error
     finally:
         dump.close()
+
+
+def _created_databases(
+    statements: Iterable[LoggedStatement], fold_case: FoldCase
+) -> frozenset[TableName]:
+    """Return the databases that a CREATE DATABASE names, folded, each as a name without a
+    table."""
+    return frozenset(
+        fold_case(TableName(change.name, ""))
+        for statement in statements
+        if isinstance(changes := read_change(statement.text, statement.context), tuple)
+        for change in changes
+        if isinstance(change, CreateDatabase)
+    )
 
 
 def _databases_with_unknown_code(

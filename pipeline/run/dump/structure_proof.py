@@ -202,7 +202,13 @@ def _structure_error(
     `table` or one of its parents. `present_name`: the present name of `differing`.
     `in_words`: the differences."""
     prefix = "" if differing == table else f"{differing}, which its foreign keys lead to: "
+    hint = (
+        "it was altered with sql_log_bin=0, or restored: "
+        f"`lockstep resume {table} --reason …` re-reads it from MySQL"
+    )
     if in_words == _MISSING_AT_SOURCE:
+        # MariaDB logs rows of sequences, too, which are no tables.
+        hint = f"exclude it if it is a sequence, else {hint}"
         reason = "the source does not have it any more, and no statement in the log dropped it"
     else:
         subject = (
@@ -218,8 +224,7 @@ def _structure_error(
         )
     return TableError(
         f"{prefix}{reason}",
-        hint="it was altered with sql_log_bin=0, or restored: "
-        f"`lockstep resume {table} --reason …` re-reads it from MySQL",
+        hint=hint,
         need=Need.ROWS,
     )
 

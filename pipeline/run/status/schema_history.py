@@ -210,9 +210,10 @@ def _version_at_moment(
 def _first_batch_reaching(times: Sequence[BatchTimes], server: str, moment: datetime) -> int | None:
     """Return the server's first batch that ends at or after a moment; None if all end
     before it."""
-    ends = [(batch.id, batch.end) for batch in times if batch.server_uuid == server and batch.end]
-    place = find_moment([end for _, end in ends], moment).place
-    return ends[place][0] if place < len(ends) else None
+    ends = [(batch, batch.end) for batch in times if batch.server_uuid == server and batch.end]
+    weights = [max(batch.transactions, 1) for batch, _ in ends]
+    place = find_moment([end for _, end in ends], moment, weights).place
+    return ends[place][0].id if place < len(ends) else None
 
 
 def _history_begin(

@@ -27,6 +27,7 @@ stamps of rows depend on it (commit time, number and GTID of the last change).
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import pairwise
@@ -71,7 +72,7 @@ from lockstep.pipeline.schema.history import (
 )
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.values.decisions import Continuity
-from lockstep.pipeline.values.errors import Need, TableError
+from lockstep.pipeline.values.errors import MirrorRefused, Need, TableError
 from lockstep.pipeline.values.intent import Intent, MirrorVersion, NewestWrites
 from lockstep.pipeline.values.policies import DroppedColumns, LakePolicies
 from lockstep.pipeline.values.position import Position
@@ -167,8 +168,6 @@ class TableRecords:
       shows.
     - `clear_through`: the batch up to which the lake must be cleared of what the settings no longer
       show; 0 for none.
-    - `upkeep_version`: the newest Delta version that upkeep, or a cut of the mirror's log, made; -1
-      for none.
     """
 
     contents: Sequence[TableContent]
@@ -176,7 +175,6 @@ class TableRecords:
     newest_writes: NewestWrites
     statements: Mapping[int, SchemaStatement]
     clear_through: int = 0
-    upkeep_version: int = -1
 
     @property
     def versions(self) -> dict[int, SchemaVersion]:
@@ -224,7 +222,6 @@ def table_records(
             statement_numbers.add(version.statement_number)
     statements = ledger.statements(source, statement_numbers)
     newest_writes = ledger.newest_writes(source, app_ids.values())
-    upkeep_versions = ledger.upkeep_versions(source)
     clear_through = dict[TableName, int]()
     for note in ledger.uncleared_values(source):
         if note.kept_because is None:
@@ -237,7 +234,6 @@ def table_records(
             newest_writes[app_ids[table]],
             statements,
             clear_through=clear_through.get(table, 0),
-            upkeep_version=upkeep_versions.get(states[table].mirror, -1),
         )
         for table in missing_batches
     }
@@ -464,9 +460,7 @@ def _lineage(
         return lineage_of_copy(ports, copied_version, versions)
     mirror = None
     if last_written_version >= 0 and not task.plan.replaces_rows:
-        mirror = ports.mirrors.schema(
-            task.state.mirror, _readable_version(ports, records, task, last_written_version)
-        )
+        mirror = _columns_at(ports, task.state.mirror, last_written_version)
     columns_read = None
     completion = task.plan.completion
     if completion is not None and not task.plan.replaces_rows:
@@ -547,16 +541,18 @@ def require_copyable(
         raise reread_error(f"{copy_sentence}, and row images leave columns out")
 
 
-def _readable_version(
-    ports: RunPorts, records: TableRecords, task: Task, last_written_version: int
-) -> int:
-    """Return `last_written_version`; or, if upkeep has cut the mirror's log after it,
-    the later Delta version with the same rows and columns."""
-    if records.upkeep_version > last_written_version:
-        commit = ports.mirrors.log_since(task.state.mirror, records.upkeep_version).base
-        if commit is not None and commit.repeated_version == last_written_version:
-            return records.upkeep_version
-    return last_written_version
+def _columns_at(ports: RunPorts, mirror: str, version: int) -> pa.Schema:
+    """Return the columns of a mirror at a version. If the log no longer has it, return those
+    of the earliest version that can be read: what was committed in between changed no
+    column, because the log was checked."""
+    try:
+        return ports.mirrors.schema(mirror, version)
+    except MirrorRefused:
+        for commit in reversed([*ports.mirrors.history(mirror)]):
+            if commit.delta_version > version:
+                with suppress(MirrorRefused):
+                    return ports.mirrors.schema(mirror, commit.delta_version)
+        raise
 
 
 def _versions_of_write(
