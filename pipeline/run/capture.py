@@ -520,8 +520,9 @@ def _hiding_tables_altered_in_log(
     """Return the tables that are to be read from the server, whose shape hides something,
     and which a statement in the log of this run altered. Before the statement is
     followed, nobody knows under which names the server has what is hidden."""
-    newest = {version.table for version in ports.ledger.schemas_at(ports.source.name, shaped=True)}
-    tables = sorted(newest & plans.tables_supplied(RowsFromServer).keys())
+    supplied = plans.tables_supplied(RowsFromServer)
+    shaped = ports.ledger.schemas_at(ports.source.name, shaped=True) if supplied else []
+    tables = sorted({version.table for version in shaped} & supplied.keys())
     if not tables:
         return frozenset()
     head = ports.server.facts().head

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from lockstep.pipeline.mirror.layout import mirror_path
-from lockstep.pipeline.model.table_state import TableCondition
+from lockstep.pipeline.model.table_state import Supplier, TableCondition
 from lockstep.pipeline.ports.lease_check import RequireHeld, no_check
 from lockstep.pipeline.run.acknowledge import acknowledge
 from lockstep.pipeline.run.capture import capture
@@ -134,6 +134,24 @@ def a_table_without_a_mirror_may_be_dropped(shop: Shop) -> Iterator[None]:
     yield
     assert shop.state("odd").condition is TableCondition.DROPPED
     assert shop.follower.ledger.pending_batches(SOURCE) == {}
+
+
+def a_reload_waits_for_a_table_that_is_made_again(shop: Shop) -> Iterator[None]:
+    """Until then nothing is read of it; then all of its rows are, in one run, and it is followed
+    again."""
+    shop.do("drop table gone", "drop table lost")
+    yield
+    shop.follower.reload(shop.table("gone"), Supplier.SOURCE)
+    yield
+    assert shop.state("gone").condition is TableCondition.DROPPED
+    shop.follower.reload(shop.table("gone"), Supplier.SOURCE)
+    shop.follower.reload(shop.table("lost"))
+    shop.do(*AGAIN, "create table lost (id int primary key)", "insert into lost values (5)")
+    yield
+    assert (ids(shop), ids(shop, "lost")) == ([7], [5])
+    shop.do("insert into gone values ('y', 8)", "delete from lost")
+    yield
+    assert (ids(shop), ids(shop, "lost")) == ([7, 8], [])
 
 
 def a_table_that_nobody_could_follow_may_be_dropped(shop: Shop) -> Iterator[None]:

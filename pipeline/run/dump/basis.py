@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 
 from lockstep.pipeline.model.batch import PreparedTransaction, Xid
+from lockstep.pipeline.model.table_state import TableCondition
 from lockstep.pipeline.run.agreement.lake_logs import foreign_mirrors
 from lockstep.pipeline.run.begin import RunStart
 from lockstep.pipeline.run.context import RunPorts
@@ -106,7 +107,9 @@ def tables_of(
     }
     for table in resumed_tables:
         open_loads.pop(table, None)
-        if table in states:
+        # A dropped table starts when the capture finds it again, which the ledger has to
+        # record.
+        if table in states and states[table].condition is not TableCondition.DROPPED:
             states[table] = states[table].as_started()
     at_source = [*filter(ports.source.patterns.matches, ports.server.engines())]
     for table, reason in foreign_mirrors(ports, at_source).items():
