@@ -59,6 +59,8 @@ from lockstep.pipeline.run.reshaping import stop_reshaped_tables
 from lockstep.pipeline.run.stop_errors import collision_error, engine_error
 from lockstep.pipeline.run.table_plans import TablePlans, open_orders, plan_readings, plan_returns
 from lockstep.pipeline.schema.model import TableSchema
+from lockstep.pipeline.schema.statements.changes import AlterTable
+from lockstep.pipeline.schema.statements.read import Reading, read_change
 from lockstep.pipeline.source_plan import RereadRows
 from lockstep.pipeline.start.bounds import RunBounds
 from lockstep.pipeline.supply import RowsFromServer
@@ -518,7 +520,7 @@ def _hiding_tables_altered_in_log(
     ports: RunPorts, run_start: RunStart, plans: TablePlans
 ) -> frozenset[TableName]:
     """Return the tables that are to be read from the server, whose shape hides something,
-    and which a statement in the log of this run altered. Before the statement is
+    and whose columns a statement in the log of this run altered. Before the statement is
     followed, nobody knows under which names the server has what is hidden."""
     supplied = plans.tables_supplied(RowsFromServer)
     shaped = ports.ledger.schemas_at(ports.source.name, shaped=True) if supplied else []
@@ -526,6 +528,16 @@ def _hiding_tables_altered_in_log(
     if not tables:
         return frozenset()
     head = ports.server.facts().head
-    statements = statements_between(ports, run_start, run_start.start.at, head)
+    statements = (
+        statement
+        for statement in statements_between(ports, run_start, run_start.start.at, head)
+        if not _keeps_columns(read_change(statement.text, statement.context))
+    )
     spans = spans_of_changes(statements, tables, case_folding(run_start.facts))
     return frozenset(tables) & spans.keys()
+
+
+def _keeps_columns(changes: Reading) -> bool:
+    return isinstance(changes, tuple) and all(
+        isinstance(change, AlterTable) and change.keeps_columns for change in changes
+    )
