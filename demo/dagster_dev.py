@@ -68,9 +68,9 @@ def _client_of(process: subprocess.Popen[bytes], port: int, log: Path) -> Dagste
     raise ConfigurationError("`dagster dev` does not answer", hint=f"see {log}")
 
 
-def run_job(client: DagsterGraphQLClient, job: str) -> str:
-    """Start a run of a job, wait for its end and return its id. Raise `ConfigurationError` if the
-    run fails."""
+def run_job(client: DagsterGraphQLClient, job: str, config: Path) -> str:
+    """Start a run of a job of this configuration, wait for its end and return its id. Raise
+    `ConfigurationError` if the run fails."""
     run = client.submit_job_execution(
         job, repository_location_name=LOCATION, repository_name=_REPOSITORY
     )
@@ -80,6 +80,7 @@ def run_job(client: DagsterGraphQLClient, job: str) -> str:
             return run
         if status in ("FAILURE", "CANCELED"):
             raise ConfigurationError(
-                f"Dagster's run {run} did not succeed", hint="`lockstep status` says why"
+                f"Dagster's run {run} did not succeed",
+                hint=f"`lockstep --config {config} status` says why",
             )
         sleep(_POLL_SECONDS)

@@ -164,7 +164,7 @@ def run_demo(
 
         def run_once() -> None:
             begin = perf_counter()
-            run_id = run_job(dagster, job_name(SOURCE))
+            run_id = run_job(dagster, job_name(SOURCE), settings.path)
             seconds = perf_counter() - begin
             report = report_of_run(adapters.ledger(), SOURCE, run_id, datetime.now(UTC))
             runs.append(DemoRun(report, seconds))

@@ -228,3 +228,11 @@ def test_every_decision_is_in_the_index() -> None:
     pages = [page.name for page in sorted((ROOT / "docs/decisions").glob("*.md"))]
     assert pages
     assert [name for name in pages if f"(decisions/{name})" not in index] == []
+
+
+def test_the_tests_of_every_page_and_folder_are_named() -> None:
+    guide = (ROOT / "tests/README.md").read_text()
+    pages = {page.name for page in (ROOT / "docs").glob("*.md")} - {"README.md"}
+    assert [page for page in sorted(pages) if f"(../docs/{page})" not in guide] == []
+    folders = {test.parent.name for test in (ROOT / "tests").glob("*/test_*.py")}
+    assert [folder for folder in sorted(folders) if f"`tests/{folder}`" not in guide] == []

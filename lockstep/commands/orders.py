@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from lockstep.pipeline.run.context import RunPorts, SilentProgress
 from lockstep.pipeline.run.orders import (
     OrderOutcome,
     OrderRequest,
+    foresee_next_start,
     give_order,
     plan_resume,
 )
@@ -87,7 +89,8 @@ def _chosen_tables(ports: RunPorts, kind: OrderKind, patterns: Sequence[str]) ->
 def _plan_resumes(
     context: CommandContext, ports: RunPorts, requests: Sequence[OrderRequest]
 ) -> list[OrderOutcome]:
-    planned_orders = [plan_resume(ports, request) for request in requests]
+    next_start = cache(partial(foresee_next_start, ports))
+    planned_orders = [plan_resume(ports, request, next_start) for request in requests]
     context.say(*(f"{ports.source.name}: {planned.sentence}" for planned in planned_orders))
     return planned_orders
 

@@ -261,6 +261,9 @@ def _print_steps(context: CommandContext, record: RunRecord) -> None:
     if capture is None or merge_report is None or acknowledgement is None:
         return
     context.say(f"{record.source}: {_summary(capture, merge_report, acknowledgement)}")
+    first_batch = min((merge.first_batch for merge in merge_report.merges), default=None)
+    if first_batch is not None and (capture.batch_id is None or first_batch < capture.batch_id):
+        context.say(f"  what earlier runs captured, from batch {first_batch} on, is merged, too")
     if record.request_counts is not None:
         context.say(f"  requests to the store: {record.request_counts}")
     loads = capture.finished_loads

@@ -28,7 +28,7 @@ from lockstep.pipeline.status.facts import Headroom, Standing, reason_not_by_gti
 from lockstep.pipeline.status.verdict import State, Verdict, utc_text, verdict
 from lockstep.pipeline.values.consumers import Consumer
 from lockstep.pipeline.values.decisions import RecordedDecision
-from lockstep.pipeline.values.errors import LockstepError, Recovery
+from lockstep.pipeline.values.errors import LockstepError
 from lockstep.pipeline.values.mirror_names import MirrorNames
 from lockstep.pipeline.values.shown import name_list, pluralize
 from lockstep.pipeline.values.table import TableName
@@ -303,9 +303,7 @@ def _server_pairs(standing: Standing) -> dict[str, str]:
         role = ", the standby" if facts.is_standby else ""
         pairs["server"] = f"{facts.server_uuid}{role}{change}, its log ends at {facts.head}"
     elif standing.server_error is not None:
-        was_asked = standing.server_error.recovery is not Recovery.CONFIGURATION
-        answer = "does not answer" if was_asked else "was not asked"
-        pairs["server"] = f"{answer}: {standing.server_error.message}"
+        pairs["server"] = standing.server_error.message
     if len(standing.lineage) > 1:
         pairs["read from"] = ", then ".join(map(str, standing.lineage))
     if cursor is not None:

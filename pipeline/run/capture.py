@@ -7,9 +7,10 @@ lacks are read from MySQL.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from time import perf_counter
 
 from lockstep.pipeline.check import require_ready
@@ -59,9 +60,10 @@ from lockstep.pipeline.run.reshaping import stop_reshaped_tables
 from lockstep.pipeline.run.stop_errors import collision_error, engine_error
 from lockstep.pipeline.run.table_plans import TablePlans, open_orders, plan_readings, plan_returns
 from lockstep.pipeline.schema.model import TableSchema
+from lockstep.pipeline.schema.statements.changes import AlterTable
+from lockstep.pipeline.schema.statements.read import Reading, read_change
 from lockstep.pipeline.source_plan import RereadRows
 from lockstep.pipeline.start.bounds import RunBounds
-from lockstep.pipeline.supply import RowsFromServer
 from lockstep.pipeline.values.decisions import AttemptOutcome, Decision, Lease
 from lockstep.pipeline.values.engines import reason_refused
 from lockstep.pipeline.values.errors import LogStops, RowsNotRead, TableError
@@ -510,21 +512,31 @@ def read_from_source(
         order_later_readings(ports, lease, plans)
         return []
     column_readings, plans = read_columns(ports, plans, batch.id)
-    altered_tables = _hiding_tables_altered_in_log(ports, run_start, plans)
-    return [*column_readings, *load_tables(ports, lease, run_start, plans, altered_tables)]
+    find_altered = partial(_hiding_tables_altered_in_log, ports, run_start)
+    return [*column_readings, *load_tables(ports, lease, run_start, plans, find_altered)]
 
 
 def _hiding_tables_altered_in_log(
-    ports: RunPorts, run_start: RunStart, plans: TablePlans
+    ports: RunPorts, run_start: RunStart, names: Collection[TableName]
 ) -> frozenset[TableName]:
-    """Return the tables that are to be read from the server, whose shape hides something,
-    and which a statement in the log of this run altered. Before the statement is
+    """Return those of some tables that are to be read from the server whose shape hides
+    something, and whose columns a statement in the log of this run altered. Before it is
     followed, nobody knows under which names the server has what is hidden."""
-    newest = {version.table for version in ports.ledger.schemas_at(ports.source.name, shaped=True)}
-    tables = sorted(newest & plans.tables_supplied(RowsFromServer).keys())
+    shaped = ports.ledger.schemas_at(ports.source.name, shaped=True) if names else []
+    tables = sorted({version.table for version in shaped}.intersection(names))
     if not tables:
         return frozenset()
     head = ports.server.facts().head
-    statements = statements_between(ports, run_start, run_start.start.at, head)
+    statements = (
+        statement
+        for statement in statements_between(ports, run_start, run_start.start.at, head)
+        if not _keeps_columns(read_change(statement.text, statement.context))
+    )
     spans = spans_of_changes(statements, tables, case_folding(run_start.facts))
     return frozenset(tables) & spans.keys()
+
+
+def _keeps_columns(changes: Reading) -> bool:
+    return isinstance(changes, tuple) and all(
+        isinstance(change, AlterTable) and change.keeps_columns for change in changes
+    )

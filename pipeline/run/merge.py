@@ -172,6 +172,8 @@ class _Merger:
     - `only_tables`: the tables to merge; None for all. `on_merged`: as for `merge`.
     - `tables_with_all_rows`: tables whose next write has all rows. `tables_with_new_mirror`: those
       of them that got a new mirror for this write.
+    - `tables_without_changes`: dropped tables whose mirrors end without the changes that cannot be
+      merged.
     - `examined_versions`: for each mirror, the version up to which its Delta log was checked for
       commits of other programs.
     - `records`: the ledger's records of the tables that this round writes.
@@ -185,6 +187,7 @@ class _Merger:
     quarantined: list[StoppedTable] = field(default_factory=list)
     tables_with_all_rows: frozenset[TableName] = frozenset()
     tables_with_new_mirror: set[TableName] = field(default_factory=set)
+    tables_without_changes: set[TableName] = field(default_factory=set)
     examined_versions: dict[str, int] = field(default_factory=dict)
     records: Mapping[TableName, TableRecords] = field(default_factory=dict)
 
@@ -218,7 +221,7 @@ class _Merger:
         ports, source = self.ports, self.ports.source.name
         states = ports.ledger.table_states(source)
         open_intents = {intent.table: intent for intent in ports.ledger.open_intents(source)}
-        counts_before = len(self.merges), len(self.tables_with_new_mirror)
+        counts_before = self._counts
         batches_by_table = {
             table: batches
             for table, batches in missing_batches(ports).items()
@@ -244,7 +247,16 @@ class _Merger:
             if job is not None:
                 jobs.append(job)
         self._write(self._record_intents(jobs))
-        return (len(self.merges), len(self.tables_with_new_mirror)) != counts_before
+        return self._counts != counts_before
+
+    @property
+    def _counts(self) -> tuple[int, ...]:
+        """Numbers of which one rises if another round may have something to write."""
+        return (
+            len(self.merges),
+            len(self.tables_with_new_mirror),
+            len(self.tables_without_changes),
+        )
 
     @property
     def _tables_to_renew(self) -> frozenset[TableName]:
@@ -286,9 +298,12 @@ class _Merger:
         """Return the job of a write. Return None if the table had to be quarantined, or
         if a dead run has already made the commit, which is then recorded."""
         records = self.records[intent.table]
+        without_changes = intent.table in self.tables_without_changes
         try:
             with arrow_errors_as_table_error("prepare its changes"):
-                task = task_of(self.ports, records, intent, state, batches)
+                task = task_of(
+                    self.ports, records, intent, state, batches, without_changes=without_changes
+                )
                 commit = find_commit_of(self.ports, task) if intent.is_recorded else None
                 if commit is not None:
                     schema = self.ports.mirrors.schema(state.mirror, commit.delta_version)
@@ -299,17 +314,6 @@ class _Merger:
                 # at most one commit of this run after this version.
                 tried_intent = intent if intent.is_recorded else None
                 self._note_examined(state, self._check_log(task, tried_intent))
-                try:
-                    return prepare_job(self.ports, records, task)
-                except TableError as error:
-                    if not task.plan.is_dropped or error.by is not StoppedBy.RUN:
-                        raise
-                    # The table cannot be read from the source again.
-                    self.ports.progress.note(
-                        f"{intent.table} was dropped at the source before all of its changes "
-                        f"could be merged: its mirror ends without them ({error.reason})"
-                    )
-                task = task_of(self.ports, records, intent, state, batches, without_changes=True)
                 return prepare_job(self.ports, records, task)
         except TableError as error:
             self._handle_refusal(intent.table, intent.first_batch, error)
@@ -418,7 +422,8 @@ class _Merger:
 
     def _handle_refusal(self, table: TableName, batch_id: int, error: TableError) -> None:
         """Give the table a new mirror if its present one refused a write of all rows;
-        otherwise quarantine it."""
+        have the mirror end without the changes if the table was dropped, so that it
+        cannot be read from the source again; otherwise quarantine it."""
         contents = self.records[table].contents
         if isinstance(error, MirrorRefused):
             if table in self._tables_to_renew:
@@ -427,6 +432,14 @@ class _Merger:
         elif error.need is None and plan_merge(contents).copy_event is not None:
             # The write was to begin with a copy of another table's rows.
             error = reread_error(error.reason)
+        is_left = table not in self.tables_without_changes
+        if error.by is StoppedBy.RUN and is_left and plan_merge(contents).is_dropped:
+            self.tables_without_changes.add(table)
+            self.ports.progress.note(
+                f"{table} was dropped at the source before all of its changes could be merged: "
+                f"its mirror ends without them ({error.reason})"
+            )
+            return
         if error.by is StoppedBy.RUN and begins_with_mirror(contents):
             error = read_after_resume_error(table, error.reason)
         self._quarantine(table, batch_id, error)

@@ -12,9 +12,9 @@ is carried out by the run to which it is given.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Final
 
 from lockstep.pipeline.mirror.layout import mirror_path, snapshot_path
@@ -23,7 +23,7 @@ from lockstep.pipeline.model.batch import TableContent
 from lockstep.pipeline.model.table_state import OrderKind, Supplier, TableOrder, TableState
 from lockstep.pipeline.ports.ledger import Structures
 from lockstep.pipeline.run.agreement.lake_logs import foreign_mirrors
-from lockstep.pipeline.run.begin import foresee_start
+from lockstep.pipeline.run.begin import StartProposal, foresee_start
 from lockstep.pipeline.run.consent import unknown_structure_error
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.logged_statements import dialect_of, recorded_statements
@@ -166,9 +166,18 @@ def give_order(
     return OrderOutcome(order, f"{table} stops{place}; the other tables go on. {back}")
 
 
-def plan_resume(ports: RunPorts, request: OrderRequest) -> OrderOutcome:
+def foresee_next_start(ports: RunPorts) -> StartProposal:
+    """Return the start of the next run; nothing is written."""
+    ledger, source = ports.ledger, ports.source.name
+    return foresee_start(ports, ledger.cursors(source).captured, ledger.open_override(source))
+
+
+def plan_resume(
+    ports: RunPorts, request: OrderRequest, next_start: Callable[[], StartProposal] | None = None
+) -> OrderOutcome:
     """Return the order of a resume, and a sentence on what it would do; nothing is
-    recorded. Raise the errors of `give_order`."""
+    recorded. Raise the errors of `give_order`. `next_start`: returns the start of the
+    next run, if the caller plans several resumes: to find it, the log is read."""
     states = ports.ledger.table_states(ports.source.name)
     _require_captured_table(states, ports.source.name, request.table)
     state = states[request.table]
@@ -192,7 +201,8 @@ def plan_resume(ports: RunPorts, request: OrderRequest) -> OrderOutcome:
         _require_renames(request, history.schema_before, schema)
     if schema is not None and not history.is_followed:
         _require_no_more_shown(ports, request, history, schema)
-    return OrderOutcome(order, _resume_sentence(ports, order, history))
+    next_start = next_start or partial(foresee_next_start, ports)
+    return OrderOutcome(order, _resume_sentence(ports, order, history, next_start))
 
 
 def _require_followed(
@@ -368,17 +378,20 @@ def _plans_of_next_run(ports: RunPorts, order: TableOrder) -> TablePlans:
     return plan_returns(replace(ports, source=replace(ports.source, until=None)), [order])
 
 
-def _resume_sentence(ports: RunPorts, order: TableOrder, history: HistoryAtStop) -> str:
+def _resume_sentence(
+    ports: RunPorts,
+    order: TableOrder,
+    history: HistoryAtStop,
+    next_start: Callable[[], StartProposal],
+) -> str:
     """Return a sentence or two on what a resume would do; nothing is written."""
     table = order.table
     plans: TablePlans | None = None
     try:
         if (error := _present_error(ports, table)) is not None:
             return f"it would be quarantined again: {error.reason}. First {error.hint}"
-        ledger, source = ports.ledger, ports.source.name
-        start = foresee_start(ports, ledger.cursors(source).captured, ledger.open_override(source))
-        if isinstance(start.decision, Refusal):
-            refusal = start.decision.error
+        if isinstance(decision := next_start().decision, Refusal):
+            refusal = decision.error
             return f"{table} waits until a run starts: {refusal.message}; {refusal.hint}"
         plans = _plans_of_next_run(ports, order)
     except (AccessDenied, HostUnknown, SourceRefused):

@@ -311,15 +311,30 @@ class SchemaTracker:
         return self._record(structure.name, schema, at, VersionOrigin.TABLE_MAP)
 
     def record_initial_versions(
-        self, versions: Iterable[SchemaVersion], databases: Iterable[DatabaseVersion]
+        self,
+        versions: Iterable[SchemaVersion],
+        databases: Iterable[DatabaseVersion],
+        gone_versions: Sequence[SchemaVersion] = (),
     ) -> None:
         """Record the structures that the run read at its first position. A table that
-        was known before keeps its rows, and its columns are matched by their names."""
+        was known before keeps its rows, and its columns are matched by their names.
+        `gone_versions`: those of tables that are gone. A new table with the columns of
+        one may have its rows, so the lake shows no more of it."""
         for version in versions:
             matched = None
             if version.schema is not None:
                 matched = self._match_by_name(version.table, version.schema)
             _, columns_from = matched or (None, None)
+            if matched is None and version.schema is not None:
+                names = version.schema.names
+                matched = next(
+                    (
+                        (gone, names)
+                        for gone in gone_versions
+                        if gone.schema is not None and gone.schema.names == names
+                    ),
+                    None,
+                )
             self._record(
                 version.table,
                 version.schema,

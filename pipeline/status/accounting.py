@@ -7,7 +7,7 @@ Pure. `lockstep verify` proves that the rows themselves are right.
 | account | what is counted |
 |---|---|
 | read | images that got a sequence number when they were read |
-| written | images in the batch's files: one for each insert, delete and mark, two for each update |
+| written | images in its files: two for each logged update, one for each other row and each mark |
 | merged | rows of the files that a finished write covers, by operation |
 
 A table that is stopped, or whose rows are still being read, may have rows that are not
@@ -40,6 +40,7 @@ class Account:
 
     - `read_images`, `written_images`: number of row images that were read, and of those that are in
       its files. At most `max_marks` of the latter are marks, which stand for no row.
+    - `max_lone_images`: the largest number of updates that have no image before the change.
     - `written_rows`: rows in its files.
     - `merged_rows`: the rows that finished writes cover.
     - `stopped_rows`: the rows of tables that do not follow the source now.
@@ -51,6 +52,7 @@ class Account:
     read_images: int
     written_images: int
     max_marks: int
+    max_lone_images: int
     written_rows: RowCounts
     merged_rows: RowCounts
     stopped_rows: RowCounts
@@ -61,8 +63,9 @@ class Account:
         """Whether the files have every image that was read."""
         rows = self.written_rows
         row_images = rows.inserted + 2 * rows.updated + rows.deleted
-        marks = self.written_images - row_images
-        return self.read_images == self.written_images and 0 <= marks <= self.max_marks
+        excess = self.written_images - row_images
+        is_explained = -self.max_lone_images <= excess <= self.max_marks
+        return self.read_images == self.written_images and is_explained
 
     @property
     def is_merged(self) -> bool:
@@ -86,6 +89,10 @@ def accounts(
     results = []
     for batch in batches:
         written = [part for part in rows if part.batch == batch.id]
+        batch_events = _events_of(batch, events)
+        refreshed_tables = {
+            event.table for event in batch_events if event.kind is TableEventKind.REFRESHED
+        }
         merged_tables = {i.table for i in intents if i.first_batch <= batch.id <= i.last_batch}
         unmerged = [
             part for part in written if part.table not in merged_tables and part.image_count
@@ -95,7 +102,10 @@ def accounts(
                 batch=batch.id,
                 read_images=0 if _only_continues_lake(batch, written) else batch.changes,
                 written_images=sum(part.image_count for part in written),
-                max_marks=_max_marks(batch, events),
+                max_marks=sum(event.kind in _MARKING_EVENTS for event in batch_events),
+                max_lone_images=sum(
+                    part.counts.updated for part in written if part.table in refreshed_tables
+                ),
                 written_rows=_sum(written),
                 merged_rows=_sum(part for part in written if part.table in merged_tables),
                 stopped_rows=_sum(part for part in unmerged if part.table not in following),
@@ -111,14 +121,11 @@ def _only_continues_lake(batch: Batch, written: Sequence[CapturedRows]) -> bool:
     return batch.continued_batch is None and batch.start == batch.end and not written
 
 
-def _max_marks(batch: Batch, events: Sequence[TableEvent]) -> int:
-    """Return the largest number of marks in the batch. An event has the sequence number
-    of the change before it."""
+def _events_of(batch: Batch, events: Sequence[TableEvent]) -> list[TableEvent]:
+    """Return the events that may be the batch's. An event has the sequence number of the
+    change before it."""
     last = batch.sequence_before + batch.changes
-    return sum(
-        event.kind in _MARKING_EVENTS and batch.sequence_before <= event.sequence <= last
-        for event in events
-    )
+    return [event for event in events if batch.sequence_before <= event.sequence <= last]
 
 
 def _sum(parts: Iterable[CapturedRows]) -> RowCounts:

@@ -18,7 +18,13 @@ from lockstep.pipeline.snapshot.log_retention import RETENTION_VARIABLE
 from lockstep.pipeline.start.question import Refusal, Start
 from lockstep.pipeline.status.facts import Failures, Headroom, Lag, Standing, WaitingBatch
 from lockstep.pipeline.values.decisions import AttemptOutcome
-from lockstep.pipeline.values.errors import Recovery, StoppedBy
+from lockstep.pipeline.values.errors import (
+    AccessDenied,
+    HostUnknown,
+    Recovery,
+    StoppedBy,
+    TlsRefused,
+)
 from lockstep.pipeline.values.shown import name_list, pluralize
 from lockstep.pipeline.values.table import TableName
 
@@ -238,8 +244,9 @@ def _refused_start_verdict(standing: Standing) -> Verdict | None:
 
 
 def _failed_verdict(standing: Standing, now: datetime) -> Verdict | None:
-    """Return a verdict if attempts failed and nobody has chosen another start since.
-    Trouble with the server is left to `_unreachable_verdict`."""
+    """Return a verdict if attempts failed and nobody has chosen another start since. If
+    the server does not answer now, a failure that may have ended, or that its answer
+    would end, is left to `_unreachable_verdict`."""
     failures = standing.failures
     choice = standing.override
     if failures is None:
@@ -247,10 +254,12 @@ def _failed_verdict(standing: Standing, now: datetime) -> Verdict | None:
     last = failures.last_attempt
     if choice is not None and choice.chosen_at > last.ended_at:
         return None
-    if standing.server_error is not None and last.recovery is Recovery.RETRY:
+    is_login_error = last.rule in _LOGIN_ERRORS
+    if standing.server_error is not None and (last.recovery is Recovery.RETRY or is_login_error):
         return None
     since = f"{pluralize(failures.count, 'attempt')} failed since {utc_text(failures.first_at)}"
-    if last.outcome is AttemptOutcome.REFUSED and isinstance(standing.start, Start):
+    was_refused = is_login_error or last.outcome is AttemptOutcome.REFUSED
+    if was_refused and isinstance(standing.start, Start):
         return Verdict(
             State.FAILED,
             f"{since} ({last.reason}), but the next one would begin: {standing.start.reason}",
@@ -265,6 +274,11 @@ def _failed_verdict(standing: Standing, now: datetime) -> Verdict | None:
         stable_text=last.reason,
         outlasts_patience=last.recovery is Recovery.RETRY and _outlast_patience(failures, now),
     )
+
+
+_LOGIN_ERRORS = frozenset(error.__name__ for error in (AccessDenied, HostUnknown, TlsRefused))
+"""Errors of a connection. A status makes such a connection, so it sees whether they have
+ended."""
 
 
 def _outlast_patience(failures: Failures | None, now: datetime) -> bool:

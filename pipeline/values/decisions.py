@@ -89,7 +89,8 @@ class AttemptOutcome(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """The end of an attempt to run. `reason` is a sentence for people; programs use the
-    other values, which `Decision` explains. `recovery` is None for an idle run."""
+    other values, which `Decision` explains. `recovery` is None for an idle run. `rule`:
+    for a failed step, the name of the error's class."""
 
     outcome: AttemptOutcome
     ended_at: datetime
@@ -97,6 +98,7 @@ class Attempt:
     recovery: Recovery | None = None
     hint: str = ""
     head: Coordinates | None = None
+    rule: str = ""
 
     @classmethod
     def of(cls, recorded: RecordedDecision) -> Attempt:
@@ -110,6 +112,7 @@ class Attempt:
             decision.recovery,
             decision.hint,
             decision.head,
+            decision.rule,
         )
 
 

@@ -68,7 +68,7 @@ GTID_EXECUTED: Final = Retry(
     pauses=(1.0,),
 )
 STRUCTURES: Final = Retry(
-    "reading structures from the source",
+    "reading all structures from the source",
     "a statement changed a structure meanwhile",
     "the step fails and is tried again",
     most_tries=5,

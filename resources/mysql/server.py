@@ -53,13 +53,13 @@ from lockstep.pipeline.values.errors import (
     NothingMatches,
     NotSampled,
     ServerSettings,
-    SourceMoving,
     SourceUnavailable,
+    TableBusy,
     TableError,
 )
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.position import Coordinates, LogFile, ServerProcess
-from lockstep.pipeline.values.retries import STRUCTURES
+from lockstep.pipeline.values.retries import TABLE_READ
 from lockstep.pipeline.values.server_errors import Meaning, meaning_of
 from lockstep.pipeline.values.survey import Survey, grant_statement
 from lockstep.pipeline.values.table import TableName, TableStructure, quoted_table
@@ -677,21 +677,21 @@ def _purged_gtids(cursor: Cursor, binlogs: tuple[BinlogSize, ...]) -> str:
 
 def read_baseline(cursor: Cursor, names: Collection[TableName] | None = None) -> Baseline:
     """See `pipeline.ports.SourceServer.baseline`. Named tables had their structures
-    before the low mark, too; whoever asks for all tables reads the log for statements
-    in between."""
+    before the low mark, too: of several, those that were altered meanwhile are left out.
+    Whoever asks for all tables reads the log for statements in between."""
     dialect = read_dialect(cursor)
-    for _ in STRUCTURES.tries():
-        whole_tables_before = None if names is None else read_whole_tables(cursor, names)
+    for _ in TABLE_READ.tries():
+        before = None if names is None else set(read_whole_tables(cursor, names).tables)
         low = low_mark(cursor, dialect)
         databases = read_databases(cursor)
         whole_tables = read_whole_tables(cursor, names)
-        if whole_tables_before in (None, whole_tables):
-            tables = with_default_values(cursor, whole_tables.tables)
+        steady = [table for table in whole_tables.tables if before is None or table in before]
+        if names is None or len(names) > 1 or len(steady) == len(whole_tables.tables):
+            tables = with_default_values(cursor, tuple(steady))
             high = read_log_end(cursor)
             return Baseline(tables, databases, low.at, high, low.executed_set, whole_tables.unread)
-    raise SourceMoving(
-        "the structures of the tables that are to be read kept changing",
-        hint="run again when the schema changes are over",
+    raise TableBusy(
+        "it kept being altered while its structure was read", hint="the next run tries it again"
     )
 
 

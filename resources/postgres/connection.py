@@ -33,7 +33,7 @@ _REFUSED_STATE = "23000"
 
 _REFUSED_LOGIN: Final = re.compile(
     r"failed: \w+:  (?!too many connections|.* is not currently accepting connections)"
-    r"""[^"«»„“”「」]*["«»„“”「」]\s?(?!pg_)"""
+    r"""[^"«»„“”「」\n]*["«»„“”「」]\s?(?!pg_)"""
 )
 """Matches the server's refusal of a user, a password or a database, in each language of
 `lc_messages`: it quotes a name, unlike the messages of a server that starts, stops or has

@@ -17,6 +17,7 @@ from lockstep.assets.checks import CHECKS
 from lockstep.assets.dagster_metadata import KEYS_CHECK, run_summary, stopped_tables_metadata
 from lockstep.assets.names import SourceNames
 from lockstep.assets.table_list import read_table_list
+from lockstep.commands.run import run_source
 from lockstep.pipeline.model.table_state import StoppedTable
 from lockstep.pipeline.proof.proven import (
     ComparisonRecord,
@@ -24,7 +25,10 @@ from lockstep.pipeline.proof.proven import (
     EqualityProof,
     ProofKind,
 )
+from lockstep.pipeline.run.context import SilentProgress
 from lockstep.pipeline.run.reports import MergeReport
+from lockstep.pipeline.snapshot.condition import read_condition
+from lockstep.pipeline.source_plan import RereadRows
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.table import TableName
 from tests.dagster.place import Stand, checks_of, source_of
@@ -88,6 +92,30 @@ def test_rows_are_added_up_by_operation(stand: Stand, database: str) -> None:
     tell("insert into lockstep.writes overriding system value table clock.writes")
     tell("drop table clock.writes")
     assert failing(stand) == {}
+
+
+def test_rows_that_were_read_again_add_up(stand: Stand, mysql: MySqlStand, database: str) -> None:
+    """Such a row is an update with one image. A row too many in the same batch is an error."""
+    assert stand.run().success
+    mysql.execute(
+        "set sql_log_bin = 0",
+        "update a set v = 5 where id = 1",
+        "delete from a where id = 2",
+        "set sql_log_bin = 1",
+        "insert into a values (4, 4)",
+        database=database,
+    )
+    order = RereadRows(TableName(database, "a"), read_condition("id < 9"), "ann", "because")
+    adapters = stand.adapters
+    record = run_source(adapters.settings, "shop", adapters, SilentProgress(), reread=order)
+    assert record.error is None
+    assert failing(stand) == {}
+    tell = stand.adapters.books.database.tell
+    tell(
+        "update lockstep.segments set inserted = inserted + 9 "
+        "where batch = (select max(batch) from lockstep.segments)"
+    )
+    assert failing(stand) == {"rows_add_up": "ERROR"}
 
 
 def test_what_is_old_is_told(stand: Stand, database: str) -> None:

@@ -47,6 +47,11 @@ def test_a_run_from_the_command_line(project: Project, mysql: MySqlStand, databa
     assert (lines[-1]["message"], lines[-1]["exit_code"]) == ("run ended", 6)
     refused = project.run("run", *logged, expect=None, LOCKSTEP_TEST_PASSWORD="wrong").stderr
     assert json.loads(refused.splitlines()[-1])["exit_code"] == 2
+    said = project.run("status", expect=3, **secret).stdout.splitlines()
+    assert said[0].startswith("shop: failed: 1 attempt failed")
+    assert "MySQL refuses" in said[0]
+    assert "but the next one would begin" in said[0]
+    assert "lockstep run --source shop" in said[1]
     source = json.loads(told.stdout)["sources"]["shop"]
     assert source["acknowledged"] == source["end"]
     table = source["tables"][f"{database}.orders"]
@@ -55,7 +60,9 @@ def test_a_run_from_the_command_line(project: Project, mysql: MySqlStand, databa
     verified = project.run("verify", "--json", expect=6, **secret)
     shown = json.loads(verified.stdout)["sources"]["shop"]["tables"]
     assert shown[f"{database}.orders"]["equal"]
-    project.run("status", expect=None, LOCKSTEP_TEST_PASSWORD="wrong")
+    said = project.run("status", expect=2, LOCKSTEP_TEST_PASSWORD="wrong").stdout.splitlines()
+    assert said[0].startswith("shop: your configuration: MySQL refuses")
+    assert "not asked" not in "".join(said)
     assert leaks(project.folder, mysql.password) == []
     assert mysql.password not in told.stdout + told.stderr
 

@@ -87,7 +87,8 @@ def test_the_next_run_repairs(project: Project, mysql: MySqlStand, drawn: bool) 
     chance = Random(seed_of("CRASH_SEED"))
     kinds = chance.sample([READING, PUBLISHING, ENDING], 2)
     cases = [chance.choice(kind) for kind in (*kinds, MERGING)] if drawn else EVERY
-    for batches, (case, target, when, nth) in enumerate(cases, start=2):
+    for batches, point in enumerate(cases, start=2):
+        case, target, when, nth = point
         print(case)
         mysql.execute(
             *([f"xa commit 'crash {batches - 1}'"] if batches > 2 else []),
@@ -107,7 +108,8 @@ def test_the_next_run_repairs(project: Project, mysql: MySqlStand, drawn: bool) 
             f"xa prepare 'crash {batches}'",
         )
         project.killed(target, when, nth)
-        project.run("run")
+        told = "what earlier runs captured, from batch" in project.run("run").stdout
+        assert told == (point in (READING[-1], *PUBLISHING, *MERGING)), case
         assert project.unequal(mysql, *TABLES) == {}
         for table in (*TABLES, *(f"_changes.{table}" for table in TABLES), "_transactions"):
             transactions = project.transactions(table)

@@ -38,9 +38,22 @@ def test_attempts_come_newest_first(ledger: Ledger, lease: Lease) -> None:
     with ledger.lock(f"{lease.source} beside", "beside", None) as beside:
         ledger.decide(beside, IDLE)
     attempts = [
-        Attempt(AttemptOutcome.FAILED, decided[4], "another was first", Recovery.RETRY),
-        Attempt(AttemptOutcome.REFUSED, decided[2], "it is gone", Recovery.OPERATOR, "restore it"),
-        Attempt(AttemptOutcome.IDLE, decided[0], "nothing was written", head=place(500, 3)),
+        Attempt(AttemptOutcome.FAILED, decided[4], FAILED.reason, Recovery.RETRY, rule=FAILED.rule),
+        Attempt(
+            AttemptOutcome.REFUSED,
+            decided[2],
+            "it is gone",
+            Recovery.OPERATOR,
+            "restore it",
+            rule=REFUSED.rule,
+        ),
+        Attempt(
+            AttemptOutcome.IDLE,
+            decided[0],
+            "nothing was written",
+            head=place(500, 3),
+            rule=IDLE.rule,
+        ),
     ]
     assert attempts_of(ledger, lease.source) == attempts
     assert attempts_of(ledger, lease.source, limit=2) == attempts[:2]

@@ -108,22 +108,25 @@ def test_a_server_that_stops_in_the_handshake_is_tried_again() -> None:
 def test_a_refused_login_is_known_in_any_language(
     answer: tuple[str, str], expected: type[LockstepError]
 ) -> None:
-    """libpq gives no SQLSTATE of it, and the server's text has the language of lc_messages."""
+    """libpq gives no SQLSTATE of it, and the server's text has the language of lc_messages. Each
+    address of a host that answers has its line, as each try with and without TLS has."""
     severity, sentence = answer
-    fields = f"S{severity}\0VFATAL\0C28000\0M{sentence}\0\0".encode()
+    fields = f"S{severity}\0VFATAL\0C57P03\0M{sentence}\0\0".encode()
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
         def refuse() -> None:
-            client, _ = listening.accept()
-            with client:
-                client.recv(4096)
-                client.sendall(b"E" + (len(fields) + 4).to_bytes(4) + fields)
+            for _ in range(2):
+                client, _ = listening.accept()
+                with client:
+                    client.recv(4096)
+                    client.sendall(b"E" + (len(fields) + 4).to_bytes(4) + fields)
 
         thread = threading.Thread(target=refuse)
         thread.start()
-        port = listening.getsockname()[1]
+        port, address = listening.getsockname()[1], "127.0.0.1"
+        dsn = f"host={address},{address} port={port},{port} user=x dbname=x sslmode=disable"
         with pytest.raises(LockstepError) as refused:
-            open_ledger(f"host=127.0.0.1 port={port} user=x dbname=x sslmode=disable", Path())
+            open_ledger(dsn, Path())
         thread.join()
     assert type(refused.value) is expected
 

@@ -278,6 +278,37 @@ def test_a_start_that_was_refused_and_would_not_be_any_more_is_said_to_be() -> N
     assert told.hint == "`lockstep run --source shop`"
 
 
+DENIED = failures(
+    [replace(failed(0, Recovery.CONFIGURATION, "check password"), rule="AccessDenied")],
+    [],
+    has_waiting_batches=False,
+)
+
+
+@pytest.mark.parametrize(
+    ("changes", "state", "words", "hint"),
+    [
+        ({}, State.FAILED, "(it failed), but the next one would begin", "`lockstep run"),
+        (
+            {"facts": None, "start": None, "server_error": AWAY},
+            State.UNREACHABLE,
+            "MySQL cannot be reached (1 failed since",
+            "start it",
+        ),
+        ({"start": REWRITTEN}, State.REFUSED, "is not the log that was read", "reset"),
+    ],
+    ids=["the server answers", "the server is away", "the log is another"],
+)
+def test_what_the_server_says_now_counts_more_than_an_earlier_refusal_of_the_login(
+    changes: dict[str, Any], state: State, words: str, hint: str
+) -> None:
+    """The password was corrected since."""
+    told = verdict(standing(failures=DENIED, **changes), NOW, None)
+    assert told.state is state
+    assert words in told.sentence
+    assert hint in told.hint
+
+
 def test_a_failure_without_a_hint_is_tried_again() -> None:
     """That is what there is to do."""
     told = verdict(

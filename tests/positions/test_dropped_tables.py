@@ -183,6 +183,23 @@ def a_table_that_lacks_values_may_be_dropped(shop: Shop) -> Iterator[None]:
     assert not has_mirror(shop)
 
 
+def test_a_mirror_that_ends_without_changes_is_found_again(
+    mysql: MySqlStand, database: str
+) -> None:
+    """The process dies between its commit and the ledger."""
+    follower = Follower(server(mysql), [f"{database}.*"], str(head(mysql)), lake_policies=POLICIES)
+    shop = Shop(mysql, database, follower)
+    shop.do("create table gone (id int primary key)", "insert into gone values (1)")
+    shop.run()
+    shop.do("alter table gone add half int as (id div 2) stored")
+    shop.do("insert into gone (id) values (3)", "drop table gone")
+    with mortal(follower, "settle", after=False), pytest.raises(Crash):
+        shop.run()
+    shop.run()
+    assert shop.state("gone").condition is TableCondition.DROPPED
+    assert not has_mirror(shop)
+
+
 class CutOff(MemoryMirrors):
     """The process dies before it removes anything."""
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import count
 from random import Random
 
 import pytest
@@ -362,6 +363,31 @@ def test_members_that_change_places_as_a_reading_begins(
     shop.run()
     assert altered
     shop.require_whole("members", rereads=1)
+
+
+@pytest.mark.thin
+def test_a_table_that_is_altered_again_and_again_holds_up_no_other(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The others are read, and this one by a later run."""
+    shop.do("create table members (id int primary key)", "insert into members values (1)")
+    shop.follower.tables = [f"{shop.name}.a"]
+    shop.run()
+
+    def alter_and_read(cursor: Cursor) -> tuple[DatabaseSchema, ...]:
+        shop.do(f"alter table members add column c{next(numbers)} int")
+        return read_databases(cursor)
+
+    numbers = count()
+    shop.follower.tables = [f"{shop.name}.*"]
+    with monkeypatch.context() as patch:
+        patch.setattr("lockstep.resources.mysql.server.read_databases", alter_and_read)
+        shop.run()
+        assert next(numbers) > 1
+    shop.require_same("b")
+    assert shop.follower.states()[shop.table("members")].has_stopped
+    shop.run()
+    shop.require_same("members")
 
 
 @pytest.mark.thin

@@ -19,6 +19,7 @@ from lockstep.pipeline.run.replay.segment_comparison import SegmentStanding
 from lockstep.pipeline.run.run import lock_when_free
 from lockstep.pipeline.values.errors import BatchesWait, PastRefused, SourceBusy
 from lockstep.pipeline.values.places import parse_place
+from lockstep.pipeline.values.policies import Deletes, LakePolicies
 from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
@@ -48,6 +49,29 @@ def spoil(follower: Follower, table: TableName, key: int) -> None:
     rows = commits[-1].rows
     told = [{**row, "v": -1} if row["id"] == key else row for row in rows.to_pylist()]
     commits[-1] = replace(commits[-1], rows=pa.Table.from_pylist(told, schema=rows.schema))
+
+
+def test_a_stamp_that_the_mirror_only_keeps_is_not_compared(
+    mysql: MySqlStand, database: str
+) -> None:
+    """The setting no longer names it, and soft deletes read a mark of the same name."""
+    soft = LakePolicies(deletes=Deletes.SOFT)
+    policies = replace(soft, stamps=("_committed_at",))
+    start = ":".join(map(str, head(mysql)))
+    follower = Follower(server(mysql), [f"{database}.*"], start, lake_policies=policies)
+    create = "create table t (id int primary key, v int)"
+    mysql.execute(create, "insert into t values (1, 1), (2, 2)", database=database)
+    follower.run()
+    follower.lake_policies = soft
+    mysql.execute(
+        "update t set v = 3 where id = 1", "delete from t where id = 2", database=database
+    )
+    follower.run()
+    assert "_committed_at" in follower.mirror(f"{database}.t")[0]
+    spoil(follower, TableName(database, "t"), 1)
+    [mirror] = replayed(follower).mirrors
+    assert (mirror.wrong, mirror.not_compared) == (1, None)
+    assert [row["v"] for row in follower.mirror(f"{database}.t")] == [3, 2]
 
 
 def test_what_came_from_elsewhere_stays_and_its_mirror_is_compared(

@@ -6,10 +6,12 @@ import time
 
 import pytest
 
+from lockstep.pipeline.model.table_state import TableCondition
 from lockstep.pipeline.start.bounds import Budget
 from lockstep.pipeline.start.question import StartRule
 from lockstep.pipeline.values.decisions import Continuity
 from lockstep.pipeline.values.errors import MomentOutOfRange, SourceChanged
+from lockstep.pipeline.values.table import TableName
 from tests.positions.follower import SOURCE, Follower, by_time
 from tests.positions.servers import (
     Pair,
@@ -134,6 +136,23 @@ def test_an_overlap_counts_no_copy_twice(bare: Pair) -> None:
     follower.run()
     assert [row["id"] for row in follower.mirror("shop.k")] == [1, 2, 3, 3]
     assert all(state.is_complete for state in follower.states().values())
+
+
+def test_a_table_of_an_overlap_that_was_dropped_ends_without_its_changes(bare: Pair) -> None:
+    """It has no key, and cannot be read again."""
+    bare.a.execute("create table shop.k (id int)", "insert into shop.k values (1), (1)")
+    follower = _half_read(bare)
+    bare.a.execute("insert into shop.k values (2)", "delete from shop.k where id = 1 limit 1")
+    _promoted(bare, follower)
+    put(bare.b, 4)
+    follower.capture()
+    bare.b.execute("alter table shop.k add v int", "drop table shop.k")
+    follower.run()
+    follower.run()
+    state = follower.states()[TableName("shop", "k")]
+    assert state.condition is TableCondition.DROPPED, state.reason
+    assert [row["id"] for row in follower.mirror("shop.k")] == [1, 1]
+    assert follower.ledger.pending_batches(SOURCE) == {}
 
 
 def test_a_log_that_begins_within_the_interval_is_read_from_its_beginning(bare: Pair) -> None:

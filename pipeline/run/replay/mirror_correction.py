@@ -323,18 +323,23 @@ class _MirrorComparison:
         )
 
     @property
+    def _left_out(self) -> frozenset[str]:
+        """The mirror's columns that are not compared."""
+        return frozenset((*self.fold.kept_columns, *self.stamp_columns))
+
+    @property
     def _comparison(self) -> RowComparison:
-        left_out = {*self.fold.kept_columns, *self.stamp_columns}
-        names = [name for name in self.fold.schema.names if name not in left_out]
+        names = [name for name in self.fold.schema.names if name not in self._left_out]
         return RowComparison(self.fold.key, names, self.has_soft_deletes)
 
     def _with_mirror_names(self, changes: pa.Table) -> pa.Table:
         spelled = changelog_spelling(self.fold.schema.names)
         mirror_names = {spelled[name]: name for name in self.fold.schema.names}
-        # A stamp column has the name of a mark of the fold, so it must not appear
-        # twice.
-        stamps = self.stamp_columns
-        names = [name for name in changes.column_names if mirror_names.get(name) not in stamps]
+        # A stamp column, also one that the mirror only keeps, has the name of a mark of the
+        # fold, so it must not appear twice.
+        names = [
+            name for name in changes.column_names if mirror_names.get(name) not in self._left_out
+        ]
         return changes.select(names).rename_columns(
             [mirror_names.get(name, name) for name in names]
         )

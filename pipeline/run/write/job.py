@@ -299,7 +299,8 @@ def task_of(
         kind,
         intent.table,
         covered_batches,
-        files if commit is None else None,
+        # A dropped table's commit may have been made with its changes or without them.
+        None if plan.is_dropped or commit is not None else files,
         version=final_version,
     )
     return Task(

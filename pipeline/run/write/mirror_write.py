@@ -126,6 +126,8 @@ def write_once(ports: RunPorts, job: Job, require_held: RequireHeld) -> WriteRes
     commit = find_commit_of(ports, job.task)
     if commit is not None:
         return WriteResult(commit, FOUND_REASON)
+    parts = _segment_parts(ports, job)
+    strategy = choose(_strategy_facts(ports, job, parts))
     if job.task.structure is not None:
         # The commits name the file with the structure, so it is written first.
         ports.claims.store_structures(ports.source.name, [job.task.structure])
@@ -139,8 +141,6 @@ def write_once(ports: RunPorts, job: Job, require_held: RequireHeld) -> WriteRes
             write_metadata=job.task.metadata,
             require_held=require_held,
         )
-    parts = _segment_parts(ports, job)
-    strategy = choose(_strategy_facts(ports, job, parts))
     with _mirror_write(ports, job, parts, strategy) as write:
         commit = ports.mirrors.write(write, require_held)
     # A commit that was found in the log has no reason for its scale.

@@ -231,6 +231,17 @@ class AlterTable:
         """The names that RENAME TO gives the table."""
         return tuple(clause.name for clause in self.clauses if isinstance(clause, RenameTo))
 
+    @property
+    def keeps_columns(self) -> bool:
+        """Whether no clause adds, drops, renames, moves or retypes a column, or renames
+        the table."""
+        return all(
+            clause.kind is not ElementKind.COLUMN
+            if isinstance(clause, DropElement | RenameElement)
+            else not isinstance(clause, DefineColumn | RenameTo | ConvertCharset)
+            for clause in self.clauses
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class RepairTables:

@@ -40,7 +40,7 @@ no snippets for readers are shown."""
 
 LAKE_SCHEMES: Final = ("s3", "gs", "abfss")
 """The schemes that a lake's URL may have. obstore and delta-rs know all of them. For `gs` and
-`abfss`, Hadoop's connectors must be named under `[spark]`, and nothing else differs."""
+`abfss`, Hadoop's connectors must be named under `[spark]`. Neither was tried."""
 
 HADOOP_SCHEMES: Final = tuple(dict.fromkeys((*S3_SCHEMES, *LAKE_SCHEMES)))
 """The schemes under which Spark may write to a lake: Delta's log store is ours for each of them
