@@ -16,7 +16,6 @@ from lockstep.context import CommandContext, Outcome
 from lockstep.pipeline.check import longest_pause_from_now
 from lockstep.pipeline.check.log import duration_text
 from lockstep.pipeline.model.batch import Cursor
-from lockstep.pipeline.model.gaps import Gap
 from lockstep.pipeline.model.json_values import attributes, to_json
 from lockstep.pipeline.model.table_state import OrderKind, TableCondition, TableOrder, TableState
 from lockstep.pipeline.proof.proven import ComparisonRecord, open_differences, proof_times
@@ -32,7 +31,7 @@ from lockstep.pipeline.values.errors import LockstepError
 from lockstep.pipeline.values.mirror_names import MirrorNames
 from lockstep.pipeline.values.shown import name_list, pluralize
 from lockstep.pipeline.values.table import TableName
-from lockstep.printing import align_pairs, partial_table_lines
+from lockstep.printing import align_pairs, gap_values, partial_table_lines
 from lockstep.resources.adapters import Adapters
 
 _MAX_BATCHES: Final = 20
@@ -212,11 +211,6 @@ def proof_values(records: Iterable[ComparisonRecord], now: datetime) -> list[dic
         }
         for record in records
     ]
-
-
-def gap_values(gaps: Iterable[Gap]) -> list[dict[str, Any]]:
-    keys = "begin, end, tables, open_tables as open, closed, author, reason, decided_at, batch"
-    return [attributes(gap, keys) for gap in gaps]
 
 
 # -- lines for a person ----------------------------------------------------------------
