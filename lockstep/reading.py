@@ -120,8 +120,9 @@ class VersionSet(Mapping[str, TableVersion]):
     `batch`: the number of the batch whose end they show, as in the changelogs' column
     `_batch`. `position`: the place in the log where that batch ends, with the GTIDs
     executed up to there and its commit time. `missing`: the tables that cannot be read
-    as of that place, each with its reason and a hint. Access to a missing table raises
-    `VersionSetUnknown`; access to an unknown name raises KeyError.
+    as of that place, each with its reason and a hint. `gaps`: parts of the log that were
+    never read, whose changes some of these tables may lack. Access to a missing table
+    raises `VersionSetUnknown`; access to an unknown name raises KeyError.
     """
 
     def __init__(self, shown: ShownVersions, lake: LakePath) -> None:
@@ -141,6 +142,7 @@ class VersionSet(Mapping[str, TableVersion]):
         self.missing: dict[str, MissingVersion] = {
             str(missing.table): missing for missing in shown.missing
         }
+        self.gaps = shown.gaps
 
     def __getitem__(self, table: str) -> TableVersion:
         if table in self.missing:

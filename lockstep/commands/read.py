@@ -24,6 +24,7 @@ from lockstep.resources.lake.store.paths import S3_SCHEMES, LakePath
 
 if TYPE_CHECKING:
     from lockstep.pipeline.ports.ledger import Ledger
+    from lockstep.pipeline.run.status.version_sets import ShownVersions
     from lockstep.pipeline.values.places import Place
     from lockstep.resources.config import SourceSettings
 
@@ -44,8 +45,13 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
         ledger, lake = adapters.ledger(), context.settings.lake_path()
         source, table = _find_table(ledger, context.sources(arguments.source), typed_name)
         values = _mirror_values(ledger, source, table, lake)
+        notes = list[str]()
         if place is not None:
-            values |= _version_values(ledger, source, table, lake.absolute(), place)
+            from lockstep.pipeline.run.status.version_sets import version_set_at
+
+            version_set = version_set_at(ledger, source, place)
+            values |= _version_values(version_set, table, lake.absolute(), place)
+            notes = version_set.lines_on_gaps([table])
         elif arguments.changes:
             values |= _changelog_values(ledger, source, table, lake)
         elif ledger.table_states(source)[table].is_mirror_removed:
@@ -56,6 +62,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     values["snippets"] = _with_store_lines(values, context)
     for reader, snippet in values["snippets"].items():
         context.say(f"# {reader}\n{snippet}\n")
+    context.say(*(f"# {note}" for note in notes))
     for reader, reason in values.get("refused", {}).items():
         context.say(f"# {reader}: {reason}")
     for name, column in values["renamed"].items():
@@ -164,13 +171,13 @@ def _renamed_columns(names: Mapping[str, str]) -> dict[str, str]:
 
 
 def _version_values(
-    ledger: Ledger, source: str, table: TableName, lake: LakePath, place: Place
+    version_set: ShownVersions, table: TableName, lake: LakePath, place: Place
 ) -> dict[str, Any]:
-    """Return the mirror's version as of a place and its snippets, as JSON. Raise
+    """Return the mirror's version in the set of a place and its snippets, as JSON. Raise
     `VersionSetUnknown` if the mirror has no version for that place."""
-    from lockstep.pipeline.run.status.version_sets import version_set_at
+    from lockstep.printing import gap_values
 
-    version_set = version_set_at(ledger, source, place)
+    source = version_set.source
     for missing in version_set.missing:
         if missing.table == table:
             raise VersionSetUnknown(
@@ -196,6 +203,7 @@ def _version_values(
         "position": version_set.position,
         "refused": refusal_reasons(features, names.values()),
         "renamed": _renamed_columns(names),
+        "gaps": gap_values(gap for gap in version_set.gaps if gap.open_among([table])),
         "snippets": snippets,
     }
 

@@ -95,6 +95,8 @@ def _report_lines(report: SpanReport, path: Path) -> Iterator[str]:
     yield f"  all of {batches}, from {_place_text(first.start)}{end}"
     if report.request_counts is not None:
         yield f"  requests to the store: {report.request_counts}"
+    if report.version_set is not None:
+        yield from (f"  {line}" for line in report.version_set.lines_on_gaps())
     yield f"  the page: {path}"
 
 

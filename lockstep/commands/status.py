@@ -31,7 +31,7 @@ from lockstep.pipeline.values.errors import LockstepError
 from lockstep.pipeline.values.mirror_names import MirrorNames
 from lockstep.pipeline.values.shown import name_list, pluralize
 from lockstep.pipeline.values.table import TableName
-from lockstep.printing import align_pairs, partial_table_lines
+from lockstep.printing import align_pairs, gap_values, partial_table_lines
 from lockstep.resources.adapters import Adapters
 
 _MAX_BATCHES: Final = 20
@@ -166,14 +166,7 @@ def status_values(
         "failures": failures and attributes(failures, _FAILURE_KEYS),
         "lease": standing.lease,
         "override": standing.override,
-        "gaps": [
-            attributes(
-                gap,
-                "begin, end, tables, open_tables as open, closed, author, reason, "
-                "decided_at, batch",
-            )
-            for gap in standing.gaps
-        ],
+        "gaps": gap_values(standing.gaps),
         **attributes(standing, "overlaps, stopped_tables as stopped, extents as partial"),
         "invisible": [
             attributes(table, "table, reason, hint") for table in standing.invisible_tables
@@ -282,8 +275,7 @@ def _gap_lines(standing: Standing) -> Iterator[str]:
         if gap.is_open:
             closed = f"; right again: {', '.join(gap.closed)}" if gap.closed else ""
             yield (
-                f"  gap: {gap.begin} to {gap.end} was never read ({gap.reason}); rows of "
-                f"{', '.join(gap.open_tables)} may be wrong{closed}"
+                f"  gap: {gap.sentence}; rows of {', '.join(gap.open_tables)} may be wrong{closed}"
             )
     for overlap in standing.overlaps:
         until = (

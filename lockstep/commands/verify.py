@@ -148,8 +148,8 @@ def _proof_words(comparison: TableComparison) -> str:
 
 
 def _record_complete_tables(ports: RunPorts, report: VerifyReport, context: CommandContext) -> None:
-    """Record that partial tables which proved equal are complete. If a run is going on,
-    record nothing, because the run may change them."""
+    """Record that tables which proved equal are complete, if they were partial or open
+    after a gap. If a run is going on, record nothing, because it may change them."""
     if not tables_proven_complete(ports, report):
         return
     try:

@@ -15,7 +15,7 @@ from lockstep.grammar import UsageError
 from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.run.status.version_sets import ShownVersions, newest_sets, version_set_at
 from lockstep.pipeline.values.gtid import GtidSet
-from lockstep.printing import align_pairs, show_table
+from lockstep.printing import align_pairs, gap_values, show_table
 from lockstep.resources.lake.store.paths import LakePath
 
 MAX_PLACES: Final = 20
@@ -46,6 +46,13 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
                 show_table(
                     context, _HEADS, [_summary_cells(version_set) for version_set in version_sets]
                 )
+                context.say(
+                    *(
+                        f"batch {version_set.batch.id}: {line}"
+                        for version_set in version_sets
+                        for line in version_set.lines_on_gaps()
+                    )
+                )
                 continue
             version_set = version_set_at(adapters.ledger(), source.name, place)
             payload[source.name] = version_set_values(version_set, lake)
@@ -64,6 +71,7 @@ def version_set_values(version_set: ShownVersions, lake: LakePath) -> dict[str, 
             for entry in version_set.entries
         },
         "missing": {missing.table: missing for missing in version_set.missing},
+        "gaps": gap_values(version_set.gaps),
     }
 
 
@@ -73,6 +81,7 @@ def _summary_values(version_set: ShownVersions) -> dict[str, Any]:
         **attributes(version_set, _SET_KEYS),
         "table_count": len(version_set.entries),
         "missing": missing_tables,
+        "gaps": gap_values(version_set.gaps),
     }
 
 
@@ -103,6 +112,7 @@ def _version_set_lines(version_set: ShownVersions, lake: LakePath) -> Iterator[s
             for entry in version_set.entries
         }
     )
+    yield from version_set.lines_on_gaps()
     if version_set.missing:
         yield "missing:"
         yield align_pairs(

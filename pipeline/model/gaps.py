@@ -8,14 +8,13 @@ Not here: which tables a gap names (`pipeline.run.begin`), keeping gaps
 | after the gap, in an acknowledged batch | the table is |
 |---|---|
 | it was read from the source, created, or truncated | closed: no older row is in its mirror |
-| all its rows were found equal to the source's at a place after the gap | closed |
+| all its rows were found equal to the source's | closed, as of the batch that was compared |
 | it was dropped | closed: its mirror ended |
 | it was renamed | as open as before, under the new name |
 | anything else | open |
 
-A comparison does not close a table that was renamed after the gap. Once all tables of a
-gap are closed, nobody has to act on the gap any more. Its changes stay missing from the
-changelogs.
+Once all tables of a gap are closed, nobody has to act on the gap any more. Its changes
+stay missing from the changelogs, and from what mirrors showed before they were closed.
 """
 
 from __future__ import annotations
@@ -28,9 +27,7 @@ from types import MappingProxyType
 from typing import ClassVar, Final
 
 from lockstep.pipeline.model.table_state import TableEventKind
-from lockstep.pipeline.proof.proven import ComparisonRecord, EqualityProof
-from lockstep.pipeline.values.gtid import GtidSet
-from lockstep.pipeline.values.position import Position
+from lockstep.pipeline.values.table import TableName
 
 CLOSING: Final = (
     TableEventKind.REREAD,
@@ -43,10 +40,11 @@ CLOSING: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ClosingEvent:
-    """An event that matters to a gap: `table` had an event of a `kind` in `CLOSING`,
-    or, if `kind` is None, was renamed to `new_name`. `batch` and `at`: the acknowledged
-    batch, and when it was acknowledged. `place`: number of the log file and offset of
-    the statement."""
+    """An event that matters to a gap: `table` had an event of a `kind` in `CLOSING`, or
+    was renamed to `new_name`; with neither, all of its rows were found equal to the
+    source's at the end of the batch. `batch` and `at`: the acknowledged batch, and when
+    it was acknowledged or the rows were compared. `place`: number of the log file and
+    offset of the statement."""
 
     table: str
     batch: int
@@ -58,9 +56,9 @@ class ClosingEvent:
 
 @dataclass(frozen=True, slots=True)
 class ClosedTable:
-    """The closing of a table after a gap. An event of a `kind` in `CLOSING` closed it,
-    in the acknowledged batch `batch`, where the table's name was `table`. If `kind` is
-    None, a comparison closed it, and `batch` is the first batch after the gap."""
+    """The closing of a table after a gap, in the acknowledged batch `batch`, where the
+    table's name was `table`. An event of a `kind` in `CLOSING` closed it; if `kind` is
+    None, a comparison with the source did, at the batch's end."""
 
     json_keys: ClassVar = ("batch", "at as closed_at", "by", "table")
 
@@ -78,7 +76,8 @@ class ClosedTable:
 class Gap:
     """The part of the log from `begin` to `end`, which no batch read, because `author`
     decided so (`decision`) for `reason`. `batch`: the first batch after it. `tables`:
-    the tables that may lack changes of it; `closed`: those of them that are closed."""
+    the tables that may lack changes of it; `closed`: those of them that are closed;
+    `new_names`: the names of those that are open and were renamed since."""
 
     decision: int
     batch: int
@@ -89,6 +88,7 @@ class Gap:
     begin: str
     end: str
     closed: Mapping[str, ClosedTable] = field(default_factory=lambda: MappingProxyType({}))
+    new_names: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def open_tables(self) -> tuple[str, ...]:
@@ -98,43 +98,24 @@ class Gap:
     def is_open(self) -> bool:
         return bool(self.open_tables)
 
+    @property
+    def sentence(self) -> str:
+        return f"{self.begin} to {self.end} was never read ({self.reason})"
 
-def comparison_times(
-    records: Iterable[ComparisonRecord], start: Position, acknowledged_at: datetime | None
-) -> dict[str, datetime]:
-    """Return the tables whose rows were all found equal at a place after a gap, each
-    with the time of that comparison. `start` and `acknowledged_at` are those of the
-    first batch after the gap."""
-    return {
-        str(record.table): record.proven_at
-        for record in records
-        if record.is_whole and record.proof is not None and record.proven_at is not None
-        if acknowledged_at is not None and record.proven_at > acknowledged_at
-        if _is_at_or_after(record.proof, start)
-    }
+    def open_among(self, tables: Iterable[TableName]) -> list[TableName]:
+        """Return those of these tables, by their names now, that are open."""
+        names = {self.new_names.get(table, table) for table in self.open_tables}
+        return sorted(table for table in tables if str(table) in names)
 
 
-def _is_at_or_after(proof: EqualityProof, start: Position) -> bool:
-    """Return whether the proof's place is `start` or later. Places in logs of different
-    names can only be compared by their GTIDs."""
-    is_same_log = proof.at.file.base == start.at.file.base
-    if is_same_log and proof.at < start.at:
-        return False
-    if not start.gtid_set:
-        return is_same_log
-    return GtidSet.parse(proof.gtid_set).contains(start.gtid_set)
-
-
-def with_closed(
-    gap: Gap, events: Iterable[ClosingEvent], equal: Mapping[str, datetime] = MappingProxyType({})
-) -> Gap:
+def with_closed(gap: Gap, events: Iterable[ClosingEvent]) -> Gap:
     """Return the gap with its closed tables. `events`: events of any batches and
-    tables, in the order of the log. `equal`: the result of `comparison_times`."""
+    tables, in the order of the log."""
     names = {table: table for table in gap.tables}  # its tables → their names at the event
     closed: dict[str, ClosedTable] = {}
     later = (event for event in events if event.batch >= gap.batch)
     for (_, are_renames), events_together in groupby(
-        later, key=lambda event: ((event.batch, event.place), event.kind is None)
+        later, key=lambda event: ((event.batch, event.place), bool(event.new_name))
     ):
         if are_renames:  # all renames of a statement at once, because it may swap two names
             new_names = {event.table: event.new_name for event in events_together}
@@ -142,10 +123,7 @@ def with_closed(
             continue
         for event in events_together:
             for table in [table for table, name in names.items() if name == event.table]:
-                if event.kind is not None:
-                    closed[table] = ClosedTable(event.batch, event.at, event.kind, event.table)
-                    del names[table]
-    for table, name in names.items():
-        if table == name and table in equal:
-            closed[table] = ClosedTable(gap.batch, equal[table], None, table)
-    return replace(gap, closed=closed)
+                closed[table] = ClosedTable(event.batch, event.at, event.kind, event.table)
+                del names[table]
+    new_names = {table: name for table, name in names.items() if table != name}
+    return replace(gap, closed=closed, new_names=new_names)

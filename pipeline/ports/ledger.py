@@ -194,9 +194,9 @@ class Decisions(Protocol):
     def open_override(self, source: str) -> Override | None:
         """Return the newest choice, or None once a live batch has begun there."""
 
-    def gaps(self, source: str) -> list[Gap]:
+    def gaps(self, source: str, through: int = LAST_BATCH) -> list[Gap]:
         """Return the gaps (parts of the log that somebody chose not to read), oldest
-        first."""
+        first, as of the end of the batch `through`."""
 
 
 class Batches(Protocol):

@@ -7,9 +7,10 @@ lacks are read from MySQL.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from time import perf_counter
 
 from lockstep.pipeline.check import require_ready
@@ -63,7 +64,6 @@ from lockstep.pipeline.schema.statements.changes import AlterTable
 from lockstep.pipeline.schema.statements.read import Reading, read_change
 from lockstep.pipeline.source_plan import RereadRows
 from lockstep.pipeline.start.bounds import RunBounds
-from lockstep.pipeline.supply import RowsFromServer
 from lockstep.pipeline.values.decisions import AttemptOutcome, Decision, Lease
 from lockstep.pipeline.values.engines import reason_refused
 from lockstep.pipeline.values.errors import LogStops, RowsNotRead, TableError
@@ -512,19 +512,18 @@ def read_from_source(
         order_later_readings(ports, lease, plans)
         return []
     column_readings, plans = read_columns(ports, plans, batch.id)
-    altered_tables = _hiding_tables_altered_in_log(ports, run_start, plans)
-    return [*column_readings, *load_tables(ports, lease, run_start, plans, altered_tables)]
+    find_altered = partial(_hiding_tables_altered_in_log, ports, run_start)
+    return [*column_readings, *load_tables(ports, lease, run_start, plans, find_altered)]
 
 
 def _hiding_tables_altered_in_log(
-    ports: RunPorts, run_start: RunStart, plans: TablePlans
+    ports: RunPorts, run_start: RunStart, names: Collection[TableName]
 ) -> frozenset[TableName]:
-    """Return the tables that are to be read from the server, whose shape hides something,
-    and whose columns a statement in the log of this run altered. Before the statement is
+    """Return those of some tables that are to be read from the server whose shape hides
+    something, and whose columns a statement in the log of this run altered. Before it is
     followed, nobody knows under which names the server has what is hidden."""
-    supplied = plans.tables_supplied(RowsFromServer)
-    shaped = ports.ledger.schemas_at(ports.source.name, shaped=True) if supplied else []
-    tables = sorted({version.table for version in shaped} & supplied.keys())
+    shaped = ports.ledger.schemas_at(ports.source.name, shaped=True) if names else []
+    tables = sorted({version.table for version in shaped}.intersection(names))
     if not tables:
         return frozenset()
     head = ports.server.facts().head

@@ -11,7 +11,7 @@ source by SELECT are in no changelog, so no origin begins before them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import chain, pairwise
@@ -34,6 +34,7 @@ from lockstep.pipeline.mirror.merging import (
 )
 from lockstep.pipeline.mirror.system_tables import system_table_path
 from lockstep.pipeline.model.batch import Batch, TableContent
+from lockstep.pipeline.model.gaps import CLOSING, Gap
 from lockstep.pipeline.model.lake_commit import WriteKind, metadata_text
 from lockstep.pipeline.model.table_state import TableEventKind
 from lockstep.pipeline.ports.lease_check import no_check
@@ -529,6 +530,56 @@ def _require_captured(
         raise PastRefused(
             f"nothing of {table} was captured up to {cut}", hint=_earliest_hint(ports, table)
         )
+    _require_no_open_gap(ports, table, cut, contents)
+
+
+def _require_no_open_gap(
+    ports: RunPorts, table: TableName, cut: Cut, contents: Sequence[TableContent]
+) -> None:
+    """Raise `PastRefused` if the table may lack changes of a gap (a part of the log that
+    was skipped) as of the cut."""
+    ledger, source = ports.ledger, ports.source.name
+    names = {table}
+    gaps = ledger.gaps(source, cut.previous_batch)
+    if not cut.is_end_of_batch:
+        events = contents[-1].events if contents and contents[-1].batch == cut.batch.id else ()
+        if any(event.kind in CLOSING for event in events):
+            return
+        names |= {event.origin for event in events if event.origin is not None}
+        gaps += [
+            replace(gap, closed={}, new_names={})
+            for gap in ledger.gaps(source, cut.batch.id)
+            if gap.batch == cut.batch.id
+        ]
+    gap = next((gap for gap in gaps if gap.open_among(names)), None)
+    if gap is not None:
+        raise PastRefused(
+            f"{table} cannot be made as of {cut}: the log from {gap.sentence}, and the table may "
+            "lack changes of it",
+            hint="; ".join(_places_around_gap(ports, table, gap)),
+        )
+
+
+def _places_around_gap(ports: RunPorts, table: TableName, gap: Gap) -> Iterator[str]:
+    """Yield clauses that name the nearest places before and after a gap for which the
+    table can be made."""
+    ledger, source = ports.ledger, ports.source.name
+    newest = newest_readable_version(ports, _shown_versions(ports, table, gap.batch - 1))
+    if newest is not None:
+        [batch] = ledger.live_batches(source, newest.last_batch, newest.last_batch)
+        yield f"its newest version before that is as of {end_text(batch)}"
+    gaps = ledger.gaps(source)
+    if any(gap.open_among([table]) for gap in gaps):
+        yield f"`lockstep verify {table}` finds out whether it is right now"
+        return
+    closed_in = [
+        closed.batch
+        for gap in gaps
+        for closed in gap.closed.values()
+        if closed.table == str(table) and closed.kind is not TableEventKind.DROPPED
+    ]
+    for batch in ledger.live_batches(source, last := max(closed_in, default=0), last):
+        yield f"it is right again as of {end_text(batch)}"
 
 
 def _nearest_hint(ports: RunPorts, table: TableName, cut: Cut) -> str:

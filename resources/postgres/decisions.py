@@ -6,8 +6,9 @@ from __future__ import annotations
 import json
 
 from lockstep.pipeline.model.batch import Batch
-from lockstep.pipeline.model.gaps import CLOSING, ClosingEvent, Gap, comparison_times, with_closed
+from lockstep.pipeline.model.gaps import CLOSING, ClosingEvent, Gap, with_closed
 from lockstep.pipeline.model.table_state import TableEventKind
+from lockstep.pipeline.ports.ledger import LAST_BATCH
 from lockstep.pipeline.values.decisions import (
     Continuity,
     Decision,
@@ -22,12 +23,10 @@ from lockstep.resources.postgres.rows import (
     columns_of,
     coordinate_columns,
     coordinates_of,
-    position_of,
     table_of,
     value_of,
 )
 from lockstep.resources.postgres.session import LedgerPort
-from lockstep.resources.postgres.tables import comparison_record
 
 _PLAIN_FIELDS = (
     "kind",
@@ -88,26 +87,20 @@ class PostgresDecisions(LedgerPort):
     def open_override(self, source: str) -> Override | None:
         return next(iter(self._cached(_override, "open_override", source=source)), None)
 
-    def gaps(self, source: str) -> list[Gap]:
+    def gaps(self, source: str, through: int = LAST_BATCH) -> list[Gap]:
         rows = self._cached(dict, "gaps", source=source)
+        rows = [row for row in rows if row["batch"] <= through]
         if not rows:
             return []
         event_rows = self._all(
             "closing_events",
             source=source,
             first_batch=min(row["batch"] for row in rows),
+            last_batch=through,
             kinds=[kind.value for kind in CLOSING],
         )
         closing_events = [_closing_event(row) for row in event_rows]
-        proofs = [comparison_record(row) for row in self._all("proofs", source=source)]
-        return [
-            with_closed(
-                _gap(row),
-                closing_events,
-                comparison_times(proofs, position_of(row, "start_"), row["acknowledged_at"]),
-            )
-            for row in rows
-        ]
+        return [with_closed(_gap(row), closing_events) for row in rows]
 
 
 def _decision(row: Row) -> RecordedDecision:
@@ -139,16 +132,17 @@ def _override(row: Row) -> Override:
 
 def _gap(row: Row) -> Gap:
     begin, end = str(coordinates_of(row, "from_")), str(coordinates_of(row, "to_"))
-    return value_of(Gap, row, tables=tuple(row["gap_tables"]), begin=begin, end=end, closed={})
+    tables = tuple(row["gap_tables"])
+    return value_of(Gap, row, tables=tables, begin=begin, end=end, closed={}, new_names={})
 
 
 def _closing_event(row: Row) -> ClosingEvent:
-    is_rename = row["kind"] is None
+    is_rename = row["taker_name"] is not None
     return ClosingEvent(
         table=str(table_of(row)),
         batch=row["batch"],
         at=row["acknowledged_at"],
-        kind=None if is_rename else TableEventKind(row["kind"]),
+        kind=None if row["kind"] is None else TableEventKind(row["kind"]),
         new_name=str(TableName(row["taker_database"], row["taker_name"])) if is_rename else "",
         place=(row["place_number"], row["place_offset"]),
     )

@@ -39,26 +39,40 @@ where o.source = %(source)s
   )
 
 -- name: gaps
-select g.*, b.start_base, b.start_number, b.start_offset, b.start_gtid_set, b.start_server_uuid,
-       b.start_committed_at, b.acknowledged_at
-from lockstep.gaps g
-join lockstep.batches b on b.id = g.batch
+select g.* from lockstep.gaps g
 where g.source = %(source)s
 order by g.decision
 
--- What may have closed parts of gaps, in the order of the log: events, and rows that went to another
--- name.
+-- What may have closed parts of gaps, in the order of the log: events, rows that went to another
+-- name, and comparisons that found a table whole as of a batch's end.
 -- name: closing_events
 select e.database, e.name, e.kind, e.batch, b.acknowledged_at,
        null::text as taker_database, null::text as taker_name, 2 as turn, e.sequence, e.ordinal,
        e.place_number, e.place_offset
 from lockstep.table_events e
 join lockstep.batches b on b.id = e.batch and b.state = 'acknowledged'
-where e.source = %(source)s and e.batch >= %(first_batch)s and e.kind = any(%(kinds)s)
+where e.source = %(source)s and e.batch between %(first_batch)s and %(last_batch)s
+  and e.kind = any(%(kinds)s)
 union all
 select e.origin_database, e.origin_name, null, e.batch, b.acknowledged_at, e.database, e.name, 1,
        e.sequence, e.ordinal, e.place_number, e.place_offset
 from lockstep.table_events e
 join lockstep.batches b on b.id = e.batch and b.state = 'acknowledged'
-where e.source = %(source)s and e.batch >= %(first_batch)s and e.kind = 'copied'
+where e.source = %(source)s and e.batch between %(first_batch)s and %(last_batch)s
+  and e.kind = 'copied'
+union all
+-- A capture, too, records an extent without a beginning: of a name that a partial table gave up.
+select x.database, x.name, null, x.batch, greatest(b.acknowledged_at, p.proven_at), null, null, 3,
+       %(last_batch)s, 0, 0, 0
+from lockstep.extents x
+join lockstep.batches b on b.id = x.batch and b.state = 'acknowledged'
+left join lockstep.table_proofs p
+    on p.source = x.source and p.database = x.database and p.name = x.name and p.whole
+where x.source = %(source)s and x.batch between %(first_batch)s and %(last_batch)s
+  and x.begins_base is null
+  and not exists (
+      select from lockstep.table_events e
+      where e.source = x.source and e.batch = x.batch and e.database = x.database
+        and e.name = x.name and e.kind = 'copied'
+  )
 order by batch, sequence, place_number, place_offset, turn, ordinal

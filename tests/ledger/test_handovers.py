@@ -16,7 +16,6 @@ from lockstep.pipeline.model.table_state import (
     TableState,
 )
 from lockstep.pipeline.ports.ledger import Ledger
-from lockstep.pipeline.proof.proven import ComparisonResult, EqualityProof, ProofKind
 from lockstep.pipeline.schema.history import BatchHistory
 from lockstep.pipeline.values.decisions import Lease
 from tests.ledger.made import (
@@ -155,18 +154,18 @@ def test_a_gaps_parts_go_with_the_rows_and_close_by_events(ledger: Ledger, lease
 
 
 def test_a_gaps_part_is_closed_by_a_comparison(ledger: Ledger, lease: Lease) -> None:
-    """Once the batch behind the gap is acknowledged; the one that was not equal stays open."""
+    """Once its batch is acknowledged, and as of its end; one that was not equal stays open, and a
+    comparison of before the gap tells nothing."""
     first = first_captured(ledger, lease)
     last = captured_elsewhere(ledger, lease, elsewhere(ledger, lease, first))
-    proven = EqualityProof(ProofKind.EXACT, 7, last.start.at, str(last.start.gtid_set))
-    compared = [ComparisonResult(ORDERS, True, proven, 0), ComparisonResult(STOCK, True, None, 2)]
-    ledger.note_compared(lease.source, compared)
+    ledger.note_complete(lease, first.id, {STOCK})
+    ledger.note_complete(lease, last.id, {ORDERS})
     ledger.mark_merged(lease)
-    for batch in (first, last):
-        ledger.acknowledge(lease, batch.id)
+    ledger.acknowledge(lease, first.id)
     (gap,) = ledger.gaps(lease.source)
     assert gap.closed == {}
-    ledger.note_compared(lease.source, compared)
-    (gap,) = ledger.gaps(lease.source)
-    assert gap.closed[str(ORDERS)].kind is None
+    ledger.acknowledge(lease, last.id)
+    (gap,) = ledger.gaps(lease.source, last.id)
+    assert ledger.gaps(lease.source, first.id) == []
+    assert (gap.closed[str(ORDERS)].kind, gap.closed[str(ORDERS)].batch) == (None, last.id)
     assert gap.open_tables == (str(STOCK),)

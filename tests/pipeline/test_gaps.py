@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from lockstep.pipeline.model.gaps import (
     ClosedTable,
     ClosingEvent,
     Gap,
-    comparison_times,
     with_closed,
 )
 from lockstep.pipeline.model.table_state import TableEventKind
-from lockstep.pipeline.proof.proven import ComparisonRecord, EqualityProof, ProofKind
-from lockstep.pipeline.values.gtid import GtidSet
-from lockstep.pipeline.values.position import LogFile, Position
 from lockstep.pipeline.values.table import TableName
-from tests.ledger.made import position
 
 AT = datetime(2026, 11, 1, 6, 0, tzinfo=UTC)
 GAP = Gap(1, 5, AT, "ann", "lost", ("shop.a", "shop.b", "shop.c"), "…:4", "…:9")
@@ -40,27 +34,17 @@ def test_a_part_is_closed_once_by_what_comes_first_behind_the_gap() -> None:
     assert gap.open_tables == ("shop.b", "shop.c")
 
 
-def test_a_comparison_behind_the_gap_closes_a_part() -> None:
-    """Of all rows, begun once the gap's batch was in the mirrors, at a place that the log or its
-    GTIDs show to lie behind the gap; under a name that was another table's it tells nothing."""
-    start = position(9)
-    later = AT + timedelta(minutes=1)
-
-    def closed(at: Position, when: datetime = later, *, whole: bool = True) -> tuple[str, ...]:
-        proven = EqualityProof(ProofKind.EXACT, 7, at.at, str(at.gtid_set))
-        proofs = [
-            ComparisonRecord(TableName("shop", n), whole, when, 0, proven, when) for n in "ab"
-        ]
-        happened = [_taken("shop.b", "shop.x", 6)]
-        gap = with_closed(GAP, happened, comparison_times(proofs, start, AT))
-        return tuple(part for part, one in gap.closed.items() if one.kind is None)
-
-    assert closed(start) == ("shop.a",)
-    assert closed(start, AT) == closed(start, whole=False) == ()
-    assert closed(position(8)) == ()
-    elsewhere = replace(start.at, file=LogFile("other", 1))
-    assert closed(replace(start, at=elsewhere)) == ("shop.a",)
-    assert closed(replace(start, at=elsewhere, gtid_set=GtidSet())) == ()
+def test_a_comparison_closes_a_part_under_the_name_that_it_has_by_then() -> None:
+    happened = [
+        ClosingEvent("shop.a", 4, AT, None),
+        ClosingEvent("shop.c", 6, AT, None),
+        _taken("shop.b", "shop.x", 6),
+        ClosingEvent("shop.b", 7, AT, None),
+    ]
+    gap = with_closed(GAP, happened)
+    assert gap.closed == {"shop.c": ClosedTable(6, AT, None, "shop.c")}
+    names = [TableName("shop", name) for name in "xcba"]
+    assert gap.open_among(names) == [names[3], names[0]]
 
 
 def test_a_part_goes_with_the_mirror() -> None:

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import pytest
+
 from lockstep.pipeline.model.gaps import Gap
 from lockstep.pipeline.model.table_state import OrderKind, TableEventKind
+from lockstep.pipeline.run.dump.table_extents import record_complete
+from lockstep.pipeline.run.proof.verify_rows import verify
+from lockstep.pipeline.run.rebuild import origin_at, rebuild_as_of
+from lockstep.pipeline.run.status.version_sets import version_set_at
+from lockstep.pipeline.values.errors import PastRefused
+from lockstep.pipeline.values.places import parse_place
 from lockstep.pipeline.values.table import TableName
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.servers import Pair, head, purge
-from tests.positions.shop import put, read_shop, require_same
+from tests.positions.shop import put, read_shop, require_same, take
+from tests.twins.copies import MemoryCopies
 
 T, U, V = (TableName("shop", name) for name in "tuv")
 
@@ -67,3 +76,81 @@ def test_a_gap_names_tables_that_only_the_server_knows_and_closes_with_the_last(
     gap = _gap(follower)
     assert (gap.is_open, gap.closed["shop.v"].kind) == (False, TableEventKind.DROPPED)
     assert gap.closed["shop.u"].batch < gap.closed["shop.v"].batch
+
+
+def test_the_past_of_a_table_that_lacks_a_gap_is_refused(pair: Pair) -> None:
+    """From the gap up to the batch as of which it was found equal; the hint names a place on either
+    side. Version sets between say what they may lack."""
+    follower = read_shop(pair.a, 1, 2)
+    before = _end(follower)
+    take(pair.a, 2)
+    purge(pair.a)
+    follower.choose("earliest", "lost")
+    put(pair.a, 3, 4)
+    inside = f"{head(pair.a)[0]}:{head(pair.a)[1]}"
+    put(pair.a, 5)
+    follower.run()
+    after = _end(follower)
+    _record_verified(follower)
+    for place in (inside, after, "latest"):
+        with pytest.raises(PastRefused, match="was never read") as refused:
+            _rebuilt(follower, place)
+        assert before in refused.value.hint
+        assert "`lockstep verify shop.t`" in refused.value.hint
+    assert _rebuilt(follower, before) == [1, 2]
+    assert version_set_at(follower.ledger, SOURCE, parse_place(before)).gaps == ()
+    [line] = version_set_at(follower.ledger, SOURCE, None).lines_on_gaps()
+    assert "was never read (somebody chose earliest: lost); rows of shop.t may be wrong" in line
+    put(pair.a, 2)
+    follower.run()
+    take(pair.a, 2)
+    follower.run()
+    equal = _end(follower)
+    _record_verified(follower)
+    put(pair.a, 6)
+    follower.run()
+    _record_verified(follower)
+    assert _gap(follower).open_tables == ()
+    assert _rebuilt(follower, equal) == [1, 3, 4, 5]
+    assert _rebuilt(follower, "latest") == [1, 3, 4, 5, 6]
+    with pytest.raises(PastRefused) as refused:
+        _rebuilt(follower, after)
+    assert (before in refused.value.hint, equal in refused.value.hint) == (True, True)
+    assert version_set_at(follower.ledger, SOURCE, None).gaps == ()
+    assert version_set_at(follower.ledger, SOURCE, parse_place(after)).lines_on_gaps() == [line]
+
+
+def test_a_place_inside_the_batch_that_empties_the_table_is_right_from_there_on(pair: Pair) -> None:
+    follower = read_shop(pair.a, 1, 2)
+    take(pair.a, 2)
+    purge(pair.a)
+    follower.choose("earliest")
+    put(pair.a, 3)
+    lacking = f"{head(pair.a)[0]}:{head(pair.a)[1]}"
+    pair.a.execute("truncate shop.t")
+    put(pair.a, 4)
+    right = f"{head(pair.a)[0]}:{head(pair.a)[1]}"
+    put(pair.a, 5)
+    follower.run()
+    assert _rebuilt(follower, right) == [4]
+    assert _rebuilt(follower, "latest") == [4, 5]
+    with pytest.raises(PastRefused) as refused:
+        _rebuilt(follower, lacking)
+    assert f"right again as of {_end(follower)}" in refused.value.hint
+
+
+def _end(follower: Follower) -> str:
+    return str(follower.live_batches()[-1].captured_end.at)
+
+
+def _record_verified(follower: Follower) -> None:
+    """What `lockstep verify` records."""
+    with follower.leased() as lease:
+        record_complete(follower.ports(), lease, verify(follower.ports()))
+
+
+def _rebuilt(follower: Follower, place: str) -> list[int]:
+    """The keys of `t` as of a place."""
+    ports, copies = follower.ports(), MemoryCopies(follower.lake)
+    rebuild_as_of(ports, copies, origin_at(ports, T, parse_place(place)), "/past")
+    return sorted(row["id"] for row in follower.lake.tables.pop("/past")[-1].rows.to_pylist())

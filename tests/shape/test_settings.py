@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -19,7 +19,7 @@ from lockstep import exits
 from lockstep.commands.plan import exit_code
 from lockstep.commands.run import sample_lines
 from lockstep.pipeline.model.table_state import OrderKind, Supplier
-from lockstep.pipeline.ports.source import SourceServer
+from lockstep.pipeline.ports.source import Baseline, SourceServer
 from lockstep.pipeline.replay.spans import Span
 from lockstep.pipeline.run.orders import (
     OrderRequest,
@@ -598,6 +598,30 @@ def test_a_new_table_with_the_columns_of_one_that_is_gone_may_be_that(
         state = customers.follower.states()[TableName(database, "d")]
         assert state.need is Need.CONSENT, state
         assert "333333333" not in str([*customers.follower.lake.files.values()])
+
+
+@pytest.mark.parametrize(
+    "meanwhile", ["alter table c add more int", "alter table c modify phone varchar(30)"]
+)
+def test_a_table_altered_when_its_reading_begins_needs_no_consent(
+    mysql: MySqlStand, database: str, monkeypatch: pytest.MonkeyPatch, meanwhile: str
+) -> None:
+    """The log has the statement, and is read first."""
+    customers = Customers(mysql, database, ShapeRules(exclude_columns=("ssn",)))
+    customers.run()
+    customers.reload("c")
+    baseline, statements = MySqlServer.baseline, [meanwhile]
+
+    def altered(server: MySqlServer, names: Collection[TableName] | None = None) -> Baseline:
+        if names and statements:
+            customers.do(statements.pop())
+        return baseline(server, names)
+
+    monkeypatch.setattr(MySqlServer, "baseline", altered)
+    customers.run()
+    assert customers.stopped() is None
+    columns = [name for name in customers.rows()[0] if name != "ssn"]
+    assert customers.mirror() == [{name: row[name] for name in columns} for row in customers.rows()]
 
 
 @pytest.mark.parametrize("way", ["left out", "paused"])

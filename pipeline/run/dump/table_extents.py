@@ -125,12 +125,14 @@ def partial_tables(ledger: Tables, source: str, patterns: TablePatterns) -> tupl
 
 
 def tables_proven_complete(ports: RunPorts, report: VerifyReport) -> frozenset[TableName]:
-    """Return the partial tables that a comparison with MySQL found equal. These are
-    whole."""
-    partly_captured = {extent.table for extent in ports.ledger.partial_tables(ports.source.name)}
-    return frozenset(
-        table.table for table in report.tables if table.equal and table.table in partly_captured
-    )
+    """Return the tables that a comparison with MySQL found equal, and that were partial
+    or open after a gap. These are whole."""
+    ledger, source = ports.ledger, ports.source.name
+    equal_tables = {table.table for table in report.tables if table.equal}
+    incomplete_tables = {extent.table for extent in ledger.partial_tables(source)}
+    for gap in ledger.gaps(source, report.batch_id):
+        incomplete_tables.update(gap.open_among(equal_tables))
+    return frozenset(equal_tables & incomplete_tables)
 
 
 def record_complete(ports: RunPorts, lease: Lease, report: VerifyReport) -> None:

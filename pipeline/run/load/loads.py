@@ -15,7 +15,7 @@ of its rows are read instead.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from time import perf_counter
@@ -59,6 +59,8 @@ def order_later_readings(ports: RunPorts, lease: Lease, plans: TablePlans) -> No
             ports.ledger.order_load(lease, table, author=plans.wants[table].author, reason=reason)
 
 
+FindAltered = Callable[[Collection[TableName]], Collection[TableName]]
+
 _ALTERED_IN_LOG: Final = "a statement altered it, and the log with that is read first"
 
 
@@ -73,12 +75,13 @@ def load_tables(
     lease: Lease,
     run_start: RunStart,
     plans: TablePlans,
-    altered_tables: Collection[TableName],
+    find_altered: FindAltered,
 ) -> list[SourceReading]:
     """Read the tables that the plans supply from the server, until all rows are read or
     the time for reading in one run is over. Return the readings, and a reading with an
     error for each table whose turn did not come but that has to be read before it is
-    captured. `altered_tables`: those that must not be read before the log is."""
+    captured. `find_altered`: returns those of some tables that must not be read before
+    the log is."""
     settings = run_start.facts.settings
     reading_time = ReadingTime(log_retention(settings), ports.source.snapshot.max_seconds)
     deadline = perf_counter() + reading_time.seconds
@@ -95,15 +98,9 @@ def load_tables(
         ports.progress.note(
             f"{reading_time.shortening_sentence}\nhint: `{week_statement(settings)}`"
         )
-    altered_loads = [load for load in loads if load.table in altered_tables]
-    for load in altered_loads:
-        void_load(ports, lease, load, _ALTERED_IN_LOG)
-        ports.ledger.order_load(lease, load.table, author=load.author, reason=load.reason)
-    loads = [load for load in loads if load.table not in altered_tables]
-    readings = [
-        *_load_rows(ports, lease, run_start, loads, deadline, reading_time.piece_seconds),
-        *_unread_tables(ports, altered_loads, TableBusy(_ALTERED_IN_LOG, hint=NEXT_RUN_READS_HINT)),
-    ]
+    readings = _load_rows(
+        ports, lease, run_start, loads, deadline, reading_time.piece_seconds, find_altered
+    )
     # A table that stopped, or for which part of the log was lost, must be read before
     # it is captured again. If its turn did not come in this run, it stays stopped.
     unread_tables = find_tables_without_log(
@@ -137,9 +134,11 @@ def _load_rows(
     loads: Sequence[Load],
     deadline: float,
     piece_seconds: float,
+    find_altered: FindAltered,
 ) -> list[SourceReading]:
     """Read the rows of loads until `deadline`, a value of `perf_counter`. A load begins
-    again if its table was altered meanwhile. `piece_seconds`: as for `ChunkReader`."""
+    again if its table was altered meanwhile. `piece_seconds`: as for `ChunkReader`;
+    `find_altered`: as for `load_tables`."""
     readings: dict[TableName, SourceReading] = {}
     for _ in TABLE_READ.tries():
         if not loads:
@@ -147,7 +146,7 @@ def _load_rows(
         reader = ChunkReader(
             ports,
             lease,
-            _begin_loads(ports, lease, run_start, loads, readings),
+            _begin_loads(ports, lease, run_start, loads, readings, find_altered),
             log_start=run_start.start.at,
             deadline=deadline,
             piece_seconds=piece_seconds,
@@ -185,14 +184,26 @@ def _begin_loads(
     run_start: RunStart,
     loads: Sequence[Load],
     readings: dict[TableName, SourceReading],
+    find_altered: FindAltered,
 ) -> list[Load]:
     """Begin the loads that are new, and return all loads whose chunks can be read.
     Tables that cannot be read are added to `readings`, with an error."""
     new_loads = [load for load in loads if load.basis is None]
+    baselines = _baselines(ports, new_loads, readings)
+    # Only now does the log have each statement that led to the structures.
+    altered_tables = find_altered([load.table for load in loads])
+    altered_loads = [load for load in loads if load.table in altered_tables]
+    for load in altered_loads:
+        void_load(ports, lease, load, _ALTERED_IN_LOG)
+        ports.ledger.order_load(lease, load.table, author=load.author, reason=load.reason)
+    busy = TableBusy(_ALTERED_IN_LOG, hint=NEXT_RUN_READS_HINT)
+    for reading in _unread_tables(ports, altered_loads, busy):
+        readings[reading.table] = reading
+    loads = [load for load in loads if load.table not in altered_tables]
+    new_loads = [load for load in loads if load.basis is None]
     if not new_loads:
         return list(loads)
     estimates = ports.server.estimated_rows([load.table for load in new_loads])
-    baselines = _baselines(ports, new_loads, readings)
     begun_tables: dict[str, list[TableName]] = {}
     for load in new_loads:
         baseline = baselines.get(load.table)

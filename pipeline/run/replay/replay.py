@@ -585,8 +585,8 @@ def _ports_of_original(ports: RunPorts, batch: Batch) -> RunPorts:
 
 
 def _original_start(ports: RunPorts, batch: Batch, facts: ServerFacts) -> RunStart:
-    """Return where reading begins: at the batch's start, proven by its continued_batch's
-    anchor."""
+    """Return where reading begins: at the batch's start, proven by the anchor at the end of
+    the batch before it."""
     anchor = None
     if batch.previous_batch is not None:
         predecessors = ports.ledger.live_batches(

@@ -9,12 +9,13 @@ these GTIDs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar, Final
 
 from lockstep.pipeline.model.batch import Batch
+from lockstep.pipeline.model.gaps import Gap
 from lockstep.pipeline.ports.ledger import Batches, Ledger
 from lockstep.pipeline.replay.spans import batch_at, beginning_sentence
 from lockstep.pipeline.run.unpruned_batches import (
@@ -50,13 +51,24 @@ class MissingVersion:
 class ShownVersions:
     """The version set of a batch: the versions to read together, and the tables without
     one, both sorted by table name. `position`: the place in the log that all `entries`
-    show."""
+    show. `gaps`: the gaps whose changes they may lack."""
 
     source: str
     batch: Batch
     position: Position
     entries: tuple[VersionSetEntry, ...]
     missing: tuple[MissingVersion, ...]
+    gaps: tuple[Gap, ...] = ()
+
+    def lines_on_gaps(self, tables: Collection[TableName] | None = None) -> list[str]:
+        """Return a sentence for each gap that concerns one of the tables, or any entry."""
+        if tables is None:
+            tables = [entry.table for entry in self.entries]
+        return [
+            f"the log from {gap.sentence}; rows of {', '.join(map(str, open_tables))} may be wrong"
+            for gap in self.gaps
+            if (open_tables := gap.open_among(tables))
+        ]
 
 
 def version_set_at(ledger: Ledger, source: str, place: Place | None) -> ShownVersions:
@@ -83,6 +95,11 @@ def version_set_of(ledger: Ledger, source: str, batch: Batch) -> ShownVersions:
         batch.captured_end,
         tuple(versions.entries),
         tuple(_missing_version(table, ends) for table in versions.missing_tables),
+        tuple(
+            gap
+            for gap in ledger.gaps(source, batch.id)
+            if gap.open_among(entry.table for entry in versions.entries)
+        ),
     )
 
 
