@@ -13,6 +13,7 @@ from lockstep.pipeline.values.shown import MOST_NAMES, name_list, printable
 
 if TYPE_CHECKING:
     from lockstep.pipeline.mirror.merging import ChangelogOrigin
+    from lockstep.pipeline.model.gaps import Gap
     from lockstep.pipeline.replay.rows import ReplayDifference
     from lockstep.pipeline.run.reports import RowDifference, TableComparison
 
@@ -49,6 +50,12 @@ def differing_row_lines(
     further_count = count - len(shown_rows)
     if shown_rows and further_count > 0:
         yield f"{prefix}{further_count:,} more"
+
+
+def gap_values(gaps: Iterable[Gap]) -> list[dict[str, Any]]:
+    """Return the gaps as JSON."""
+    keys = "begin, end, tables, open_tables as open, closed, author, reason, decided_at, batch"
+    return [attributes(gap, keys) for gap in gaps]
 
 
 def partial_table_lines(extents: Sequence[Extent]) -> Iterator[str]:

@@ -177,7 +177,7 @@ def _version_values(
 ) -> dict[str, Any]:
     """Return the mirror's version in the set of a place and its snippets, as JSON. Raise
     `VersionSetUnknown` if the mirror has no version for that place."""
-    from lockstep.commands.status import gap_values
+    from lockstep.printing import gap_values
 
     source = version_set.source
     for missing in version_set.missing:

@@ -16,7 +16,6 @@ from lockstep.context import CommandContext, Outcome
 from lockstep.pipeline.check import longest_pause_from_now
 from lockstep.pipeline.check.log import duration_text
 from lockstep.pipeline.model.batch import Cursor
-from lockstep.pipeline.model.gaps import Gap
 from lockstep.pipeline.model.json_values import attributes, to_json
 from lockstep.pipeline.model.table_state import OrderKind, TableCondition, TableOrder, TableState
 from lockstep.pipeline.proof.proven import ComparisonRecord, open_differences, proof_times
@@ -32,7 +31,7 @@ from lockstep.pipeline.values.errors import LockstepError
 from lockstep.pipeline.values.mirror_names import MirrorNames
 from lockstep.pipeline.values.shown import name_list, pluralize
 from lockstep.pipeline.values.table import TableName
-from lockstep.printing import align_pairs, partial_table_lines
+from lockstep.printing import align_pairs, gap_values, partial_table_lines
 from lockstep.resources.adapters import Adapters
 
 _MAX_BATCHES: Final = 20
@@ -214,11 +213,6 @@ def proof_values(records: Iterable[ComparisonRecord], now: datetime) -> list[dic
     ]
 
 
-def gap_values(gaps: Iterable[Gap]) -> list[dict[str, Any]]:
-    keys = "begin, end, tables, open_tables as open, closed, author, reason, decided_at, batch"
-    return [attributes(gap, keys) for gap in gaps]
-
-
 # -- lines for a person ----------------------------------------------------------------
 
 
@@ -395,7 +389,7 @@ def _return_clause(state: TableState, order: TableOrder) -> str:
     plan` checks whether the server still has the log."""
     if order.kind is OrderKind.RELOAD:
         return "rewrites its mirror"
-    if only_server_supplies(state) or state.stopped is None:
+    if only_server_supplies(state, order) or state.stopped is None:
         return "reads it from the source"
     return f"catches it up through the log from {state.stopped.at}"
 

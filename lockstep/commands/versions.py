@@ -10,13 +10,12 @@ from typing import Any, Final
 
 from lockstep import exits
 from lockstep.arguments import place_option
-from lockstep.commands.status import gap_values
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError
 from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.run.status.version_sets import ShownVersions, newest_sets, version_set_at
 from lockstep.pipeline.values.gtid import GtidSet
-from lockstep.printing import align_pairs, show_table
+from lockstep.printing import align_pairs, gap_values, show_table
 from lockstep.resources.lake.store.paths import LakePath
 
 MAX_PLACES: Final = 20

@@ -113,6 +113,16 @@ def test_help_imports_nothing_heavy() -> None:
     assert done.stdout.endswith(f"lockstep {version('lockstep')}\n")
 
 
+@pytest.mark.parametrize("command", ["read", "tables", "versions"])
+def test_what_people_read_with_does_not_load_what_status_needs(command: str) -> None:
+    """That is most of Lockstep, and takes longer than such a command."""
+    program = (
+        f"import sys, lockstep.commands.{command}\n"
+        "assert 'lockstep.commands.status' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", program], cwd=REPOSITORY, check=True)
+
+
 def test_a_shell_completes_what_can_be_typed() -> None:
     """Bash, with the script as it is printed: a command, and an option of one."""
     asked = "; ".join(
