@@ -587,7 +587,11 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule(
         "no log after its place",
         _without_log,
-        ("the log after its place is gone, or is another one", "all rows are read from MySQL"),
+        (
+            "the log after its place is gone, is another one, or disagrees with the history about "
+            "its structure, and no person gave one",
+            "all rows are read from MySQL",
+        ),
     ),
     Rule(
         "written again",

@@ -62,6 +62,8 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     values["snippets"] = _with_store_lines(values, context)
     for reader, snippet in values["snippets"].items():
         context.say(f"# {reader}\n{snippet}\n")
+    if values.get("unreadable"):
+        notes.append(f"this version cannot be opened now: {values['unreadable']}")
     context.say(*(f"# {note}" for note in notes))
     for reader, reason in values.get("refused", {}).items():
         context.say(f"# {reader}: {reason}")
@@ -132,7 +134,7 @@ def _mirror_values(ledger: Ledger, source: str, table: TableName, lake: LakePath
     cursor = ledger.cursors(source).acknowledged
     versions = ledger.version_set(source, cursor.batch).entries if cursor else []
     path = str(lake / state.mirror)
-    features, names = _features_and_names(lake / state.mirror)
+    features, names, _ = _open_table(lake / state.mirror)
     return {
         "source": source,
         "table": str(table),
@@ -149,21 +151,21 @@ def _mirror_values(ledger: Ledger, source: str, table: TableName, lake: LakePath
     }
 
 
-def _features_and_names(
+def _open_table(
     folder: LakePath, version: int | None = None
-) -> tuple[Collection[str], Mapping[str, str]]:
+) -> tuple[Collection[str], Mapping[str, str], str | None]:
     """Return the features that a reader of the Delta table must support, and its
     columns' names by their names at the source; both empty if the table cannot be
-    opened."""
+    opened, and then the reason."""
     from lockstep.resources.lake.delta.columns import table_spelling
     from lockstep.resources.lake.store.storage import delta_table, lake_errors
 
     try:
         with lake_errors(folder):
             table = delta_table(folder, version)
-            return table.protocol().reader_features or (), table_spelling(table)
-    except LakeUnavailable:
-        return (), {}
+            return table.protocol().reader_features or (), table_spelling(table), None
+    except LakeUnavailable as error:
+        return (), {}, error.message
 
 
 def _renamed_columns(names: Mapping[str, str]) -> dict[str, str]:
@@ -190,7 +192,7 @@ def _version_values(
             hint=f"`lockstep versions --at {place} --source {source}` lists what it had",
         )
     path = str(lake / entry.mirror)
-    features, names = _features_and_names(lake / entry.mirror, entry.delta_version)
+    features, names, unreadable = _open_table(lake / entry.mirror, entry.delta_version)
     all_tables = f"import lockstep\nlockstep.read_at({source!r}, at={str(place)!r})"
     snippets = {
         "Python": f"{all_tables}[{str(table)!r}].arrow()",
@@ -203,6 +205,7 @@ def _version_values(
         "position": version_set.position,
         "refused": refusal_reasons(features, names.values()),
         "renamed": _renamed_columns(names),
+        "unreadable": unreadable,
         "gaps": gap_values(gap for gap in version_set.gaps if gap.open_among([table])),
         "snippets": snippets,
     }

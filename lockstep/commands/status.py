@@ -389,7 +389,7 @@ def _return_clause(state: TableState, order: TableOrder) -> str:
     plan` checks whether the server still has the log."""
     if order.kind is OrderKind.RELOAD:
         return "rewrites its mirror"
-    if only_server_supplies(state) or state.stopped is None:
+    if only_server_supplies(state, order) or state.stopped is None:
         return "reads it from the source"
     return f"catches it up through the log from {state.stopped.at}"
 

@@ -170,6 +170,22 @@ def _is_rewritten_next(ports: RunPorts, table: TableName) -> bool:
 
 def replace_mirror(ports: RunPorts, lease: Lease, table: TableName, reason: str) -> None:
     """Give the table a new mirror in a new folder. The former one stays as it is."""
+    state, mirror = ports.ledger.table_states(ports.source.name)[table], next_place(ports, table)
+    ports.ledger.give_up(lease, table)
+    ports.ledger.record_event(lease, table, MirrorReplaced(mirror))
+    former_clause = f"; {state.mirror} stays as it is" if _has_files(ports, state) else ""
+    ports.progress.note(f"the mirror of {table} is {mirror} from now on: {reason}{former_clause}")
+
+
+def _has_files(ports: RunPorts, state: TableState) -> bool:
+    try:
+        return ports.mirrors.version(state.mirror) is not None
+    except TableError:  # its log cannot be read
+        return True
+
+
+def next_place(ports: RunPorts, table: TableName) -> str:
+    """Return the folder of the table's mirror if the present one is replaced."""
     ledger, plan = ports.ledger, ports.source
     states = ledger.table_states(plan.name)
     state = states[table]
@@ -183,9 +199,4 @@ def replace_mirror(ports: RunPorts, lease: Lease, table: TableName, reason: str)
     find_folder = partial(free_place, plan.name, name, generation, ignores_case=is_configured)
     while ports.mirrors.version(mirror := find_folder(used_folders, mirror_generation)) is not None:
         used_folders.add(mirror)
-    ledger.give_up(lease, table)
-    ledger.record_event(lease, table, MirrorReplaced(mirror))
-    former_clause = (
-        f"; {state.mirror} stays as it is" if state.mirror_schema_version is not None else ""
-    )
-    ports.progress.note(f"the mirror of {table} is {mirror} from now on: {reason}{former_clause}")
+    return mirror

@@ -22,14 +22,18 @@ from lockstep.pipeline.mirror.merging import ChangelogOrigin, ReloadOrigin
 from lockstep.pipeline.model.batch import TableContent
 from lockstep.pipeline.model.table_state import OrderKind, Supplier, TableOrder, TableState
 from lockstep.pipeline.ports.ledger import Structures
-from lockstep.pipeline.run.agreement.lake_logs import foreign_mirrors
+from lockstep.pipeline.run.agreement.lake_logs import (
+    checked_version,
+    foreign_mirrors,
+    mirror_judgement,
+)
 from lockstep.pipeline.run.begin import StartProposal, foresee_start
 from lockstep.pipeline.run.consent import unknown_structure_error
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.logged_statements import dialect_of, recorded_statements
 from lockstep.pipeline.run.follow_pasts import Pasts, find_pasts
 from lockstep.pipeline.run.load.by_condition import condition_refusal
-from lockstep.pipeline.run.mirror_places import collisions
+from lockstep.pipeline.run.mirror_places import collisions, next_place
 from lockstep.pipeline.run.reports import VerifyReport
 from lockstep.pipeline.run.status.schema_history import unknown_table_error
 from lockstep.pipeline.run.stop_errors import unsupported_error
@@ -80,6 +84,7 @@ from lockstep.pipeline.values.errors import (
     HostUnknown,
     LedgerRefused,
     LockstepError,
+    MirrorRefused,
     Need,
     NothingMatches,
     PastRefused,
@@ -679,7 +684,7 @@ def plan_reload(
         )
     is_stopped = state is not None and state.has_stopped
     resumes = "; this also resumes the table" if is_stopped else ""
-    sentence = f"the next run rewrites the mirror of {table}"
+    sentence = f"the next run rewrites the mirror of {table}{_new_place_clause(ports, state)}"
     if isinstance(origin, ChangelogOrigin):
         sentence += f", {origin.clause}: {origin.size}; no row is read from the source"
         sentence += resumes or "; until then the table stops"
@@ -699,6 +704,23 @@ def plan_reload(
         estimated_rows=facts.estimated_rows.get(table),
         is_stopped=is_stopped,
     )
+
+
+def _new_place_clause(ports: RunPorts, state: TableState | None) -> str:
+    """Return the clause that names the mirror's new folder; empty if the present one can
+    be written."""
+    if state is None or state.mirror_schema_version is None:
+        return ""
+    examined_version = ports.ledger.examined_versions(ports.source.name).get(state.mirror)
+    try:
+        checked_version(
+            ports, state, mirror_judgement(ports, state, examined_version, will_be_replaced=True)
+        )
+    except MirrorRefused as error:
+        return f" in a new folder, {next_place(ports, state.table)} ({error.reason})"
+    except (TableError, LockstepError):  # the run says what follows
+        pass
+    return ""
 
 
 def plan_condition_reload(

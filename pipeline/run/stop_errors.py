@@ -22,6 +22,11 @@ from lockstep.pipeline.values.engines import reason_refused
 from lockstep.pipeline.values.errors import Need, StoppedBy, TableBusy, TableError
 from lockstep.pipeline.values.table import TableName
 
+DISAGREEMENT: Final = "the log and the history disagree about its structure"
+"""The reason of a table that stopped where the log showed another structure than the
+history has, without the differences that follow. The log alone would stop it there
+again."""
+
 
 def resume_hint(table: TableName) -> str:
     """Return the hint for a table that is quarantined."""

@@ -51,7 +51,7 @@ from lockstep.pipeline.run.mirror_places import (
     pending_moves,
     replace_mirror,
 )
-from lockstep.pipeline.run.stop_errors import states_once_stopped
+from lockstep.pipeline.run.stop_errors import DISAGREEMENT, states_once_stopped
 from lockstep.pipeline.run.write.job import (
     lineage_of_copy,
     lineage_over,
@@ -186,11 +186,18 @@ def needs_of(state: TableState) -> frozenset[Need]:
     return frozenset(needs)
 
 
-def only_server_supplies(state: TableState) -> bool:
-    """Return whether only the server can supply the table's rows, not the log or a
-    changelog."""
+def only_server_supplies(state: TableState, order: TableOrder) -> bool:
+    """Return whether only the server can supply the rows of the order's table, not the
+    log or a changelog."""
     is_dropped = state.condition is TableCondition.DROPPED
-    return is_dropped or bool(needs_of(state) & {Need.ROWS, Need.CONSENT})
+    needs_rows = bool(needs_of(state) & {Need.ROWS, Need.CONSENT})
+    return is_dropped or needs_rows or _would_stop_again(state, order)
+
+
+def _would_stop_again(state: TableState, order: TableOrder) -> bool:
+    """Return whether the log shows another structure than the history at the place where
+    the table stopped, and the order gives none."""
+    return order.schema is None and _reason(state).startswith(DISAGREEMENT)
 
 
 def _have_of_stopped(state: TableState, stale_mirrors: Collection[TableName]) -> Have:
@@ -248,6 +255,8 @@ class StoppedReach:
         ports, order, cursor, facts = self.ports, self.order, self.cursor, self.facts
         if order.stopped is None or cursor is None:
             return "nothing says where in the log it stopped"
+        if _would_stop_again(self.state, order):
+            return _reason(self.state)
         low, end = order.stopped.at, cursor.position
         batch = None
         if low.file.base == end.at.file.base:

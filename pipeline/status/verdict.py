@@ -265,6 +265,8 @@ def _failed_verdict(standing: Standing, now: datetime) -> Verdict | None:
             f"{since} ({last.reason}), but the next one would begin: {standing.start.reason}",
             f"`lockstep run --source {standing.source}`",
             Recovery.RETRY,
+            # The login of a run may be another than that of a status.
+            outlasts_patience=is_login_error and _outlast_patience(failures, now),
         )
     return Verdict(
         State.FAILED if last.recovery is Recovery.RETRY else State.REFUSED,

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 
 from lockstep.assets.run_page import page_path, render_page, rows_over_time, waterfall
 from lockstep.pipeline.model.batch import Batch, BatchState, CapturedRows
+from lockstep.pipeline.model.gaps import Gap
 from lockstep.pipeline.model.table_state import StoppedTable, TableEvent, TableEventKind
 from lockstep.pipeline.proof.proven import ComparisonRecord
 from lockstep.pipeline.run.status.span_report import SpanReport, StructureChange
@@ -84,6 +85,7 @@ def made(table: TableName, text: str) -> SpanReport:
             position(300),
             (VersionSetEntry(table, f"shop/{text}", 7),),
             (MissingVersion(table, text, text),),
+            (Gap(1, 2, BEGIN, text, text, (str(table),), text, text),),
         ),
         stopped_tables=(StoppedTable(table, text, text, text),),
         proofs=(),

@@ -137,6 +137,8 @@ def test_a_set_outlives_its_tables(mysql: MySqlStand, project: Project) -> None:
     assert isinstance(entry.path, Path)
     assert isinstance(other, Path)
     shutil.rmtree(entry.path)
+    said = project.run("read", HERE, "--at", place_of(before["position"])).stdout
+    assert "# this version cannot be opened now: " in said
     with pytest.raises(VersionGone):
         entry.arrow()
     shutil.copytree(other, entry.path)

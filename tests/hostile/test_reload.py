@@ -10,6 +10,7 @@ from functools import partial
 import pytest
 
 from lockstep.pipeline.model.table_state import OrderKind, Supplier, TableEventKind
+from lockstep.pipeline.run.orders import OrderRequest, plan_reload
 from lockstep.pipeline.values.errors import ForeignCommit, PastRefused
 from lockstep.pipeline.values.policies import LakePolicies, Readers
 from tests.fix_mysql import MySqlStand
@@ -81,7 +82,7 @@ def _begun() -> list[str]:
 
 def _lost_mirror(state: str, shop: Shop) -> Iterator[None]:
     """The table alone is quarantined, with the command that helps; its next mirror lies beside
-    the lost one, for what was acknowledged of that is not in it."""
+    the lost one, for what was acknowledged of that is not in it. The forecast names its folder."""
     before = shop.state("a").mirror
     lose(shop, "a")
     if state == "paused":
@@ -93,6 +94,9 @@ def _lost_mirror(state: str, shop: Shop) -> Iterator[None]:
         assert shop.state("a").has_stopped
         assert f"lockstep reload {shop.name}.a --reason" in (shop.state("a").hint or "")
     write(shop, 3)
+    request = OrderRequest(shop.table("a"), "ada", "because")
+    forecast = plan_reload(shop.follower.ports(), request, None).sentence
+    assert f"in a new folder, {before}@1-2 (its mirror {before} is missing" in forecast
     reload(shop, "a")
     rebuilt, read = coming_back(shop.follower.ports())
     assert shop.table("a") in rebuilt
@@ -103,6 +107,9 @@ def _lost_mirror(state: str, shop: Shop) -> Iterator[None]:
     assert shop.events("a").count(TableEventKind.REBUILT) == 1
     assert shop.state("a").mirror == f"{before}@1-2"
     assert before not in shop.follower.lake.tables
+    [note] = [note for note in shop.follower.notes if f" is {before}@1-2 from now on" in note]
+    assert "stays as it is" not in note
+    assert "new folder" not in plan_reload(shop.follower.ports(), request, None).sentence
     write(shop, 4)
     yield
     shop.require_whole("a")

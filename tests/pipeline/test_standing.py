@@ -309,6 +309,15 @@ def test_what_the_server_says_now_counts_more_than_an_earlier_refusal_of_the_log
     assert hint in told.hint
 
 
+def test_a_login_that_only_runs_are_refused_needs_a_person_after_an_hour() -> None:
+    """Theirs is to a replica, too, or from another machine: they fail, though status is let in."""
+    told = [
+        verdict(standing(failures=DENIED), READ_AT + timedelta(minutes=minute), None).needs_a_person
+        for minute in (1, 61)
+    ]
+    assert told == [False, True]
+
+
 def test_a_failure_without_a_hint_is_tried_again() -> None:
     """That is what there is to do."""
     told = verdict(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from lockstep.commands.versions import version_set_values
 from lockstep.pipeline.model.gaps import Gap
 from lockstep.pipeline.model.table_state import OrderKind, TableEventKind
 from lockstep.pipeline.run.dump.table_extents import record_complete
@@ -99,7 +102,9 @@ def test_the_past_of_a_table_that_lacks_a_gap_is_refused(pair: Pair) -> None:
         assert "`lockstep verify shop.t`" in refused.value.hint
     assert _rebuilt(follower, before) == [1, 2]
     assert version_set_at(follower.ledger, SOURCE, parse_place(before)).gaps == ()
-    [line] = version_set_at(follower.ledger, SOURCE, None).lines_on_gaps()
+    newest = version_set_at(follower.ledger, SOURCE, None)
+    [line], [values] = newest.lines_on_gaps(), version_set_values(newest, Path("/lake"))["gaps"]
+    assert values["open"] == ("shop.t",)
     assert "was never read (somebody chose earliest: lost); rows of shop.t may be wrong" in line
     put(pair.a, 2)
     follower.run()

@@ -15,6 +15,7 @@ from typing import Final, assert_never
 
 from lockstep.pipeline.binlog.rows.table_map import OptionalField, Outline, TableMap, read_outlines
 from lockstep.pipeline.binlog.stream.control import LogWriter
+from lockstep.pipeline.run.stop_errors import DISAGREEMENT
 from lockstep.pipeline.schema.history import SchemaVersion
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.rows import (
@@ -68,8 +69,7 @@ def checked_hidden_columns(version: SchemaVersion, table_map: TableMap) -> tuple
             f"; and {len(differences) - _MOST_NAMED} more" if len(differences) > _MOST_NAMED else ""
         )
         raise TableError(
-            "the log and the history disagree about its structure (log, history): "
-            f"{'; '.join(differences[:_MOST_NAMED])}{more}",
+            f"{DISAGREEMENT} (log, history): {'; '.join(differences[:_MOST_NAMED])}{more}",
             hint="either a statement is not in the log (sql_log_bin=0, another server), or "
             f"Lockstep read one differently from the server: `lockstep schema {table_map.table}` "
             f"shows the history, `lockstep resume {table_map.table} --reason …` re-reads the table "
