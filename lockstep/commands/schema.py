@@ -195,8 +195,10 @@ def _print_columns(context: CommandContext, version: SchemaVersion, schema: Tabl
     for column in _column_values(version, schema):
         nullable = "yes" if column["nullable"] else "no"
         keys = ", ".join(column["keys"])
-        row = (column["name"], column["type"], nullable, column["default"], keys, column["more"])
-        rows.append((*row, column.get("shown", ""))[: len(heads)])
+        row = [column["name"], column["type"], nullable, column["default"], keys, column["more"]]
+        if version.treatments_in_words:
+            row.append(column.get("shown", ""))
+        rows.append(row)
     show_table(context, heads, rows)
     shown_as = version.shown_as
     if shown_as is not None and shown_as.row_condition is not None:

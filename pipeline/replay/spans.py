@@ -603,7 +603,7 @@ def _batch_after_gtids(place: Place, chain: Sequence[Batch], gtids: GtidSet) -> 
     if not all(batch.start.gtid_set.contains(gtids) for batch in later):
         raise _occurs_again_error(place)
     # A ledger made from the lake begins with a batch of which it knows only the end.
-    return PlaceInBatch(first, is_batch_end=is_begin)
+    return PlaceInBatch(first, is_batch_end=first.captured_end.gtid_set == gtids)
 
 
 def _unread_error(place: Place, last: Batch) -> PastRefused:

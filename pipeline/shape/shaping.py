@@ -217,9 +217,9 @@ class Shaping:
         return redact_schema(schema, hidden), shown_as
 
     def consent_error(self, version: SchemaVersion) -> TableError | None:
-        """Return an error if the settings would show more of the table than `version`
-        does once the table is captured; otherwise None. `version`: recorded while the
-        table was not captured."""
+        """Return an error if the settings, once the table is captured, would show more
+        of it than `version` does; otherwise None. `version`: recorded while the table
+        was not captured."""
         if version.schema is None:
             return None
         try:
@@ -230,8 +230,8 @@ class Shaping:
 
     def renamed_error(self, before: SchemaVersion, schema: TableSchema) -> TableError | None:
         """Return an error if a column of a structure would be shown although it may be a
-        renamed hidden column of the version `before`: it is a new one, or the columns of
-        both are in another order or have other types. Otherwise return None."""
+        renamed hidden column of the version `before`: it is a new one, or the columns
+        that both have are in another order or have other types. Otherwise return None."""
         if before.schema is None or before.shown_as is None:
             return None
         try:
@@ -349,7 +349,7 @@ class Shaping:
             f"columns of {version.table} are hashed with the key {recorded}, and the settings "
             + ("have none" if current is None else f"have the key {current}"),
             hint="give the key with that fingerprint under [privacy] in lockstep.toml; or replace "
-            f'it on purpose: replaces = "{recorded}" there has every table with hashes read again',
+            f'it on purpose: replaces = "{recorded}" there reads the tables with hashes again',
         )
 
     def _has_other_key(self, version: SchemaVersion) -> bool:

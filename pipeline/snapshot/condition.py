@@ -24,6 +24,7 @@ HINT: Final = (
 )
 _QUERIES: Final = frozenset({"SELECT", "WITH", "TABLE", "VALUES"})
 _UNBOUNDED: Final = frozenset({"OR", "XOR", "CASE"})
+"""Words with which a part of a condition need not hold for a row that meets the whole."""
 _MIRRORED: Final = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\d(?: \d\d:\d\d:\d\d(?:\.\d{1,6})?)?")
 

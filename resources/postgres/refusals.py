@@ -85,7 +85,7 @@ CONSUMERS: Mapping[str, tuple[str, str]] = MappingProxyType(
             "consumer.rollback() takes back all that is out",
         ),
         "deliveries_known": (
-            "the delivery was given to this consumer",
+            "no delivery with that id was given to this consumer",
             "consumer.out() lists those that can be acknowledged or taken back",
         ),
     }

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep.pipeline.schema.statements.changes import (
+    CreateSelect,
     CreateTable,
     DropTables,
     Irrelevant,
@@ -302,3 +303,13 @@ def test_the_tables_that_were_there_before(text: str) -> None:
     read = read_change(text, MARIADB)
     assert not isinstance(read, Irrelevant | NotUnderstood)
     assert required_tables(read) == tuple(named(name) for name in NEEDED[text].split())
+
+
+@pytest.mark.parametrize(
+    "query", ["select 1", "table b", "values row(1)", "as table b", "replace table b"]
+)
+def test_a_query_after_the_partitions_fills_the_table(query: str) -> None:
+    text = f"create table a (id int) partition by hash (id) partitions 2 {query}"
+    changes = read_change(text, MYSQL)
+    assert isinstance(changes, tuple)
+    assert [type(change) for change in changes] == [CreateSelect]

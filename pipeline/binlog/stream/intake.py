@@ -44,7 +44,7 @@ HEADROOM: Final = 1 << 16
 """Free bytes before the content of a piece."""
 
 _REFUSAL_BYTES: Final = 1 << 10
-"""Bytes that are read of the packet by which a server ends a dump; it has fewer."""
+"""More bytes than the packet has by which a server ends a dump."""
 
 MAX_EVENT_BYTES: Final = (1 << 30) + (1 << 20)
 """More than any server sends: `max_allowed_packet` is at most 1 GiB."""
@@ -194,9 +194,8 @@ class PayloadInput:
             bytes_wanted -= len(piece)
             if bytes_wanted <= 0:
                 break
-        else:
-            if len(pieces) == 1:
-                return False
+        if len(pieces) == 1:
+            return False
         data = np.concatenate(pieces)
         self.input = InputBytes(data, 0, len(data), NESTED)
         return True
@@ -228,7 +227,7 @@ def dump_events(dump: Iterable[Received]) -> Iterator[bytes]:
 
 
 DUMP_REFUSED: Final = 1236
-_EOF_MAX_BYTES: Final = 9
+_LONGER_THAN_EOF: Final = 9
 _TEXT_BYTES: Final = 5 + 1 + 512
 """Longest text of a server's error, SQL state included (MYSQL_ERRMSG_SIZE of
 `include/mysql_com.h`). A longer text is not from a server, and is cut off."""
@@ -275,7 +274,7 @@ _NO_BOUNDARY = ("max_allowed_packet", "truncated in the middle", "bogus data", "
 def is_end_packet(packet: bytes) -> bool:
     """Return whether a packet without an event is an EOF packet, which marks the end of
     the log."""
-    return packet[:1] == b"\xfe" and len(packet) < _EOF_MAX_BYTES
+    return packet[:1] == b"\xfe" and len(packet) < _LONGER_THAN_EOF
 
 
 def packet_error(packet: bytes) -> LockstepError:

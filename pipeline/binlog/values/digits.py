@@ -35,8 +35,8 @@ _LEAST_POWER: Final = -292
 _GREATEST_POWER: Final = 324
 """Powers of ten that the algorithm needs for all doubles."""
 
-# With more zeros after the point or digits before it, my_gcvt (strings/dtoa.cc) uses an
-# exponent.
+# my_gcvt (strings/dtoa.cc) uses an exponent for numbers with more zeros after the point, and
+# for whole numbers with more digits.
 _MAX_ZEROS: Final = 14
 _MAX_WHOLE_DIGITS: Final = 15
 
@@ -124,7 +124,7 @@ def put_unsigned(at: int, value: int) -> int:
     return at + count
 
 
-def _powers_of_ten() -> npt.NDArray[np.int64]:
+def _power_bits() -> npt.NDArray[np.int64]:
     """Return the first 128 bits, rounded up, of 10**power for each power in ascending
     order, in two columns: the upper and the lower 64 bits."""
     table = np.empty((_GREATEST_POWER - _LEAST_POWER + 1, 2), np.uint64)
@@ -138,7 +138,7 @@ def _powers_of_ten() -> npt.NDArray[np.int64]:
     return table.view(np.int64)
 
 
-POWER_BITS: Final = _powers_of_ten()
+POWER_BITS: Final = _power_bits()
 
 
 @kernel_part

@@ -49,8 +49,8 @@ MOST_DETAILS: Final = 500
 """Largest number of differing rows that are read again for their keys and columns."""
 
 SHARE_ROWS: Final = 250_000
-"""Number of rows whose hashes are compared at once. A row takes 16 bytes on each side,
-and ten times that if it differs."""
+"""Number of rows whose hashes are compared at once, in tables of at most `MOST_SHARES`
+times as many. A row takes 16 bytes on each side, and ten times that if it differs."""
 
 MOST_SHARES: Final = 64
 """Largest number of files that are open at once on each side, each with its own

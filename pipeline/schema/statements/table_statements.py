@@ -417,7 +417,7 @@ def _skip_partitions(reader: StatementReader) -> bool:
     while not reader.is_over:
         if reader.sees_symbol("("):
             reader.read_parenthesized()
-        elif reader.peek().keyword in ("SELECT", "AS", "START"):
+        elif reader.peek().keyword in (*_QUERY_WORDS, *_WORDS_BEFORE_QUERY, "START"):
             break
         else:
             reader.next()

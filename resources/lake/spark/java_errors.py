@@ -4,8 +4,9 @@ line without a stack trace or a row's value.
 If another writer committed first, the error becomes `CommitConflict`. If the storage or
 the machine fails, or Spark is stopped, it becomes `LakeUnavailable`. Any other error is
 about the plan, rows or files of one table and becomes `MirrorRefused`. Our message
-repeats the message of an analysis error, which contains only names. Other errors can
-contain rows, so our message has only Spark's error condition.
+repeats the message of an analysis error, which contains only names. Other errors about
+a table can contain rows, so our message has only Spark's error condition and the
+exception's class.
 """
 
 from __future__ import annotations
