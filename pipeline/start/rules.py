@@ -82,8 +82,10 @@ def _choice_before_cursor(question: Question) -> Answer:
     if _continuity(question, cursor, chosen_place) is not None:
         return None
     position = cursor.position
-    without_read = AfterGtids(_read_here(question, cursor).union(chosen_place.gtid_set))
-    place = position if _is_same_log(question) else without_read
+    without_read = _read_here(question, cursor)
+    if without_read.flavour in (None, chosen_place.gtid_set.flavour):
+        without_read = without_read.union(chosen_place.gtid_set)
+    place = position if _is_same_log(question) else AfterGtids(without_read)
     return StartBehindCursor(
         f"{choice.place}, which {choice.author} chose, lies before {position}, up to which "
         "everything was read",

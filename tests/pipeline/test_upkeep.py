@@ -54,10 +54,10 @@ SAID = {
     "table": "a.b",
     "name": ["a", "b"],
     "batches": [3, 4],
-    "position": "binlog.000001:90",
+    "place": "binlog.000001:90",
     "cursor": {
-        "server": "server",
-        "gtids": None,
+        "server_uuid": "server",
+        "gtid_set": None,
         "by_gtid": False,
         "anchor": [1, 1, 1, "", 1],
         "sequence": 9,
