@@ -1,5 +1,5 @@
-"""Lockstep as a component of a `dg` project. The component's defs.yaml has the path of a
-lockstep.toml. Other projects import the component from `lockstep.location`."""
+"""Lockstep as a component of a `dg` project. The component's defs.yaml has the path of
+a lockstep.toml. Other projects import the component from `lockstep.location`."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ class SourceParams(BaseModel):
     @model_validator(mode="after")
     def _require_valid(self) -> SourceParams:
         # `dg` makes a folder for the component before it calls the scaffolder, so wrong
-        # options are refused here. Without a name, the source gets that of the folder, which
-        # is not known here.
+        # options are refused here. Without a name, the source gets that of the folder,
+        # which is not known here.
         self.configuration_text(self.name or "source")
         return self
 

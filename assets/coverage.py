@@ -71,8 +71,8 @@ def read_coverage(folder: Path, source: str) -> Coverage | None:
 
 
 def fingerprint(table_lists: TableLists, coverages: Mapping[str, Coverage | None]) -> str:
-    """Return 16 hex digits that change whenever the assets that Dagster declares change:
-    a source's tables, or the partition with which its past begins."""
+    """Return 16 hex digits that change whenever the assets that Dagster declares
+    change: a source's tables, or the partition with which its past begins."""
     begins = {source: coverage.begins for source, coverage in coverages.items() if coverage}
     entries = {
         source: [asdict(shown_fields(entry)) for entry in table_lists[source]]
@@ -132,9 +132,9 @@ def _first_commit(ports: RunPorts, last: Coverage | None) -> datetime | None:
     """Return the commit time with which the source's history begins, or None if nothing
     was captured yet: the last one before the first batch, or, if that is unknown, the
     earliest one in it. If that batch has no transaction, because it only read tables as
-    they were, return the time at which it began. The server's clock may be wrong, so the
-    time is limited to the span from the creation of the log file to the capture of the
-    batch."""
+    they were, return the time at which it began. The server's clock may be wrong, so
+    the time is limited to the span from the creation of the log file to the capture of
+    the batch."""
     batch = next(iter(ports.ledger.live_batches(ports.source.name, limit=1)), None)
     if batch is None or batch.end is None or batch.anchor is None:
         return None

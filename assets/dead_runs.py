@@ -61,8 +61,9 @@ def reason_dead(run: RunUnderWay, lease: LeaseView | None, now: datetime) -> str
 
 
 def runs_under_way(instance: dg.DagsterInstance, source: str) -> list[RunUnderWay]:
-    """Return the Dagster runs of the source that have not ended. Runs of upkeep are left
-    out: they take the lock only to record, so nothing shows that one of them is dead."""
+    """Return the Dagster runs of the source that have not ended. Runs of upkeep are
+    left out: they take the lock only to record, so nothing shows that one of them is
+    dead."""
     records = instance.get_run_records(
         dg.RunsFilter(statuses=_UNDER_WAY_STATUSES, tags={SOURCE_TAG: source})
     )

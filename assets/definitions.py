@@ -465,8 +465,8 @@ def _replay_partition(
     ports: RunPorts, lease: Lease, *, begin: datetime, end: datetime
 ) -> ReplayReport:
     """Replay one partition. A partition after the last commit or before the history has
-    no batch: do nothing. The partition in which the history begins is replayed from that
-    beginning."""
+    no batch: do nothing. The partition in which the history begins is replayed from
+    that beginning."""
     source = ports.source.name
     history_begins = history_begin(ports.ledger, ports.ledger.live_batches(source, limit=1))
     times = [time for time in ports.ledger.batch_times(source) if time.is_acknowledged]

@@ -25,8 +25,8 @@ UNTIL_TAG = "lockstep/until"
 WAITS_TAG = "lockstep/waits"
 """These are tags of Dagster runs. `LEASE_TAG` + "." + source has the lease's token,
 followed by `RELEASED` after the run released it; `UNTIL_TAG` has a place, in the form
-that `--until` accepts; `WAITS_TAG` has the last moment at which the run still waited for
-the lock."""
+that `--until` accepts; `WAITS_TAG` has the last moment at which the run still waited
+for the lock."""
 RELEASED = "released"
 
 SOURCE_PART = "{source}"

@@ -43,8 +43,8 @@ def assess_source(
     ports_or_error: RunPorts | LockstepError
     try:
         ports = adapters.ports(source.name, SilentProgress())
-        # Nobody waits long for an assessment, so its pauses before retries are a tenth of
-        # those of a run.
+        # Nobody waits long for an assessment, so its pauses before retries are a tenth
+        # of those of a run.
         ports_or_error = replace(ports, pause=pause_a_tenth)
     except LockstepError as error:
         ports_or_error = error
@@ -87,8 +87,8 @@ def notify_people(
 def notify_addresses(
     settings: Settings, source: str, source_verdict: Verdict, note: WriteNote
 ) -> None:
-    """Notify each address of a source's trouble, or that the trouble is over, unless the
-    address was notified of that before. Send nothing if only the next run will show
+    """Notify each address of a source's trouble, or that the trouble is over, unless
+    the address was notified of that before. Send nothing if only the next run will show
     whether an earlier trouble is over."""
     if not settings.notify_references or source_verdict.is_undecided:
         return

@@ -74,8 +74,8 @@ TICK_SECONDS = 15.0
 minute, and checks have to be reported, too."""
 
 MAX_SUMMED_BATCHES = 500
-"""Largest number of batches, the newest ones, whose rows a report adds up: they are read
-from the ledger within one tick."""
+"""Largest number of batches, the newest ones, whose rows a report adds up: they are
+read from the ledger within one tick."""
 
 _SEARCHED_EVENTS = 20
 """Number of a mirror's newest materializations that are searched for a version."""
@@ -140,8 +140,8 @@ class OtherRunsReporter:
         through = last.last_token(newest_lease)
         if through == last.token:
             return last
-        # The cursor begins with the storage of Dagster, which then has no earlier run, not
-        # even Dagster's own. Whatever it has is not reported again.
+        # The cursor begins with the storage of Dagster, which then has no earlier run,
+        # not even Dagster's own. Whatever it has is not reported again.
         is_first = last.token == 0
         writes = ledger.writes_outside_dagster(
             source, last.token, through, last.table, max_tables, all_runs=is_first
@@ -180,8 +180,8 @@ class OtherRunsReporter:
         return ReportCursor(identity, through)
 
     def _is_new_to_dagster(self) -> bool:
-        """Return whether Dagster has no report of the source's runs, as after its storage
-        was lost or moved."""
+        """Return whether Dagster has no report of the source's runs, as after its
+        storage was lost or moved."""
         return self.instance.get_latest_materialization_event(self.names.acknowledged_key) is None
 
     def _forget_reports(self) -> None:

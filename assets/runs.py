@@ -264,8 +264,8 @@ class _MergeLog:
                 comments=comments.get(merge.table, {}),
             )
             self.context.log_event(event)
-            # A merge is removed only after its event: if the ledger fails before, the next
-            # flush tries again.
+            # A merge is removed only after its event: if the ledger fails before, the
+            # next flush tries again.
             self._unlogged.remove(merge)
             self._logged_count += 1
         self._last_logged_at = monotonic()

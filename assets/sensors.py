@@ -46,8 +46,8 @@ Notify = Callable[[str, Verdict], None]
 """A function that receives a source's name and its trouble."""
 
 Reload = Callable[[str, str], str]
-"""A function that receives the page's address and the name of a code location, and makes
-the page reload the location. It returns the error, or ""."""
+"""A function that receives the page's address and the name of a code location, and
+makes the page reload the location. It returns the error, or ""."""
 
 MAX_TABLES = 200
 """Largest number of tables in one tick: Dagster takes tens of milliseconds for each
@@ -83,9 +83,9 @@ def _sensor(
 def attention_sensor(
     settings: Settings, open_adapters: OpenAdapters, notify: Notify | None
 ) -> dg.SensorDefinition:
-    """Return the sensor that reports each trouble once to `notify`, to the tick's log and
-    to the addresses of `[notify]`. Its cursor keeps the last reported trouble of each
-    source."""
+    """Return the sensor that reports each trouble once to `notify`, to the tick's log
+    and to the addresses of `[notify]`. Its cursor keeps the last reported trouble of
+    each source."""
 
     def evaluate(context: dg.SensorEvaluationContext) -> dg.SkipReason:
         last_troubles: dict[str, str] = json.loads(context.cursor or "{}")
@@ -170,11 +170,11 @@ def reload_location(address: str, location: str) -> str:
 def new_table_sensor(
     settings: Settings, loaded_fingerprint: str, reload: Reload = reload_location
 ) -> dg.SensorDefinition:
-    """Return the sensor that has the page reload the definitions when tables came or went
-    or the past of a source began, or asks a person to do so if the page's address is not
-    configured. `loaded_fingerprint`: the fingerprint of what these definitions were made
-    from. The cursor keeps the fingerprint that the page has, because Dagster's daemon may
-    load the definitions again without the page."""
+    """Return the sensor that has the page reload the definitions when tables came or
+    went or the past of a source began, or asks a person to do so if the page's address
+    is not configured. `loaded_fingerprint`: the fingerprint of what these definitions
+    were made from. The cursor keeps the fingerprint that the page has, because
+    Dagster's daemon may load the definitions again without the page."""
 
     def evaluate(context: dg.SensorEvaluationContext) -> dg.SkipReason:
         names = [source.name for source in settings.sources]

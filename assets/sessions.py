@@ -134,8 +134,8 @@ class RunSessions:
         )
 
     def _on_lease(self, lease: Lease, previous: LeaseView | None) -> None:
-        """Report the runs that died. Runs that held the lock before must be dead, because
-        this run got the lock."""
+        """Report the runs that died. Runs that held the lock before must be dead,
+        because this run got the lock."""
         dead_ids = tag_run_and_report_dead(self.instance, lease, previous, datetime.now(UTC))
         for run_id in dead_ids:
             self.progress.note(f"Run {run_id} had died; it is reported as failed.")
@@ -158,8 +158,8 @@ class RunSessions:
             tag_release(self.instance, lease)
 
     def _send_last_events(self) -> None:
-        # If Dagster shows this run as finished although it still works, somebody reported
-        # it as dead.
+        # If Dagster shows this run as finished although it still works, somebody
+        # reported it as dead.
         dagster_run = self.instance.get_run_by_id(self.run.run_id)
         found_dead = dagster_run is not None and dagster_run.is_finished
         for source, sender in self._senders.items():

@@ -91,12 +91,14 @@ def _answer(outcome: Outcome, streams: Streams, *, wants_json: bool) -> int:
 
 
 _SILENT_SECONDS: Final = 0.5
-"""Seconds from SIGINT or SIGTERM until a process that still runs says what it does. Until
-then it ignores further signals: programs such as timeout(1) send the same one twice."""
+"""Seconds from SIGINT or SIGTERM until a process that still runs says what it does.
+Until then it ignores further signals: programs such as timeout(1) send the same one
+twice."""
 
 EXIT_SECONDS: Final = 20
-"""Seconds from SIGINT or SIGTERM until the process exits even if a thread hangs. This is
-less than the grace period of Kubernetes and systemd, after which they send SIGKILL."""
+"""Seconds from SIGINT or SIGTERM until the process exits even if a thread hangs. This
+is less than the grace period of Kubernetes and systemd, after which they send
+SIGKILL."""
 
 
 class CaughtSignals:

@@ -37,8 +37,8 @@ def differing_row_lines(
     prefix: str,
     indent: str = "  ",
 ) -> Iterator[str]:
-    """Yield lines with the first rows that differ, and a line with the number of further
-    rows. `count`: how many rows differ. `rows`: some of these rows, or none."""
+    """Yield lines with the first rows that differ, and a line with the number of
+    further rows. `count`: how many rows differ. `rows`: some of these rows, or none."""
     shown_rows = rows[:_MAX_ROWS]
     for row in shown_rows:
         columns = f" ({', '.join(row.columns)})" if row.columns else ""

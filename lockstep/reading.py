@@ -84,8 +84,9 @@ class TableVersion:
     """A mirror (the Delta table with a table's current rows) at a Delta version.
 
     `table_id`: the Delta table's id, or None if it is not known. Each method that reads
-    the version raises `VersionGone` if the version's log or files are gone, if the folder
-    has a Delta table with another id, or if the version has changes after `batch`.
+    the version raises `VersionGone` if the version's log or files are gone, if the
+    folder has a Delta table with another id, or if the version has changes after
+    `batch`.
     """
 
     table: str
@@ -120,9 +121,9 @@ class VersionSet(Mapping[str, TableVersion]):
     `batch`: the number of the batch whose end they show, as in the changelogs' column
     `_batch`. `position`: the place in the log where that batch ends, with the GTIDs
     executed up to there and its commit time. `missing`: the tables that cannot be read
-    as of that place, each with its reason and a hint. `gaps`: parts of the log that were
-    never read, whose changes some of these tables may lack. Access to a missing table
-    raises `VersionSetUnknown`; access to an unknown name raises KeyError.
+    as of that place, each with its reason and a hint. `gaps`: parts of the log that
+    were never read, whose changes some of these tables may lack. Access to a missing
+    table raises `VersionSetUnknown`; access to an unknown name raises KeyError.
     """
 
     def __init__(self, shown: ShownVersions, lake: LakePath) -> None:
@@ -325,9 +326,10 @@ class ChangelogConsumer:
     def get(
         self, *, max_batches: int | None = None, max_changes: int | None = MAX_CHANGES
     ) -> ChangelogDelivery | None:
-        """Return the next delivery: the changes after all earlier ones, in whole batches
-        and thus whole transactions. It has at most `max_batches` batches and `max_changes`
-        row images, but at least one batch. Return None if there is nothing new."""
+        """Return the next delivery: the changes after all earlier ones, in whole
+        batches and thus whole transactions. It has at most `max_batches` batches and
+        `max_changes` row images, but at least one batch. Return None if there is
+        nothing new."""
         bounds = DeliveryBounds(max_batches, max_changes)
         delivery = self._adapters.consumers().deliver(self.source, self.name, bounds)
         if delivery is None:
@@ -400,8 +402,8 @@ class ChangelogDelivery:
         `name@1`, named after their generation.
 
         Raise `NothingMatches` if the table was never captured, and `SegmentsLost` if
-        files are missing. Raise `TableQuarantined` if changes can be missing because the
-        table was stopped; with `incomplete` the caller accepts that.
+        files are missing. Raise `TableQuarantined` if changes can be missing because
+        the table was stopped; with `incomplete` the caller accepts that.
         """
         return read_changes(
             self._adapters.lake().segments, self._delivered_table(table, incomplete)

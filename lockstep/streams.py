@@ -100,7 +100,8 @@ _PAUSE_SECONDS: Final = 10.0
 
 class JsonLog:
     """A log of JSON lines with `time` (ISO 8601, UTC), `level`, `message` and further
-    fields. `replaces_text` is true if the lines go to standard error in place of text."""
+    fields. `replaces_text` is true if the lines go to standard error in place of
+    text."""
 
     def __init__(self) -> None:
         self._handlers: list[logging.Handler] = []

@@ -91,9 +91,9 @@ class WantedEntry:
 
 @dataclass(frozen=True, slots=True)
 class RecordedEntry:
-    """An entry as the ledger recorded it. `content_hash`, `schema_version`: those of the
-    `WantedEntry` that was written. Both are None while the entry is being written: the
-    catalog may then have the new entry, the former one, or none."""
+    """An entry as the ledger recorded it. `content_hash`, `schema_version`: those of
+    the `WantedEntry` that was written. Both are None while the entry is being written:
+    the catalog may then have the new entry, the former one, or none."""
 
     table: TableName
     name: EntryName
@@ -104,8 +104,8 @@ class RecordedEntry:
 
 @dataclass(frozen=True, slots=True)
 class Registrations:
-    """A source's recorded entries. Their comments are those of the columns after the DDL
-    statement `statement_id`; 0 if there was none."""
+    """A source's recorded entries. Their comments are those of the columns after the
+    DDL statement `statement_id`; 0 if there was none."""
 
     entries: Mapping[TableName, RecordedEntry]
     statement_id: int
@@ -113,8 +113,8 @@ class Registrations:
 
 @dataclass(frozen=True, slots=True)
 class CatalogEntry:
-    """An entry that was found in the catalog. `location`: None if it is not a table with
-    a location. `source`, `content_hash`: Lockstep's marks, or None."""
+    """An entry that was found in the catalog. `location`: None if it is not a table
+    with a location. `source`, `content_hash`: Lockstep's marks, or None."""
 
     location: str | None
     source: str | None = None
@@ -122,8 +122,8 @@ class CatalogEntry:
 
 
 def normal_location(location: str) -> str:
-    """Return a location in a form that can be compared: `file:/a`, `file:///a/` and `/a`
-    are the same folder, and so are `s3a:` and `s3:`."""
+    """Return a location in a form that can be compared: `file:/a`, `file:///a/` and
+    `/a` are the same folder, and so are `s3a:` and `s3:`."""
     match = re.fullmatch(r"(?:file:)?/+(.*?)/*", location)
     if match is not None:
         return f"file:///{match[1]}"
@@ -225,14 +225,15 @@ def plan_steps(
         if current is None and location in dropped_at:
             former = recorded[dropped_at[location]]
             if former.name != entry.name:
-                # The same folder under another name: the table was renamed, and takes the
-                # entry with it.
+                # The same folder under another name: the table was renamed, and takes
+                # the entry with it.
                 del dropped_at[location]
                 to_drop.discard(former.table)
                 current = former
         if current is not None and current.name != entry.name and entry.name in kept_names:
-            # Another entry still has this name, and is renamed later. If this entry took the
-            # name now, the later rename, which goes by the name, would rename this entry.
+            # Another entry still has this name, and is renamed later. If this entry
+            # took the name now, the later rename, which goes by the name, would rename
+            # this entry.
             to_drop.add(current.table)
             current = None
         is_renamed = current is not None and current.name != entry.name

@@ -51,7 +51,8 @@ class StandbyPlan:
 class SnapshotPlan:
     """Limits for reading tables from the source. `max_seconds`: the longest time of
     reading in one run. `connections`: the number of connections that read at the same
-    time. `pace`: sizes of chunks. `limits`: the server's load at which reading waits."""
+    time. `pace`: sizes of chunks. `limits`: the server's load at which reading
+    waits."""
 
     max_seconds: float = 600.0
     connections: int = 2
@@ -75,8 +76,8 @@ class TableSettings:
     """A block of settings for the tables that match.
 
     - `policies`: the policies that the block sets, by their names in `LakePolicies`.
-    - `shape`: the columns, rows and values that the mirrors (Delta tables with the current rows)
-      show.
+    - `shape`: the columns, rows and values that the mirrors (Delta tables with the
+      current rows) show.
     - `into`: the names of the mirrors; None for the names of the tables.
     """
 
@@ -122,14 +123,17 @@ class SourcePlan:
 
     - `patterns`: the tables that are captured.
     - `start`: where the first run starts; None if it is not configured.
-    - `budget`: limits of a run. `until`: where this run ends; None for the log's present end.
+    - `budget`: limits of a run. `until`: where this run ends; None for the log's
+      present end.
     - `start_policies`: how a run starts if the log does not simply continue.
-    - `lake_policies`: policies of all tables, which the blocks in `table_settings` override.
+    - `lake_policies`: policies of all tables, which the blocks in `table_settings`
+      override.
     - `standby`: a server that may answer instead of the usual one.
     - `sample_rows`: number of rows that each run compares with the source at its end.
-    - `snapshot`: limits for reading tables. `reread_rows`: rows that this run reads again.
-    - `allowed_statements`: a person declares that logged statements on these tables change no
-      captured table.
+    - `snapshot`: limits for reading tables. `reread_rows`: rows that this run reads
+      again.
+    - `allowed_statements`: a person declares that logged statements on these tables
+      change no captured table.
     """
 
     name: str
@@ -148,8 +152,8 @@ class SourcePlan:
 
     @property
     def loads_new_tables(self) -> bool:
-        """True if a table's rows that are older than the first captured place of the log
-        are read from the source."""
+        """True if a table's rows that are older than the first captured place of the
+        log are read from the source."""
         return isinstance(self.start, Snapshot)
 
     def policies_of(self, table: TableName) -> LakePolicies:
@@ -208,8 +212,8 @@ class SourcePlan:
         return self.mirror_names.of(table)
 
     def new_mirror_name(self, state: TableState) -> TableName | None:
-        """Return the configured name of a table's mirror if the mirror has another name,
-        so that it has to move; otherwise None."""
+        """Return the configured name of a table's mirror if the mirror has another
+        name, so that it has to move; otherwise None."""
         name = self.mirror_name(state.table)
         return None if is_folder_of(state.mirror, self.name, name) else name
 

@@ -64,8 +64,8 @@ def _holders(descriptor: int) -> list[str]:
 
 def lock_holders(locks: str, file: str) -> list[str]:
     """Return the ids of the processes that hold a lock of a file, from the content of
-    /proc/locks: its lines have kind, process and file, see proc_locks(5). `file`: device
-    and inode as there, such as `fe:00:1234`."""
+    /proc/locks: its lines have kind, process and file, see proc_locks(5). `file`:
+    device and inode as there, such as `fe:00:1234`."""
     lines = map(str.split, locks.splitlines())
     return [words[4] for words in lines if words[1] == "FLOCK" and words[5] == file]
 

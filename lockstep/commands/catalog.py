@@ -1,5 +1,5 @@
-"""`lockstep catalog`: show how the entries in a catalog differ from the lake, or correct
-them."""
+"""`lockstep catalog`: show how the entries in a catalog differ from the lake, or
+correct them."""
 
 from __future__ import annotations
 

@@ -65,8 +65,8 @@ def _record_order(arguments: argparse.Namespace, context: CommandContext) -> Out
 
 
 def _chosen_tables(ports: RunPorts, kind: OrderKind, patterns: Sequence[str]) -> list[TableName]:
-    """Return the tables that are named in full, and those that match a pattern and whose
-    condition the order fits. Raise `NothingMatches` if a pattern matches none."""
+    """Return the tables that are named in full, and those that match a pattern and
+    whose condition the order fits. Raise `NothingMatches` if a pattern matches none."""
     is_resume = kind is OrderKind.RESUME
     fitting_condition = TableCondition.STOPPED if is_resume else TableCondition.FOLLOWING
     states = sorted(ports.ledger.table_states(ports.source.name).items())
@@ -121,8 +121,8 @@ def _give_orders(
 def _given_structure(
     arguments: argparse.Namespace,
 ) -> tuple[str | None, tuple[tuple[str, str], ...]]:
-    """Return the statement in the file of `--schema` (None without that option), and the
-    pairs of names of `--rename`."""
+    """Return the statement in the file of `--schema` (None without that option), and
+    the pairs of names of `--rename`."""
     if arguments.command == OrderKind.PAUSE:  # has neither option
         return None, ()
     renames = _parse_renames(arguments.rename)

@@ -175,8 +175,8 @@ def _renamed_columns(names: Mapping[str, str]) -> dict[str, str]:
 def _version_values(
     version_set: ShownVersions, table: TableName, lake: LakePath, place: Place
 ) -> dict[str, Any]:
-    """Return the mirror's version in the set of a place and its snippets, as JSON. Raise
-    `VersionSetUnknown` if the mirror has no version for that place."""
+    """Return the mirror's version in the set of a place and its snippets, as JSON.
+    Raise `VersionSetUnknown` if the mirror has no version for that place."""
     from lockstep.printing import gap_values
 
     source = version_set.source

@@ -152,7 +152,8 @@ def _next_command_lines(
 
 def changelog_values(outcome: RecoveryOutcome) -> dict[str, Any]:
     """Return the values in `--json` of the changelogs that were corrected to list what
-    the ledger recorded: how many files each lists again or no longer, and lost files."""
+    the ledger recorded: how many files each lists again or no longer, and lost
+    files."""
     names = "removed_count as removed, added_count as added, lost_paths as lost"
     return {
         "changelogs": {

@@ -1,5 +1,5 @@
-"""`lockstep reload`: have the next run write mirrors again, or read some rows of one table
-again."""
+"""`lockstep reload`: have the next run write mirrors again, or read some rows of one
+table again."""
 
 from __future__ import annotations
 
@@ -159,8 +159,8 @@ def _say_recorded(context: CommandContext, ports: RunPorts, reload: Reload) -> N
 
 
 def _cost_lines(ports: RunPorts, reloads: Sequence[Reload]) -> list[str]:
-    """Return lines about the cost of reading all rows of tables: time, space, and whether
-    the server keeps its log long enough. The list is empty if no table is read
+    """Return lines about the cost of reading all rows of tables: time, space, and
+    whether the server keeps its log long enough. The list is empty if no table is read
     completely."""
     total = sum(reload.estimated_rows or 0 for reload in reloads if reload.condition_rows is None)
     facts = ports.server.facts() if total else None

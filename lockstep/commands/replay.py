@@ -58,8 +58,8 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 
 def exit_code(report: ReplayReport) -> int:
     """Return 4 if `--compare` found a difference or a damaged file could not be
-    replaced, 6 if tables could not be compared as they are now. A table whose mirror can
-    never be compared by key does not count."""
+    replaced, 6 if tables could not be compared as they are now. A table whose mirror
+    can never be compared by key does not count."""
     codes = [exits.DONE]
     damage = report.unreplaced_segments or report.wrong_changelogs
     if damage or (report.has_differences and not report.committed):

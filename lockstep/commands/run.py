@@ -290,8 +290,8 @@ def _print_steps(context: CommandContext, record: RunRecord) -> None:
 def _summary(
     capture: CaptureReport, merge_report: MergeReport, acknowledgement: AcknowledgeReport
 ) -> str:
-    """Return a line with the positions from which and to which the run read, the numbers
-    of transactions and rows, and the seconds."""
+    """Return a line with the positions from which and to which the run read, the
+    numbers of transactions and rows, and the seconds."""
     if capture.batch_id is None and not merge_report.merges:
         return capture.reason if capture.is_past_end else f"nothing new at {capture.end}"
     rows_read = [merge.rows_read for merge in merge_report.merges if merge.rows_read]
@@ -307,8 +307,8 @@ def _summary(
 
 
 def sample_lines(source: str, report: VerifyReport) -> Iterator[str]:
-    """Yield what the run found when it compared samples of tables; nothing if it compared
-    none."""
+    """Yield what the run found when it compared samples of tables; nothing if it
+    compared none."""
     if not report.tables:
         return
     rows = sum(comparison.compared or 0 for comparison in report.tables)

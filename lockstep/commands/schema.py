@@ -111,8 +111,9 @@ def _verify_all(adapters: Adapters, context: CommandContext, source_name: str | 
 
 
 def schema_values(source: str, view: ShownSchema, at: str | None) -> dict[str, Any]:
-    """Return the values in `--json`. `place` is null for the present structure; `schema`
-    and `columns` are null if the table is dropped or its structure is not known."""
+    """Return the values in `--json`. `place` is null for the present structure;
+    `schema` and `columns` are null if the table is dropped or its structure is not
+    known."""
     version = view.shown_version.version
     schema, shown_as = version.schema, version.shown_as
     return {
@@ -122,8 +123,8 @@ def schema_values(source: str, view: ShownSchema, at: str | None) -> dict[str, A
         **_version_values(view.shown_version, view.table),
         "columns": schema and _column_values(version, schema),
         "schema": schema and schema_to_json(schema),
-        # `row_condition`: for the rows that the lake has; `key_fingerprint`: of the key with
-        # which values are hashed.
+        # `row_condition`: for the rows that the lake has; `key_fingerprint`: of the key
+        # with which values are hashed.
         **({} if shown_as is None else attributes(shown_as, _SHOWN_AS_KEYS)),
         "versions": [_version_values(shown, view.table) for shown in view.versions],
     }

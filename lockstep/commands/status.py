@@ -88,7 +88,8 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 
 def catalog_standing(adapters: Adapters, mirrors: MirrorNames) -> CatalogStanding | None:
     """Return the state of the catalog's entries, from the ledger. Return None if
-    lockstep.toml has no [catalog], or an invalid one, which `lockstep check` reports."""
+    lockstep.toml has no [catalog], or an invalid one, which `lockstep check`
+    reports."""
     try:
         registry = adapters.registry()
     except LockstepError:
@@ -201,8 +202,8 @@ def _reason_not_by_gtid(standing: Standing, cursor: Cursor) -> str | None:
 
 
 def proof_values(records: Iterable[ComparisonRecord], now: datetime) -> list[dict[str, Any]]:
-    """Return each table's comparisons with MySQL; `age_seconds`: the time since the table
-    was last proven equal."""
+    """Return each table's comparisons with MySQL; `age_seconds`: the time since the
+    table was last proven equal."""
     return [
         {
             **attributes(record, _COMPARISON_KEYS),
@@ -375,9 +376,9 @@ _ORDER_WORDS = {OrderKind.RESUME: "resumed", OrderKind.RELOAD: "to be reloaded"}
 
 @dataclass(frozen=True, slots=True)
 class InactiveTable:
-    """A table that is not followed. `is_excluded`: the source's patterns do not match it
-    any more. `order`: the open order that brings the table back; None if there is none
-    or the table is excluded."""
+    """A table that is not followed. `is_excluded`: the source's patterns do not match
+    it any more. `order`: the open order that brings the table back; None if there is
+    none or the table is excluded."""
 
     state: TableState
     order: TableOrder | None

@@ -54,9 +54,9 @@ def table_values(
     """Return the values of the server's tables, then of tables that only the ledger
     has.
 
-    `place`: the place in the log up to which the mirror is current, or where the
-    table stopped. `begins`: the mirror has only rows that changed after this place; null
-    if it has all rows.
+    `place`: the place in the log up to which the mirror is current, or where the table
+    stopped. `begins`: the mirror has only rows that changed after this place; null if
+    it has all rows.
     """
     states = states_of_next_run(ledger, source, patterns)
     cursor = ledger.cursors(source).acknowledged

@@ -1,5 +1,5 @@
-"""`lockstep undo` takes back a run and all later ones. It moves the ledger away and then
-does what `lockstep recover --back-to` does, for the batch before the run."""
+"""`lockstep undo` takes back a run and all later ones. It moves the ledger away and
+then does what `lockstep recover --back-to` does, for the batch before the run."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             if refusal is not None:
                 raise refusal
             with ports.ledger.lock(source, holder_name("undo"), None) as lease:
-                # The new ledger is made from the lake's logs. Before this ledger is moved
-                # away, they must list what it acknowledged.
+                # The new ledger is made from the lake's logs. Before this ledger is
+                # moved away, they must list what it acknowledged.
                 for _ in correct_changelogs(ports, lease):
                     pass
         consumers = adapters.consumers().consumers(source)
@@ -92,8 +92,8 @@ def _replace_ledger(
         context.open_source(source) as (_, ports),
         ports.ledger.lock(source, holder_name("undo"), None) as lease,
     ):
-        # This comes first: if this recovery dies, any other one then also continues after
-        # the batch before the run.
+        # This comes first: if this recovery dies, any other one then also continues
+        # after the batch before the run.
         declare_undone(ports, lease, outcome)
         recover(
             ports,

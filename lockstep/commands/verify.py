@@ -205,8 +205,8 @@ def _repair_tables(
 
 
 def _next_lines(repairs: Sequence[Reload], recorded: Sequence[Reload]) -> Iterator[str]:
-    """Yield what to type after a repair. `recorded`: the repairs that are left to the next
-    run."""
+    """Yield what to type after a repair. `recorded`: the repairs that are left to the
+    next run."""
     names = " ".join(str(repair.table) for repair in repairs)
     if recorded:
         tables = ", ".join(str(reload.table) for reload in recorded)

@@ -1,5 +1,5 @@
-"""`lockstep versions`: for each table, the Delta version that shows the source as of one
-place. A place is a point in the source's log. Read together, these versions are
+"""`lockstep versions`: for each table, the Delta version that shows the source as of
+one place. A place is a point in the source's log. Read together, these versions are
 consistent."""
 
 from __future__ import annotations

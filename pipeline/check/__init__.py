@@ -104,9 +104,9 @@ def invisible_tables(
     states: Mapping[TableName, TableState],
     visible_tables: Collection[TableName],
 ) -> tuple[StoppedTable, ...]:
-    """Return the captured tables that the account cannot see, each with the GRANT as its
-    hint. A table that the server does not have is left out: a DROP of it waits in the
-    log. The server is asked only about tables that are not in `visible_tables`."""
+    """Return the captured tables that the account cannot see, each with the GRANT as
+    its hint. A table that the server does not have is left out: a DROP of it waits in
+    the log. The server is asked only about tables that are not in `visible_tables`."""
     doubtful_tables = [
         table
         for table, state in sorted(states.items())
@@ -158,8 +158,8 @@ def _require_known_names(
 
 
 def past_columns(ledger: Ledger, source: SourcePlan) -> ColumnNames:
-    """Return the names of all columns, in lower case, that the tables with settings have
-    or had."""
+    """Return the names of all columns, in lower case, that the tables with settings
+    have or had."""
     states = ledger.table_states(source.name)
     tables = [name for name in states if source.shape_rules_of(name) is not None]
     return column_names(ledger.schema_versions(source.name, *tables)) if tables else {}

@@ -95,19 +95,22 @@ class MirrorEvidence:
 class SourceEvidence:
     """All facts that `lockstep check` has about a source.
 
-    - `longest_pause`: the longest time between two scheduled runs; None without a schedule.
+    - `longest_pause`: the longest time between two scheduled runs; None without a
+      schedule.
     - `extents`: tables of which the lake may have only a part.
-    - `mirrors`: the existing ones; `keep_versions`: how long their versions are to stay readable.
+    - `mirrors`: the existing ones; `keep_versions`: how long their versions are to stay
+      readable.
     - `snapshot_plan`: the settings for reading tables from the source.
-    - `allowed_statements`: tables whose statements are passed over because a person vouches for
-      them.
+    - `allowed_statements`: tables whose statements are passed over because a person
+      vouches for them.
     - `policies_of` returns the policies with which the lake follows a table.
     - `table_settings`: the blocks of settings for some tables.
     - `ledger_tables`: tables in the ledger.
     - `mirror_names`: the rules for naming mirrors.
-    - `shaping`: the settings that hide or change columns and rows; `schemas_to_shape`: the
-      structures of the captured tables to which such settings apply; `shaped_versions`: the newest
-      versions of the tables of which the lake already hides or changes something.
+    - `shaping`: the settings that hide or change columns and rows; `schemas_to_shape`:
+      the structures of the captured tables to which such settings apply;
+      `shaped_versions`: the newest versions of the tables of which the lake already
+      hides or changes something.
     - `past_columns`: the columns of all versions of each table, by names in lower case.
     - `invisible_tables`: captured tables that the account cannot see.
     """
@@ -209,9 +212,9 @@ class CheckRule(Generic[Evidence_contra]):
     """A pure function from evidence to verdicts, with its entry in the documentation.
 
     `name`: the subject of its findings. `judged_facts`: in words. `level`: the level of
-    its faults. `consequence`: what a fault leads to. `cure`: what to type or do. `judge`: the
-    function, which yields no verdict if the rule does not apply. `error`: the class
-    that a run raises for a refusal.
+    its faults. `consequence`: what a fault leads to. `cure`: what to type or do.
+    `judge`: the function, which yields no verdict if the rule does not apply. `error`:
+    the class that a run raises for a refusal.
     """
 
     name: str

@@ -349,8 +349,8 @@ def unknown_names(
     settings: Sequence[str] = _HIDING_SETTINGS,
 ) -> list[tuple[str, str]]:
     """Return each name in these settings that no column of the block's tables has, as a
-    pair of the setting and the name. A pattern with a wildcard is left out: it may be for columns
-    that do not exist yet. `columns`: names in lower case, by table."""
+    pair of the setting and the name. A pattern with a wildcard is left out: it may be
+    for columns that do not exist yet. `columns`: names in lower case, by table."""
     existing_names: set[str] = set()
     for table, names in columns.items():
         if block.match.matches(table):

@@ -147,8 +147,8 @@ def require_files(store: SegmentStore, table: DeliveredTable) -> None:
 
 
 def read_changes(store: SegmentStore, table: DeliveredTable) -> pa.Table:
-    """Return the changes in the order of `_sequence`. In changes from before a column was
-    added, the column is NULL."""
+    """Return the changes in the order of `_sequence`. In changes from before a column
+    was added, the column is NULL."""
     require_files(store, table)
     if not table.parts:
         return table.schema.empty_table()

@@ -50,8 +50,8 @@ def evolution_steps(lineage: ColumnLineage) -> tuple[MirrorStep, ...]:
     none if the mirror does not exist, or has these columns already.
 
     A second try must get the same steps as the first try, which may have committed some
-    of them. So the caller builds `lineage` from the mirror's columns at the Delta version
-    that the ledger recorded last. Raise `ValueError` if the mirror can only be
+    of them. So the caller builds `lineage` from the mirror's columns at the Delta
+    version that the ledger recorded last. Raise `ValueError` if the mirror can only be
     replaced.
     """
     if lineage.reasons_to_reread:

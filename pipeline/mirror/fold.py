@@ -206,9 +206,10 @@ class KeyChains:
         self._halves.append(self._record_moves(rows[is_half]))
 
     def _record_moves(self, halves: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-        """Record a move for each update whose two images have different keys. Return the
-        images whose other half is in another piece. Columns of `halves`: `_sequence`,
-        hash of the key, 1 for the image after the update and 0 for the image before."""
+        """Record a move for each update whose two images have different keys. Return
+        the images whose other half is in another piece. Columns of `halves`:
+        `_sequence`, hash of the key, 1 for the image after the update and 0 for the
+        image before."""
         halves = halves[np.argsort(halves[:, 0], kind="stable")]
         first = np.zeros(len(halves), np.bool_)
         if len(halves):

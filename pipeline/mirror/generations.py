@@ -50,10 +50,10 @@ def next_generation(
 
     If the newest generation of the versions `before` has columns that can take the
     rows, and the settings still show the same columns and rows of the table, it is that
-    generation. Otherwise it is the next number. A structure that no changelog can hold begins no
-    generation. Versions whose structure is unknown are ignored, because no rows were
-    captured under them. `schema`: the part of the structure `source_schema` that the
-    lake shows with the settings `shown_as`.
+    generation. Otherwise it is the next number. A structure that no changelog can hold
+    begins no generation. Versions whose structure is unknown are ignored, because no
+    rows were captured under them. `schema`: the part of the structure `source_schema`
+    that the lake shows with the settings `shown_as`.
     """
     versions = [version for version in before if version.schema is not None]
     newest = max((version.generation for version in before), default=1)

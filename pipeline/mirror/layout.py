@@ -170,16 +170,16 @@ def snapshot_path(source: str, table: TableName) -> str:
 
 
 def scratch_path(source: str, folder: str = "") -> str:
-    """Return the folder of a replay's files until the ledger records them, or the folder
-    in it for the files that replace files of `folder`. A replay reads a part of the log
-    again to correct the lake."""
+    """Return the folder of a replay's files until the ledger records them, or the
+    folder in it for the files that replace files of `folder`. A replay reads a part of
+    the log again to correct the lake."""
     return f"{source}/_replays{folder.removeprefix(source)}"
 
 
 def changelog_schema(structure: TableStructure) -> pa.Schema:
     """Return a changelog's columns: `MARKS`, then the table's. Characters that Delta
-    refuses in names become `%XX` (`schema.types.escape_name`). A column with the name of a
-    mark is prefixed with `_` until the name is free."""
+    refuses in names become `%XX` (`schema.types.escape_name`). A column with the name
+    of a mark is prefixed with `_` until the name is free."""
     table = arrow_schema(structure)
     names = changelog_names(table.names)
     return pa.schema([*MARKS, *(table.field(i).with_name(name) for i, name in enumerate(names))])
@@ -225,8 +225,8 @@ def lack_flag_names(columns: Sequence[str]) -> dict[str, str]:
 
 
 def origin_names(columns: Sequence[str]) -> dict[str, str]:
-    """Return for each key column the name of a column of folded changes. That column has
-    the key of the mirror's row from which left-out values are taken."""
+    """Return for each key column the name of a column of folded changes. That column
+    has the key of the mirror's row from which left-out values are taken."""
     return _all_free("_origin_", columns)
 
 
@@ -237,8 +237,9 @@ def present_name(columns: Sequence[str]) -> str:
 
 
 def logged_field(columns: Sequence[str]) -> pa.Field:
-    """Return the changelog's column that lists the columns of a row that were in the log;
-    NULL if all were. A changelog gets this column with its first incomplete row."""
+    """Return the changelog's column that lists the columns of a row that were in the
+    log; NULL if all were. A changelog gets this column with its first incomplete
+    row."""
     return pa.field(_free("_logged", _taken(columns)), pa.list_(pa.string()))
 
 

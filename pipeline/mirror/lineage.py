@@ -82,9 +82,9 @@ class ColumnLineage:
     policies: LakePolicies = field(default_factory=LakePolicies)
 
     def key_of(self, versions: Collection[int]) -> tuple[str, ...] | None:
-        """Return the key by which images of these versions are merged together. Return ()
-        if the versions have no key, so that copies of rows are counted. Return None if
-        they have no common key, so that the table must be read again.
+        """Return the key by which images of these versions are merged together. Return
+        () if the versions have no key, so that copies of rows are counted. Return None
+        if they have no common key, so that the table must be read again.
 
         `versions`: those with images to merge. Other versions do not matter: MySQL
         checked that a later key is unique in all present rows when it created the key.
@@ -291,9 +291,9 @@ def _kept_columns(
 
 
 def _retired(track: ColumnTrack, history: ColumnHistory) -> bool:
-    """Return whether a later column had the track's name. A column that had the name only
-    for a while counts, since the result must not depend on how versions are divided
-    among runs."""
+    """Return whether a later column had the track's name. A column that had the name
+    only for a while counts, since the result must not depend on how versions are
+    divided among runs."""
     return any(
         comparable_name(name) == comparable_name(track.name)
         for other in history.tracks

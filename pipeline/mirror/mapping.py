@@ -39,11 +39,11 @@ def last_images(changes: pa.Table, key: Sequence[str]) -> pa.Table:
 
 
 def outcome(kind: pa.ChunkedArray, *, ignores_deletes: bool) -> pa.ChunkedArray:
-    """Return the new `_change_type` of each key's last image. It is unchanged if the row
-    is present after the image, otherwise "delete". With `ignores_deletes`, a row that a
-    DELETE removed stays and gets `KEPT_CHANGE_TYPE`. A row that an UPDATE moved to
-    another key gets "delete" all the same, since the mirror then has the row under the
-    new key."""
+    """Return the new `_change_type` of each key's last image. It is unchanged if the
+    row is present after the image, otherwise "delete". With `ignores_deletes`, a row
+    that a DELETE removed stays and gets `KEPT_CHANGE_TYPE`. A row that an UPDATE moved
+    to another key gets "delete" all the same, since the mirror then has the row under
+    the new key."""
     removed_type: str | pa.ChunkedArray = ChangeType.DELETE.value
     if ignores_deletes:
         removed_type = pc.if_else(
@@ -154,9 +154,9 @@ def folded(
     `outcome` gives it.
 
     The columns: `_change_type`, `_sequence`, `marks`, and the mirror's columns as a
-    changelog spells them. Then comes a boolean for each of `kept_columns`, which is true
-    where the mirror's value stays (`keep_flag_names`). `parts` must have `_change_type`,
-    `_sequence`, `marks` and, if there are `kept_columns`, `_derived`.
+    changelog spells them. Then comes a boolean for each of `kept_columns`, which is
+    true where the mirror's value stays (`keep_flag_names`). `parts` must have
+    `_change_type`, `_sequence`, `marks` and, if there are `kept_columns`, `_derived`.
 
     If the structure of a key's last image lacks a column, the key's earlier images are
     searched, newest first. An image that has the column gives the value. At an image

@@ -119,9 +119,9 @@ def with_marks(
 
 
 def file_schema(schema: pa.Schema, names: Sequence[str], more: int) -> pa.Schema:
-    """Return the columns of a segment's file with the ending `segment.FILE_ENDINGS[more]`:
-    `schema`, and the first `more` of two further columns, `layout.logged_field` and
-    `RowImages.present`. `names`: the table's column names."""
+    """Return the columns of a segment's file with the ending
+    `segment.FILE_ENDINGS[more]`: `schema`, and the first `more` of two further columns,
+    `layout.logged_field` and `RowImages.present`. `names`: the table's column names."""
     added = [logged_field(names), pa.field(present_name(names), pa.binary())]
     return pa.schema([*schema, *added[:more]])
 

@@ -93,8 +93,8 @@ class MergePlan:
 
 
 def plan_merge(contents: Sequence[TableContent]) -> MergePlan:
-    """Return the plan for one table. `contents`: what each batch has of the table, in the
-    order of the log, without batches that have nothing."""
+    """Return the plan for one table. `contents`: what each batch has of the table, in
+    the order of the log, without batches that have nothing."""
     settling: TableEvent | None = None
     snapshot: SnapshotFiles | None = None
     completion: SnapshotFiles | None = None
@@ -132,8 +132,8 @@ def plan_merge(contents: Sequence[TableContent]) -> MergePlan:
 
 
 def before_copy(contents: Sequence[TableContent], copied: TableEvent) -> tuple[TableContent, ...]:
-    """Return a table's contents up to the RENAME `copied`, which gave its rows to another
-    name."""
+    """Return a table's contents up to the RENAME `copied`, which gave its rows to
+    another name."""
     cut_contents = (
         replace(
             content,
@@ -192,8 +192,8 @@ def _brings_rows(content: TableContent) -> bool:
 
 
 def _settling_sequences(content: TableContent) -> Iterator[int]:
-    """Yield the number of the last change before each event of a content that settles the
-    rows."""
+    """Yield the number of the last change before each event of a content that settles
+    the rows."""
     return (
         _sequence_before(content, event)
         for event in content.events
@@ -270,12 +270,12 @@ def reload_origin(
     """Return the part of the changelog that gives all rows of a table; if there is
     none, the reason why the source must be read.
 
-    `contents`: what all batches have of the table, oldest first. `is_adopted`: the mirror
-    was written under an earlier ledger. `batches_after_gaps`: batches before which a
-    part of the log was not read. `overlapping_batches`: batches that read a part of the
-    log again. `first_unshown_batch`: the first batch that the mirror lacks because its
-    write was refused. `deleted_through`: the last batch whose changes were deleted;
-    `reason_deleted`: the reason.
+    `contents`: what all batches have of the table, oldest first. `is_adopted`: the
+    mirror was written under an earlier ledger. `batches_after_gaps`: batches before
+    which a part of the log was not read. `overlapping_batches`: batches that read a
+    part of the log again. `first_unshown_batch`: the first batch that the mirror lacks
+    because its write was refused. `deleted_through`: the last batch whose changes were
+    deleted; `reason_deleted`: the reason.
     """
     settling = _last_settling_event(contents)
     if settling is None:
@@ -339,8 +339,8 @@ def _must_be_shown(content: TableContent, before: int) -> bool:
 
 
 def begins_with_mirror(contents: Iterable[TableContent]) -> bool:
-    """Return whether a write of these contents begins with the rows of an earlier mirror
-    version."""
+    """Return whether a write of these contents begins with the rows of an earlier
+    mirror version."""
     events = [event for content in contents for event in content.events]
     rebuilt = [event for event in events if event.kind is TableEventKind.REBUILT]
     settled = any(event.kind in SETTLING_EVENTS for event in events)

@@ -85,8 +85,8 @@ class WaitingFile:
 @dataclass(frozen=True, slots=True)
 class PreparedTransaction:
     """A prepared XA transaction. `batch`: the batch that read its row events, and keeps
-    them until its XA COMMIT. `file`: a file of the spool with the events of all tables, or None if
-    there are none. `position`: where the transaction was prepared."""
+    them until its XA COMMIT. `file`: a file of the spool with the events of all tables,
+    or None if there are none. `position`: where the transaction was prepared."""
 
     xid: Xid
     batch: int
@@ -133,15 +133,16 @@ class Batch:
     """A row of the ledger's table of batches.
 
     `end`, `anchor` and the totals are None or 0 until the batch is captured.
-    `sequence_before`: the `_sequence` just before its first change. `changes` counts row
-    images, so the next batch begins after `sequence_before + changes`. `token`: that of
-    the lease under which it was begun. A batch begins at the end of its
+    `sequence_before`: the `_sequence` just before its first change. `changes` counts
+    row images, so the next batch begins after `sequence_before + changes`. `token`:
+    that of the lease under which it was begun. A batch begins at the end of its
     `continued_batch`, or where its `start_decision` says. `previous_batch`: the batch
-    before it in either case; it may no longer be in the ledger. `continuity`: how a start
-    by decision relates to the end of that batch. `by_gtid`: as in `Cursor`.
+    before it in either case; it may no longer be in the ledger. `continuity`: how a
+    start by decision relates to the end of that batch. `by_gtid`: as in `Cursor`.
     `server_process`: the server process from which it was read, or None if the server
-    does not report it. `requests`: requests to an object store since the run acknowledged
-    the batch before it, or since the run began; None for a lake in a folder.
+    does not report it. `requests`: requests to an object store since the run
+    acknowledged the batch before it, or since the run began; None for a lake in a
+    folder.
     """
 
     json_keys: ClassVar = (
@@ -224,9 +225,9 @@ class CaptureRecord:
 
     `history`: structures that were read from the server or followed through statements
     of the log. Their version numbers continue the ledger's `last_versions`; a version's
-    `statement_number` is an index into `history.statements`. `events`: of each table in the
-    order of the log, so that `sequence` never descends. `orders_done`: ids of the open
-    orders that this capture carries out. Their tables are followed again before
+    `statement_number` is an index into `history.statements`. `events`: of each table in
+    the order of the log, so that `sequence` never descends. `orders_done`: ids of the
+    open orders that this capture carries out. Their tables are followed again before
     `tables`, `stopped_tables` and the rest are recorded. `system_segments`: at most one
     for each system table. `handovers`: mirrors that an earlier ledger made and this one
     continues; `tables` has their states after the handover. `extents`: of tables that
@@ -428,8 +429,8 @@ class SpecialBatches:
     revision_counts: Mapping[int, int]
 
     def reason_not_in_log(self, batch: Batch) -> str | None:
-        """Return why a batch's files have rows that are not in the range of the log that
-        it read; None if they have no such rows."""
+        """Return why a batch's files have rows that are not in the range of the log
+        that it read; None if they have no such rows."""
         if batch.catches_up:
             return "it brought back tables that had stopped"
         extra_rows = self.with_extra_rows.get(batch.id)

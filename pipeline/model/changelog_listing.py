@@ -1,5 +1,5 @@
-"""The difference between the files that a changelog (the Delta table with all changes of
-a source table) lists and those that it should list. Pure.
+"""The difference between the files that a changelog (the Delta table with all changes
+of a source table) lists and those that it should list. Pure.
 
 A changelog's files have the names that the ledger recorded. Another program's
 compaction puts their rows into files with other names; an append or a RESTORE adds

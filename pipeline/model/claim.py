@@ -78,8 +78,8 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Unclaimed:
-    """A folder without a claim. `is_empty`: no Lockstep has written a table into it; files
-    of a capture that was never recorded do not count."""
+    """A folder without a claim. `is_empty`: no Lockstep has written a table into it;
+    files of a capture that was never recorded do not count."""
 
     is_empty: bool
 
@@ -143,8 +143,8 @@ def judge_claim(claim: Claim, ledger: LedgerSide) -> ForeignCommit | None:
     undone = max(claim.void, key=lambda span: span.through, default=None)
     if undone is not None and undone.through > ledger.highest_number:
         # The ledger with which the folder went back never gives these numbers again. An
-        # older copy of that ledger would give them, and would take commits of the undone
-        # batches for its own.
+        # older copy of that ledger would give them, and would take commits of the
+        # undone batches for its own.
         return ForeignCommit(
             f"the ledger is behind its lake: the folder {source} went back from batch "
             f"{undone.through} to the end of batch {undone.after}, which this ledger does not "

@@ -248,8 +248,8 @@ def judge_changelog_log(
     """Return the judgement about the commits of a changelog, or of a system table
     (`_transactions`, `_ddl`), after the version `examined_version`. `batches`: the
     ledger's batches that the commits name, by number. Upkeep may have deleted a batch
-    below `pruned_through`, so such a batch may be missing. `newest_revision`: the number of the
-    ledger's newest revision."""
+    below `pruned_through`, so such a batch may be missing. `newest_revision`: the
+    number of the ledger's newest revision."""
     if examined_version is not None and _newest(log) < examined_version:
         return Behind(log.newest, examined_version)
     foreign: Foreign | None = None
@@ -277,10 +277,10 @@ def judge_changelog_log(
 
 
 def _names_batch(metadata: Mapping[str, Any], batch: Batch | None) -> bool:
-    """Return whether a commit names this batch; for None or a batch that is not captured,
-    whether the commit names no position. The moment of capture is compared too: a copy
-    of the ledger with which somebody continued gives the same batch numbers, and may
-    have read up to the same place of the log."""
+    """Return whether a commit names this batch; for None or a batch that is not
+    captured, whether the commit names no position. The moment of capture is compared
+    too: a copy of the ledger with which somebody continued gives the same batch
+    numbers, and may have read up to the same place of the log."""
     if batch is None or batch.end is None or batch.captured_at is None:
         return metadata.get("place") is None
     names = metadata.get("place"), metadata.get("captured_at")

@@ -28,8 +28,8 @@ _DECIMAL_PLACES: Final = 3
 
 def to_json(value: Any) -> Any:
     """Return the value as `json.dumps` takes it: moments in ISO 8601, timedeltas in
-    seconds, enums as their value, sets as sorted lists, mappings with the texts of their
-    keys, and other objects as a dict of their attributes.
+    seconds, enums as their value, sets as sorted lists, mappings with the texts of
+    their keys, and other objects as a dict of their attributes.
 
     The attributes are those that the class names in `json_keys`, in the form that
     `attributes` takes; without `json_keys`, the fields of a dataclass. An underscore at

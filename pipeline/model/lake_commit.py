@@ -39,8 +39,8 @@ _SAME_AT_EACH_TRY: Final = (
 values of other keys may differ."""
 
 NOT_CAPTURED: Final = "not captured"
-"""The condition that a commit to `_transactions` records for a table that a batch did not
-capture, although the table is complete in the lake."""
+"""The condition that a commit to `_transactions` records for a table that a batch did
+not capture, although the table is complete in the lake."""
 
 UNSHOWN: Final = "stopped until somebody consents"
 """The condition that such a commit records for a waiting table: the settings would show

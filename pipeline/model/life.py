@@ -6,9 +6,9 @@ current rows). A batch is the part of the log that one run reads; its changes ar
 captured into files, published to the changelogs and merged into the mirrors.
 
 A table is *followed* from the first batch with a change or statement of it: it is
-captured, published and merged. If the log does not have all its rows, the table has a need:
-the rows are read from the source, in as many runs as necessary. Its changes in the log
-are captured and published meanwhile, and merged together with these rows.
+captured, published and merged. If the log does not have all its rows, the table has a
+need: the rows are read from the source, in as many runs as necessary. Its changes in
+the log are captured and published meanwhile, and merged together with these rows.
 
 A table is *dropped* once the source has dropped it. Its captured changes are still
 merged, and if a table is created under its name, that table is followed.
@@ -17,10 +17,12 @@ A table is *stopped* with a reason, a cure in words, the data that it lacks besi
 log (`Need`), and the place in the log. A stopped table is neither captured nor merged;
 all other tables go on. `StoppedBy` says who stopped it, and so who starts it again:
 
-- a *run* stops a table that lacks data of the source, or whose mirror a person wants written again.
-  The next run starts it by itself;
-- *Lockstep* quarantines a table that it cannot capture or write as it is. It waits for a person;
-- a *person* pauses a table. A pause replaces any other reason, and no other reason replaces it.
+- a *run* stops a table that lacks data of the source, or whose mirror a person wants
+  written again. The next run starts it by itself;
+- *Lockstep* quarantines a table that it cannot capture or write as it is. It waits for
+  a person;
+- a *person* pauses a table. A pause replaces any other reason, and no other reason
+  replaces it.
 
 A table may need a person's consent after it stopped. It then waits for the consent,
 whoever stopped it.
@@ -231,8 +233,8 @@ REFUSALS: Final[Mapping[type[Event], str]] = MappingProxyType(
         LakeRestarted: "table_states_anew",
     }
 )
-"""For a kind of event, the database's name of the rule that refuses such an event if the
-table's condition does not allow it."""
+"""For a kind of event, the database's name of the rule that refuses such an event if
+the table's condition does not allow it."""
 
 ALWAYS_RECORDED: Final = (TableStopped, Reloaded, LakeRestarted)
 """Events outside a capture that are recorded even if they change nothing now: they may

@@ -8,13 +8,13 @@ runs as necessary. A chunk is a range of keys that one transaction reads.
 Not here: how a table is divided (`snapshot.chunks`), reading (`pipeline.run.load`),
 joining with the log (`pipeline.run.dump.table_changes`).
 
-`low` is a place of the log that is noted before the first chunk is read. From that place
-on, the table's changes are captured like those of any other table, but not merged. Once the
-last chunk is read and the log is captured past it, the chunks become the first rows of
-the mirror (the Delta table with the current rows). Everything captured after `low` is
-merged into them by key. So it does not matter which chunk a key is in. A change of
-rows that the log does not show, and any change of the table's structure, voids the
-chunks that were read before it.
+`low` is a place of the log that is noted before the first chunk is read. From that
+place on, the table's changes are captured like those of any other table, but not
+merged. Once the last chunk is read and the log is captured past it, the chunks become
+the first rows of the mirror (the Delta table with the current rows). Everything
+captured after `low` is merged into them by key. So it does not matter which chunk a key
+is in. A change of rows that the log does not show, and any change of the table's
+structure, voids the chunks that were read before it.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ class LoadBasis:
 @dataclass(frozen=True, slots=True)
 class FollowedFrom:
     """The place from which the changes of a table that is being loaded are captured:
-    after the change `sequence` of the batch `batch`. `version`: the number of the table's
-    structure there."""
+    after the change `sequence` of the batch `batch`. `version`: the number of the
+    table's structure there."""
 
     batch: int
     sequence: int
@@ -193,8 +193,8 @@ def reason_void(
     gap: bool,
 ) -> str | None:
     """Return why the chunks of a load are void, or None if the load continues. `log`:
-    where this run begins to read the log of the server `server_uuid`, and the log's end.
-    `gap`: part of the log after the load's `low` was never read."""
+    where this run begins to read the log of the server `server_uuid`, and the log's
+    end. `gap`: part of the log after the load's `low` was never read."""
     if load.basis is None:
         return None
     if load.basis.server_uuid != server_uuid:
@@ -219,8 +219,8 @@ class SourceReading:
     - `schema`: the table's structure; None if the table was dropped at the source.
     - `low`, `high`: watermarks, the places of the log before and after the reading.
     - `error`: says why the table cannot be read; None if it was read.
-    - `columns`: the columns that were read besides the key; None if all columns were read.
-      `version`: the number of the structure with these names.
+    - `columns`: the columns that were read besides the key; None if all columns were
+      read. `version`: the number of the structure with these names.
     - `load`: the load that reads the rows in chunks; None if they were read at once.
     """
 

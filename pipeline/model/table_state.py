@@ -91,10 +91,11 @@ class TableState:
     `changelog_generation` rises when a structure or setting does not fit the changelog,
     `mirror_generation` when the mirror is replaced. All three are part of application
     ids, so that writes are numbered from one again. `mirror` and `changelog` are paths
-    relative to the lake's folder. `mirror_schema_version`: the schema version that the mirror
-    shows, or None before the first settled write of a generation. `adopted_version`:
-    set if this ledger was made from the lake (`lockstep recover`) and continued the
-    mirror in this generation: the Delta version that the mirror had then.
+    relative to the lake's folder. `mirror_schema_version`: the schema version that the
+    mirror shows, or None before the first settled write of a generation.
+    `adopted_version`: set if this ledger was made from the lake (`lockstep recover`)
+    and continued the mirror in this generation: the Delta version that the mirror had
+    then.
 
     `stopped_by`, `reason`, `hint` and `position` are only set for a stopped table.
     `stopped`: how far a stopped or dropped table was captured; None if it was not
@@ -206,11 +207,11 @@ class Extent:
 
 @dataclass(frozen=True, slots=True)
 class Handover:
-    """A mirror that a ledger takes over after the ledger was made from the lake (`lockstep
-    recover`). `generation`: the table's generation from now on; `mirror`: the mirror's
-    path; `delta_version`: the version at which it was found; `shown_version`: the
-    schema version that it shows; `state_before`: the table's state before the
-    takeover."""
+    """A mirror that a ledger takes over after the ledger was made from the lake
+    (`lockstep recover`). `generation`: the table's generation from now on; `mirror`:
+    the mirror's path; `delta_version`: the version at which it was found;
+    `shown_version`: the schema version that it shows; `state_before`: the table's state
+    before the takeover."""
 
     table: TableName
     generation: int
@@ -345,8 +346,8 @@ def pause_texts(table: TableName, reason: str, author: str) -> tuple[str, str]:
 
 
 def reload_texts(table: TableName, reason: str, author: str) -> tuple[str, str]:
-    """Return the stopped table's reason and hint for a table that stopped only until its
-    mirror is written again. `reason`: the person's own reason."""
+    """Return the stopped table's reason and hint for a table that stopped only until
+    its mirror is written again. `reason`: the person's own reason."""
     return (
         f"{author} has it reloaded: {reason}",
         f"the next run reloads it; `lockstep resume {table}` takes that back",

@@ -131,8 +131,9 @@ class Leases(Protocol):
         `before`: a lease's token; return the newest lease before it that belonged to a
         run, not to another command."""
 
-    # -- clients of a Spark Connect server ---------------------------------------------------------
-    # The server continues a statement after its client was killed, so the next run ends it.
+    # -- clients of a Spark Connect server
+    # --------------------------------------------------------- The server continues a
+    # statement after its client was killed, so the next run ends it.
 
     def spark_clients(self, source: str) -> list[UUID]:
         """Return the clients that may still have statements at the server, oldest
@@ -142,9 +143,9 @@ class Leases(Protocol):
         """Record that a client may have statements at the server from now on; with
         `gone`, that it has none any more. Repeating it changes nothing."""
 
-    # -- runs that Dagster does not record: of the command line, on any host -----------------------
-    # `after` (excluded) and `through` (included) are tokens of leases. Nothing is recorded under a
-    # lease once the next one was taken.
+    # -- runs that Dagster does not record: of the command line, on any host
+    # ----------------------- `after` (excluded) and `through` (included) are tokens of
+    # leases. Nothing is recorded under a lease once the next one was taken.
 
     def runs_outside_dagster(
         self, source: str, after: int, through: int, *, all_runs: bool = False
@@ -254,8 +255,8 @@ class Batches(Protocol):
         kind: BatchKind = BatchKind.ORDINARY,
     ) -> Batch:
         """Create a batch in the state *capturing*, and return it with its id and
-        sequence base. Give either `continued_batch`, the batch at whose end it starts, or
-        `start_decision`, the id of the decision that chose its start."""
+        sequence base. Give either `continued_batch`, the batch at whose end it starts,
+        or `start_decision`, the id of the decision that chose its start."""
 
     def abandon(self, lease: Lease, batch: int, reason: str) -> None:
         """Abandon the newest batch. It must be capturing, or captured with no table
@@ -395,10 +396,10 @@ class Tables(Protocol):
         has none."""
 
     def complete_since(self, source: str) -> dict[TableName, int]:
-        """Return, for each table, the newest live batch in which it was created, read from
-        the source, or started again after a stop: changes that were missed before no
-        longer matter. A batch with an ALTER does not count, because the table keeps its
-        rows."""
+        """Return, for each table, the newest live batch in which it was created, read
+        from the source, or started again after a stop: changes that were missed before
+        no longer matter. A batch with an ALTER does not count, because the table keeps
+        its rows."""
 
     def partial_tables(self, source: str) -> list[Extent]:
         """Return the tables of which the lake has only a part, by name, as of the
@@ -557,7 +558,8 @@ class Writes(Protocol):
         self, source: str, app_ids: Collection[str], batch: int
     ) -> MirrorVersion | None:
         """Return the mirror version that the newest settled write of these Delta
-        applications made, without writes that have changes of the batch or of later ones."""
+        applications made, without writes that have changes of the batch or of later
+        ones."""
 
     def version_set(self, source: str, batch: int) -> RecordedVersionSet:
         """Return the versions of mirrors that together show the source as of the

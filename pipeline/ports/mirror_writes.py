@@ -93,11 +93,11 @@ class FoldedChanges:
     the files also have `_committed_at`; a delete where it is NULL removes the row all
     the same.
 
-    `kept_columns`: columns that keep the mirror's value in some rows. `lacking_columns`:
-    columns that some rows have in none of their images; the value is taken from the
-    mirror's row whose key is in the columns of `layout.origin_names`. Each of these
-    columns has a marker column (`layout.keep_flag_names`, `layout.lack_flag_names`), which is
-    true in those rows.
+    `kept_columns`: columns that keep the mirror's value in some rows.
+    `lacking_columns`: columns that some rows have in none of their images; the value is
+    taken from the mirror's row whose key is in the columns of `layout.origin_names`.
+    Each of these columns has a marker column (`layout.keep_flag_names`,
+    `layout.lack_flag_names`), which is true in those rows.
     """
 
     files: tuple[str, ...] = ()
@@ -168,11 +168,11 @@ class Replace:
     If the target keeps deleted rows, these rows stay although they are no longer at the
     source:
 
-    - the rows of `deleted_rows`, which have all values. If deletes are "soft", they are marked as
-      deleted, each at its own time.
-    - the rows that the mirror had before, unless `drops_earlier_rows`. If deletes are "soft",
-      those without a mark are marked as deleted at the time of `emptied_by`, or of the write if
-      that is None.
+    - the rows of `deleted_rows`, which have all values. If deletes are "soft", they are
+      marked as deleted, each at its own time.
+    - the rows that the mirror had before, unless `drops_earlier_rows`. If deletes are
+      "soft", those without a mark are marked as deleted at the time of `emptied_by`, or
+      of the write if that is None.
     """
 
     target: MirrorTarget

@@ -24,9 +24,10 @@ from lockstep.pipeline.values.retention import Retention
 
 @dataclass(frozen=True, slots=True)
 class MirrorCommit:
-    """A commit read back from a mirror's log. `scale_reason`: why the mirror was written
-    as one of few or of many rows, in words; "" if an earlier try made the commit.
-    `table_id`: the `metaData.id` of its Delta table, or None if it was not read."""
+    """A commit read back from a mirror's log. `scale_reason`: why the mirror was
+    written as one of few or of many rows, in words; "" if an earlier try made the
+    commit. `table_id`: the `metaData.id` of its Delta table, or None if it was not
+    read."""
 
     delta_version: int
     user_metadata: str
@@ -133,12 +134,12 @@ class Mirrors(Protocol):
         on_commit: Callable[[int], None],
         require_held: RequireHeld = no_check,
     ) -> None:
-        """Make all versions up to `version`, the newest one, unreadable; the mirror keeps
-        its rows. First make an empty commit directly after it, with this metadata, and
-        call `on_commit` with the number of that commit; then delete the log before it,
-        and the data files that it does not need. Writes that were planned before the
-        commit fail; later writes of others stay. Repeating it makes another such
-        commit. `require_held` is also called before files are deleted."""
+        """Make all versions up to `version`, the newest one, unreadable; the mirror
+        keeps its rows. First make an empty commit directly after it, with this
+        metadata, and call `on_commit` with the number of that commit; then delete the
+        log before it, and the data files that it does not need. Writes that were
+        planned before the commit fail; later writes of others stay. Repeating it makes
+        another such commit. `require_held` is also called before files are deleted."""
 
     def remove(self, mirror: str, require_held: RequireHeld = no_check) -> None:
         """Delete the mirror with all its versions; it may be repeated after an
@@ -222,7 +223,8 @@ class MirrorUpkeep(Protocol):
     ) -> int | None:
         """Carry out a step that commits, and return the new Delta version, or None if
         there was nothing to do. The commit has this metadata and directly follows
-        `after_version`. Raise `CommitConflict` if another writer has committed since."""
+        `after_version`. Raise `CommitConflict` if another writer has committed
+        since."""
 
     def thin_log(self, folder: str, now: datetime, *, delete: bool) -> FileTotal:
         """Return the number and size of a log's checkpoints that later checkpoints

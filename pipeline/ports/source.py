@@ -367,8 +367,8 @@ class SourceServer(Protocol):
     ) -> AbstractContextManager[TableSnapshot]:
         """Read the rows of a range of keys, like `snapshot`. With `exact`, wait a few
         seconds for a moment in which nothing is committed, or lock the table for such a
-        moment; `TableSnapshot.exact` says whether that succeeded. Otherwise the rows may
-        be read from a replica, with a `low` that is not before `since`. Raise
+        moment; `TableSnapshot.exact` says whether that succeeded. Otherwise the rows
+        may be read from a replica, with a `low` that is not before `since`. Raise
         `TableBusy` if a statement waits to alter the table (`snapshot.pace`), or if
         reading a range of the whole table takes longer than `most_seconds`. Raise
         `StructureMoved` also if the range has other key columns than the table."""
@@ -417,8 +417,8 @@ class SourceServer(Protocol):
         structure: TableStructure,
         starts: Sequence[tuple[Any, ...]] | Callable[[int, int], Sequence[int]],
     ) -> SourceSample:
-        """Read `sampling.STRETCH_ROWS` rows of a table from each of these keys on, in one
-        consistent read; an empty key stands for the first row. `starts` may be a
+        """Read `sampling.STRETCH_ROWS` rows of a table from each of these keys on, in
+        one consistent read; an empty key stands for the first row. `starts` may be a
         function if the key is one column of whole numbers: it gets the least and the
         greatest key and returns the keys. Errors as for `row_sum`."""
 

@@ -213,8 +213,8 @@ _VECTOR: Final = _sha256_form("cast({c} as binary)", vector_sha256_texts)
 
 
 def canonical_form(column: Column, flavour: str) -> CanonicalForm:
-    """Return the two ways to compute a column's texts. Raise TableError for a type that cannot be
-    compared."""
+    """Return the two ways to compute a column's texts. Raise TableError for a type that
+    cannot be compared."""
     match FAMILIES.get(column.type):
         case Family.INTEGER:
             return _UNSIGNED if column.unsigned else _NUMBER

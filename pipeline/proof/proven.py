@@ -29,8 +29,8 @@ class ProofKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EqualityProof:
-    """The proof that `row_count` rows of a table are equal on both sides. `at`: the place
-    of the log at which they are; `gtid_set`: the GTIDs up to that place."""
+    """The proof that `row_count` rows of a table are equal on both sides. `at`: the
+    place of the log at which they are; `gtid_set`: the GTIDs up to that place."""
 
     kind: ProofKind
     row_count: int

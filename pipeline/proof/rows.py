@@ -98,8 +98,9 @@ class RowsBeforeLog:
         is_after_change: npt.NDArray[np.bool_],
         is_complete: npt.NDArray[np.bool_],
     ) -> None:
-        """Add images in the order of the log. `is_after_change`: for each image, whether it
-        shows the row after a change; `is_complete`: whether it has every column."""
+        """Add images in the order of the log. `is_after_change`: for each image,
+        whether it shows the row after a change; `is_complete`: whether it has every
+        column."""
         _, first_indexes = np.unique(keys, return_index=True)
         for index in np.sort(first_indexes).tolist():
             key = int(keys[index])

@@ -49,11 +49,13 @@ class TransactionBoundary:
 class RunningSum:
     """The sum of a mirror's rows, carried through the log.
 
-    - `sum`: the sum after the transactions so far. `sum_since`: the place from which on the table
-      has this sum; None if that place is before `low`.
-    - `target`: the sum of the source's rows, which were read between the marks `low` and `high`.
+    - `sum`: the sum after the transactions so far. `sum_since`: the place from which on
+      the table has this sum; None if that place is before `low`.
+    - `target`: the sum of the source's rows, which were read between the marks `low`
+      and `high`.
     - `low_gtids`: the GTIDs before `low`.
-    - `match`: the first place between the marks at which the table has the target's sum, or None.
+    - `match`: the first place between the marks at which the table has the target's
+      sum, or None.
     - `changes`: number of transactions between the marks that changed the table.
     """
 
@@ -99,8 +101,8 @@ class RunningSum:
 
     def compare(self) -> None:
         """Compare the sum with the target, if the table has this sum between the marks.
-        `put` compares each sum except the last, so callers call this once the log is read
-        up to the high mark or further."""
+        `put` compares each sum except the last, so callers call this once the log is
+        read up to the high mark or further."""
         since = self.sum_since
         if since is not None and since.at > self.high:
             return

@@ -102,8 +102,8 @@ class RowComparison:
         return key_hashes(rows.select(list(self.key)))
 
     def _expected(self, changes: pa.Table) -> tuple[Flags, pa.Table]:
-        """Return for each change whether its row exists, and the row that the mirror must
-        have. Without soft deletes, only the rows that exist count."""
+        """Return for each change whether its row exists, and the row that the mirror
+        must have. Without soft deletes, only the rows that exist count."""
         present = is_present(changes.column("_change_type")).to_numpy()
         rows = _with_deletion_times(changes, present) if self.has_soft_deletes else changes
         return present, rows.select(self._all_names)

@@ -172,8 +172,8 @@ def beginning_sentence(first: Batch, begin: datetime | None = None) -> str:
 
 def begins_before(span: Span, batches: tuple[Batch, ...], last_batch: int, end: Position) -> bool:
     """Return whether a span begins before `end`, the end of `last_batch`. `batches`:
-    the batches that the span touches. A span from `earliest` begins with the first batch
-    that is not pruned, so it does not begin before `end`."""
+    the batches that the span touches. A span from `earliest` begins with the first
+    batch that is not pruned, so it does not begin before `end`."""
     since = span.since
     committed_at = end.committed_at
     if isinstance(since, Earliest):
@@ -369,7 +369,8 @@ def ids_before(times: Sequence[BatchTimes], moment: datetime) -> frozenset[int]:
     moment. The commit time of a batch's first transaction is not known, so that of the
     last transaction before the batch counts. Commit times need not ascend. If several
     places divide them equally well, `ids_before` takes the last place and
-    `ids_at_or_after` the first: a span then has too many batches rather than too few."""
+    `ids_at_or_after` the first: a span then has too many batches rather than too
+    few."""
     begins = [(batch, batch.begin or _UNKNOWN_BEGINNING) for batch in times if batch.transactions]
     chain = [(batch, begin) for batch, begin in begins if not batch.catches_up]
     weights = [batch.transactions for batch, _ in chain]

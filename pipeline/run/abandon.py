@@ -3,13 +3,14 @@ back, and its files are deleted. Another batch can then read that part of the lo
 
 Four steps of a run abandon a batch, each with its reason:
 
-- `repair`: a dead run left it unfinished, its files are damaged, or a person chose another start
-  (`batches_to_abandon`);
+- `repair`: a dead run left it unfinished, its files are damaged, or a person chose
+  another start (`batches_to_abandon`);
 - `capture`: rows were decoded with a wrong structure (`_abandon_misread`);
 - `catch_up`, `follow_pasts`: the log cannot be read or decoded as planned.
 
-`lockstep recover` takes back the batch of an earlier recovery that did not finish, which
-has no files, in the ledger alone (`_record_basis` in `pipeline.run.recovery.recover`).
+`lockstep recover` takes back the batch of an earlier recovery that did not finish,
+which has no files, in the ledger alone (`_record_basis` in
+`pipeline.run.recovery.recover`).
 
 Only the newest batch can be abandoned, and only while no table shows changes of it. In
 the ledger it stays, as abandoned; its tables get the states that they would have

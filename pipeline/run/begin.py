@@ -47,14 +47,15 @@ class RunStart:
     """The proven start of a run, and the decision behind it.
 
     - `decision_id`: the decision's number in the ledger; 0 if it is not recorded.
-    - `anchor`: checksum and place of the event before the start. It shows that the log is the same.
-    - `leave_out`: transactions after the start that were read before. All of them lie before
-      `known_until`. The run must not end before that place, because its end position could not say
-      which transactions to leave out.
-    - `by_gtid`: later runs may find this run's end by its GTID set, as long as this run reads no
-      transaction without a GTID.
-    - `prepared_xids`: XA transactions that are prepared on the server. If the XA PREPARE of one
-      lies before the start, its rows would be missing.
+    - `anchor`: checksum and place of the event before the start. It shows that the log
+      is the same.
+    - `leave_out`: transactions after the start that were read before. All of them lie
+      before `known_until`. The run must not end before that place, because its end
+      position could not say which transactions to leave out.
+    - `by_gtid`: later runs may find this run's end by its GTID set, as long as this run
+      reads no transaction without a GTID.
+    - `prepared_xids`: XA transactions that are prepared on the server. If the XA
+      PREPARE of one lies before the start, its rows would be missing.
     """
 
     decision: Start
@@ -70,8 +71,8 @@ class RunStart:
 
 @dataclass(frozen=True, slots=True)
 class StartProposal:
-    """A decision about a start, with the facts behind it (`question`). `run_start`: None
-    if the decision is a refusal."""
+    """A decision about a start, with the facts behind it (`question`). `run_start`:
+    None if the decision is a refusal."""
 
     question: Question
     decision: Start | Refusal
@@ -181,8 +182,8 @@ def _batches_before_divergence(
 
 
 def _lowest_load_watermark(ports: RunPorts, facts: ServerFacts) -> Coordinates | None:
-    """Return the lowest watermark of the open loads that read rows from this server; None
-    if its file is younger than the load, because the server's log was reset."""
+    """Return the lowest watermark of the open loads that read rows from this server;
+    None if its file is younger than the load, because the server's log was reset."""
     loads = [
         (load.basis.low, load.ordered_at)
         for load in ports.ledger.open_loads(ports.source.name)

@@ -77,10 +77,12 @@ class _MisreadTables:
     """The findings of earlier attempts to capture a batch. Each of these attempts
     decoded rows with a wrong structure.
 
-    - `errors`: tables with a wrong structure. They are quarantined where the batch begins.
-    - `restarted_loads`: tables whose reading from the source began again for this reason.
-    - `parents`: the server's structures of uncaptured parents of foreign keys. They hold from the
-      beginning of the batch on.
+    - `errors`: tables with a wrong structure. They are quarantined where the batch
+      begins.
+    - `restarted_loads`: tables whose reading from the source began again for this
+      reason.
+    - `parents`: the server's structures of uncaptured parents of foreign keys. They
+      hold from the beginning of the batch on.
     """
 
     errors: Mapping[TableName, TableError] = field(default_factory=dict)
@@ -103,8 +105,8 @@ def capture(ports: RunPorts, lease: Lease) -> CaptureReport:
 def _capture_up_to_stop(ports: RunPorts, lease: Lease, error: LogStops) -> CaptureReport:
     """Capture the log before the event that no run can pass. If that is already
     captured, raise the error, unless batches still have to be merged or acknowledged:
-    then return an empty report, so that this run still does that. The stop needs no record,
-    because every later run meets the event again."""
+    then return an empty report, so that this run still does that. The stop needs no
+    record, because every later run meets the event again."""
     stop_place = Coordinates.parse(error.transaction_end) if error.transaction_end else None
     cursor = ports.ledger.cursors(ports.source.name).captured
     at = _captured_at(ports)
@@ -263,9 +265,9 @@ def _capture_new_log(
         bounds = bounds_of(ports, run_start)
         start_seconds = perf_counter() - timer_start
         plans = plan_readings(ports, run_start, return_plans)
-        # A start that a person chose is recorded by a batch, even by an empty one. But a
-        # batch needs an anchor (the checksum of the event before its end), and an empty
-        # batch without an event before its start has none.
+        # A start that a person chose is recorded by a batch, even by an empty one. But
+        # a batch needs an anchor (the checksum of the event before its end), and an
+        # empty batch without an event before its start has none.
         needs_batch = run_start.decision.continued_batch is None and run_start.anchor is not None
         has_work = needs_batch or read is not None or plans
         if not has_work and bounds.is_reached(run_start.start.at):
@@ -520,8 +522,8 @@ def _hiding_tables_altered_in_log(
     ports: RunPorts, run_start: RunStart, names: Collection[TableName]
 ) -> frozenset[TableName]:
     """Return those of some tables that are to be read from the server whose shape hides
-    something, and whose columns a statement in the log of this run altered. Before it is
-    followed, nobody knows under which names the server has what is hidden."""
+    something, and whose columns a statement in the log of this run altered. Before it
+    is followed, nobody knows under which names the server has what is hidden."""
     shaped = ports.ledger.schemas_at(ports.source.name, shaped=True) if names else []
     tables = sorted({version.table for version in shaped}.intersection(names))
     if not tables:

@@ -120,8 +120,8 @@ def _new_statements(ports: RunPorts, seen_statement_id: int) -> tuple[int, list[
 
 
 def _may_be_named_in(name: str, words: Collection[str], texts: Collection[str]) -> bool:
-    """Return whether a statement may concern a table of this name. `words`: those of all
-    `texts`."""
+    """Return whether a statement may concern a table of this name. `words`: those of
+    all `texts`."""
     if _WORD.fullmatch(name):
         return name in words
     return any(name in text for text in texts)
@@ -230,9 +230,11 @@ class EntryChange:
 class CatalogReport:
     """The outcome of a registration.
 
-    - `changes`: those in the catalog. `correct_count`: number of entries that needed none.
+    - `changes`: those in the catalog. `correct_count`: number of entries that needed
+      none.
     - `missing_entries`: tables that could not be registered or changed.
-    - `waiting`: number of entries for which there was no time, and which the next run examines.
+    - `waiting`: number of entries for which there was no time, and which the next run
+      examines.
     - `trouble`: the error that ended the registration early. The next run tries again.
     """
 
@@ -306,8 +308,8 @@ class _Registration:
     """One registration, with its results so far. `lease`: None if nothing may be
     changed. `examine_all`: examine all entries, and take over entries of others that
     point at Lockstep's mirrors. `freed_names`: former names of entries that were
-    dropped or renamed, or would be with a lease. `has_refusal`: the catalog refused an entry,
-    which the next run tries again."""
+    dropped or renamed, or would be with a lease. `has_refusal`: the catalog refused an
+    entry, which the next run tries again."""
 
     ports: RunPorts
     registry: Registry

@@ -204,11 +204,14 @@ def _quarantines(
 ) -> tuple[StoppedTable, ...]:
     """Return the tables that this batch quarantines.
 
-    - A table that stopped at the same place again is read from the source by the next run. It waits
-      for a person if the reading needs consent, or if a person ordered the changelog as its supply.
-    - A table that also needs another supply, and stopped before it had that, is read from the
-      source: by the next run, or once a person resumes it if the error waits for a person.
-    - A table that lacks rows or columns after catching up is read from the source by the next run.
+    - A table that stopped at the same place again is read from the source by the next
+      run. It waits for a person if the reading needs consent, or if a person ordered
+      the changelog as its supply.
+    - A table that also needs another supply, and stopped before it had that, is read
+      from the source: by the next run, or once a person resumes it if the error waits
+      for a person.
+    - A table that lacks rows or columns after catching up is read from the source by
+      the next run.
     """
     quarantines = tables.quarantines
     for order in plans.catch_up_orders:

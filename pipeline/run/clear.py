@@ -5,7 +5,8 @@ If settings are tightened (they show less of a table than before), the table is 
 again, but older files and versions in the lake still have the values. Everything up to
 the batch of the tightening is cleared, in five steps:
 
-1. The ledger records that clearing begins. From then on, nobody can read the table's old changes.
+1. The ledger records that clearing begins. From then on, nobody can read the table's
+   old changes.
 2. The old changes are removed from the table's changelogs, and their files are deleted. So are
    files of other programs, into which changes may have been put, and rows that a killed run left.
 3. All earlier versions of the mirror (the Delta table with the current rows) are removed: its log
@@ -290,8 +291,9 @@ def _system_files(
 ) -> Iterator[tuple[int, SegmentFile]]:
     """Yield the files of the batches after `above` and up to `through`, each with its
     batch. They include files that only the lake lists, because the ledger that recorded
-    them was lost. A missing file is not yielded, since it has no values left: an earlier
-    clearing deleted it, and this ledger was restored from a copy without that clearing."""
+    them was lost. A missing file is not yielded, since it has no values left: an
+    earlier clearing deleted it, and this ledger was restored from a copy without that
+    clearing."""
     folder = system_table_path(ports.source.name, table)
     listed = {**(ports.changelog.listed_files(folder) or {})}
     for first in range(above + 1, through + 1, _PAGE_SIZE):

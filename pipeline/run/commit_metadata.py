@@ -58,9 +58,9 @@ def commit_metadata(
     sorted).
 
     - `files`: the segment files with the rows; None if they are not known.
-    - `version`: the structure of the table's rows after the commit. The caller stores it in the
-      lake (`Claims.store_structures`). For a commit to `_transactions`, this function stores the
-      structures that the metadata names.
+    - `version`: the structure of the table's rows after the commit. The caller stores
+      it in the lake (`Claims.store_structures`). For a commit to `_transactions`, this
+      function stores the structures that the metadata names.
     """
     batch_list = list(batches)
     last = batch_list[-1]

@@ -57,8 +57,8 @@ def unshown_tables(ports: RunPorts) -> dict[TableName, TableError]:
 
 
 def unknown_structure_error(ports: RunPorts, table: TableName) -> TableError | None:
-    """Return an error if the table's structure is not known any more, and its last known
-    structure hides something; otherwise None."""
+    """Return an error if the table's structure is not known any more, and its last
+    known structure hides something; otherwise None."""
     newest = ports.ledger.schema_at(ports.source.name, table)
     if newest is None or newest.knowledge is not Knowledge.UNKNOWN:
         return None

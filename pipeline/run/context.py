@@ -111,17 +111,19 @@ class SilentProgress:
 class RunPorts:
     """The ports and settings that each step of one source's runs works with.
 
-    - `segments`: files of captured changes. `spool`: encrypted temporary files for row events.
-    - `changelog`: Delta tables with all changes. `mirrors`: Delta tables with the current rows.
-    - `claims`: small files in the lake, which say which ledger owns a source's folder, and which
-      structures its tables have.
+    - `segments`: files of captured changes. `spool`: encrypted temporary files for row
+      events.
+    - `changelog`: Delta tables with all changes. `mirrors`: Delta tables with the
+      current rows.
+    - `claims`: small files in the lake, which say which ledger owns a source's folder,
+      and which structures its tables have.
     - `clock`: returns the present moment. `pause`: waits a number of seconds.
-    - `count_requests`: returns the number of requests to the lake's object store so far; None if
-      the lake is a folder.
-    - `shaping`: the settings that hide or change columns and rows of the source's tables in the
-      lake.
-    - `open_registry`: returns the catalog in which mirrors are registered, or None. Raises
-      `ConfigurationError` if its settings are wrong.
+    - `count_requests`: returns the number of requests to the lake's object store so
+      far; None if the lake is a folder.
+    - `shaping`: the settings that hide or change columns and rows of the source's
+      tables in the lake.
+    - `open_registry`: returns the catalog in which mirrors are registered, or None.
+      Raises `ConfigurationError` if its settings are wrong.
     """
 
     source: SourcePlan

@@ -138,7 +138,8 @@ class ProvenPosition:
 
     - `gtid_set`: the GTIDs that were executed up to there.
     - `anchor`: the checksum and the place of the event before it.
-    - `leave_out`: transactions after it that are left out, because they were read before.
+    - `leave_out`: transactions after it that are left out, because they were read
+      before.
     """
 
     at: Coordinates

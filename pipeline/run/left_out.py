@@ -2,8 +2,8 @@
 
 The first run whose patterns leave a followed table out stops it, so that the ledger has
 the place up to which it was captured. Once a pattern matches it again, the next run
-brings it back by itself, as every table that a run stopped: through the log, or from the
-source if the log after that place is gone.
+brings it back by itself, as every table that a run stopped: through the log, or from
+the source if the log after that place is gone.
 
 Two kinds of table have a hole instead, which only the source can fill: a dropped table
 that was created again while it was left out, and a table that was left out by runs of
@@ -31,8 +31,8 @@ def _left_out_tables(
     is_at_source: Callable[[TableName], bool] = lambda table: False,
 ) -> Iterator[tuple[TableName, TableError]]:
     """Yield the tables that the next run stops because patterns leave them out, or once
-    did, each with the error that stops it. `is_at_source`: returns whether the server has the
-    table now; asked only about dropped tables with a hole."""
+    did, each with the error that stops it. `is_at_source`: returns whether the server
+    has the table now; asked only about dropped tables with a hole."""
     cursor = ledger.cursors(source).captured
     if cursor is None:
         return
@@ -90,8 +90,8 @@ def states_of_next_run(
 
 
 def left_out_now(ports: RunPorts) -> dict[TableName, TableError]:
-    """Return the tables that the next run stops because patterns leave them out, or once
-    did."""
+    """Return the tables that the next run stops because patterns leave them out, or
+    once did."""
     source, engines = ports.source, cache(ports.server.engines)
     return dict(
         _left_out_tables(

@@ -97,8 +97,8 @@ def merge(
         ports.mirrors.prepare(waiting_log_bytes(ports.ledger, ports.source.name))
     quarantined = publish(ports, lease)
     if has_pending:
-        # An intent fixes its batches. While Spark cannot start, none is recorded, so that
-        # one later write merges all batches that wait.
+        # An intent fixes its batches. While Spark cannot start, none is recorded, so
+        # that one later write merges all batches that wait.
         ports.mirrors.require_ready()
     merge_start = perf_counter()
     merger = _Merger(ports, lease, only_tables, on_merged, quarantined=list(quarantined))
@@ -170,12 +170,12 @@ class _Merger:
     """One merge of a source, with the tables that were merged and quarantined so far.
 
     - `only_tables`: the tables to merge; None for all. `on_merged`: as for `merge`.
-    - `tables_with_all_rows`: tables whose next write has all rows. `tables_with_new_mirror`: those
-      of them that got a new mirror for this write.
-    - `tables_without_changes`: dropped tables whose mirrors end without the changes that cannot be
-      merged.
-    - `examined_versions`: for each mirror, the version up to which its Delta log was checked for
-      commits of other programs.
+    - `tables_with_all_rows`: tables whose next write has all rows.
+      `tables_with_new_mirror`: those of them that got a new mirror for this write.
+    - `tables_without_changes`: dropped tables whose mirrors end without the changes
+      that cannot be merged.
+    - `examined_versions`: for each mirror, the version up to which its Delta log was
+      checked for commits of other programs.
     - `records`: the ledger's records of the tables that this round writes.
     """
 
@@ -310,8 +310,8 @@ class _Merger:
                     columns = [column for column in schema if column.name != DELETED_AT.name]
                     self._settle(task, WriteResult(commit, FOUND_REASON), columns, 0.0)
                     return None
-                # The checked version is recorded before the write. So the next check finds
-                # at most one commit of this run after this version.
+                # The checked version is recorded before the write. So the next check
+                # finds at most one commit of this run after this version.
                 tried_intent = intent if intent.is_recorded else None
                 self._note_examined(state, self._check_log(task, tried_intent))
                 return prepare_job(self.ports, records, task)

@@ -266,9 +266,9 @@ _EMPTIED: Final = (Action.EMPTY, Action.CREATE)
 @dataclass(frozen=True, slots=True)
 class HistoryAtStop:
     """The history at the place where a table stopped. `version`: the version of the
-    table's structure there; None if unknown. `statement`: the statement that begins there;
-    `consequence`: what today's settings make of this statement; `schema_after`: the
-    table's structure after it."""
+    table's structure there; None if unknown. `statement`: the statement that begins
+    there; `consequence`: what today's settings make of this statement; `schema_after`:
+    the table's structure after it."""
 
     version: SchemaVersion | None = None
     statement: LoggedStatement | None = None
@@ -444,9 +444,9 @@ def _present_error(ports: RunPorts, table: TableName) -> TableError | None:
 
 
 def _consent_clause(ports: RunPorts, state: TableState) -> str:
-    """Return a clause for a resume that reads the table and is a consent. The clause says
-    what the lake then shows of the table by the present settings. The reason for the
-    stop does not say that: the settings may have changed since."""
+    """Return a clause for a resume that reads the table and is a consent. The clause
+    says what the lake then shows of the table by the present settings. The reason for
+    the stop does not say that: the settings may have changed since."""
     table = state.table
     if state.need is not Need.CONSENT and unknown_structure_error(ports, table) is None:
         return ""
@@ -540,16 +540,19 @@ def _definition_error(reason: str, table: TableName) -> ConfigurationError:
 class Reload:
     """A mirror that is to be written again.
 
-    - `named_supplier`: the one that the person named, if any. `supplier`: the one that is used.
+    - `named_supplier`: the one that the person named, if any. `supplier`: the one that
+      is used.
     - `sentence`: what the next run does.
     - `reason_from_source`: why rows come from MySQL although nobody asked for that.
-    - `estimated_rows`: the server's estimate of the rows to read; None if none are read.
+    - `estimated_rows`: the server's estimate of the rows to read; None if none are
+      read.
     - `is_stopped`: the table is stopped, and the reload resumes it.
-    - `is_already_reading`: its rows are already being read, so nothing has to be recorded.
+    - `is_already_reading`: its rows are already being read, so nothing has to be
+      recorded.
     - `origin`: the changelog that the mirror is written from; None if rows are read.
     - `condition_rows`: the only rows that are read; None for all.
-    - `order`, `load_id`: set once the reload is recorded: the order that stops or resumes the
-      table, or else the load.
+    - `order`, `load_id`: set once the reload is recorded: the order that stops or
+      resumes the table, or else the load.
     """
 
     request: OrderRequest
@@ -707,8 +710,8 @@ def plan_reload(
 
 
 def _new_place_clause(ports: RunPorts, state: TableState | None) -> str:
-    """Return the clause that names the mirror's new folder; empty if the present one can
-    be written."""
+    """Return the clause that names the mirror's new folder; empty if the present one
+    can be written."""
     if state is None or state.mirror_schema_version is None:
         return ""
     examined_version = ports.ledger.examined_versions(ports.source.name).get(state.mirror)

@@ -120,8 +120,8 @@ class Cut:
 
 
 def cut_at(ports: RunPorts, place: Place) -> Cut:
-    """Return the cut at a place. Raise `PastRefused` if `_transactions` lacks its batch,
-    and `SpanRefused` for a place that occurs in several servers' logs."""
+    """Return the cut at a place. Raise `PastRefused` if `_transactions` lacks its
+    batch, and `SpanRefused` for a place that occurs in several servers' logs."""
     batches = unpruned_batches(ports.ledger, ports.source.name)
     begin = history_begin(ports.ledger, batches)
     if batches and is_before_history(place, batches, begin):
@@ -536,8 +536,8 @@ def _require_captured(
 def _require_no_open_gap(
     ports: RunPorts, table: TableName, cut: Cut, contents: Sequence[TableContent]
 ) -> None:
-    """Raise `PastRefused` if the table may lack changes of a gap (a part of the log that
-    was skipped) as of the cut."""
+    """Raise `PastRefused` if the table may lack changes of a gap (a part of the log
+    that was skipped) as of the cut."""
     ledger, source = ports.ledger, ports.source.name
     names = {table}
     gaps = ledger.gaps(source, cut.previous_batch)
@@ -583,8 +583,8 @@ def _places_around_gap(ports: RunPorts, table: TableName, gap: Gap) -> Iterator[
 
 
 def _nearest_hint(ports: RunPorts, table: TableName, cut: Cut) -> str:
-    """Return the hint with the last place before the cut for which the lake has a version
-    of the table; without one, with the first place after it."""
+    """Return the hint with the last place before the cut for which the lake has a
+    version of the table; without one, with the first place after it."""
     newest = newest_readable_version(ports, _shown_versions(ports, table, cut.previous_batch))
     if newest is None:
         return _earliest_hint(ports, table)
@@ -593,8 +593,8 @@ def _nearest_hint(ports: RunPorts, table: TableName, cut: Cut) -> str:
 
 
 def _shown_versions(ports: RunPorts, table: TableName, through: int) -> list[MirrorVersion]:
-    """Return the versions of a table's mirror up to the batch `through` that show no more
-    than its settings do now."""
+    """Return the versions of a table's mirror up to the batch `through` that show no
+    more than its settings do now."""
     hidden = _hidden_changes(ports, table)
     return [
         version

@@ -120,7 +120,8 @@ def _batches_to_capture_again(
 ) -> Iterator[Abandonment]:
     """Yield all captured batches from the first damaged one on, unless a table shows
     changes of them. If one does, and rows of a prepared XA transaction are damaged,
-    raise `SegmentsLost`: these rows belong to no table yet that could be quarantined."""
+    raise `SegmentsLost`: these rows belong to no table yet that could be
+    quarantined."""
     first_damage = damages[0]
     batches = [batch for batch in captured_batches if batch.id >= first_damage.batch.id]
     tables = [table for batch in batches for table in _tables_showing(ports, batch)]

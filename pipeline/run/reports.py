@@ -27,7 +27,8 @@ class RereadCounts:
     a WHERE condition.
 
     - `read`: rows that were read.
-    - `gone`: rows of the mirror (the Delta table with the current rows) that the source deleted.
+    - `gone`: rows of the mirror (the Delta table with the current rows) that the source
+      deleted.
     - `left`: rows of the mirror that could not be looked up in the source, and remain.
     """
 
@@ -47,19 +48,22 @@ class CaptureReport:
     - `rule`, `reason`, `continuity`: of the decision where to start.
     - `log_bytes`: bytes of the log that were read. `largest_transaction`: size of its
       largest transaction, in bytes.
-    - `softened_counts`: by "database.table.column", the number of values that the lake shows
-      differently: zero or partial dates as NULL, and texts with codes that have no character.
+    - `softened_counts`: by "database.table.column", the number of values that the lake
+      shows differently: zero or partial dates as NULL, and texts with codes that have
+      no character.
     - `repairs`: sentences about repairs of what dead runs left.
-    - `is_past_end`: nothing was read, because the start is at the chosen end or after it.
-    - `ended_early`: the log had more, but a person chose the end, or a limit of the run was
-      reached.
+    - `is_past_end`: nothing was read, because the start is at the chosen end or after
+      it.
+    - `ended_early`: the log had more, but a person chose the end, or a limit of the run
+      was reached.
     - `unfinished_loads`: tables with rows that have yet to be read from the source.
-    - `finished_loads`: tables that were read completely, and are merged from this batch on.
+    - `finished_loads`: tables that were read completely, and are merged from this batch
+      on.
     - `reread_counts`: rows of a table that were read by a condition.
-    - `stop_error`: the error of the event after `end` that no run can pass. The run ends with this
-      error once everything before it is merged.
-    - `passed_statements`: number of statements that were logged instead of rows and change no
-      captured table.
+    - `stop_error`: the error of the event after `end` that no run can pass. The run
+      ends with this error once everything before it is merged.
+    - `passed_statements`: number of statements that were logged instead of rows and
+      change no captured table.
     """
 
     batch_id: int | None
@@ -87,9 +91,9 @@ class CaptureReport:
     passed_statements: int = 0
 
     def followed_by(self, later: CaptureReport) -> CaptureReport:
-        """Return the reports of two successive captures as one. Tables that this capture
-        stopped until the next are not quarantined in the result: the later capture has
-        started them again."""
+        """Return the reports of two successive captures as one. Tables that this
+        capture stopped until the next are not quarantined in the result: the later
+        capture has started them again."""
         counts = dict(self.counts)
         for table, count in later.counts.items():
             counts[table] = counts.get(table, RowCounts()) + count
@@ -125,12 +129,13 @@ class CaptureReport:
 class TableMerge:
     """A merge of one table into its mirror.
 
-    - `counts`: numbers of changed rows in the log. `rows_read`: number of written rows that were
-      read from the source instead.
-    - `delta_version`: the mirror's new version. `size`: the mirror's size; None if it is not known.
+    - `counts`: numbers of changed rows in the log. `rows_read`: number of written rows
+      that were read from the source instead.
+    - `delta_version`: the mirror's new version. `size`: the mirror's size; None if it
+      is not known.
     - `mirror`, `changelog`: paths relative to the lake.
-    - `columns`: the mirror's columns, in order. `shown_version`: the version of the table's
-      structure that they correspond to.
+    - `columns`: the mirror's columns, in order. `shown_version`: the version of the
+      table's structure that they correspond to.
     - `reason`: why the rows were appended, merged or replaced.
     """
 
@@ -171,12 +176,13 @@ class AcknowledgeReport:
     """Report of an acknowledgement.
 
     - `acknowledged_batches`: numbers of the batches that were acknowledged now.
-    - `position`: the place in the log up to which all batches are acknowledged; None if none is.
-    - `waiting_batches`: captured batches that are not merged, each with the tables that have yet to
-      be merged.
+    - `position`: the place in the log up to which all batches are acknowledged; None if
+      none is.
+    - `waiting_batches`: captured batches that are not merged, each with the tables that
+      have yet to be merged.
     - `quarantined`: all stopped tables.
-    - `partial_tables`: tables that existed before the place where the log was first read, so that
-      the lake may lack older rows.
+    - `partial_tables`: tables that existed before the place where the log was first
+      read, so that the lake may lack older rows.
     - `sample_report`: the comparison of a sample of rows with the source afterwards.
     """
 
@@ -193,10 +199,11 @@ class AcknowledgeReport:
 class RowDifference:
     """A row that differs.
 
-    - `kind`: the kind of difference, such as "only in MySQL". `key`: the row's key as text.
+    - `kind`: the kind of difference, such as "only in MySQL". `key`: the row's key as
+      text.
     - `columns`: the differing columns, if both sides have the row.
-    - `source`, `lake`: the values of these columns on each side, as text; None unless the user
-      asked for values.
+    - `source`, `lake`: the values of these columns on each side, as text; None unless
+      the user asked for values.
     """
 
     kind: str
@@ -218,12 +225,14 @@ class TableComparison:
     """The comparison of one table in MySQL with its mirror.
 
     - `only_in_source`, `only_in_lake`, `different`: numbers of differing rows.
-    - `examples`: keys of differing rows, without values of other columns. `rows`: some of these
-      rows, with the differing columns.
+    - `examples`: keys of differing rows, without values of other columns. `rows`: some
+      of these rows, with the differing columns.
     - `proof`: the way in which the table was found equal.
-    - `place`: the position as of which both sides were compared, with the GTIDs up to there.
+    - `place`: the position as of which both sides were compared, with the GTIDs up to
+      there.
     - `compared`: number of compared rows; None if all were compared.
-    - `where`: a WHERE condition that matches exactly the differing rows; None if there is none.
+    - `where`: a WHERE condition that matches exactly the differing rows; None if there
+      is none.
     - `kept`: rows that the source deleted and that the settings keep in the lake.
     """
 

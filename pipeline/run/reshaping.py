@@ -170,9 +170,9 @@ def plaintext_sentence(ports: RunPorts, table: TableName) -> str | None:
 
 
 def new_tightenings(ports: RunPorts) -> list[Tightening]:
-    """Return the tightenings that are not recorded yet: one for each table whose settings
-    show less than the lake has of it. These may be stopped or dropped tables, and
-    tables that the setting `tables` no longer matches."""
+    """Return the tightenings that are not recorded yet: one for each table whose
+    settings show less than the lake has of it. These may be stopped or dropped tables,
+    and tables that the setting `tables` no longer matches."""
     source = ports.source.name
     cursor = ports.ledger.cursors(source).captured
     if cursor is None or not ports.shaping.has_rules:
@@ -205,8 +205,8 @@ def _tightenings_by_settings(
     ports: RunPorts, history: Sequence[SchemaVersion], dropped: Set[TableName]
 ) -> Iterator[Tightening]:
     """Yield a tightening for each table whose settings show less than its newest
-    structure in the ledger does. `history`: the versions of the tables with settings and
-    of the dropped ones."""
+    structure in the ledger does. `history`: the versions of the tables with settings
+    and of the dropped ones."""
     for version, name in _versions_with_settings(ports, history, dropped):
         try:
             tightening = ports.shaping.tightening(_with_name(version, name))
@@ -220,10 +220,10 @@ def _tightenings_by_settings(
 def _tightenings_by_renames(
     ports: RunPorts, history: Sequence[SchemaVersion]
 ) -> Iterator[Tightening]:
-    """Yield a tightening for each captured column that was shown until it got a name that
-    the settings hide. Its last batch is the one with the statement, because this batch
-    may have values from before the statement. The next batch read the table again.
-    `history`: as for `_tightenings_by_settings`."""
+    """Yield a tightening for each captured column that was shown until it got a name
+    that the settings hide. Its last batch is the one with the statement, because this
+    batch may have values from before the statement. The next batch read the table
+    again. `history`: as for `_tightenings_by_settings`."""
     ledger, source = ports.ledger, ports.source.name
     noted = {
         (note.table, column): note.tightening.last_batch
@@ -258,9 +258,10 @@ def _tightenings_by_renames(
 def _columns_hidden_by(
     before: SchemaVersion | None, after: SchemaVersion, *, may_rename: bool
 ) -> Iterator[str]:
-    """Yield the columns of `after` that show less than the columns of `before` from which
-    they have their values. `may_rename`: a statement in between was not followed. Each
-    new column of unknown origin may then have the values of any column that is gone."""
+    """Yield the columns of `after` that show less than the columns of `before` from
+    which they have their values. `may_rename`: a statement in between was not followed.
+    Each new column of unknown origin may then have the values of any column that is
+    gone."""
     if before is None or before.schema is None or after.schema is None:
         return
     treatments_before, treatments = before.treatments, after.treatments

@@ -68,7 +68,8 @@ class RunRecord:
     """The results of one run of one source, filled step by step.
 
     - `began_at`: a moment before the run read the end of the log.
-    - `error`: the refusal or failure that ended the run. `defect`: an exception that is a bug.
+    - `error`: the refusal or failure that ended the run. `defect`: an exception that is
+      a bug.
     - `request_counts`: the number of its requests to the object store so far.
     """
 
@@ -101,11 +102,12 @@ class RunSession:
     - `until`: the place where the run ends; None for the log's present end.
     - `reread`: rows of a table that the run reads from the source again.
     - `pause`: waits a number of seconds.
-    - `translate_error`: returns a `LockstepError` for an exception that is no bug, such as a full
-      disk.
+    - `translate_error`: returns a `LockstepError` for an exception that is no bug, such
+      as a full disk.
     - `on_lease`: is called with each new lease and the lease of the run before.
-    - `on_wait`: is called while another run has the lease. `on_release`: is called with a lease
-      before its release. `on_captured`: is called once the record has the capture's report.
+    - `on_wait`: is called while another run has the lease. `on_release`: is called with
+      a lease before its release. `on_captured`: is called once the record has the
+      capture's report.
     """
 
     adapters: RunAdapters
@@ -266,8 +268,8 @@ def lock_when_free(
     waiting is interrupted, nothing stays locked.
 
     - `lock`: takes the lock (`Leases.lock`), or raises `SourceBusy`.
-    - `tell`: is called with a sentence that names the holder, once in `_TRIES_BETWEEN_MESSAGES`
-      tries."""
+    - `tell`: is called with a sentence that names the holder, once in
+      `_TRIES_BETWEEN_MESSAGES` tries."""
     with ExitStack() as locks:
         for tries, _ in enumerate(SOURCE_FREE.tries()):
             try:

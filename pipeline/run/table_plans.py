@@ -84,8 +84,8 @@ from lockstep.pipeline.values.errors import Need, StoppedBy, TableError
 from lockstep.pipeline.values.table import TableName
 
 _LARGEST_MISSING_SHARE: Final = 1 / 2
-"""Largest share of a table's columns (without the key) that are read alone if the mirror
-lacks them. If it lacks more, all rows are read."""
+"""Largest share of a table's columns (without the key) that are read alone if the
+mirror lacks them. If it lacks more, all rows are read."""
 
 _PREPARED_GONE: Final = (
     "rows that it lacks are of an XA transaction, and the log from its XA PREPARE on is gone"
@@ -195,8 +195,8 @@ def only_server_supplies(state: TableState, order: TableOrder) -> bool:
 
 
 def _would_stop_again(state: TableState, order: TableOrder) -> bool:
-    """Return whether the log shows another structure than the history at the place where
-    the table stopped, and the order gives none."""
+    """Return whether the log shows another structure than the history at the place
+    where the table stopped, and the order gives none."""
     return order.schema is None and _reason(state).startswith(DISAGREEMENT)
 
 
@@ -485,8 +485,8 @@ class TablePlans:
     - `first_span`: the part of the log that is read for all of them.
     - `prepared_transactions`: the XA transactions that are prepared where it begins.
     - `void_loads`: loads that are no longer valid, each with the reason.
-    - `new_consent_errors`: tables that the ledger does not know yet, each with the error that stops
-      it, because a person has to consent before it is taken.
+    - `new_consent_errors`: tables that the ledger does not know yet, each with the
+      error that stops it, because a person has to consent before it is taken.
     """
 
     plans: Mapping[TableName, Plan] = field(default_factory=dict)
@@ -584,9 +584,11 @@ def plan_returns(
 ) -> TablePlans:
     """Return the plans for the tables of these orders, and write nothing.
 
-    - `earlier_plans`: the plans that this run made before stopped tables caught up through the
-      log. A table that lacked part of the log then does not use the log now.
-    - `reason_without_log`: the reason for that; empty if such tables caught up and stopped again.
+    - `earlier_plans`: the plans that this run made before stopped tables caught up
+      through the log. A table that lacked part of the log then does not use the log
+      now.
+    - `reason_without_log`: the reason for that; empty if such tables caught up and
+      stopped again.
     - `known`: the tables, if not as the ledger has them.
 
     A run with `--until` reads no rows from the server, because its end is fixed before

@@ -71,10 +71,10 @@ def read_until_for(ledger: Decisions, place: Place, batches: Sequence[Batch]) ->
 
 
 def history_begin(ledger: Decisions, batches: Sequence[Batch]) -> datetime | None:
-    """Return a moment that is not after the commit of any captured change: when the last
-    transaction before the first batch was committed, or when the log ended where this
-    batch starts, or when the batch's only log file was created. None if it is unknown,
-    or if changes before the batch were deleted. `batches`: oldest first."""
+    """Return a moment that is not after the commit of any captured change: when the
+    last transaction before the first batch was committed, or when the log ended where
+    this batch starts, or when the batch's only log file was created. None if it is
+    unknown, or if changes before the batch were deleted. `batches`: oldest first."""
     first = next(iter(batches), None)
     if first is None or first.previous_batch is not None:
         return None
@@ -91,7 +91,8 @@ def history_begin(ledger: Decisions, batches: Sequence[Batch]) -> datetime | Non
 
 def batch_of_run(ledger: Ledger, source: str, run: str) -> Batch:
     """Return the newest captured batch of a run. `run`: its id, which may be shortened.
-    Raise `SpanRefused` if the ledger has no batch of this run, or of several such runs."""
+    Raise `SpanRefused` if the ledger has no batch of this run, or of several such
+    runs."""
     batches = ledger.live_batches(source, ledger.pruned_through(source), run=run)
     captured_batches = [batch for batch in batches if batch.state is not BatchState.CAPTURING]
     batch = newest_of_run(captured_batches, run)

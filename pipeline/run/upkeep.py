@@ -109,8 +109,8 @@ class TableUpkeep:
     """The upkeep of one mirror.
 
     - `mirror`: its folder. `files`: of its newest version.
-    - `target`: the version to which upkeep may write. If it is None, `reason_left_alone` says
-      why upkeep leaves the mirror alone.
+    - `target`: the version to which upkeep may write. If it is None,
+      `reason_left_alone` says why upkeep leaves the mirror alone.
     - `obstacles`: a sentence on each step that is needed but cannot be done.
     """
 
@@ -128,7 +128,8 @@ class TableUpkeep:
 class UpkeepFacts:
     """The ledger's records about the source's mirrors.
 
-    - `busy_tables`: tables with changes that wait for their merge, or with unfinished writes.
+    - `busy_tables`: tables with changes that wait for their merge, or with unfinished
+      writes.
     - `examined_versions`: the version of each mirror up to which its log was examined.
     - `upkeep_versions`: the newest version of each mirror that upkeep made.
     - `last_lease_at`: when a run last held the source's lock. `now`: the ledger's time.

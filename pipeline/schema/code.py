@@ -163,8 +163,8 @@ def _with_trigger_or_view(
     keeps_existing: bool = False,
 ) -> ServerSchema:
     """Return the schema with a new trigger or view under this name. `kind`: TRIGGER or
-    VIEW; `new`: None if it was dropped; `keeps_existing`: an existing one stays, because
-    servers log CREATE … IF NOT EXISTS even if it created nothing."""
+    VIEW; `new`: None if it was dropped; `keeps_existing`: an existing one stays,
+    because servers log CREATE … IF NOT EXISTS even if it created nothing."""
     database = schema.database(name.database)
     code = None if database is None else database.code
     if database is None or code is None:

@@ -90,8 +90,8 @@ class EvolvedSchema:
 def evolve(
     schema: ServerSchema, changes: Sequence[SchemaChange], context: StatementContext
 ) -> EvolvedSchema:
-    """Apply the changes of one statement. MariaDB logs a two-phase ALTER twice; the ALTER
-    takes effect where its commit is logged, not where its start is."""
+    """Apply the changes of one statement. MariaDB logs a two-phase ALTER twice; the
+    ALTER takes effect where its commit is logged, not where its start is."""
     effects: list[Effect] = []
     if context.alter_phase in ("start", "rollback"):
         return EvolvedSchema(schema, ())

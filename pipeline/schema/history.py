@@ -123,17 +123,20 @@ def shown_as_from_json(data: Mapping[str, Any]) -> ShownAs:
 class SchemaVersion:
     """A table's structure from `since` on, numbered from 1 for each table name.
 
-    - `schema`: only of KNOWN. It also has the columns that the settings hide, so only the log's
-      decoder may read it; all other code reads `shown_schema`.
-    - `columns_from`: for each column of `schema` the name that it had in the version before, None
-      for a new column; the tuple itself is None if the table did not keep its rows.
-    - `statement_number`: an index into the statements that the same run records; once stored, the
-      statement's id in the ledger.
+    - `schema`: only of KNOWN. It also has the columns that the settings hide, so only
+      the log's decoder may read it; all other code reads `shown_schema`.
+    - `columns_from`: for each column of `schema` the name that it had in the version
+      before, None for a new column; the tuple itself is None if the table did not keep
+      its rows.
+    - `statement_number`: an index into the statements that the same run records; once
+      stored, the statement's id in the ledger.
     - `reason`: only of UNKNOWN.
     - `generation`: the number of the changelog's part that gets the rows
-      (`pipeline.mirror.generations`; the changelog is the Delta table with every change).
+      (`pipeline.mirror.generations`; the changelog is the Delta table with every
+      change).
     - `batch`: 0 until stored.
-    - `shown_as`: how the lake shows the table; None if it shows every column and row as it is.
+    - `shown_as`: how the lake shows the table; None if it shows every column and row as
+      it is.
     """
 
     table: TableName

@@ -151,7 +151,8 @@ def _disagreements_of_statement(
                 continue
             if _is_unknown(recorded_version) and not _is_unknown(followed_version):
                 # The settings of that time could not be applied to the structure. A
-                # statement that could not be followed is reported above, by its outcome.
+                # statement that could not be followed is reported above, by its
+                # outcome.
                 tracker.continue_with(recorded_version)
                 continue
         sentences = tuple(_version_differences(recorded_version, followed_version))

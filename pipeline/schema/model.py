@@ -181,7 +181,8 @@ class ExpressionColumn:
 class TableSchema:
     """A table. `columns` are in the order of the row images; the order of `keys` means
     nothing. `expression_columns`: one hidden column for each expression in the keys;
-    empty if their places are unknown (`rows.hidden_places`). Comparisons ignore them."""
+    empty if their places are unknown (`rows.hidden_places`). Comparisons ignore
+    them."""
 
     name: TableName
     columns: tuple[ColumnSchema, ...]
@@ -216,9 +217,9 @@ RowChange = Literal["INSERT", "UPDATE", "DELETE"]
 
 @dataclass(frozen=True, slots=True)
 class TableAccess:
-    """The tables that a trigger, a view or a statement changes and reads. `writes`: each
-    changed table with the kinds of change. `with_names`: names that WITH clauses define.
-    `reason`: why the tables cannot be read from the text; None if they can."""
+    """The tables that a trigger, a view or a statement changes and reads. `writes`:
+    each changed table with the kinds of change. `with_names`: names that WITH clauses
+    define. `reason`: why the tables cannot be read from the text; None if they can."""
 
     writes: tuple[tuple[TableName, tuple[RowChange, ...]], ...] = ()
     reads: tuple[TableName, ...] = ()
@@ -399,8 +400,8 @@ def schema_fingerprint(schema: TableSchema) -> str:
 
 def _json_value(value: Any) -> Any:
     """Return a part of a schema as JSON values, without fields that have their default.
-    Types are looked up in dictionaries, since a large server's schema has several hundred
-    thousand values."""
+    Types are looked up in dictionaries, since a large server's schema has several
+    hundred thousand values."""
     value_type = type(value)
     if value_type in _SCALAR_TYPES:
         return value

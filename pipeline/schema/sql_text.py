@@ -103,8 +103,8 @@ def _written_part(part: KeyPart) -> str:
 
 
 def reference_in_sql(key: ForeignKey) -> str:
-    """Return the foreign key as `foreign key f (a) references shop.parents (id) on delete
-    CASCADE`."""
+    """Return the foreign key as `foreign key f (a) references shop.parents (id) on
+    delete CASCADE`."""
     words = (
         f"foreign key {key.name} ({', '.join(key.columns)}) references {key.references} "
         f"({', '.join(key.referenced)})"

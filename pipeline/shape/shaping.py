@@ -93,9 +93,9 @@ class Shaping:
         return None if self.key is None else self.key.fingerprint
 
     def without_rules_of(self, tables: Collection[TableName]) -> Shaping:
-        """Return the settings without the rules of these tables. The tables do not count
-        as captured, so a new version of one shows no more than the version before it
-        (`for_history`)."""
+        """Return the settings without the rules of these tables. The tables do not
+        count as captured, so a new version of one shows no more than the version before
+        it (`for_history`)."""
         return replace(
             self,
             rules_of=lambda table: None if table in tables else self.rules_of(table),
@@ -229,9 +229,10 @@ class Shaping:
         return None
 
     def renamed_error(self, before: SchemaVersion, schema: TableSchema) -> TableError | None:
-        """Return an error if a column of a structure would be shown although it may be a
-        renamed hidden column of the version `before`: it is a new one, or the columns
-        that both have are in another order or have other types. Otherwise return None."""
+        """Return an error if a column of a structure would be shown although it may be
+        a renamed hidden column of the version `before`: it is a new one, or the columns
+        that both have are in another order or have other types. Otherwise return
+        None."""
         if before.schema is None or before.shown_as is None:
             return None
         try:
@@ -386,9 +387,9 @@ class Shaping:
         return tuple(name for name, old, new in pairs if not shows_no_more(new, old))
 
     def tightening(self, version: SchemaVersion) -> Tightening:
-        """Return the columns and rows of which the settings show less than a version does.
-        The result's last batch is 0, for unknown. Raise TableError if the rules cannot be
-        applied."""
+        """Return the columns and rows of which the settings show less than a version
+        does. The result's last batch is 0, for unknown. Raise TableError if the rules
+        cannot be applied."""
         if version.schema is None:
             return Tightening(version.table, 0)
         before, after = self._shapes_of(version.schema, version.shown_as)
@@ -487,7 +488,8 @@ def _without_values(followed: FollowedStatement) -> FollowedStatement:
 
 def _effect_without_values(effect: Effect) -> Effect:
     """Return an effect with structures in which all columns are redacted: helper tables
-    of online schema changes have no rules that say which of their columns are hidden."""
+    of online schema changes have no rules that say which of their columns are
+    hidden."""
 
     def redacted(schema: TableSchema) -> TableSchema:
         return redact_schema(schema, {*map(str.lower, schema.names)})
@@ -557,8 +559,8 @@ def _expression(column: ColumnSchema) -> str:
 
 
 def _names_in(expression: str, names: Iterable[str]) -> list[str]:
-    """Return those of the names, in lower case, that an expression may use. A name counts
-    even if it may be only a word in a literal."""
+    """Return those of the names, in lower case, that an expression may use. A name
+    counts even if it may be only a word in a literal."""
     return [
         name
         for name in sorted(names)

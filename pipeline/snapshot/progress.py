@@ -17,7 +17,8 @@ _DAY: Final = 86_400
 class LoadProgress:
     """A load that has read `rows` rows in `seconds`. `estimated_rows`: the server's
     estimate of the table's rows, which may be much too high or too low; None without
-    one. `is_undivided`: the table is read in one piece, so `rows` is 0 until the end."""
+    one. `is_undivided`: the table is read in one piece, so `rows` is 0 until the
+    end."""
 
     json_keys: ClassVar = ("rows", "estimated_rows", "percent", "remaining_seconds")
 

@@ -172,10 +172,11 @@ StartPlace = Coordinates | GtidSet | Since
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """The decision to read the log from `where` on. `continued_batch`: the number of the
-    batch that ends exactly there. Otherwise `previous_batch`: the number of the batch before
-    this start, and `continuity`: whether a gap or an overlap lies between them. A
-    source's first start has neither. `override`: the id of an operator's choice."""
+    """The decision to read the log from `where` on. `continued_batch`: the number of
+    the batch that ends exactly there. Otherwise `previous_batch`: the number of the
+    batch before this start, and `continuity`: whether a gap or an overlap lies between
+    them. A source's first start has neither. `override`: the id of an operator's
+    choice."""
 
     rule: StartRule
     reason: str

@@ -82,9 +82,9 @@ class Failures:
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """A batch that began at the place `begin` and read the end of batch `previous_batch` again.
-    Rows with `_batch` equal to `batch` and committed up to `committed_until` may be in the
-    changelogs twice."""
+    """A batch that began at the place `begin` and read the end of batch
+    `previous_batch` again. Rows with `_batch` equal to `batch` and committed up to
+    `committed_until` may be in the changelogs twice."""
 
     batch: int
     previous_batch: int
@@ -96,21 +96,21 @@ class Overlap:
 class Standing:
     """Everything a person may want to know about a source.
 
-    - `captured`, `acknowledged`: the place up to which the log was captured, and the place up to
-      which it is in the lake.
+    - `captured`, `acknowledged`: the place up to which the log was captured, and the
+      place up to which it is in the lake.
     - `lineage`: the servers that were read, in their order.
     - `facts`: None if the server did not answer; `server_error` then says why.
-    - `start`: what the next run would decide; None if that was not examined, and always while a
-      chosen start (`override`) is open.
-    - `stopped_tables`: the tables that do not follow the source; `tables_to_resume`: those that an
-      order resumes.
+    - `start`: what the next run would decide; None if that was not examined, and always
+      while a chosen start (`override`) is open.
+    - `stopped_tables`: the tables that do not follow the source; `tables_to_resume`:
+      those that an order resumes.
     - `lease`: the lease of the run that is going on.
     - `extents`: tables whose older rows the lake cannot have.
     - `lake_error`: why the ledger may not be used with this lake.
-    - `upcoming_quarantines`: tables that the next run will quarantine because another program
-      changed their mirrors or changelogs.
-    - `rewritten_changelogs`: tables whose changelogs have unchanged rows in files that another
-      program wrote.
+    - `upcoming_quarantines`: tables that the next run will quarantine because another
+      program changed their mirrors or changelogs.
+    - `rewritten_changelogs`: tables whose changelogs have unchanged rows in files that
+      another program wrote.
     - `invisible_tables`: captured tables that the account cannot see.
     - `loads`: tables whose rows are being read from the source.
     - `proofs`: the results of comparisons with the source.
@@ -290,8 +290,8 @@ def failures(
     attempts: Sequence[Attempt], batches: Sequence[Batch], *, has_waiting_batches: bool
 ) -> Failures | None:
     """Return the failures after the last successful run; None if there are none. Both
-    lists are newest first. An idle run counts as a success, unless batches wait for a merge
-    that failed."""
+    lists are newest first. An idle run counts as a success, unless batches wait for a
+    merge that failed."""
     success_at = next((batch.acknowledged_at for batch in batches if batch.acknowledged_at), None)
     failed: list[Attempt] = []
     for attempt in attempts:

@@ -47,8 +47,8 @@ class TableHealth(StrEnum):
 @dataclass(frozen=True, slots=True)
 class TableStanding:
     """A table's health. `sentence`, `hint`: change only if something happens to the
-    table; `hint` is "" if there is nothing to do. `position`: a place of the log, or "".
-    `progress`: how far the table's rows are read, which changes with time."""
+    table; `hint` is "" if there is nothing to do. `position`: a place of the log, or
+    "". `progress`: how far the table's rows are read, which changes with time."""
 
     table: TableName
     health: TableHealth

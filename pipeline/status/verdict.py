@@ -279,8 +279,8 @@ def _failed_verdict(standing: Standing, now: datetime) -> Verdict | None:
 
 
 _LOGIN_ERRORS = frozenset(error.__name__ for error in (AccessDenied, HostUnknown, TlsRefused))
-"""Errors of a connection. A status makes such a connection, so it sees whether they have
-ended."""
+"""Errors of a connection. A status makes such a connection, so it sees whether they
+have ended."""
 
 
 def _outlast_patience(failures: Failures | None, now: datetime) -> bool:
@@ -332,8 +332,8 @@ def risk_verdict(
     source: str, room: Headroom | None, longest_pause: timedelta | None
 ) -> Verdict | None:
     """Return a verdict if the server may purge the log at the cursor (the place up to
-    which the log was read) before the next runs; else None. `longest_pause`: the longest
-    time between two scheduled runs."""
+    which the log was read) before the next runs; else None. `longest_pause`: the
+    longest time between two scheduled runs."""
     if room is None:
         return None
     if room.is_purged:

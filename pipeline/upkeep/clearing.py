@@ -37,9 +37,9 @@ _FORMER_HASHES: Final = "hashes made with another key"
 @dataclass(frozen=True, slots=True)
 class Tightening:
     """A change of settings that shows less of a table in batches after `last_batch`.
-    `columns`: columns of which less is shown; `has_fewer_rows`: fewer rows are captured;
-    `is_rehashed`: values are hashed with another key. `kept_because`: a person's reason
-    to keep earlier values in plaintext."""
+    `columns`: columns of which less is shown; `has_fewer_rows`: fewer rows are
+    captured; `is_rehashed`: values are hashed with another key. `kept_because`: a
+    person's reason to keep earlier values in plaintext."""
 
     table: TableName
     last_batch: int

@@ -36,9 +36,10 @@ after the batch with that id, which must be acknowledged."""
 @dataclass(frozen=True, slots=True)
 class Consumer:
     """A consumer's state. `cursor`: the id of the last batch before its cursor, or None
-    if the cursor is before the first batch. `batches_behind`: number of acknowledged batches of
-    the source after the cursor; `changes_behind`: number of their row images.
-    `deliveries_out`: number of its deliveries that are neither acknowledged nor rolled back."""
+    if the cursor is before the first batch. `batches_behind`: number of acknowledged
+    batches of the source after the cursor; `changes_behind`: number of their row
+    images. `deliveries_out`: number of its deliveries that are neither acknowledged nor
+    rolled back."""
 
     source: str
     name: str

@@ -42,13 +42,13 @@ class Decision:
     decided it, the reason in one sentence, and the facts (JSON) from which the rule
     concluded.
 
-    `previous_batch`: for a start, the id of the batch before it, if the decision names one;
-    `continuity`: how the start relates to the end of that batch; `gap_tables`: after a
-    gap, the tables that may lack changes. `override`: the id of the operator's choice
-    that the start carries out. `recovery` and `hint`: for a refusal or failure, who has
-    to act, and what to type. `head`: for an idle run, the end of the log. `structures`:
-    for a decision of the kind `STRUCTURES_KIND`, the tables whose structures are still
-    to be compared.
+    `previous_batch`: for a start, the id of the batch before it, if the decision names
+    one; `continuity`: how the start relates to the end of that batch; `gap_tables`:
+    after a gap, the tables that may lack changes. `override`: the id of the operator's
+    choice that the start carries out. `recovery` and `hint`: for a refusal or failure,
+    who has to act, and what to type. `head`: for an idle run, the end of the log.
+    `structures`: for a decision of the kind `STRUCTURES_KIND`, the tables whose
+    structures are still to be compared.
     """
 
     kind: str
@@ -179,10 +179,10 @@ class Lease:
 @dataclass(frozen=True, slots=True)
 class LeaseView:
     """A lease as other processes see it. `live`: its lock is held now. `beat_at`: the
-    holder's last sign of life. `recorded_at`: when the holder last recorded a result in the
-    ledger, or took the lease; None if unknown. `in_dagster`: the holder is a run of Dagster.
-    `ended`: the holder released it. If a lease is not live although it was not released, its
-    process was killed, or it hung and another run took over."""
+    holder's last sign of life. `recorded_at`: when the holder last recorded a result in
+    the ledger, or took the lease; None if unknown. `in_dagster`: the holder is a run of
+    Dagster. `ended`: the holder released it. If a lease is not live although it was not
+    released, its process was killed, or it hung and another run took over."""
 
     json_keys: ClassVar = ("holder", "run_id as run", "taken_at", "beat_at", "recorded_at")
 

@@ -34,8 +34,8 @@ class Division:
     `late_count`: number of items before the place whose time is the moment or later.
     `early_count`: number of items after the place whose time is earlier than the
     moment. `last_place`: number of items before the last of the equally good places.
-    `balance`: number of items that count as earlier than the moment, minus the number of
-    all others."""
+    `balance`: number of items that count as earlier than the moment, minus the number
+    of all others."""
 
     place: int
     late_count: int
@@ -46,8 +46,8 @@ class Division:
 
 @dataclass(frozen=True, slots=True)
 class Divider:
-    """A moment that divides sequences of items by their times. All are microseconds since
-    the epoch."""
+    """A moment that divides sequences of items by their times. All are microseconds
+    since the epoch."""
 
     moment: int
     latest: int | None = None

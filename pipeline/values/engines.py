@@ -21,8 +21,8 @@ _ELSEWHERE: Final = "its rows are on other servers, whose changes this log does 
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """An engine, by its usual `name`. A table whose engine is refused is quarantined: it
-    is not captured, and the other tables continue."""
+    """An engine, by its usual `name`. A table whose engine is refused is quarantined:
+    it is not captured, and the other tables continue."""
 
     name: str
     level: Literal["ok", "warning", "refusal"]

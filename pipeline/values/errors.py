@@ -514,8 +514,8 @@ class LedgerNewer(OperatorNeeded):
 class PositionPurged(OperatorNeeded):
     """The log file of the cursor is no longer on the server.
 
-    Restore the file, or accept the gap: `lockstep start-at earliest --reason …`, then `lockstep
-    verify --repair`. Keep logs longer.
+    Restore the file, or accept the gap: `lockstep start-at earliest --reason …`, then
+    `lockstep verify --repair`. Keep logs longer.
     """
 
 

@@ -29,13 +29,12 @@ class Intent:
 
     The write merges the captured batches from `first_batch` to `last_batch`; a repeated
     try merges the same batches. The write of a replay merges none: both are the batch
-    that the mirror shows. `step`: "merge", `REPLAY`, or "copy" for a table as it was
-    at an earlier place.
-    `app_id` and `txn_version` are those of Delta's `txn` action; versions of one
-    application ascend. The ledger gives `id` and `txn_version`; until then they are 0.
-    The table has no other write until this one is settled. `copied_write_id`: set if the
-    write first copies rows from an earlier version of the mirror: the id of the settled
-    write that made that version.
+    that the mirror shows. `step`: "merge", `REPLAY`, or "copy" for a table as it was at
+    an earlier place. `app_id` and `txn_version` are those of Delta's `txn` action;
+    versions of one application ascend. The ledger gives `id` and `txn_version`; until
+    then they are 0. The table has no other write until this one is settled.
+    `copied_write_id`: set if the write first copies rows from an earlier version of the
+    mirror: the id of the settled write that made that version.
     """
 
     id: int

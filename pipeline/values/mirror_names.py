@@ -90,8 +90,8 @@ class MirrorNames:
 
     def collide(self, one: TableName, other: TableName) -> bool:
         """Return whether the mirrors of two tables would have the same name. Names that
-        differ only in case count as the same if the setting `into` makes one of them. The
-        names of two source tables may differ only in case."""
+        differ only in case count as the same if the setting `into` makes one of them.
+        The names of two source tables may differ only in case."""
         if self.lower_case_name(one) != self.lower_case_name(other):
             return False
         return (

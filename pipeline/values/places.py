@@ -67,8 +67,8 @@ class Latest:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A start that reads the tables first, and then the log from the place at which they
-    were read."""
+    """A start that reads the tables first, and then the log from the place at which
+    they were read."""
 
     def __str__(self) -> str:
         return "snapshot"

@@ -115,9 +115,9 @@ class Anchor:
 
     `offset` and `length` of the event are in bytes. `crc32` is its checksum from the
     log, or is computed if the log has none. `gtid` is the GTID of its transaction.
-    `file_created` is the creation time of its file (seconds since the epoch), from the format
-    description event. A server that was reset and then reached the same file name,
-    offset and GTIDs again has a different anchor.
+    `file_created` is the creation time of its file (seconds since the epoch), from the
+    format description event. A server that was reset and then reached the same file
+    name, offset and GTIDs again has a different anchor.
     """
 
     offset: int

@@ -17,12 +17,13 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """A rule for trying an operation again: what is tried, the reason why another try may
-    succeed, and the consequence of the last failure.
+    """A rule for trying an operation again: what is tried, the reason why another try
+    may succeed, and the consequence of the last failure.
 
-    The last try is number `most_tries`, or the first that begins at least `seconds` after
-    the first of all; without either limit the operation is tried until it succeeds.
-    `pauses`: seconds between two tries; the last value is used for all further pauses.
+    The last try is number `most_tries`, or the first that begins at least `seconds`
+    after the first of all; without either limit the operation is tried until it
+    succeeds. `pauses`: seconds between two tries; the last value is used for all
+    further pauses.
     """
 
     operation: str

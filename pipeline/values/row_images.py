@@ -28,8 +28,8 @@ tuple."""
 
 @cache
 def change_types() -> pa.Array:
-    """Return `CHANGE_TYPES` as an array. It is not made at import, because Arrow imports
-    pandas with its first array, and a run without rows does not need pandas."""
+    """Return `CHANGE_TYPES` as an array. It is not made at import, because Arrow
+    imports pandas with its first array, and a run without rows does not need pandas."""
     return pa.array([kind.value for kind in CHANGE_TYPES], pa.string())
 
 
@@ -41,15 +41,17 @@ class RowImages:
     - `event`: the index of the image's event among the decoded events.
     - `row`: the row's index within its event; the two images of an update share it.
     - `change_type`: an index into `CHANGE_TYPES`.
-    - `nulled_counts`: for each column, the number of values that a policy replaced by NULL.
-    - `undefined_code_counts`: for each column, the number of texts with a code that has no
-      character; in its place they have U+FFFD.
-    - `present`: for each image, which columns have a value that is known, in the format of
-      `pack_bits`; the other columns are NULL. None if every image has every column.
-    - `logged`: like `present`, for the columns that the server logged. These are fewer if an
-      inserted row has defaults, which are known although they were not logged.
-    - `updated`: like `present`, for the columns that an update changed. Only an update's image
-      after the change has these bits. None if the caller did not ask for them.
+    - `nulled_counts`: for each column, the number of values that a policy replaced by
+      NULL.
+    - `undefined_code_counts`: for each column, the number of texts with a code that has
+      no character; in its place they have U+FFFD.
+    - `present`: for each image, which columns have a value that is known, in the format
+      of `pack_bits`; the other columns are NULL. None if every image has every column.
+    - `logged`: like `present`, for the columns that the server logged. These are fewer
+      if an inserted row has defaults, which are known although they were not logged.
+    - `updated`: like `present`, for the columns that an update changed. Only an
+      update's image after the change has these bits. None if the caller did not ask for
+      them.
     """
 
     columns: pa.RecordBatch
@@ -124,8 +126,8 @@ def pack_bits(present: npt.NDArray[np.bool_], whole: npt.NDArray[np.bool_]) -> p
 
 
 def unpack_bits(bits: pa.Array, column_count: int) -> npt.NDArray[np.bool_]:
-    """Return the inverse of `pack_bits` (images x columns). An image whose bits are NULL
-    has every column."""
+    """Return the inverse of `pack_bits` (images x columns). An image whose bits are
+    NULL has every column."""
     present = np.ones((len(bits), column_count), np.bool_)
     valid = bits.drop_null()
     if len(valid):

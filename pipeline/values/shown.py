@@ -24,8 +24,8 @@ _MARKDOWN: Final = frozenset("\\`*_[]<>|#~&!{}")
 
 
 def printable(text: str, keep: str = "") -> str:
-    """Return the text with control characters escaped as in a Python literal (`\\n`, `\\x1b`),
-    except those in `keep`."""
+    """Return the text with control characters escaped as in a Python literal (`\\n`,
+    `\\x1b`), except those in `keep`."""
     if text.isprintable():
         return text
     return "".join(

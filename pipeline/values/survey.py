@@ -20,10 +20,10 @@ from lockstep.pipeline.values.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class AnsweringServer:
-    """The server that answered one connection. Before the login, whatever listens at the
-    address (such as a proxy) sends a greeting with a version (`greeting_version`) and a
-    connection id (`greeting_connection_id`). The other values are read by SQL after the
-    login."""
+    """The server that answered one connection. Before the login, whatever listens at
+    the address (such as a proxy) sends a greeting with a version (`greeting_version`)
+    and a connection id (`greeting_connection_id`). The other values are read by SQL
+    after the login."""
 
     greeting_version: str
     greeting_connection_id: int
@@ -150,8 +150,9 @@ def is_loopback(host: str) -> bool:
 
 
 # -- grants ----------------------------------------------------------------------------
-# Privileges as SHOW GRANTS prints them. Its lines include the privileges of active roles (MySQL
-# manual, "SHOW GRANTS Statement"); MariaDB also lists the roles' own grants and those of PUBLIC.
+# Privileges as SHOW GRANTS prints them. Its lines include the privileges of active
+# roles (MySQL manual, "SHOW GRANTS Statement"); MariaDB also lists the roles' own
+# grants and those of PUBLIC.
 
 _NAME: Final = r"(?:`(?:[^`]|``)*`|\"(?:[^\"]|\"\")*\"|\*)"
 _LINE = re.compile(

@@ -261,10 +261,10 @@ def _header_of(section: str) -> str:
 
 # -- the lines of keys -----------------------------------------------------------------
 
-# `tomllib` returns values without their lines, so this scanner finds the lines of keys. It
-# follows TOML 1.0's grammar as far as keys need it: headers, dotted and quoted keys, and the
-# places where an `=` may be no assignment: multi-line strings, arrays and comments. Keys of
-# inline tables have their parent's line.
+# `tomllib` returns values without their lines, so this scanner finds the lines of keys.
+# It follows TOML 1.0's grammar as far as keys need it: headers, dotted and quoted keys,
+# and the places where an `=` may be no assignment: multi-line strings, arrays and
+# comments. Keys of inline tables have their parent's line.
 
 _KEY_PART = re.compile(
     r"""\s*(?:"(?P<basic>(?:[^"\\]|\\.)*)"|'(?P<literal>[^']*)'|(?P<bare>[\w-]+))\s*"""

@@ -161,8 +161,8 @@ class NotifySection(Section):
 
 class PrivacySection(Section):
     """`key`: a reference to the key with which hash_columns hashes values; all sources
-    and hosts that write to one lake need the same key. `replaces`: the fingerprint of an
-    earlier key, which this one replaces."""
+    and hosts that write to one lake need the same key. `replaces`: the fingerprint of
+    an earlier key, which this one replaces."""
 
     key: Annotated[str, AfterValidator(require_secret_reference)]
     replaces: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")] | None = None

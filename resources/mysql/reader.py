@@ -4,8 +4,8 @@ watermarks (places in the log before and after it).
 There are two sessions: one reads, the other runs queries about the server. The reading
 statement holds the table's metadata lock until its transaction ends, so the structure
 cannot change in that time: the other session queries it after the statement started
-(MySQL manual, "Metadata Locking"). InnoDB refuses to read a table that was altered between the
-snapshot and the statement.
+(MySQL manual, "Metadata Locking"). InnoDB refuses to read a table that was altered
+between the snapshot and the statement.
 """
 
 from __future__ import annotations

@@ -677,8 +677,8 @@ def _purged_gtids(cursor: Cursor, binlogs: tuple[BinlogSize, ...]) -> str:
 
 def read_baseline(cursor: Cursor, names: Collection[TableName] | None = None) -> Baseline:
     """See `pipeline.ports.SourceServer.baseline`. Named tables had their structures
-    before the low mark, too: of several, those that were altered meanwhile are left out.
-    Whoever asks for all tables reads the log for statements in between."""
+    before the low mark, too: of several, those that were altered meanwhile are left
+    out. Whoever asks for all tables reads the log for statements in between."""
     dialect = read_dialect(cursor)
     for _ in TABLE_READ.tries():
         before = None if names is None else set(read_whole_tables(cursor, names).tables)

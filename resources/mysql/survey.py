@@ -74,7 +74,8 @@ _Rows = list[dict[str, Any]]
 def take_survey(settings: ConnectionSettings) -> Survey:
     """Survey a server over two connections, which a proxy may lead to two servers. If
     the account is not allowed to run a query, its answer is empty and the field is
-    named in `unanswered_fields`. Raise the errors of `connect` if a connection fails."""
+    named in `unanswered_fields`. Raise the errors of `connect` if a connection
+    fails."""
     with connect(settings) as first, connect(settings) as second:
         answering = tuple(_identify_server(connection) for connection in (first, second))
         with first.cursor() as cursor:

@@ -1,6 +1,6 @@
-"""Watermarks of a read: a place in the log before it (low) and one after it (high), which
-is the log's end (`read_log_end`). Its rows are the table's rows at some place between
-the two.
+"""Watermarks of a read: a place in the log before it (low) and one after it (high),
+which is the log's end (`read_log_end`). Its rows are the table's rows at some place
+between the two.
 
 MySQL writes a transaction to the log before the engine commits it and others can read
 it. So the log's end, queried before a read, is a low mark only once all transactions

@@ -168,7 +168,8 @@ def _column_lineage_facet(
     source_table: tuple[str, str], schema: TableSchema, mirror_columns: Iterable[str]
 ) -> column_lineage_dataset.ColumnLineageDatasetFacet:
     """Return the lineage of each mirror column: the source's column of that name in
-    `schema`, unless that was dropped. `source_table`: the table's namespace and name."""
+    `schema`, unless that was dropped. `source_table`: the table's namespace and
+    name."""
     identity = column_lineage_dataset.Transformation("DIRECT", "IDENTITY")
     fields = {
         name: column_lineage_dataset.Fields(

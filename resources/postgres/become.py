@@ -15,8 +15,8 @@ import sys
 from typing import Final
 
 FOLDER_DESCRIPTOR: Final = 9
-"""The highest descriptor of one digit: scripts rarely use it, and shells use higher ones
-themselves."""
+"""The highest descriptor of one digit: scripts rarely use it, and shells use higher
+ones themselves."""
 
 
 def main() -> None:

@@ -36,8 +36,8 @@ _REFUSED_LOGIN: Final = re.compile(
     r"""[^"«»„“”「」\n]*["«»„“”「」]\s?(?!pg_)"""
 )
 """Matches the server's refusal of a user, a password or a database, in each language of
-`lc_messages`: it quotes a name, unlike the messages of a server that starts, stops or has
-no connection left. Two that quote a name all the same are known in English."""
+`lc_messages`: it quotes a name, unlike the messages of a server that starts, stops or
+has no connection left. Two that quote a name all the same are known in English."""
 
 
 _SETTINGS: Final = {
@@ -170,8 +170,9 @@ def _require_session(address: LedgerAddress, connection: Connection) -> None:
             try:
                 other_pid = _backend_pid(other)
             except psycopg2.Error as error:
-                # In statement mode a pooler closes a connection that begins a transaction.
-                # The first connection still answers, or this raises the real error.
+                # In statement mode a pooler closes a connection that begins a
+                # transaction. The first connection still answers, or this raises the
+                # real error.
                 _backend_pid(connection)
                 raise _pooler_error(address) from error
             pid_after = _backend_pid(connection)

@@ -180,8 +180,8 @@ def _stop_place_columns(value: StopPlace | None) -> dict[str, Any]:
 
 
 def _event_fields(event: life.Event) -> dict[str, Any]:
-    """Return the event's fields for the JSON column `details`. A `StopPlace` has the same
-    names there as in the columns of states."""
+    """Return the event's fields for the JSON column `details`. A `StopPlace` has the
+    same names there as in the columns of states."""
     values = {field.name: getattr(event, field.name) for field in fields(event)}
     if "stopped" in values:
         values |= _stop_place_columns(values.pop("stopped"))

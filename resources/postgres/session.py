@@ -114,8 +114,8 @@ def _as_rows(cursor: Cursor, values: Iterable[tuple[Any, ...]]) -> list[Row]:
 
 
 class Session:
-    """One connection, which one thread uses at a time. It is the given one, or is opened
-    when needed.
+    """One connection, which one thread uses at a time. It is the given one, or is
+    opened when needed.
 
     If the connection was lost while idle, the first statement of a transaction opens a
     new one, once. A connection that is lost later raises `LedgerUnavailable`.
@@ -269,8 +269,8 @@ class LedgerPort:
                 yield transaction
         finally:
             if (rows_by_query := self._cached_rows.get(lease.source)) is not None:
-                # Other threads may add rows meanwhile: copying the dict is atomic, a loop
-                # over it is not.
+                # Other threads may add rows meanwhile: copying the dict is atomic, a
+                # loop over it is not.
                 self._cached_rows[lease.source] = {
                     key: rows
                     for key, rows in rows_by_query.copy().items()

@@ -235,8 +235,8 @@ def record_extents(
 
 
 def note_missing_batches(transaction: Transaction, source: str, table: TableName) -> None:
-    """Record the first batch whose changes the mirror lacks, if the table is stopped, or
-    if such a batch was recorded before."""
+    """Record the first batch whose changes the mirror lacks, if the table is stopped,
+    or if such a batch was recorded before."""
     transaction.run("note_missing_batches", source=source, **table_columns(table))
 
 

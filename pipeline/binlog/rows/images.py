@@ -209,8 +209,8 @@ def _place_cells(
     at += (columns_present + 7) // 8
     if at > end:
         return -1
-    # The two loops share no function, because a call that takes an array would cost more
-    # than the rest of their work (`address_access`).
+    # The two loops share no function, because a call that takes an array would cost
+    # more than the rest of their work (`address_access`).
     if has_all_columns and _all_bits(data, null_bitmap, count, 0):
         for column in range(count):
             cells[column, image] = at

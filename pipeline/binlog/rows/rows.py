@@ -124,8 +124,8 @@ class TableDecoder:
     the schema. `schema`: the Arrow types that they become (`schema.types`).
     `further_keys`: key columns besides the structure's primary key. `hidden_indexes`:
     indexes of layouts whose columns the structure does not have. `reports_updates`:
-    report which columns each update changed. `is_complete`: every image so far had every
-    column (binlog_row_image=FULL).
+    report which columns each update changed. `is_complete`: every image so far had
+    every column (binlog_row_image=FULL).
     """
 
     def __init__(

@@ -263,8 +263,8 @@ def _buffer(start: Coordinates, end: Coordinates) -> TransactionBuffer:
 
 
 def _take_groups(buffer: TransactionBuffer) -> tuple[list[TransactionGroup], bool]:
-    """Take all groups that a buffer has; return them, and whether it met an event that a
-    capture refuses."""
+    """Take all groups that a buffer has; return them, and whether it met an event that
+    a capture refuses."""
     groups: list[TransactionGroup] = []
     try:
         groups += _groups(buffer)

@@ -346,8 +346,8 @@ def _hashed_rows(event: Event, code: int, body: bytes) -> bytes:
 
 _NO_TIMES: Final = np.empty(0, np.int64)
 _SAMPLES: Final = 64
-"""Largest number of files at which all their heads are read. If there are more, a sample
-of the heads is read first."""
+"""Largest number of files at which all their heads are read. If there are more, a
+sample of the heads is read first."""
 
 
 @dataclass(frozen=True, slots=True)

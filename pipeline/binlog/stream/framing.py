@@ -131,13 +131,13 @@ _REFUSED_TYPES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One event. `type`: an EventType, or the number of a type that this version does not
-    read. `timestamp`: seconds since the epoch. `offset`: the place in `file` where it
-    begins. `size`: its bytes, checksum included. `is_artificial`: the server made it for
-    this dump, so that it takes no bytes of the file. `raw`: header and body, without the
-    checksum. `crc32`: the event's own checksum, or a computed one if the log has none.
-    `log_server_id`: the id of the server that wrote the log, from the last format
-    description; -1 before it."""
+    """One event. `type`: an EventType, or the number of a type that this version does
+    not read. `timestamp`: seconds since the epoch. `offset`: the place in `file` where
+    it begins. `size`: its bytes, checksum included. `is_artificial`: the server made it
+    for this dump, so that it takes no bytes of the file. `raw`: header and body,
+    without the checksum. `crc32`: the event's own checksum, or a computed one if the
+    log has none. `log_server_id`: the id of the server that wrote the log, from the
+    last format description; -1 before it."""
 
     type: int
     timestamp: int

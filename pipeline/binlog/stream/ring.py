@@ -128,8 +128,8 @@ class Texts:
         return replace(self, index=index)
 
     def lists_by_transaction(self, transaction_count: int) -> pa.ListArray:
-        """Return the texts of each transaction, in order; NULL if the log has none. Bytes that
-        are not UTF-8 are shown as `\\xff`."""
+        """Return the texts of each transaction, in order; NULL if the log has none.
+        Bytes that are not UTF-8 are shown as `\\xff`."""
         list_type = pa.list_(pa.string())
         rows = np.flatnonzero(self.index[:, TEXT_OWNER] >= 0)
         if not len(rows):

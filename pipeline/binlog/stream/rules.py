@@ -4,11 +4,13 @@ They say what the buffer does with each event in each of its phases.
 A transaction begins with a GTID event, real or anonymous. One of these follows:
 
 - One statement that commits by itself, such as DDL (a QUERY that is not BEGIN).
-- BEGIN, table maps and rows, and an end: XID or COMMIT; or ROLLBACK, which drops the rows.
-- XA START, table maps and rows, XA END and XA_PREPARE. The prepared rows are kept under their XID,
-  perhaps for many runs, until XA COMMIT emits them or XA ROLLBACK drops them. An XA_PREPARE in one
-  phase commits at once.
-- TRANSACTION_PAYLOAD: all events of a transaction, compressed, to which the same rules apply.
+- BEGIN, table maps and rows, and an end: XID or COMMIT; or ROLLBACK, which drops the
+  rows.
+- XA START, table maps and rows, XA END and XA_PREPARE. The prepared rows are kept under
+  their XID, perhaps for many runs, until XA COMMIT emits them or XA ROLLBACK drops
+  them. An XA_PREPARE in one phase commits at once.
+- TRANSACTION_PAYLOAD: all events of a transaction, compressed, to which the same rules
+  apply.
 
 CREATE TABLE … AS SELECT stands inside BEGIN, before the rows that it inserts. Any other
 statement inside BEGIN was logged in statement format, instead of its rows. It is kept

@@ -93,8 +93,8 @@ MORE, EVENT, FULL, STOPPED, PACKET, SPLIT_EVENT, NEW_MAP, EMITTED, LARGE_ROWS = 
 - SPLIT_EVENT: the first of several packets of one event.
 - NEW_MAP: a table map that is new to the loop.
 - EMITTED: the transaction that the register ALONE marks is complete.
-- LARGE_ROWS: a row event larger than the ring; the next free row of the index of events describes
-  it, with AT as its offset in the input."""
+- LARGE_ROWS: a row event larger than the ring; the next free row of the index of events
+  describes it, with AT as its offset in the input."""
 
 # Outcomes for a damaged event, by the kind of damage.
 NO_HEADER, WRONG_SIZE, WRONG_CHECKSUM, WRONG_OFFSET, WRONG_PACKET, NO_MAP, SHORT = range(10, 17)

@@ -90,23 +90,25 @@ TRANSACTIONS: Final = 1 << 16
 class TransactionBuffer:
     """Reads one dump from `start` on, a place between two transactions.
 
-    - `is_captured`: returns whether a table's rows are captured; called once per table map.
+    - `is_captured`: returns whether a table's rows are captured; called once per table
+      map.
     - `spool`: has files for transactions that are prepared or larger than the ring.
-    - `begins`: where the dump begins, if that is before `start`; the transactions up to `start`
-      are left out.
-    - `prepared`: the XA transactions that are prepared in earlier batches and still open.
+    - `begins`: where the dump begins, if that is before `start`; the transactions up to
+      `start` are left out.
+    - `prepared`: the XA transactions that are prepared in earlier batches and still
+      open.
     - `file_created`: when the first file was created (seconds since the epoch), or 0.
-    - `leave_out`: transactions that were read before, perhaps from another server; they are not
-      handed out again.
-    - `keeps_all_prepared`: keep all rows of an XA transaction until it is committed, and call
-      `is_captured` again then.
-    - `may_be_merge_table`: returns whether rows of a table that is not captured may be stored in
-      other tables (MERGE).
+    - `leave_out`: transactions that were read before, perhaps from another server; they
+      are not handed out again.
+    - `keeps_all_prepared`: keep all rows of an XA transaction until it is committed,
+      and call `is_captured` again then.
+    - `may_be_merge_table`: returns whether rows of a table that is not captured may be
+      stored in other tables (MERGE).
     - `events`, `transactions`: rows of the indexes.
-    - `has_ended`: the end of the server's log was read, or `end` was called, or `stop` was called
-      before the reading reached `start`.
-    - `has_stopped`: the reading reached a limit. While it skips the transactions before `start`,
-      `start` is the limit.
+    - `has_ended`: the end of the server's log was read, or `end` was called, or `stop`
+      was called before the reading reached `start`.
+    - `has_stopped`: the reading reached a limit. While it skips the transactions before
+      `start`, `start` is the limit.
     """
 
     def __init__(

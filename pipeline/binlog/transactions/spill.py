@@ -200,8 +200,8 @@ class SummarisingSpool(Generic[T]):
 
 
 class SummarisedFile(Generic[T]):
-    """The `NewEventFile` of a `Spill` in a `SummarisingSpool`. A `Spill` writes a block in
-    three pieces."""
+    """The `NewEventFile` of a `Spill` in a `SummarisingSpool`. A `Spill` writes a block
+    in three pieces."""
 
     def __init__(self, summarise: Callable[[Block], T], on_read: Callable[[T], None]) -> None:
         self._summarise = summarise

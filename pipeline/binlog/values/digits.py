@@ -35,8 +35,8 @@ _LEAST_POWER: Final = -292
 _GREATEST_POWER: Final = 324
 """Powers of ten that the algorithm needs for all doubles."""
 
-# my_gcvt (strings/dtoa.cc) uses an exponent for numbers with more zeros after the point, and
-# for whole numbers with more digits.
+# my_gcvt (strings/dtoa.cc) uses an exponent for numbers with more zeros after the
+# point, and for whole numbers with more digits.
 _MAX_ZEROS: Final = 14
 _MAX_WHOLE_DIGITS: Final = 15
 

@@ -95,8 +95,8 @@ FULL, DAMAGED = -1, -2
 bytes are not a valid document."""
 
 _MAX_DECIMAL_BYTES: Final = MAX_PRECISION + 3
-"""Most bytes of a decimal's text, with sign, zero and point. Temporal values and the head
-of a base64 text have fewer."""
+"""Most bytes of a decimal's text, with sign, zero and point. Temporal values and the
+head of a base64 text have fewer."""
 
 _BASE64_HEAD: Final = int.from_bytes(b'"base64:', "little")
 _BASE64_TYPE: Final = int.from_bytes(b"type", "little")

@@ -219,8 +219,8 @@ def _translate(
     ends: Places,
     out: Bytes,
 ) -> int:
-    """Write the values in UTF-8, and where each ends. Return their total bytes, or -1 if
-    a value is invalid. `has_ascii`: bytes below 0x80 are ASCII in this set."""
+    """Write the values in UTF-8, and where each ends. Return their total bytes, or -1
+    if a value is invalid. `has_ascii`: bytes below 0x80 are ASCII in this set."""
     end = 0
     for i in range(len(places)):
         place = places[i]

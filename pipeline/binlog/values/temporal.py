@@ -39,8 +39,8 @@ from lockstep.pipeline.values.table import Column
 
 _GOOD, _PARTIAL, _WRONG, _BROKEN = range(4)
 """Kinds of values, from the best to the worst. _PARTIAL: a zero or partial date, which
-becomes NULL. _WRONG: an invalid date. _BROKEN: bytes that are no such value. Each kernel
-returns the worst kind that it met."""
+becomes NULL. _WRONG: an invalid date. _BROKEN: bytes that are no such value. Each
+kernel returns the worst kind that it met."""
 
 _WriteMoments = Callable[[Bytes, Places, bool, int, Bytes], int]
 """A kernel that writes moments in microseconds."""
@@ -96,9 +96,9 @@ _INVALID_DATE: Final = _PARTIAL_DATE - 1
 
 @kernel_part
 def _days_since_1970(year: int, month: int, day: int) -> int:
-    """Return the days from 1970-01-01 to a date in the Gregorian calendar; _PARTIAL_DATE
-    for a zero or partial date, _INVALID_DATE for one that no calendar has. Years are
-    counted from March, so that the leap day is the last."""
+    """Return the days from 1970-01-01 to a date in the Gregorian calendar;
+    _PARTIAL_DATE for a zero or partial date, _INVALID_DATE for one that no calendar
+    has. Years are counted from March, so that the leap day is the last."""
     if year == 0 or month == 0 or day == 0:
         return _PARTIAL_DATE
     length = 30 + (month + (month >> 3) & 1)

@@ -196,11 +196,12 @@ class ChangelogCheck:
 
     - `difference`: how its list differed from the recorded files.
     - `error`: says what another program did to it.
-    - `reason_not_corrected`: why it still does not list the recorded files. `cure`: what to do
-      about that.
-    - `commits`: the versions that corrected it. `is_revised`: a replay's revision corrected it.
-    - `version`: the newest version of its log that was examined; None if there is none, or if the
-      log ends before the version that was examined last.
+    - `reason_not_corrected`: why it still does not list the recorded files. `cure`:
+      what to do about that.
+    - `commits`: the versions that corrected it. `is_revised`: a replay's revision
+      corrected it.
+    - `version`: the newest version of its log that was examined; None if there is none,
+      or if the log ends before the version that was examined last.
     """
 
     changelog: ChangelogTable

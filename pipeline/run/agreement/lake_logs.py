@@ -393,8 +393,8 @@ def _commit_time_text(commit: LakeCommit) -> str:
 def foreign_mirrors(ports: RunPorts, tables: Iterable[TableName]) -> dict[TableName, str]:
     """Return the given tables that runs do not begin to capture, each with a sentence
     that says why: another program has a Delta table in the folder of their mirror, or
-    that folder cannot be read. Tables that are already captured, or that a person ordered
-    to reload, are not returned."""
+    that folder cannot be read. Tables that are already captured, or that a person
+    ordered to reload, are not returned."""
     source = ports.source.name
     captured_tables = ports.ledger.table_states(source).keys()
     examined_versions = ports.ledger.examined_versions(source)

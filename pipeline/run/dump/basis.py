@@ -97,9 +97,9 @@ def tables_of(
     sequence number before its first change.
 
     `catch_up_before`: the number of a batch, if the capture catches up the tables of
-    `resumed_tables` and no others. The capture reads the part of the log that this batch
-    and later ones read, so the patterns of those batches do not count as having left a
-    table out."""
+    `resumed_tables` and no others. The capture reads the part of the log that this
+    batch and later ones read, so the patterns of those batches do not count as having
+    left a table out."""
     source = ports.source.name
     states = ports.ledger.table_states(source)
     open_loads = {
@@ -107,8 +107,8 @@ def tables_of(
     }
     for table in resumed_tables:
         open_loads.pop(table, None)
-        # A dropped table starts when the capture finds it again, which the ledger has to
-        # record.
+        # A dropped table starts when the capture finds it again, which the ledger has
+        # to record.
         if table in states and states[table].condition is not TableCondition.DROPPED:
             states[table] = states[table].as_started()
     at_source = [*filter(ports.source.patterns.matches, ports.server.engines())]

@@ -32,9 +32,9 @@ from lockstep.pipeline.values.table import TableName
 class BatchCapture:
     """The capture of one batch.
 
-    - `extents`: the tables whose earlier rows the lake lacks, at the start of the batch; None for a
-      batch that catches up single tables. Such a batch copies no renamed tables and adds no rows to
-      the system tables (transactions and DDL).
+    - `extents`: the tables whose earlier rows the lake lacks, at the start of the
+      batch; None for a batch that catches up single tables. Such a batch copies no
+      renamed tables and adds no rows to the system tables (transactions and DDL).
     """
 
     def __init__(self, basis: Basis, batch: Batch, extents: PartialTables | None = None) -> None:

@@ -74,16 +74,18 @@ class ReturningTable:
 class TableSegment:
     """The segment of a table under one version: rows in memory, a writer, and totals.
 
-    - `folder`: the folder of its files, which is that of the changelog, except in a replay.
+    - `folder`: the folder of its files, which is that of the changelog, except in a
+      replay.
     - `schema`: the schema of the changelog.
-    - `first_sequence`, `last_sequence`: sequence numbers of its first and last change; 0 if it has
-      none.
-    - `last_place`, `rows_at_last_place`: file and offset of its last event, and the number of rows
-      that events at this offset have so far. The `_row` of a next event at the same offset
-      continues from this number.
-    - `extra_columns`: number of columns that the files have after those of the changelog, because
-      some row images leave columns out (see `file_schema`).
-    - `totals_before`: its totals before the current transaction, if that is captured in parts.
+    - `first_sequence`, `last_sequence`: sequence numbers of its first and last change;
+      0 if it has none.
+    - `last_place`, `rows_at_last_place`: file and offset of its last event, and the
+      number of rows that events at this offset have so far. The `_row` of a next event
+      at the same offset continues from this number.
+    - `extra_columns`: number of columns that the files have after those of the
+      changelog, because some row images leave columns out (see `file_schema`).
+    - `totals_before`: its totals before the current transaction, if that is captured in
+      parts.
     """
 
     version: SchemaVersion
@@ -121,23 +123,26 @@ class CapturedTable:
     - `state`: its state after the last change so far; None if the table is new.
     - `is_state_changed`: the capture changed the state.
     - `quarantine`: why and where the table stopped in this capture.
-    - `is_unread`: its rows have yet to be read from the source (MySQL); until that reading begins,
-      none of its changes are taken.
-    - `begin`: the place in the log from which its changes are taken; None for the batch's start.
-    - `pending_reading`: rows or columns of it that were read from the source. It is None again once
-      the log reaches the place where they were read.
+    - `is_unread`: its rows have yet to be read from the source (MySQL); until that
+      reading begins, none of its changes are taken.
+    - `begin`: the place in the log from which its changes are taken; None for the
+      batch's start.
+    - `pending_reading`: rows or columns of it that were read from the source. It is
+      None again once the log reaches the place where they were read.
     - `open_load`: its rows are being read in chunks while its log is captured.
-    - `resumed_version`: the version of its structure that was recorded at `begin`. It is None
-      again once the log reaches that place.
-    - `structure_order`: a person's order that gives the table's structure from `begin` on.
-      `stop_consequence`: what the statement at `begin` means for the table.
-    - `doubt_reason`: why its earlier rows may have changed without being logged, so that they have
-      to be read from the source; None if they are certain.
-    - `is_completed_later`: values that the log lacks are read from the source after the capture.
+    - `resumed_version`: the version of its structure that was recorded at `begin`. It
+      is None again once the log reaches that place.
+    - `structure_order`: a person's order that gives the table's structure from `begin`
+      on. `stop_consequence`: what the statement at `begin` means for the table.
+    - `doubt_reason`: why its earlier rows may have changed without being logged, so
+      that they have to be read from the source; None if they are certain.
+    - `is_completed_later`: values that the log lacks are read from the source after the
+      capture.
     - `is_busy`: its rows are being read, or its mirror is being rewritten.
-    - `has_determined_rows`: this batch determines all of its rows: it was created or emptied in the
-      batch, or got the rows of another table.
-    - `has_all_rows`: all of its rows were or are being read from the source, or were copied.
+    - `has_determined_rows`: this batch determines all of its rows: it was created or
+      emptied in the batch, or got the rows of another table.
+    - `has_all_rows`: all of its rows were or are being read from the source, or were
+      copied.
     - `is_undecodable`: it stopped because its rows could not be decoded.
     - `segments`: by the number of the version of its structure.
     """
@@ -228,17 +233,19 @@ class CapturedTables:
     - `is_captured`: returns whether the patterns of the capture match a table.
     - `last_sequence_before`: the sequence number before the batch's first change.
     - `states`: the tables' states in the ledger; a table without one is new.
-    - `past_ranges`: the ranges of the log that earlier runs read, with the patterns of each.
-    - `complete_since`: returns the batch before which the lake lacks no changes of a table, as
-      the ledger's method of this name.
+    - `past_ranges`: the ranges of the log that earlier runs read, with the patterns of
+      each.
+    - `complete_since`: returns the batch before which the lake lacks no changes of a
+      table, as the ledger's method of this name.
     - `policies_of`: returns a table's policies.
-    - `open_loads`: tables whose rows are being read from the source, each with True if an earlier
-      batch has begun to capture the table's changes during that reading.
-    - `in_scratch_folder`: files are written to the folder of replays, not to the changelogs.
-    - `counted_only`: tables whose changes are counted and not written, because they are no longer
-      shown.
-    - `names`: the rules for the names of mirrors. If two mirrors would have the same folder, the
-      table that comes earlier in `folder_precedence` gets it.
+    - `open_loads`: tables whose rows are being read from the source, each with True if
+      an earlier batch has begun to capture the table's changes during that reading.
+    - `in_scratch_folder`: files are written to the folder of replays, not to the
+      changelogs.
+    - `counted_only`: tables whose changes are counted and not written, because they are
+      no longer shown.
+    - `names`: the rules for the names of mirrors. If two mirrors would have the same
+      folder, the table that comes earlier in `folder_precedence` gets it.
     - `used_folders`: folders that mirrors used before; no new mirror gets one of them.
     """
 
@@ -314,9 +321,10 @@ class CapturedTables:
         """Register the tables that do not simply continue with this batch.
 
         - `readings`: rows or columns that were or are being read from the source.
-        - `returning`: stopped tables that are followed again from the place where they stopped.
-        - `completed_later`: tables that are read from the source after the capture. Values that the
-          log lacks do not stop them.
+        - `returning`: stopped tables that are followed again from the place where they
+          stopped.
+        - `completed_later`: tables that are read from the source after the capture.
+          Values that the log lacks do not stop them.
         """
         for reading in readings:
             table = self[reading.table]
@@ -473,8 +481,8 @@ class CapturedTables:
 
     def add(self, segment: TableSegment, rows: pa.RecordBatch) -> None:
         """Keep rows in memory. Write them if they fill a row group; write the largest
-        tables if the rows of all tables reach `MOST_UNWRITTEN_BYTES`. Rows of a table in
-        `counted_only` are discarded."""
+        tables if the rows of all tables reach `MOST_UNWRITTEN_BYTES`. Rows of a table
+        in `counted_only` are discarded."""
         if segment.version.table in self.counted_only:
             return
         segment.unwritten_rows.add(rows)
@@ -482,8 +490,8 @@ class CapturedTables:
         if segment.unwritten_rows.is_full:
             self._write(segment)
         if self._unwritten_bytes >= MOST_UNWRITTEN_BYTES:
-            # Write until half of the limit is left. Otherwise each further batch of rows
-            # would cause a small row group.
+            # Write until half of the limit is left. Otherwise each further batch of
+            # rows would cause a small row group.
             by_size = sorted(self._segments, key=lambda other: -other.unwritten_rows.bytes)
             for largest in by_size:
                 if self._unwritten_bytes < MOST_UNWRITTEN_BYTES // 2:

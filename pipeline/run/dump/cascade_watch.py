@@ -197,8 +197,8 @@ class CascadedChange:
     """A change of a table's rows that the log may lack.
 
     - `first_delete`: the index of the first event that deleted rows; None if none did.
-    - `updated_columns`: the changed columns, in lower case, each with the index of the first event
-      that changed it. Indexes ascend in the order of the log.
+    - `updated_columns`: the changed columns, in lower case, each with the index of the
+      first event that changed it. Indexes ascend in the order of the log.
     - `reason`: a sentence for people, about the first event.
     """
 
@@ -228,8 +228,8 @@ class CascadedChange:
 
 
 class References:
-    """The foreign keys that change rows of children, by parent. `fold_case`: returns a name
-    as the server compares names (in lower case, if it ignores case)."""
+    """The foreign keys that change rows of children, by parent. `fold_case`: returns a
+    name as the server compares names (in lower case, if it ignores case)."""
 
     def __init__(
         self, schemas: Iterable[TableSchema], fold_case: Callable[[TableName], TableName]

@@ -109,8 +109,8 @@ class LogTaker(Protocol):
         captured tables."""
 
     def reach(self, at: Coordinates | None) -> None:
-        """Begin to follow the tables that wait for this place or an earlier one. `at` is
-        None at the end of the log: then begin to follow all of them."""
+        """Begin to follow the tables that wait for this place or an earlier one. `at`
+        is None at the end of the log: then begin to follow all of them."""
 
     def apply_statement(self, statement: LoggedStatement, followed: FollowedStatement) -> None:
         """Apply the effects of a statement on structures."""
@@ -135,9 +135,10 @@ def raise_error(error: UnsupportedStatement) -> None:
 class LogReading:
     """One reading of the log, through a binlog dump (the protocol of MySQL's replicas).
 
-    - `on_unfollowed`: is called with the error if a statement cannot be followed, and may raise it.
-    - `keeps_all_prepared`: rows of prepared XA transactions are kept for every table, because the
-      run that reads the commit may capture other tables.
+    - `on_unfollowed`: is called with the error if a statement cannot be followed, and
+      may raise it.
+    - `keeps_all_prepared`: rows of prepared XA transactions are kept for every table,
+      because the run that reads the commit may capture other tables.
     - `starts_spark`: Spark is started at the first change.
     """
 
@@ -384,12 +385,12 @@ class LogReading:
                     self._taker.note_unlogged_change(table, statement.begin, error)
 
     def _tables_changed_while_prepared(self, committed: CommittedRows) -> Iterable[TableName]:
-        """Return the tables that a statement changed while an XA transaction with rows of
-        them was prepared, with every name that they got by renames.
+        """Return the tables that a statement changed while an XA transaction with rows
+        of them was prepared, with every name that they got by renames.
 
         MySQL 5.7 unlocks the tables when the session that prepared the transaction
-        ends; other servers when it is committed or rolled back. An unlocked table may be
-        truncated or dropped, which removes the transaction's rows, or renamed, which
+        ends; other servers when it is committed or rolled back. An unlocked table may
+        be truncated or dropped, which removes the transaction's rows, or renamed, which
         moves them. The log does not say into which table the commit puts which rows.
         """
         place, batch = committed.prepared, committed.batch
@@ -439,8 +440,8 @@ def _not_understood_error(
 
 class RowStatements:
     """Judges the statements that are logged instead of the rows they changed.
-    `passed_counts`: how many of them changed no captured table, by the names of the tables
-    that they changed.
+    `passed_counts`: how many of them changed no captured table, by the names of the
+    tables that they changed.
 
     A verdict depends only on the tables and functions that the statement names and on
     the structures. It is cached until a structure changes, because such statements
@@ -522,8 +523,8 @@ def tables_changed_by(
     fold_case: Callable[[TableName], TableName],
 ) -> set[TableName]:
     """Return those of the tables that the statements changed, with every name that they
-    got by renames. `fold_case`: returns a name as the server compares names (in lower case,
-    if it ignores case)."""
+    got by renames. `fold_case`: returns a name as the server compares names (in lower
+    case, if it ignores case)."""
     names, changed_tables = {fold_case(table) for table in tables}, set[TableName]()
     for statement in statements:
         touched_names = {fold_case(table) for table in _touched_tables(statement, sorted(names))}
@@ -556,8 +557,8 @@ def _creates(change: SchemaChange) -> bool:
 
 def require_prepared_after_start(run_start: RunStart, reading: LogReading) -> None:
     """Raise `PreparedBeforeStart` if the XA PREPARE of an open XA transaction lies
-    before the start. Its rows are logged there, so this run would read its commit without
-    them."""
+    before the start. Its rows are logged there, so this run would read its commit
+    without them."""
     unread_xids = run_start.prepared_xids - reading.buffer.prepared.prepared_xids
     if unread_xids:
         xid = min(unread_xids, key=str)

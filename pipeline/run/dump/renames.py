@@ -160,7 +160,8 @@ class CopyDecider:
         self, table: TableName, origin: TableName, mirror_schema_version: int | None
     ) -> bool:
         """Return whether the settings hide and change the same values under both names.
-        `mirror_schema_version`: the version of the structure in the former name's mirror."""
+        `mirror_schema_version`: the version of the structure in the former name's
+        mirror."""
         ports, structures = self._basis.ports, self._basis.structures
         current = structures.version(table)
         if current is None or current.schema is None:

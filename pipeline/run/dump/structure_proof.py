@@ -76,8 +76,10 @@ _MISSING_AT_SOURCE: Final = ("the source does not have it",)
 class StructureProof:
     """The result of comparing a batch's structures with the server's.
 
-    - `errors`: captured tables that were decoded with a wrong structure, each with its error.
-    - `parent_schemas`: tables that differ and are not captured, with their structure on the server.
+    - `errors`: captured tables that were decoded with a wrong structure, each with its
+      error.
+    - `parent_schemas`: tables that differ and are not captured, with their structure on
+      the server.
     - `earlier_tables`: tables that earlier runs could not compare.
     - `compared_tables`: tables that could be compared.
     - `unproven_tables`: tables that could not be compared, because of `reason`.
@@ -231,8 +233,8 @@ def _structure_error(
 
 def note_unproven(lease: Lease, capture: BatchCapture, proof: StructureProof) -> None:
     """Report the tables that could not be compared, and record them for the next run.
-    This must happen before the batch is recorded. After a crash in between, the next run
-    then compares a table needlessly, but forgets none."""
+    This must happen before the batch is recorded. After a crash in between, the next
+    run then compares a table needlessly, but forgets none."""
     ports = capture.basis.ports
     missed_tables = proof.earlier_tables - proof.compared_tables
     if missed_tables and not capture.batch.catches_up:
@@ -418,8 +420,8 @@ def decoding_differences(
     server".
 
     `from_table_map`: the history has only the attributes of a TABLE_MAP event.
-    `with_defaults`: compare DEFAULT values too, because columns that row images left out
-    were filled with them.
+    `with_defaults`: compare DEFAULT values too, because columns that row images left
+    out were filled with them.
     """
     tables = [
         comparable_table(history),

@@ -130,8 +130,8 @@ class StatementDecider:
         self, table: CapturedTable, consequence: Consequence, followed: FollowedStatement
     ) -> TableError | None:
         """Return the error with which the statement that was just followed stops a
-        table; None if the table goes on. If the error is by `StoppedBy.RUN`, this run or
-        the next reads the table from the source."""
+        table; None if the table goes on. If the error is by `StoppedBy.RUN`, this run
+        or the next reads the table from the source."""
         name, action = table.name, consequence.action
         hidden_rows_error = self.hidden_rows_error(name, consequence, followed)
         if hidden_rows_error is not None:
@@ -199,11 +199,13 @@ class TableChanges:
     """Applies statements, and places that the log reaches, to the tables of one
     capture.
 
-    - `ports`: the run's ports, for messages about stopped tables; None in a replay, which reads a
-      part of the log again.
-    - `decide_copies`: decides whether the rows of a renamed table are copied from the mirror (the
-      Delta table with the current rows) of its former name; None if none are.
-    - `extents`: tables that are older than the log that was read, so that the lake may lack rows.
+    - `ports`: the run's ports, for messages about stopped tables; None in a replay,
+      which reads a part of the log again.
+    - `decide_copies`: decides whether the rows of a renamed table are copied from the
+      mirror (the Delta table with the current rows) of its former name; None if none
+      are.
+    - `extents`: tables that are older than the log that was read, so that the lake may
+      lack rows.
     """
 
     def __init__(
@@ -289,8 +291,8 @@ class TableChanges:
     def _wait_for_consent(
         self, table: CapturedTable, consequence: Consequence, followed: FollowedStatement
     ) -> None:
-        """Let a stopped table wait for a person's consent, if the statement gave it rows
-        or columns of which its mirror would show more than was shown before."""
+        """Let a stopped table wait for a person's consent, if the statement gave it
+        rows or columns of which its mirror would show more than was shown before."""
         stopped = table.quarantine or table.stopped_earlier
         if stopped is None or table.name in self._tables.waiting_tables:
             return  # `_join_reading` sees the error of a table that is being read.

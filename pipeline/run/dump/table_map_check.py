@@ -1,5 +1,5 @@
-"""Compares table maps with the history. A table map is the event before a table's rows in
-the log, which describes their columns.
+"""Compares table maps with the history. A table map is the event before a table's rows
+in the log, which describes their columns.
 
 With `binlog_row_metadata=MINIMAL`, MySQL's default, a table map has the columns' types,
 widths, nullability, signs and character sets; with FULL also their names, members and

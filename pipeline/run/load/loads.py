@@ -225,8 +225,8 @@ def _begin_loads(
             void_load(ports, lease, load, "it was dropped" if error is None else error.reason)
             continue
         if low < run_start.start.at:
-            # MySQL logs a transaction before its rows are visible, so rows of it would be
-            # missing.
+            # MySQL logs a transaction before its rows are visible, so rows of it would
+            # be missing.
             busy = TableBusy(
                 "transactions that are in the log are not committed yet", hint=NEXT_RUN_READS_HINT
             )
@@ -249,8 +249,8 @@ def _begin_loads(
 def _shape_to_read(ports: RunPorts, schema: TableSchema) -> str | None:
     """Return the fingerprint of a table's shape. Raise `TableError` if the table must
     not be read: the log does not describe its rows, the settings cannot be applied, or
-    a new column may be a hidden one under a new name, because the log with its rename is
-    not read yet. If a person has consented to show it, the last does not count."""
+    a new column may be a hidden one under a new name, because the log with its rename
+    is not read yet. If a person has consented to show it, the last does not count."""
     error = unsupported_error(schema)
     state = ports.ledger.table_states(ports.source.name).get(schema.name)
     if error is None and (state is None or state.need is not Need.CONSENT):
@@ -336,8 +336,8 @@ class LoadReading:
 @dataclass(frozen=True, slots=True)
 class _ChunkResult:
     """A chunk that a thread has read. `outcome`: its rows, or the error.
-    `planned_rows`: the number of rows that it was to have. `row_bytes`: size of its rows in
-    memory."""
+    `planned_rows`: the number of rows that it was to have. `row_bytes`: size of its
+    rows in memory."""
 
     reading: LoadReading
     chunk: Chunk
@@ -467,8 +467,8 @@ class ChunkReader:
     def _stop_if_log_at_risk(self) -> bool:
         """Stop reading tables if the server is about to purge log that is not captured
         yet, so that this log is captured before it is lost. The sign is that the server
-        purged a file since the last check, and that the file in which the capture starts
-        is now the oldest or gone. Return whether reading stops."""
+        purged a file since the last check, and that the file in which the capture
+        starts is now the oldest or gone. Return whether reading stops."""
         oldest = self._ports.server.facts().binlogs[0].file
         oldest_before = self._oldest_file
         self._oldest_file = oldest

@@ -61,8 +61,9 @@ _DIFFERENT, _ONLY_SOURCE, _ONLY_LAKE = "different", "only in MySQL", "only in th
 
 @dataclass(frozen=True, slots=True)
 class BothSides:
-    """A table of both sides: `hasher` hashes the rows of both, `mirror` reads the lake's.
-    `keeps_deleted`: the mirror keeps, unmarked, rows that a TRUNCATE removed at the source."""
+    """A table of both sides: `hasher` hashes the rows of both, `mirror` reads the
+    lake's. `keeps_deleted`: the mirror keeps, unmarked, rows that a TRUNCATE removed at
+    the source."""
 
     table: TableName
     hasher: RowHasher

@@ -57,7 +57,8 @@ class QuietLake:
     - `versions`: the newest Delta version of each mirror.
     - `waiting_tables`: tables with changes that are not merged.
     - `loading_tables`: tables whose rows are being read from MySQL.
-    - `reshaped_tables`: tables that the next run stops because of their settings, with the reason.
+    - `reshaped_tables`: tables that the next run stops because of their settings, with
+      the reason.
     - `flavour`: "mysql" or "mariadb".
     - `is_same_server`: the cursor is in the log of the server that answers now.
     """
@@ -81,9 +82,9 @@ class QuietLake:
             raise SourceMoving(self.reshaped_tables[table], hint=AGAIN_HINT)
 
     def require_comparable(self, table: TableName, marks: ReadMarks) -> None:
-        """Raise `SourceMoving` if the table has stopped, and the source was read at a later
-        place than the cursor: the mirror may lack changes before the cursor. `marks`:
-        those of the source's read."""
+        """Raise `SourceMoving` if the table has stopped, and the source was read at a
+        later place than the cursor: the mirror may lack changes before the cursor.
+        `marks`: those of the source's read."""
         state = self.states.get(table)
         if state is not None and state.has_stopped and self.is_before(marks):
             raise SourceMoving("it is stopped, and the source has moved on", hint=AGAIN_HINT)

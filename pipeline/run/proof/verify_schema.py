@@ -39,11 +39,13 @@ class SchemaVerification:
     """The outcome of both proofs.
 
     - `at`: the place at which tables were compared with the server.
-    - `refold_disagreements`: versions that differ from what the recorded statements yield when they
-      are applied again.
-    - `server_disagreements`: tables whose structures differ from the server's at that place.
+    - `refold_disagreements`: versions that differ from what the recorded statements
+      yield when they are applied again.
+    - `server_disagreements`: tables whose structures differ from the server's at that
+      place.
     - `unknown_versions`: versions whose structure the history does not have.
-    - `unseen_tables`: tables that are not captured and that the server does not show this account.
+    - `unseen_tables`: tables that are not captured and that the server does not show
+      this account.
     """
 
     at: Coordinates

@@ -233,8 +233,9 @@ def _highest_numbers(ports: RunPorts) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class _Listing:
-    """The files that a changelog must list. `newest_batch`: the newest merged batch that
-    this ledger recorded of it, even if its files were deleted since; 0 for none."""
+    """The files that a changelog must list. `newest_batch`: the newest merged batch
+    that this ledger recorded of it, even if its files were deleted since; 0 for
+    none."""
 
     changelog: ChangelogTable
     newest_batch: int

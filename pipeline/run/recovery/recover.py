@@ -8,24 +8,27 @@ ledger). An interrupted recovery is repeated. A mirror is the Delta table with a
 current rows, a changelog the Delta table with all its changes, a batch the part of the
 log that one run captured.
 
-1. The folder's claim declares all batches after the chosen one void, so that no later recovery
-continues after one of them. Mirrors may still show a void batch: a mirror is not restored if its
-table is re-read, or if no earlier batch has it. Nor does `_transactions` list all batches.
+1. The folder's claim declares all batches after the chosen one void, so that no later
+   recovery continues after one of them. Mirrors may still show a void batch: a mirror
+   is not restored if its table is re-read, or if no earlier batch has it. Nor does
+   `_transactions` list all batches.
 
-2. Changelogs stop listing the files of later batches, and mirrors that show later batches are
-restored to the chosen one. These commits change only metadata; a repeated recovery finds them done.
+2. Changelogs stop listing the files of later batches, and mirrors that show later
+   batches are restored to the chosen one. These commits change only metadata; a
+   repeated recovery finds them done.
 
-3. One batch is recorded in place of everything captured before. It ends where the lake ends, and
-its changes count up to the last sequence number that the lake has, so that numbering continues
-there. Tables adopt their mirrors in a new generation, whose ids and paths differ, so that no
-earlier transaction or file is taken for one of this ledger.
+3. One batch is recorded in place of everything captured before. It ends where the lake
+   ends, and its changes count up to the last sequence number that the lake has, so that
+   numbering continues there. Tables adopt their mirrors in a new generation, whose ids
+   and paths differ, so that no earlier transaction or file is taken for one of this
+   ledger.
 
 4. The folder is claimed for this ledger.
 
-Before a recovery is carried out, it is said what the next run does with each table then. A recovery
-decides what there is: the mirror version with which each table continues, or what the ledger has.
-What a table lacks then is an ordinary need, and the rules of `pipeline.supply` decide what supplies
-it.
+Before a recovery is carried out, it is said what the next run does with each table
+then. A recovery decides what there is: the mirror version with which each table
+continues, or what the ledger has. What a table lacks then is an ordinary need, and the
+rules of `pipeline.supply` decide what supplies it.
 """
 
 from __future__ import annotations
@@ -123,8 +126,8 @@ class RecoveryOutcome:
     `plan`: where a ledger that is made from the lake continues. `reloads`: tables whose
     rows the lake does not have, and why. `table_plans`: what the next run does with
     tables, only if the recovery is merely shown. `shortened_changelogs`: those that
-    stop listing files of later batches. `lake_changes`: those of a ledger that continues
-    as it is or starts over."""
+    stop listing files of later batches. `lake_changes`: those of a ledger that
+    continues as it is or starts over."""
 
     case: RecoveryCase
     disagreement: str | None = None
@@ -231,8 +234,8 @@ def tables_of_next_run(ports: RunPorts, known: KnownTables | None = None) -> Tab
 
 
 def _after_start_over(ports: RunPorts) -> TablePlans:
-    """Return the plans of the first run after the source starts over. If it starts with a
-    snapshot, that run reads all tables that have rows."""
+    """Return the plans of the first run after the source starts over. If it starts with
+    a snapshot, that run reads all tables that have rows."""
     if not ports.source.loads_new_tables:
         return TablePlans()
     tables = [table.name for table in ports.server.tables()]
@@ -264,8 +267,8 @@ def recover(
     start_over: bool = False,
     reread_tables: Collection[TableName] = (),
 ) -> RecoveryOutcome:
-    """Carry out the recovery, and record who ordered it and why. The other parameters are
-    those of `plan_recovery`."""
+    """Carry out the recovery, and record who ordered it and why. The other parameters
+    are those of `plan_recovery`."""
     outcome, basis = _outcome_and_basis(
         ports, after_batch, start_over, reread_tables, is_plan=False
     )
@@ -669,8 +672,8 @@ def _stopped_table(table: TableName, at: Coordinates) -> StoppedTable:
 
 
 def _unshown_state(ports: RunPorts, table: TableName, basis: RecoveryBasis) -> TableState:
-    """Return the state of a table that waits for somebody's consent, with a mirror that is
-    still to be made."""
+    """Return the state of a table that waits for somebody's consent, with a mirror that
+    is still to be made."""
     source, generation = ports.source.name, basis.structures.generation(table)
     mirror = free_place(source, ports.source.mirror_name(table), 1, basis.lake.newest_versions)
     return replace(

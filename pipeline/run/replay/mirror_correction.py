@@ -64,8 +64,8 @@ class MirrorCorrection:
     """The result for one mirror. `keys`: number of keys that were compared. `wrong`:
     how many of them differed from the changelog. `delta_version`: the version that
     corrects them; None if nothing was written. `not_compared`, `hint`: why the mirror
-    was not compared, and what to do. `is_comparable`: False if mirrors of such tables are
-    never compared by key. `rows`: some of the rows that differ."""
+    was not compared, and what to do. `is_comparable`: False if mirrors of such tables
+    are never compared by key. `rows`: some of the rows that differ."""
 
     json_keys: ClassVar = (
         "keys",
@@ -165,10 +165,11 @@ class _MirrorComparison:
 
     - `delta_version`: the mirror's version that is compared.
     - `last_batch`: the newest acknowledged batch; later changes do not count.
-    - `stamp_columns`: the columns with the time, number and GTID of a row's last change, which are
-      not compared.
+    - `stamp_columns`: the columns with the time, number and GTID of a row's last
+      change, which are not compared.
     - `has_soft_deletes`: deleted rows stay and are marked.
-    - `sequence_ranges`: the sequence numbers of the span's changes, as pairs (above, up to).
+    - `sequence_ranges`: the sequence numbers of the span's changes, as pairs (above, up
+      to).
     """
 
     ports: RunPorts
@@ -335,8 +336,8 @@ class _MirrorComparison:
     def _with_mirror_names(self, changes: pa.Table) -> pa.Table:
         spelled = changelog_spelling(self.fold.schema.names)
         mirror_names = {spelled[name]: name for name in self.fold.schema.names}
-        # A stamp column, also one that the mirror only keeps, has the name of a mark of the
-        # fold, so it must not appear twice.
+        # A stamp column, also one that the mirror only keeps, has the name of a mark of
+        # the fold, so it must not appear twice.
         names = [
             name for name in changes.column_names if mirror_names.get(name) not in self._left_out
         ]

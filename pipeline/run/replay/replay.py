@@ -104,8 +104,8 @@ class ReplayedBatch:
 class ReplayReport:
     """The outcome or the plan of a replay. `lake_end`: the end of the lake; None unless
     the span ends after it. `committed`: the replay was allowed to write.
-    `changelog_checks`: the results for changelogs of `tables` that list other files than
-    the ledger records, or did so before the replay."""
+    `changelog_checks`: the results for changelogs of `tables` that list other files
+    than the ledger records, or did so before the replay."""
 
     span: Span
     batches: tuple[ReplayedBatch, ...]
@@ -415,9 +415,9 @@ class _SpanFacts:
     its batches. `batches`: the batches in their order, at least one.
 
     `server_facts`: the server's state when the replay began. `first_batches`: each
-    table's first batch with changes or events. `special_batches`: batches whose rows are not all
-    in their range of the log, batches whose files were replaced, and batches that
-    recorded structures.
+    table's first batch with changes or events. `special_batches`: batches whose rows
+    are not all in their range of the log, batches whose files were replaced, and
+    batches that recorded structures.
     """
 
     def __init__(self, ports: RunPorts, batches: Sequence[Batch]) -> None:
@@ -482,8 +482,8 @@ def _recapture(
 ) -> tuple[Segment, ...]:
     """Capture the batch again and return its segments, whose files are in the scratch
     folder. Nothing else is written, and of `hidden_tables` nothing at all. Raise
-    `_NotRecaptured` if the batch cannot be captured again, or if the result differs from
-    what was recorded."""
+    `_NotRecaptured` if the batch cannot be captured again, or if the result differs
+    from what was recorded."""
     if (reason := facts.reason_not_recaptured(batch)) is not None:
         raise _NotRecaptured(reason)
     try:
@@ -585,8 +585,8 @@ def _ports_of_original(ports: RunPorts, batch: Batch) -> RunPorts:
 
 
 def _original_start(ports: RunPorts, batch: Batch, facts: ServerFacts) -> RunStart:
-    """Return where reading begins: at the batch's start, proven by the anchor at the end of
-    the batch before it."""
+    """Return where reading begins: at the batch's start, proven by the anchor at the
+    end of the batch before it."""
     anchor = None
     if batch.previous_batch is not None:
         predecessors = ports.ledger.live_batches(

@@ -173,8 +173,8 @@ class SegmentComparison:
         self, folder: str, segment: Segment, new_segment: Segment
     ) -> Iterator[tuple[Iterable[pa.Table], Iterable[pa.Table]]]:
         """Yield the rows of the new segment and of the segment in the lake, for each
-        kind of file. Images that omit columns are in files of their own, which have more
-        columns."""
+        kind of file. Images that omit columns are in files of their own, which have
+        more columns."""
         for kind in range(len(FILE_ENDINGS)):
             new_files = [file for file in new_segment.files if _kind_of(file) == kind]
             files = [file for file in segment.files if _kind_of(file) == kind]

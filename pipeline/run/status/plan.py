@@ -79,16 +79,18 @@ class RunPlan:
     """The plan of the next run.
 
     - `abandoned_sentences`: one for each batch that would be abandoned.
-    - `waiting_batches`: captured batches that are not merged, each with the tables that have yet to
-      be merged.
+    - `waiting_batches`: captured batches that are not merged, each with the tables that
+      have yet to be merged.
     - `capture_seconds`: estimate for the capture; None if earlier batches give none.
     - `stopped_tables`: those that are stopped already.
     - `active_run`: the lease of the run that is active now.
-    - `table_plans`: the steps that bring tables to the log's end, with their cost for MySQL.
+    - `table_plans`: the steps that bring tables to the log's end, with their cost for
+      MySQL.
     - `load_forecasts`: sentences on reading rows from MySQL.
     - `settings`: the policies of tables that have a block in lockstep.toml.
     - `shapes`: tables whose settings show other columns or rows than the lake has.
-    - `left_out`: tables that the run stops because the patterns leave them out, with the reasons.
+    - `left_out`: tables that the run stops because the patterns leave them out, with
+      the reasons.
     """
 
     abandoned_sentences: tuple[str, ...]
@@ -207,8 +209,8 @@ def _shapes_and_tables(
     ports: RunPorts, left_out: Mapping[TableName, TableError]
 ) -> tuple[dict[TableName, PlannedShape], KnownTables]:
     """Return the tables whose shape (columns and rows that are shown) the settings
-    change. Return also the states of all tables as they will be once the run has stopped
-    these tables (`stop_reshaped_tables`) and those that are `left_out`."""
+    change. Return also the states of all tables as they will be once the run has
+    stopped these tables (`stop_reshaped_tables`) and those that are `left_out`."""
     known = KnownTables.of(ports)
     errors = {state.table: error for state, error in reshaped_tables(ports)}
     cursor = ports.ledger.cursors(ports.source.name).captured

@@ -70,14 +70,15 @@ class PlannedReading:
     - `run_count`: number of such runs until the log's end is reached.
     - `log_bytes`, `foreign_bytes`: bytes of log.
     - `foreign_transaction_count`: number of transactions that change no captured table.
-    - `statements`: the first statements in the log that concern a captured table, and the first
-      others. `unlisted_statement_count`: number of further ones.
+    - `statements`: the first statements in the log that concern a captured table, and
+      the first others. `unlisted_statement_count`: number of further ones.
     - `refusal`: the error that would end the run before anything is recorded.
     - `rereads`: tables that would be re-read from MySQL, and why.
     - `merge_sentences`: how each table's changes would be merged, and why.
-    - `passed_sentences`: sentences on statements that are logged instead of rows and change no
-      captured table.
-    - `end_is_behind`: nothing is read, because the end that a person chose is not after the start.
+    - `passed_sentences`: sentences on statements that are logged instead of rows and
+      change no captured table.
+    - `end_is_behind`: nothing is read, because the end that a person chose is not after
+      the start.
     """
 
     end: Position
@@ -426,8 +427,8 @@ class LogTally:
         followed: FollowedStatement,
         logged: LoggedStatement,
     ) -> None:
-        """Quarantine a table that would be read from MySQL, if the statement gives it rows
-        or columns that another table's settings hide."""
+        """Quarantine a table that would be read from MySQL, if the statement gives it
+        rows or columns that another table's settings hide."""
         if table in self._tables_read_later and self._captured_tables.is_wanted(table):
             error = self._decider.hidden_rows_error(table, consequence, followed)
             if error is not None and error.need is Need.CONSENT:

@@ -61,8 +61,8 @@ class StructureChange:
 class TableTotal:
     """The totals of one table over all batches of the report. `counts`: captured rows
     by operation; `rows_read`: number of rows that were read from MySQL; `size_bytes`:
-    the size of its files; `last_write`: the last write of its mirror; `proof`: the comparison with
-    MySQL that found its open difference, or else its newest one."""
+    the size of its files; `last_write`: the last write of its mirror; `proof`: the
+    comparison with MySQL that found its open difference, or else its newest one."""
 
     table: TableName
     counts: RowCounts

@@ -165,8 +165,9 @@ def log_state(ports: RunPorts, now: datetime) -> tuple[ServerFacts | None, Lag, 
 def captured_gaps(
     ledger: Ledger, source: str, patterns: TablePatterns, known_tables: Collection[TableName]
 ) -> tuple[Gap, ...]:
-    """Return the gaps of the source, without those of the known tables that its patterns
-    do not match any more. `known_tables`: those that have a state in the ledger."""
+    """Return the gaps of the source, without those of the known tables that its
+    patterns do not match any more. `known_tables`: those that have a state in the
+    ledger."""
     left_out = {str(table) for table in known_tables if not patterns.matches(table)}
     return tuple(
         replace(gap, tables=tuple(table for table in gap.tables if table not in left_out))

@@ -81,9 +81,9 @@ class CopiedRows:
 
 @dataclass(frozen=True, slots=True)
 class _FormerName:
-    """A table under one former name. `copied_version`: the version of its mirror to copy.
-    `contents`: the content of batches up to the change with the number `end`; `plan`: how
-    it is merged into that version."""
+    """A table under one former name. `copied_version`: the version of its mirror to
+    copy. `contents`: the content of batches up to the change with the number `end`;
+    `plan`: how it is merged into that version."""
 
     table: TableName
     plan: MergePlan

@@ -89,8 +89,10 @@ class Task:
     - `batches`: the batches with content of the table, oldest first.
     - `plan`: what is merged.
     - `metadata`: the user metadata of the commit.
-    - `structure`: the structure that the mirror shows after the write; None if it is unknown.
-    - `copied_rows`: rows of another mirror version with which this one begins; None without any.
+    - `structure`: the structure that the mirror shows after the write; None if it is
+      unknown.
+    - `copied_rows`: rows of another mirror version with which this one begins; None
+      without any.
     """
 
     intent: Intent
@@ -118,18 +120,19 @@ class Job:
     - `lineage`: where each column of the mirror comes from.
     - `key`: the columns by which rows are matched.
     - `steps`: changes of the mirror's columns.
-    - `segments`: the changes to merge. Their schema versions are numbered as in `lineage`. Only
-      changes with a sequence number above `above` are merged.
+    - `segments`: the changes to merge. Their schema versions are numbered as in
+      `lineage`. Only changes with a sequence number above `above` are merged.
     - `folders`: the changelog's folder of each version.
-    - `last_written_version`: the Delta version that the table's last finished write made; before
-      the first write, that of the mirror that the ledger took over, or -1.
-    - `emptying_stamps`: the stamps of the changes after which the table had no row; empty unless
-      the mirror keeps deleted rows, also after this write.
-    - `read_stamp`: the stamp of rows that were read from the source, or copied; None without them.
+    - `last_written_version`: the Delta version that the table's last finished write
+      made; before the first write, that of the mirror that the ledger took over, or -1.
+    - `emptying_stamps`: the stamps of the changes after which the table had no row;
+      empty unless the mirror keeps deleted rows, also after this write.
+    - `read_stamp`: the stamp of rows that were read from the source, or copied; None
+      without them.
     - `may_repeat`: earlier batches may have read and merged some of the changes.
     - `inserts_are_new`: no row that the log inserts can be in the mirror yet.
-    - `removes_kept_rows`: deleted rows that the mirror kept are removed by this write, because they
-      show more than the settings allow.
+    - `removes_kept_rows`: deleted rows that the mirror kept are removed by this write,
+      because they show more than the settings allow.
     """
 
     task: Task
@@ -164,10 +167,10 @@ class TableRecords:
     - `contents`: the table's content of the batches that the mirror lacks.
     - `history`: all versions of its structure.
     - `newest_writes`: the newest writes to its mirror.
-    - `statements`: by number, the statements that made the versions after the one that the mirror
-      shows.
-    - `clear_through`: the batch up to which the lake must be cleared of what the settings no longer
-      show; 0 for none.
+    - `statements`: by number, the statements that made the versions after the one that
+      the mirror shows.
+    - `clear_through`: the batch up to which the lake must be cleared of what the
+      settings no longer show; 0 for none.
     """
 
     contents: Sequence[TableContent]
@@ -415,8 +418,8 @@ def _require_matching_key(
 
 
 def _require_snapshot(records: TableRecords, task: Task) -> None:
-    """Raise `TableError` if the plan needs deleted files. The rows that a batch read from
-    the source are deleted when the batch is acknowledged."""
+    """Raise `TableError` if the plan needs deleted files. The rows that a batch read
+    from the source are deleted when the batch is acknowledged."""
     needed_files = set(task.plan.read_files)
     acknowledged_batches = {
         batch.id for batch in task.batches if batch.state is BatchState.ACKNOWLEDGED
@@ -476,8 +479,8 @@ def _lineage(
 def lineage_of_copy(
     ports: RunPorts, copied_version: MirrorVersion | None, versions: Sequence[SchemaVersion]
 ) -> ColumnLineage:
-    """Return the lineage from the mirror version whose rows are copied. The version must
-    be readable. Columns that only that mirror has are left out."""
+    """Return the lineage from the mirror version whose rows are copied. The version
+    must be readable. Columns that only that mirror has are left out."""
     mirror = None
     policies = ports.source.policies_of(versions[-1].table)
     if copied_version is not None:
@@ -542,9 +545,9 @@ def require_copyable(
 
 
 def _columns_at(ports: RunPorts, mirror: str, version: int) -> pa.Schema:
-    """Return the columns of a mirror at a version. If the log no longer has it, return those
-    of the earliest version that can be read: what was committed in between changed no
-    column, because the log was checked."""
+    """Return the columns of a mirror at a version. If the log no longer has it, return
+    those of the earliest version that can be read: what was committed in between
+    changed no column, because the log was checked."""
     try:
         return ports.mirrors.schema(mirror, version)
     except MirrorRefused:
@@ -758,8 +761,8 @@ def find_read_stamp(
     has_stamps: bool,
 ) -> Stamp | None:
     """Return the stamp of the rows that were read from the source or copied from
-    another name; None if there are no such rows. A re-read or a RENAME leaves a row with
-    its time in the changelog. This row is looked up only if rows have stamps
+    another name; None if there are no such rows. A re-read or a RENAME leaves a row
+    with its time in the changelog. This row is looked up only if rows have stamps
     (`has_stamps`)."""
     if plan.copy_event is not None:
         # The row of the RENAME is the first change in these files, because none of them
@@ -779,9 +782,9 @@ def find_read_stamp(
 def find_emptying_stamps(
     ports: RunPorts, table: TableName, plan: MergePlan, batches: Sequence[Batch]
 ) -> tuple[Stamp, ...]:
-    """Return the stamps of the changes after which the table had no row; none unless the
-    mirror keeps deleted rows. A change whose time is unknown gets the end of the batches
-    as its time."""
+    """Return the stamps of the changes after which the table had no row; none unless
+    the mirror keeps deleted rows. A change whose time is unknown gets the end of the
+    batches as its time."""
     if not ports.source.policies_of(table).keeps_rows or not plan.losses:
         return ()
     versions = _versions_by_number(ports, table)
@@ -844,8 +847,8 @@ def _stamps_by_sequence(
     versions: Mapping[int, SchemaVersion],
     sequences: set[int],
 ) -> dict[int, Stamp]:
-    """Return, by sequence number, the stamps of the changes in the segments that have one
-    of these numbers and a commit time."""
+    """Return, by sequence number, the stamps of the changes in the segments that have
+    one of these numbers and a commit time."""
     stamps: dict[int, Stamp] = {}
     for segment in dict.fromkeys((*plan.segments_of_lost_rows, *plan.segments)):
         if not any(

@@ -242,8 +242,8 @@ def _completion(ports: RunPorts, job: Job) -> StagedFiles | None:
 def _lost_rows(ports: RunPorts, job: Job) -> Iterator[FoldedChanges]:
     """Yield the rows that the table lost when it was emptied, as their last images show
     them, in files that exist until the context ends (`Fold.losses`). Lost rows without
-    an image in the job's files stay as the mirror has them. If some images lack columns,
-    all lost rows stay so."""
+    an image in the job's files stay as the mirror has them. If some images lack
+    columns, all lost rows stay so."""
     parts = _parts_of_lost_rows(ports, job) if job.emptying_stamps else []
     if not parts:
         yield FoldedChanges()

@@ -86,8 +86,8 @@ def origin_of_write(
 
 def _last_incomplete_batch(ports: RunPorts, table: TableName) -> int:
     """Return the last batch with a change of the table that was deleted or must be
-    cleared, or before which a part of the log was skipped or read twice. The lake has all
-    changes of the table after this batch."""
+    cleared, or before which a part of the log was skipped or read twice. The lake has
+    all changes of the table after this batch."""
     ledger, source = ports.ledger, ports.source.name
     overlaps = ledger.live_batches(source, continuity=Continuity.OVERLAP)
     return max(

@@ -556,7 +556,8 @@ def _remaining_part(
     part: KeyPart, table: TableSchema, placed_columns: list[_PlacedColumn]
 ) -> KeyPart | None:
     """Return a key's part in the new table; None if its column is dropped. If a new
-    column has the name of a dropped one, it takes the dropped one's place in the key."""
+    column has the name of a dropped one, it takes the dropped one's place in the
+    key."""
     if part.column is None:
         return part
     folded = part.column.lower()

@@ -359,9 +359,9 @@ def convert_column(column: ColumnSchema, charset: Charset) -> ColumnSchema:
 
 
 def text_type_with_convert(column: ColumnSchema, before: ColumnSchema) -> ColumnSchema:
-    """Return a TEXT or BLOB that MODIFY defines in the same statement as CONVERT TO, for
-    MySQL 8.0. Except for LONGTEXT and LONGBLOB, the server replaces the written type by
-    the smallest type that holds any former value of the column."""
+    """Return a TEXT or BLOB that MODIFY defines in the same statement as CONVERT TO,
+    for MySQL 8.0. Except for LONGTEXT and LONGBLOB, the server replaces the written
+    type by the smallest type that holds any former value of the column."""
     family = TEXT_FAMILY if column.type in TEXT_FAMILY else BLOB_FAMILY
     if column.type not in family[:-1]:
         return column

@@ -391,8 +391,8 @@ class WrittenReference:
 
 @dataclass(frozen=True, slots=True)
 class WrittenKey:
-    """A key. `name`: None if the server chooses it. `generated`: the server adds the key
-    for a foreign key. `uses_hash`: USING HASH."""
+    """A key. `name`: None if the server chooses it. `generated`: the server adds the
+    key for a foreign key. `uses_hash`: USING HASH."""
 
     kind: KeyKind
     parts: tuple[KeyPart, ...]

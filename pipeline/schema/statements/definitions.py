@@ -157,8 +157,8 @@ def _with_charset(
 
 
 def _read_ignored_attribute(column: WrittenColumn, reader: StatementReader) -> WrittenColumn | None:
-    """Skip an attribute that no `ColumnSchema` contains. MariaDB checks no value against
-    REF_SYSTEM_ID."""
+    """Skip an attribute that no `ColumnSchema` contains. MariaDB checks no value
+    against REF_SYSTEM_ID."""
     if reader.accept_any("COMMENT", "COLUMN_FORMAT", "STORAGE"):
         reader.next()
     elif reader.accept_any("ENGINE_ATTRIBUTE", "SECONDARY_ENGINE_ATTRIBUTE", "REF_SYSTEM_ID"):

@@ -292,8 +292,8 @@ class _Walk:
         self.reader.read_enclosed(lambda: self._read_level(_Level()))
 
     def _close(self, level: _Level) -> None:
-        """End the list of tables. If it belongs to a DELETE, record the tables from which
-        that deletes."""
+        """End the list of tables. If it belongs to a DELETE, record the tables from
+        which that deletes."""
         level.end_table_list()
         if level.awaits_set:
             raise CannotRead("UPDATE has no SET")
@@ -308,8 +308,8 @@ class _Walk:
     # -- words -------------------------------------------------------------------------
 
     def _take_keyword(self, level: _Level) -> bool:
-        """Take a keyword that ends a list of tables, or that comes before tables. Return
-        False for any other word."""
+        """Take a keyword that ends a list of tables, or that comes before tables.
+        Return False for any other word."""
         reader = self.reader
         word = reader.peek().keyword
         is_call = reader.sees_symbol("(", 1)

@@ -358,7 +358,8 @@ def commit_files(
         refuse_other_columns(table, schema, refuse_missing=False)
         actions: list[AddAction | RemoveAction] = [*_remove_actions(removed_sizes), *add_actions]
         # The commit directly follows the version at which the table was opened, because
-        # delta-rs makes no second try. The newest version may already be another writer's.
+        # delta-rs makes no second try. The newest version may already be another
+        # writer's.
         version = int(table.version()) + 1
         table.create_write_transaction(
             actions, "append", table.schema(), commit_properties=commit_properties

@@ -71,11 +71,11 @@ class ParquetSegments:
     """`pipeline.ports.SegmentStore` in the lake. `spark` is used only to abort
     unfinished uploads.
 
-    Each store has random digits, which are in its files' names. Two copies of a ledger (one
-    was restored from a backup, while the other goes on) give the same numbers to batches
-    and loads. The claim refuses one of them when it publishes, but until then both write.
-    Because of the digits, neither overwrites a file of the other, nor deletes the other's
-    files of a batch that both began.
+    Each store has random digits, which are in its files' names. Two copies of a ledger
+    (one was restored from a backup, while the other goes on) give the same numbers to
+    batches and loads. The claim refuses one of them when it publishes, but until then
+    both write. Because of the digits, neither overwrites a file of the other, nor
+    deletes the other's files of a batch that both began.
     """
 
     def __init__(

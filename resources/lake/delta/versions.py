@@ -350,7 +350,8 @@ def visible_size(path: LakePath, table: DeltaTable) -> MirrorSize | None:
 
 
 def count_deleted_rows(path: LakePath, table: DeltaTable, row_count: int | None) -> int | None:
-    """Return how many of the `row_count` rows of the table's files are marked as deleted.
+    """Return how many of the `row_count` rows of the table's files are marked as
+    deleted.
 
     The version's checksum file tells it; otherwise the deletion vectors are counted.
     Return None if they cannot be read, as in a table with widened columns, or if there

@@ -102,8 +102,9 @@ def delete_history(
         empty_commit = _make_empty_commit(path, head, user_metadata)
         cut_version = empty_commit.version
         on_commit(cut_version)
-        # delta-rs opens the table by its path. If another table was created there meanwhile,
-        # this is a correct checkpoint of that table, and the next line raises an error.
+        # delta-rs opens the table by its path. If another table was created there
+        # meanwhile, this is a correct checkpoint of that table, and the next line
+        # raises an error.
         delta_table(path, cut_version).create_checkpoint()
         _require_commit(path, empty_commit)
         checkpoint = log / f"{cut_version:020d}.checkpoint.parquet"

@@ -213,7 +213,8 @@ def _transaction(
 @dataclass(frozen=True, slots=True)
 class _Transaction:
     """An open Delta transaction in Java. `jvm`: py4j's view of Java; `log`, `snapshot`
-    and `java_transaction`: Java's `DeltaLog`, `Snapshot` and `OptimisticTransaction`."""
+    and `java_transaction`: Java's `DeltaLog`, `Snapshot` and
+    `OptimisticTransaction`."""
 
     jvm: Any
     log: Any

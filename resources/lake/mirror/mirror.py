@@ -145,9 +145,10 @@ class SparkMirrors:
 
     - `staging`: a local folder for temporary files of changes.
     - `input_lake`: the lake with the files that writes read, by default `lake`.
-    - `few_limit`: the largest size of a write and its mirror together that counts as few rows
-      (`mirror.strategy`).
-    - `in_memory`: whether this process may compute the rows of a mirror after such a write.
+    - `few_limit`: the largest size of a write and its mirror together that counts as
+      few rows (`mirror.strategy`).
+    - `in_memory`: whether this process may compute the rows of a mirror after such a
+      write.
     - `keep`: how long each version of a new mirror stays readable.
     """
 

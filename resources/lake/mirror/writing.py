@@ -130,7 +130,8 @@ def commit_write(
 @dataclass(frozen=True, slots=True)
 class _Destination:
     """The mirror to which rows are written. If it is missing, the same commit creates
-    it, with the properties `new_properties`. The rows have the source's column names."""
+    it, with the properties `new_properties`. The rows have the source's column
+    names."""
 
     path: LakePath
     new_properties: Mapping[str, str] | None
@@ -618,8 +619,8 @@ def _join_equal_rows(
 
 
 def _keep_marks(schema: pa.Schema, changes: FoldedChanges) -> dict[str, str]:
-    """Return the names of marker columns, by the columns in which the mirror's value may
-    stay. A marker is true in changes where the value stays."""
+    """Return the names of marker columns, by the columns in which the mirror's value
+    may stay. A marker is true in changes where the value stays."""
     marks = keep_flag_names(schema.names)
     return {name: marks[name] for name in changes.kept_columns}
 
@@ -840,8 +841,8 @@ def _look_up_values(
 
 def _join_rows(changes: DataFrame, write: Merge | Replace, rows: DataFrame) -> DataFrame:
     """Return the changes with the values that they lack, without the columns
-    `lack_flag_names` and `origin_names`. The column `_IS_COMPLETE` is true for a change that
-    now has all its values, because it lacked none or because the row with them was
+    `lack_flag_names` and `origin_names`. The column `_IS_COMPLETE` is true for a change
+    that now has all its values, because it lacked none or because the row with them was
     found."""
     from pyspark.sql import functions as f
 

@@ -340,7 +340,8 @@ def _require_settable(
 
 def _close_sessions(sessions: Iterable[SparkSession]) -> None:
     """Close sessions at the server, which ends their statements. The server answers
-    only after the statements have ended; we wait at most `_TIMEOUT_SECONDS` for that."""
+    only after the statements have ended; we wait at most `_TIMEOUT_SECONDS` for
+    that."""
     threads = [Thread(target=_close_session, args=(session,), daemon=True) for session in sessions]
     for thread in threads:
         thread.start()

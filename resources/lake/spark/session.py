@@ -160,8 +160,9 @@ def define_environment(
     """
     for name, value in _PYSPARK_VARIABLES.items():
         environment.setdefault(name, value)
-    # In Java's messages, `java_errors` looks for words of the system, which are in English
-    # only if the locale says so. LC_ALL would overrule that, so its other part is kept.
+    # In Java's messages, `java_errors` looks for words of the system, which are in
+    # English only if the locale says so. LC_ALL would overrule that, so its other part
+    # is kept.
     if locale := environment.pop("LC_ALL", ""):
         environment["LC_CTYPE"] = locale
     environment["LC_MESSAGES"] = "C"
@@ -412,8 +413,8 @@ def _load_delta_settings(session: SparkSession) -> None:
 def _stop_spark(running: RunningSpark) -> None:
     from py4j.protocol import Py4JError
 
-    # The Java process may have ended already. PySpark warns of that, and its warning would
-    # be the last lines of a command, after our error and its hint.
+    # The Java process may have ended already. PySpark warns of that, and its warning
+    # would be the last lines of a command, after our error and its hint.
     with suppress(Py4JError, OSError), warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         running.session.stop()

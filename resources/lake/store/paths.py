@@ -34,17 +34,18 @@ if TYPE_CHECKING:
 
 
 S3_SCHEMES: Final = ("s3", "s3a")
-"""A lake's URL has the scheme `s3`; Spark uses Hadoop's client S3A, under both schemes. Only S3's
-protocol was tested. For other protocols, Spark is not set up (`spark.settings.store_settings`) and
-no snippets for readers are shown."""
+"""A lake's URL has the scheme `s3`; Spark uses Hadoop's client S3A, under both schemes.
+Only S3's protocol was tested. For other protocols, Spark is not set up
+(`spark.settings.store_settings`) and no snippets for readers are shown."""
 
 LAKE_SCHEMES: Final = ("s3", "gs", "abfss")
-"""The schemes that a lake's URL may have. obstore and delta-rs know all of them. For `gs` and
-`abfss`, Hadoop's connectors must be named under `[spark]`. Neither was tried."""
+"""The schemes that a lake's URL may have. obstore and delta-rs know all of them. For
+`gs` and `abfss`, Hadoop's connectors must be named under `[spark]`. Neither was
+tried."""
 
 HADOOP_SCHEMES: Final = tuple(dict.fromkeys((*S3_SCHEMES, *LAKE_SCHEMES)))
-"""The schemes under which Spark may write to a lake: Delta's log store is ours for each of them
-(`spark.log_store`), so that a late write is refused in every store."""
+"""The schemes under which Spark may write to a lake: Delta's log store is ours for each
+of them (`spark.log_store`), so that a late write is refused in every store."""
 
 PART_BYTES: Final = 10 << 20
 """Size in bytes of the parts into which a larger upload is split."""
@@ -327,9 +328,9 @@ class ObjectPath:
         self._delete([path.key for path in self.rglob()])
 
     def remove_table(self, require_held: RequireHeld) -> None:
-        """Call `require_held`, then delete the Delta table that was here before the call,
-        not one that another process created since. The checkpoints are deleted first,
-        because readers begin with them; then the commits, oldest first. So an
+        """Call `require_held`, then delete the Delta table that was here before the
+        call, not one that another process created since. The checkpoints are deleted
+        first, because readers begin with them; then the commits, oldest first. So an
         interrupted deletion leaves no table rather than an older version of it."""
         log_prefix = f"{self.key}/_delta_log/"
         keys = [path.key for path in self.rglob()]
