@@ -1,12 +1,12 @@
 """Decides how a table's mirror (the Delta table with the current rows) is brought up to
 a place in the log: one table of rules from facts to steps, with reasons.
 
-Every run, and every command about one table, asks the same questions: what does the
-mirror have (`Have`), what is wanted (`Want`), and who can supply the difference
-(`Reach`)? There are four supplies. The *log* has the changes after a place, as far back
-as the server keeps it. The *changelog* (every change that was captured) has all changes
-since the table was empty, unless it is incomplete. The *server* has the current rows:
-all of them, or some columns by key. A *mirror* has the rows that it had at a version.
+Every run, and every command about one table, asks the same questions: what does the mirror have
+(`Have`), what is wanted (`Want`), and who can supply the difference (`Reach`)? There are four
+supplies. The *log* has the changes after a place, as far back as the server keeps it. The
+*changelog* (every change that was captured) has all changes since the table was empty, unless it is
+incomplete. The *server* has the current rows: all of them, or some columns by key. A *mirror* has
+the rows that it had at a version.
 
 The log is preferred if it reaches back to the table's place, because only the log has
 the changes in between. What the log cannot supply comes from another supply in
@@ -101,8 +101,8 @@ class NewColumns:
 
 
 class Reach(Protocol):
-    """How far each supply reaches. Rules ask only for what they need. If a property is
-    a text, it says why the supply does not reach far enough."""
+    """How far each supply reaches. Rules ask only for what they need. If a property is a
+    text, it says why the supply does not reach far enough."""
 
     @property
     def log(self) -> LogSpan | str | None:
@@ -151,10 +151,11 @@ class Past:
     structure that the server has today. Today's structure is valid only after the last
     statement that may have changed it:
 
-    | the log has, of the table | the past begins | |---|---| | nothing but rows | where
-    the log begins | | its CREATE TABLE | at that statement, with its structure; later
-    ALTERs are followed | | a statement that leaves rows or structure unknown; a change
-    that is not logged | after it |
+    | the log has, of the table | the past begins |
+    |---|---|
+    | nothing but rows | where the log begins |
+    | its CREATE TABLE | at that statement, with its structure; later ALTERs are followed |
+    | a statement that leaves rows or structure unknown; a change that is not logged | after it |
 
     If several apply, the last one counts. A past that begins with the CREATE TABLE is
     whole: the log has all rows. Otherwise the table has older rows, which only MySQL
@@ -287,8 +288,8 @@ class Plan:
 
     @property
     def without_reading_rows(self) -> Plan:
-        """Return the plan of a run that must not read rows from the server. If the
-        table needs such rows, it waits."""
+        """Return the plan of a run that must not read rows from the server. If the table
+        needs such rows, it waits."""
         reading = next((step for step in self.steps if step.reads_server), None)
         return self if reading is None else Plan(self.rule, reason_to_wait=reading.reason)
 
@@ -463,12 +464,11 @@ class FormerName:
     - `origin`: that name.
     - `is_captured`: runs capture it.
     - `continues_log`: the run begins where the previous run ended.
-    - `may_be_temporary`: the RENAME may be that of a temporary table, which MariaDB
-      logs in the same way.
-    - `reason_incomplete`: why its mirror and the log after the mirror do not give its
-      rows; None if they do.
-    - `has_mirror`: the ledger knows a version of its mirror, or the batch itself has
-      all its rows.
+    - `may_be_temporary`: the RENAME may be that of a temporary table, which MariaDB logs in the
+      same way.
+    - `reason_incomplete`: why its mirror and the log after the mirror do not give its rows; None if
+      they do.
+    - `has_mirror`: the ledger knows a version of its mirror, or the batch itself has all its rows.
     - `is_shown_alike`: the settings show both names in the same way.
     - `policies`, `new_policies`: the policies of the former and of the new name.
     """

@@ -5,11 +5,13 @@ with its current rows) may lack some of them; afterwards it is closed.
 Not here: which tables a gap names (`pipeline.run.begin`), keeping gaps
 (`pipeline.ports.ledger`).
 
-| after the gap, in an acknowledged batch | the table is | |---|---| | it was read from
-the source, created, or truncated | closed: no older row is in its mirror | | all its
-rows were found equal to the source's | closed, as of the batch that was compared | | it
-was dropped | closed: its mirror ended | | it was renamed | as open as before, under the
-new name | | anything else | open |
+| after the gap, in an acknowledged batch | the table is |
+|---|---|
+| it was read from the source, created, or truncated | closed: no older row is in its mirror |
+| all its rows were found equal to the source's | closed, as of the batch that was compared |
+| it was dropped | closed: its mirror ended |
+| it was renamed | as open as before, under the new name |
+| anything else | open |
 
 Once all tables of a gap are closed, nobody has to act on the gap any more. Its changes
 stay missing from the changelogs, and from what mirrors showed before they were closed.

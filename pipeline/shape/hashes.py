@@ -5,14 +5,18 @@ Under the same key, equal values have equal hashes in all tables and sources. Va
 different types have equal hashes too if their texts are equal. NULL stays NULL. The
 text, in UTF-8:
 
-| type | text | |---|---| | whole numbers, BIT, YEAR | decimal digits without leading
-zeros, after "-" if negative | | DECIMAL | the same with its fraction, without zeros at
-the end: 12.50 is 12.5, 5.00 is 5 | | FLOAT, DOUBLE | the fewest digits that parse to
-the value, no exponent; 5.0 is 5, -0.0 is 0 | | DATE | 2020-01-31 | | DATETIME |
-2020-01-31 10:00:00, and the fraction of a second without zeros at the end | | TIMESTAMP
-| the same in UTC, with Z at the end | | TIME | -838:59:59, and the fraction likewise |
-| CHAR, VARCHAR, TEXT, JSON | the characters that the lake shows | | BINARY | the bytes
-without trailing zero bytes, which pad it | | VARBINARY, BLOB | the bytes |
+| type | text |
+|---|---|
+| whole numbers, BIT, YEAR | decimal digits without leading zeros, after "-" if negative |
+| DECIMAL | the same with its fraction, without zeros at the end: 12.50 is 12.5, 5.00 is 5 |
+| FLOAT, DOUBLE | the fewest digits that parse to the value, no exponent; 5.0 is 5, -0.0 is 0 |
+| DATE | 2020-01-31 |
+| DATETIME | 2020-01-31 10:00:00, and the fraction of a second without zeros at the end |
+| TIMESTAMP | the same in UTC, with Z at the end |
+| TIME | -838:59:59, and the fraction likewise |
+| CHAR, VARCHAR, TEXT, JSON | the characters that the lake shows |
+| BINARY | the bytes without trailing zero bytes, which pad it |
+| VARBINARY, BLOB | the bytes |
 
 Spatial types and VECTOR have no such text and are refused. ENUM and SET are refused
 too: the log has only the numbers of their members, and the members of hidden columns
@@ -72,10 +76,10 @@ class PrivacyKey:
         return self.digest(b"lockstep: fingerprint of the privacy key")[:16]
 
     def derive_key(self, purpose: str) -> bytes:
-        """Return another key of 32 bytes for a purpose; the other key does not reveal
-        this one. It is an HMAC-SHA-512, because an HMAC-SHA-256 of the purpose is no
-        secret: whoever writes the purpose to a hashed column at the source finds its
-        HMAC-SHA-256 in the lake."""
+        """Return another key of 32 bytes for a purpose; the other key does not reveal this
+        one. It is an HMAC-SHA-512, because an HMAC-SHA-256 of the purpose is no secret:
+        whoever writes the purpose to a hashed column at the source finds its HMAC-SHA-256
+        in the lake."""
         return self._derive(purpose)
 
     def digest(self, data: bytes) -> str:

@@ -3,14 +3,15 @@
 The settings in lockstep.toml resolve to a treatment for each column, or are refused
 with a reason. Two shapes can be compared by what they show.
 
-| key | value | what the lake shows | |---|---|---| | include_columns | patterns of
-names | these columns, and no other | | exclude_columns | patterns of names | all
-columns but these | | hash_columns | patterns of names, or names with `exact` or `lower`
-| HMAC-SHA-256 of the value | | mask_columns | names with `first:N`, `last:N`, `year` or
-`null` | that part, else `***` | | types | names with `boolean`, `uuid`, `microseconds`
-or `string` | the value as that type | | rows | a condition | the rows for which it is
-TRUE | | keep_clear | a reason | old values stay in plaintext if less is shown; else
-they are purged |
+| key | value | what the lake shows |
+|---|---|---|
+| include_columns | patterns of names | these columns, and no other |
+| exclude_columns | patterns of names | all columns but these |
+| hash_columns | patterns of names, or names with `exact` or `lower` | HMAC-SHA-256 of the value |
+| mask_columns | names with `first:N`, `last:N`, `year` or `null` | that part, else `***` |
+| types | names with `boolean`, `uuid`, `microseconds` or `string` | the value as that type |
+| rows | a condition | the rows for which it is TRUE |
+| keep_clear | a reason | old values stay in plaintext if less is shown; else they are purged |
 
 Treatments, from those that show least to those that show most:
 

@@ -6,10 +6,12 @@ to a part of the log that is read again, and to rows that are compared.
 For an update, the condition is evaluated on the images before and after. The changelog
 (the Delta table with every change) gets:
 
-| image before | image after | in the changelog | |---|---|---| | taken | taken | both
-images; none if they show the same, because only hidden columns changed | | taken | not
-taken | a delete, of the image before | | not taken | taken | an insert, of the image
-after | | not taken | not taken | nothing |
+| image before | image after | in the changelog |
+|---|---|---|
+| taken | taken | both images; none if they show the same, because only hidden columns changed |
+| taken | not taken | a delete, of the image before |
+| not taken | taken | an insert, of the image after |
+| not taken | not taken | nothing |
 """
 
 from __future__ import annotations
@@ -148,9 +150,8 @@ class Shaper:
     # -- rows ----------------------------------------------------------------------------------
 
     def _with_condition_values(self, images: RowImages) -> pa.RecordBatch:
-        """Return the columns of the images. Where the image after an update leaves out
-        a column that the condition uses, the column has the value of the image
-        before."""
+        """Return the columns of the images. Where the image after an update leaves out a
+        column that the condition uses, the column has the value of the image before."""
         if images.present is None:
             return images.columns
         present = self._unpacked(images.present)
@@ -171,8 +172,8 @@ class Shaper:
         return pa.RecordBatch.from_arrays(columns, schema=images.columns.schema)
 
     def _taken_images(self, images: RowImages, condition_values: pa.Array) -> RowImages:
-        """Return the images that the condition takes. Updates become deletes or inserts
-        as the table in the module's docstring says. `condition_values`: the condition's
+        """Return the images that the condition takes. Updates become deletes or inserts as
+        the table in the module's docstring says. `condition_values`: the condition's
         value for each image."""
         is_taken = pc.fill_null(condition_values, False).to_numpy(zero_copy_only=False)
         kinds = images.change_type.to_numpy().copy()
@@ -362,8 +363,8 @@ def _as_uuids(column: Column, values: pa.Array) -> pa.Array:
                 hint=f"take {column.name!r} out of types, or correct those rows in the source",
             )
         return lower
-    # All texts have 36 characters, so one array with a row per UUID can hold them:
-    # dashes and, in all other columns, the hexadecimal digits.
+    # All texts have 36 characters, so one array with a row per UUID can hold them: dashes
+    # and, in all other columns, the hexadecimal digits.
     filled = pc.fill_null(values, bytes(_UUID_BYTES)).cast(pa.binary(_UUID_BYTES))
     digits = np.frombuffer(b"".join(filled.to_pylist()).hex().encode(), np.uint8)
     characters = np.full((len(values), 36), ord("-"), np.uint8)

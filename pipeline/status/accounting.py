@@ -4,10 +4,11 @@ before or after a change.
 
 Pure. `lockstep verify` proves that the rows themselves are right.
 
-| account | what is counted | |---|---| | read | images that got a sequence number when
-they were read | | written | images in its files: two for each logged update, one for
-each other row and each mark | | merged | rows of the files that a finished write
-covers, by operation |
+| account | what is counted |
+|---|---|
+| read | images that got a sequence number when they were read |
+| written | images in its files: two for each logged update, one for each other row and each mark |
+| merged | rows of the files that a finished write covers, by operation |
 
 A table that is stopped, or whose rows are still being read, may have rows that are not
 merged yet.
@@ -37,16 +38,14 @@ _MARKING_EVENTS: Final = (
 class Account:
     """The account of one batch.
 
-    - `read_images`, `written_images`: number of row images that were read, and of those
-      that are in its files. At most `max_marks` of the latter are marks, which stand
-      for no row.
-    - `max_lone_images`: the largest number of updates that have no image before the
-      change.
+    - `read_images`, `written_images`: number of row images that were read, and of those that are in
+      its files. At most `max_marks` of the latter are marks, which stand for no row.
+    - `max_lone_images`: the largest number of updates that have no image before the change.
     - `written_rows`: rows in its files.
     - `merged_rows`: the rows that finished writes cover.
     - `stopped_rows`: the rows of tables that do not follow the source now.
-    - `unmerged_tables`: tables that follow the source and have rows in this batch that
-      no finished write covers.
+    - `unmerged_tables`: tables that follow the source and have rows in this batch that no finished
+      write covers.
     """
 
     batch: int
@@ -117,15 +116,14 @@ def accounts(
 
 
 def _only_continues_lake(batch: Batch, written: Sequence[CapturedRows]) -> bool:
-    """Return whether this is the first batch of a ledger made from the lake. Such a
-    batch read nothing itself; its `changes` count the images that earlier ledgers
-    captured."""
+    """Return whether this is the first batch of a ledger made from the lake. Such a batch
+    read nothing itself; its `changes` count the images that earlier ledgers captured."""
     return batch.continued_batch is None and batch.start == batch.end and not written
 
 
 def _events_of(batch: Batch, events: Sequence[TableEvent]) -> list[TableEvent]:
-    """Return the events that may be the batch's. An event has the sequence number of
-    the change before it."""
+    """Return the events that may be the batch's. An event has the sequence number of the
+    change before it."""
     last = batch.sequence_before + batch.changes
     return [event for event in events if batch.sequence_before <= event.sequence <= last]
 

@@ -5,12 +5,13 @@ Whole batches are deleted, oldest first, so that the changes of all tables begin
 place. A batch is deleted if it was acknowledged longer ago than `keep_changes`, and if
 nothing needs it or an earlier batch:
 
-| a batch is needed by | because | |---|---| | a consumer that has not acknowledged it |
-the consumer has not read its changes | | a later batch that is not acknowledged | its
-merge may fold earlier changes | | a table whose mirror lacks it, or whose load began
-before it | the table's next merge | | a replay that is not settled | its revision
-replaces files | | recovery, if it is one of the eight newest in `_transactions` | a new
-ledger may continue there |
+| a batch is needed by | because |
+|---|---|
+| a consumer that has not acknowledged it | the consumer has not read its changes |
+| a later batch that is not acknowledged | its merge may fold earlier changes |
+| a table whose mirror lacks it, or whose load began before it | the table's next merge |
+| a replay that is not settled | its revision replaces files |
+| recovery, if it is one of the eight newest in `_transactions` | a new ledger may continue there |
 """
 
 from __future__ import annotations
@@ -45,10 +46,9 @@ class DeletionStep(StrEnum):
 @dataclass(frozen=True, slots=True)
 class DeletedChanges:
     """The ledger's note that the changes of batches are deleted. The batches are those
-    after `after_batch`, up to and including `last_batch`, whose end in the log is
-    `end`. `unlisted_at`, `is_deleted`, `is_pruned`: the steps that are done. `table`:
-    the only table concerned, because its settings now show less of it; None for all
-    tables."""
+    after `after_batch`, up to and including `last_batch`, whose end in the log is `end`.
+    `unlisted_at`, `is_deleted`, `is_pruned`: the steps that are done. `table`: the only
+    table concerned, because its settings now show less of it; None for all tables."""
 
     after_batch: int
     last_batch: int
@@ -164,8 +164,8 @@ class ChangesPlan:
     - `last_batch`: the last batch to delete, or None.
     - `holder_sentence`: what needs changes that are old enough; None if nothing does.
     - `obstacle`: why nothing is deleted at all, or None.
-    - `unlisted`, `deleted`: total of the files that changelogs stop listing, and of the
-      files that are deleted.
+    - `unlisted`, `deleted`: total of the files that changelogs stop listing, and of the files that
+      are deleted.
     - `ledger_rows`: number of rows deleted from the ledger.
     - `to_unlist`, `to_delete`, `to_prune`: the notes for which that step is due.
     """

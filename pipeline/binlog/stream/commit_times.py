@@ -2,9 +2,10 @@
 
 MySQL's GTID events have commit timestamps since 8.0:
 
-| a transaction | its time | |---|---| | of the server that wrote the log | the
-immediate commit timestamp: no session can set it | | received from another server | the
-earlier of the original and the immediate timestamp |
+| a transaction | its time |
+|---|---|
+| of the server that wrote the log | the immediate commit timestamp: no session can set it |
+| received from another server | the earlier of the original and the immediate timestamp |
 
 Without them (MariaDB, MySQL 5.7), the time is the second in the header of the
 transaction's last event: the second in which COMMIT began (or the statement, if it

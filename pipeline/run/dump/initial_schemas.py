@@ -1,10 +1,11 @@
 """The structures of all tables at the place where a reading of the log starts. A
 `SchemaTracker` begins with them, and applies the statements of the log to them.
 
-| the start | the structures | |---|---| | follows the last batch, on this or another
-server | the newest versions in the ledger | | is a place that an earlier batch read |
-the versions of that place, recorded again | | is any other place, or the first start |
-the server's, except for tables changed after it |
+| the start | the structures |
+|---|---|
+| follows the last batch, on this or another server | the newest versions in the ledger |
+| is a place that an earlier batch read | the versions of that place, recorded again |
+| is any other place, or the first start | the server's, except for tables changed after it |
 """
 
 from __future__ import annotations
@@ -343,8 +344,8 @@ def _log_has_all_statements(
     baseline: Baseline, statements: Iterable[LoggedStatement], fold_case: FoldCase
 ) -> bool:
     """Return whether the statements create every table of the server, and none needs a
-    table that no earlier one created. If not, tables existed before the log was
-    switched on, or before RESET BINARY LOGS AND GTIDS."""
+    table that no earlier one created. If not, tables existed before the log was switched
+    on, or before RESET BINARY LOGS AND GTIDS."""
     created = set[TableName]()
     for statement in statements:
         changes = read_change(statement.text, statement.context)
@@ -421,8 +422,8 @@ def statements_between(
 def _created_databases(
     statements: Iterable[LoggedStatement], fold_case: FoldCase
 ) -> frozenset[TableName]:
-    """Return the databases that a CREATE DATABASE names, folded, each as a name without
-    a table."""
+    """Return the databases that a CREATE DATABASE names, folded, each as a name without a
+    table."""
     return frozenset(
         fold_case(TableName(change.name, ""))
         for statement in statements
@@ -506,8 +507,8 @@ def spans_of_changes(
 class RecordedVersions:
     """Finds versions that an earlier reading of this log recorded, so that a second
     reading gets the same numbers. A version is found if the batch `first_batch` or a
-    later one recorded the same structure at the same place. Once a version of a table
-    is not found, the later versions of that table are new, too."""
+    later one recorded the same structure at the same place. Once a version of a table is
+    not found, the later versions of that table are new, too."""
 
     def __init__(self, ledger: Ledger, source: str, first_batch: int) -> None:
         self._ledger, self._source, self._first_batch = ledger, source, first_batch

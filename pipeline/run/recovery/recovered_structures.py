@@ -2,15 +2,17 @@
 source, where in the server's log the ledger continues, and which structures tables have
 at that place.
 
-| the server | the place is proven by | |---|---| | is the one that was read, and lists
-the file | the event before the place (its anchor) | | is another, or has purged the
-file | its GTIDs: all executed, and none purged outside of them |
+| the server | the place is proven by |
+|---|---|
+| is the one that was read, and lists the file | the event before the place (its anchor) |
+| is another, or has purged the file | its GTIDs: all executed, and none purged outside of them |
 
-| after that place | the structure at the place is | |---|---| | no statement changed
-the table | the server's | | a statement changed it | the one that the lake keeps for
-its newest version | | a statement changed it, and the lake keeps none | unknown: the
-table is re-read from MySQL | | a statement created it | that of the statement, which
-the next run reads |
+| after that place | the structure at the place is |
+|---|---|
+| no statement changed the table | the server's |
+| a statement changed it | the one that the lake keeps for its newest version |
+| a statement changed it, and the lake keeps none | unknown: the table is re-read from MySQL |
+| a statement created it | that of the statement, which the next run reads |
 """
 
 from __future__ import annotations
@@ -213,8 +215,8 @@ def _completed_mirrors(
     """Yield the mirrors, completed with the batches of all changelogs of their tables
     (`published_batches`) and the writes to all folders of their tables' mirrors. A
     version shows the end of a batch only if no write to another folder began after it.
-    Of each table, the mirror with the highest generation comes first. All mirrors of
-    the table get that number, so that the next number is new to each."""
+    Of each table, the mirror with the highest generation comes first. All mirrors of the
+    table get that number, so that the next number is new to each."""
     first_batches, generations = dict[TableName, set[int]](), dict[TableName, int]()
     for mirror in mirrors:
         first_batches.setdefault(mirror.table, set()).update(mirror.first_batches)
@@ -329,8 +331,8 @@ class RecoveredStructures:
     with their mirrors. `dropped_tables`: those that were dropped at the source before
     the place. `reloads`: tables that are re-read from MySQL, and why. `tightenings`:
     values that old versions of mirrors may show although the settings hide them; the
-    batch of each is 0 until it is recorded. `unshown_tables`: as for `RecoveryPlan`,
-    those that existed at the place."""
+    batch of each is 0 until it is recorded. `unshown_tables`: as for `RecoveryPlan`, those
+    that existed at the place."""
 
     versions: tuple[SchemaVersion, ...]
     databases: tuple[DatabaseVersion, ...]
