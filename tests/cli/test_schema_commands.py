@@ -107,7 +107,8 @@ def test_structures_then_and_now(mysql: MySqlStand, database: str, project: Type
     then = project.json("schema", table, "--at", told["versions"][0]["since"])
     assert (then["version"], [one["name"] for one in then["columns"]]) == (1, ["id"])
     wrong = project.json("schema", f"{database}.order", expect=2)
-    assert wrong["error"]["hint"] == f"did you mean {table}?"
+    # Other databases of the server may have similar names; the most similar comes first.
+    assert wrong["error"]["hint"].startswith(f"did you mean {table}")
     project.run("schema", table, "--at", "binlog.999999:4", expect=5)
     project.run("schema", "verify", "--at", "latest", expect=2)
 
