@@ -15,6 +15,7 @@ from lockstep.pipeline.ports.ledger import batch_content
 from lockstep.pipeline.ports.source import BinlogDump, Received, SourceServer
 from lockstep.pipeline.start.bounds import Budget
 from lockstep.pipeline.values.position import Coordinates
+from lockstep.resources.mysql.receiving import MySqlDump
 from tests.fix_mysql import MySqlStand
 from tests.positions.follower import SOURCE
 from tests.positions.interrupted import noted
@@ -52,6 +53,27 @@ def test_a_budget_cuts_between_transactions(shop: Shop) -> None:
                 assert sorted(shown[-1]) == sorted(-key for key in shown[-1])
             assert batches in (None, len(shown) - 1)
             assert len(shown[-1]) == len(shown[0]) + 2 * len(keys)
+
+
+def test_a_run_gets_on_although_its_time_is_over_before_the_log_arrives(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first packet of a dump, which is no part of the log, comes alone."""
+    pieces_of = MySqlDump.__iter__
+
+    def first_packet_alone(dump: MySqlDump) -> Iterator[Received]:
+        pieces = pieces_of(dump)
+        first = next(pieces)
+        end = first.begin + 4 + int.from_bytes(first.data[first.begin :][:3].tobytes(), "little")
+        yield Received(first.data, first.begin, end)
+        yield Received(first.data, end, first.end)
+        yield from pieces
+
+    monkeypatch.setattr(MySqlDump, "__iter__", first_packet_alone)
+    shop.put(1)
+    shop.follower.budget = Budget(max_seconds=1e-9)
+    shop.follower.run()
+    assert shop.keys() == [1]
 
 
 def test_the_nearer_of_until_and_a_budget_ends_a_run(shop: Shop) -> None:

@@ -144,8 +144,8 @@ class Registers:
         self.array[STOP_OFFSET] = _NEVER if offset is None else offset
 
     def stop_here(self) -> None:
-        """Stop at the next end of a transaction."""
-        self.array[STOP_TRANSACTIONS] = 0
+        """Stop at the next end of a transaction, but not before the first one."""
+        self.array[STOP_TRANSACTIONS] = 1
 
     # -- the ring's room -------------------------------------------------------------
 

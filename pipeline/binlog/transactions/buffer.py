@@ -229,9 +229,10 @@ class TransactionBuffer:
 
     def stop(self) -> None:
         """Stop at the next end of a transaction, because the run reached a limit that
-        is not in `limits`, such as its time."""
+        is not in `limits`, such as its time. At least one transaction is read, so that
+        each run makes progress."""
         if self._skip_to is not None:
-            self.has_ended = True
+            self._limits = replace(self._limits, transactions=1)
             return
         self._loop.registers.stop_here()
         self._stop_at_limit()
