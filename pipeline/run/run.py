@@ -336,8 +336,10 @@ def merge_step(
 ) -> MergeReport:
     """Publish captured changes to the changelogs (Delta tables with every change), and
     merge them into the mirrors (Delta tables with the current rows) of all tables, or
-    of `only_tables`. `on_merged`: is called with each merge."""
-    report = session.run(partial(merge, only_tables=only_tables, on_merged=on_merged))
+    of `only_tables`. `on_merged`: is called with each merge. A merge of some tables,
+    which a person starts beside the runs of a source, waits for the lease."""
+    step = partial(merge, only_tables=only_tables, on_merged=on_merged)
+    report = session.run(step, patient=only_tables is not None)
     if only_tables is None:
         session.record.merge_report = report
     return report

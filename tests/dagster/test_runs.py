@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,8 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from lockstep.assets.names import SOURCE_TAG, UNTIL_TAG, SourceNames, lease_tag
+from lockstep.assets.home import dagster_home
+from lockstep.assets.names import SOURCE_TAG, UNTIL_TAG, WAITS_TAG, SourceNames, lease_tag
 from lockstep.assets.table_list import TableEntry, read_table_list
 from lockstep.assets.table_news import batch_ends
 from lockstep.pipeline.mirror.layout import path_part
@@ -347,6 +349,26 @@ def test_a_busy_source_fails_with_the_cure(stand: Stand) -> None:
     assert "busy" in (data.user_failure_data.description or "")
     assert "hint" in data.user_failure_data.metadata
     assert stand.adapters.books.batches("shop") == []
+
+
+def test_a_click_on_a_mirror_waits_for_a_run(
+    mysql: MySqlStand, database: str, tmp_path: Path
+) -> None:
+    """No job gives it the source's tag, so Dagster's queue does not keep it back."""
+    rows = ("create table a (id int primary key, v int)", "insert into a values (1, 1)")
+    known, home = entries(database)[:1], dagster_home(tmp_path / ".lockstep")
+    with (
+        source_of(mysql, database, tmp_path, *rows, home=home) as stand,
+        ThreadPoolExecutor(1) as threads,
+        ExitStack() as held,
+    ):
+        stand.click(known, NAMES.captured_key)
+        held.enter_context(stand.adapters.books.lock("shop", "a run", None))
+        click = threads.submit(stand.click, known, key(database, "a"))
+        while not any(WAITS_TAG in run.tags for run in stand.instance.get_runs()):
+            assert not click.done(), click.result().all_events
+        held.close()
+        assert materialized(click.result()) == {key(database, "a")}
 
 
 def test_a_failing_table_leaves_the_others_their_commits(
