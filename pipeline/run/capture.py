@@ -513,8 +513,8 @@ def read_from_source(
     if ports.source.until is not None:
         order_later_readings(ports, lease, plans)
         return []
-    column_readings, plans = read_columns(ports, plans, batch.id)
     find_altered = partial(_hiding_tables_altered_in_log, ports, run_start)
+    column_readings, plans = read_columns(ports, plans, batch.id, find_altered)
     return [*column_readings, *load_tables(ports, lease, run_start, plans, find_altered)]
 
 

@@ -562,14 +562,15 @@ class ChunkReader:
 
 
 def read_columns(
-    ports: RunPorts, plans: TablePlans, batch_id: int
+    ports: RunPorts, plans: TablePlans, batch_id: int, find_altered: FindAltered
 ) -> tuple[list[SourceReading], TablePlans]:
     """Read the new columns that the plans supply from the server, into files of the
-    batch. Return the readings, and the plans of all other tables."""
+    batch. Return the readings, and the plans of all other tables. `find_altered`: as
+    for `load_tables`."""
     readings: list[SourceReading] = []
     remaining_plans = dict(plans.plans)
     for table, columns, reason in plans.supplies(ColumnsFromServer):
-        reading = _columns_of(ports, table, columns.columns, reason, batch_id)
+        reading = _columns_of(ports, table, columns.columns, reason, batch_id, find_altered)
         if reading is None:
             remaining_plans[table] = remaining_plans[table].with_rows
         else:
@@ -579,7 +580,12 @@ def read_columns(
 
 
 def _columns_of(
-    ports: RunPorts, table: TableName, columns: NewColumns, reason: str, batch_id: int
+    ports: RunPorts,
+    table: TableName,
+    columns: NewColumns,
+    reason: str,
+    batch_id: int,
+    find_altered: FindAltered,
 ) -> SourceReading | None:
     """Read these columns of a table. Return None if all of its rows have to be read
     instead."""
@@ -593,7 +599,7 @@ def _columns_of(
         if not baseline.tables or version.schema is None:
             return None
         [schema] = baseline.tables
-        if row_structure(version.schema) != row_structure(schema):
+        if row_structure(version.schema) != row_structure(schema) or find_altered([table]):
             return None
         reading = SourceReading(
             table,
