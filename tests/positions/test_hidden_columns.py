@@ -183,4 +183,8 @@ def test_what_mariadb_logs_as_another_table(nameless: MySqlStand) -> None:
         shop.run()
         assert (shop.state("s").reason or "").startswith("it is system-versioned: ")
         assert (shop.state("q").hint or "").startswith("exclude it if it is a sequence, ")
+        shop.resume("q")
+        shop.run()
+        assert shop.state("q").has_stopped
+        assert (shop.state("q").hint or "").startswith("exclude it if it is a sequence, ")
         assert shop.kinds("a") == [("insert", 3)]

@@ -439,6 +439,9 @@ class TableChanges:
             self._take_changes_from(reading, version, is_complete=is_complete)
         elif version is not None:  # the server did not have the table
             self._tables.record_event(TableEventKind.DROPPED, version, DROPPED_BEFORE_READ)
+        else:
+            unknown = StructureUnknown("its structure is not known", hint=resume_hint(table.name))
+            self.stop(table.name, reading.low, unknown)
 
     def begin_load(self, reading: SourceReading) -> None:
         """Begin to read all rows of a table whose changes were captured up to
