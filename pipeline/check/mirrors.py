@@ -518,8 +518,8 @@ def _judge_files(
                 reason = mirror.reason_changelog_unreadable
             if reason is not None:
                 sentence = f"its {kind} cannot be read as a whole: {reason}"
-                table = str(mirror.table)
-                yield Fault(sentence, table, cure.format(table=table))
+                cure_of_table = cure.format(table=mirror.table.word)
+                yield Fault(sentence, str(mirror.table), cure_of_table)
 
     return judge
 

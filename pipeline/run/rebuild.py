@@ -518,7 +518,7 @@ def _require_captured(
     if version is not None and version.knowledge is Knowledge.DROPPED:
         raise PastRefused(
             f"{table} had been dropped, or had got another name, at {version.since}, before {cut}",
-            hint=f"name an earlier place: `lockstep schema {table}` shows when it existed",
+            hint=f"name an earlier place: `lockstep schema {table.word}` shows when it existed",
         )
     hidden = _hidden_changes(ports, table)
     if hidden is not None and cut.batch.id <= hidden.last_batch:
@@ -570,7 +570,7 @@ def _places_around_gap(ports: RunPorts, table: TableName, gap: Gap) -> Iterator[
         yield f"its newest version before that is as of {end_text(batch)}"
     gaps = ledger.gaps(source)
     if any(gap.open_among([table]) for gap in gaps):
-        yield f"`lockstep verify {table}` finds out whether it is right now"
+        yield f"`lockstep verify {table.word}` finds out whether it is right now"
         return
     closed_in = [
         closed.batch

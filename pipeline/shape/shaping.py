@@ -334,7 +334,7 @@ class Shaping:
         if self._has_other_key(version):
             raise TableError(
                 "its values were hashed with the key that is replaced",
-                hint=f"`lockstep reload {version.table} --reason …` reads all of it",
+                hint=f"`lockstep reload {version.table.word} --reason …` reads all of it",
                 need=Need.ROWS,
                 by=StoppedBy.RUN,
             )
@@ -621,9 +621,9 @@ def consent_hint(table: TableName, setting: str | None = None) -> str:
     known."""
     cure = f"add {setting} to" if setting else "hide its columns or rows in"
     return (
-        f"{cure} a [[sources.table]] block that matches {table}, then `lockstep resume {table} "
-        "--reason …`; to resume it without that is your consent to show it, which is recorded with "
-        "its reason"
+        f"{cure} a [[sources.table]] block that matches {table}, then `lockstep resume "
+        f"{table.word} --reason …`; to resume it without that is your consent to show it, which is "
+        "recorded with its reason"
     )
 
 

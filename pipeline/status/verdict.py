@@ -409,7 +409,7 @@ def _lake_verdict(standing: Standing) -> Verdict:
     """Return the verdict on what the lake shows, if nothing is wrong with server, runs
     and tables."""
     if differences := list(open_differences(standing.proofs).values()):
-        hint = _DIFFERS_CURE.format(differences[0].table)
+        hint = _DIFFERS_CURE.format(differences[0].table.word)
         names = _sorted_names(proof.table for proof in differences)
         sentence = _difference_sentence(differences)
         return Verdict(State.DIFFERS, sentence, hint, stable_text=names)

@@ -481,7 +481,7 @@ class MySqlServer:
             raise TableError(
                 "the table's key is hashed or rows are left out, so single rows cannot be "
                 "read again",
-                hint=f"read the whole table by `lockstep reload {schema.name} --from source "
+                hint=f"read the whole table by `lockstep reload {schema.name.word} --from source "
                 "--reason …`",
             )
         schema = schema if shaped is None else shaped.schema
@@ -556,7 +556,7 @@ class MySqlServer:
         if shaped.hides_bounds:
             raise NotSampled(
                 "the table's key is hashed or rows are left out, so samples cannot be compared",
-                hint=f"compare the whole table by `lockstep verify {structure.name}`",
+                hint=f"compare the whole table by `lockstep verify {structure.name.word}`",
             )
         sample = read_sample(self._settings_for_read(), row_structure(shaped.schema), starts)
         shaper = shaped.shaper

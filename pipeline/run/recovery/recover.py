@@ -664,7 +664,7 @@ def _stopped_table(table: TableName, at: Coordinates) -> StoppedTable:
     error = TableError(
         "it has values that were hidden under another name, and the lake does not say which",
         hint="hide them under their present name, too, then `lockstep resume "
-        f"{table} --reason …`; to resume it without that is your consent to show it, "
+        f"{table.word} --reason …`; to resume it without that is your consent to show it, "
         "which is recorded with its reason",
         need=Need.CONSENT,
     )

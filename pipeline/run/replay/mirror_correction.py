@@ -213,7 +213,7 @@ class _MirrorComparison:
         if not key:
             raise _NotComparable(
                 "no key tells its rows apart, so its newest changes cannot be merged again",
-                hint=f"`lockstep verify {table}` compares it with MySQL",
+                hint=f"`lockstep verify {table.word}` compares it with MySQL",
             )
         scratch_files = frozenset(file for segment in new_segments for file in segment.new_files)
         parts = tuple(_parts_of(ports, plan, lineage, mirror_schema, table, scratch_files))
@@ -366,7 +366,7 @@ def _examine_mirror(ports: RunPorts, state: TableState) -> tuple[int, pa.Schema,
     if state.adopted_version is not None or state.mirror_schema_version is None:
         raise TableError(
             "its mirror was adopted with rows that its changelog does not have",
-            hint=f"`lockstep verify {table}`",
+            hint=f"`lockstep verify {table.word}`",
         )
     examined_version = ports.ledger.examined_versions(ports.source.name).get(state.mirror)
     version = checked_version(ports, state, mirror_judgement(ports, state, examined_version))
@@ -396,7 +396,8 @@ def _lineage_of(ports: RunPorts, state: TableState, plan: MergePlan) -> ColumnLi
     lineage = lineage_over(ports, versions_between(ports, table, first, final))
     if lineage.reasons_to_reread:
         raise TableError(
-            lineage.reasons_to_reread[0], hint=f"`lockstep verify {table} --repair` reads it again"
+            lineage.reasons_to_reread[0],
+            hint=f"`lockstep verify {table.word} --repair` reads it again",
         )
     return lineage
 
@@ -434,7 +435,7 @@ def _parts_of(
         if any(file.has_present for file in files):
             raise _NotComparable(
                 "its row images omit columns, so its newest changes lack values",
-                hint=f"`lockstep verify {table} --repair` compares it with MySQL",
+                hint=f"`lockstep verify {table.word} --repair` compares it with MySQL",
             )
         part = lineage.part(version, above=plan.above)
         columns = dict(zip(lineage.schema.names, part.columns, strict=True))

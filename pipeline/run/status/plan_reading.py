@@ -249,7 +249,7 @@ def _column_sentences(
     if added_stamps:
         yield (
             f"{', '.join(added_stamps)} are added, NULL in each row until it changes: "
-            f"`lockstep reload {state.table} --reason …` fills them in all rows"
+            f"`lockstep reload {state.table.word} --reason …` fills them in all rows"
         )
     unwanted_stamps = [name for name in present_stamps if name not in policies.stamps]
     if unwanted_stamps:
