@@ -76,7 +76,7 @@ from lockstep.pipeline.run.write.job import (
     find_read_stamp,
     folders_of,
     lineage_over,
-    may_repeat_changes,
+    may_repeat_merged,
     versions_between,
 )
 from lockstep.pipeline.run.write.mirror_write import write_once
@@ -789,11 +789,21 @@ def _job(copy_ports: RunPorts, origin: RebuildOrigin) -> Job:
     first, last = min(batch_ids), max(batch_ids)
     live_batches = copy_ports.ledger.live_batches(source, first, last)
     batches = tuple(batch for batch in live_batches if batch.id in batch_ids)
-    may_repeat = may_repeat_changes(copy_ports, batches)
+    may_repeat = may_repeat_merged(copy_ports, origin.plan, origin.key, batches)
     app_id = _app_id(copy_ports, origin)
-    intent = Intent(0, origin.table, app_id, _MERGE_TXN, first, last, step="copy")
+    base = origin.changelog_origin.base
+    has_base = base is not None
+    intent = Intent(
+        0,
+        origin.table,
+        app_id,
+        _MERGE_TXN,
+        first,
+        last,
+        step="copy",
+        may_have_kept_rows=base is not None and base.may_have_kept_rows,
+    )
     state = replace(copy_ports.ledger.table_states(source)[origin.table], mirror=_NAME)
-    has_base = origin.changelog_origin.base is not None
     policies = replace(origin.lineage.policies, readers=Readers.ANY)
     lineage = replace(origin.lineage, policies=policies)
     user_metadata = _user_metadata(copy_ports, origin, _MERGE_TXN)

@@ -134,7 +134,17 @@ def _write_changes(mirror: _MirrorComparison, lease: Lease, changes: pa.Table) -
     app_id = application_id(source, state, "mirror")
     # The mirror shows the end of the batch `last`, before this write and after it. The
     # ledger gives the two numbers that are 0 here.
-    planned_intent = Intent(0, state.table, app_id, 0, last.id, last.id, REPLAY)
+    settled_write = ports.ledger.newest_writes(source, [app_id])[app_id].settled_write
+    planned_intent = Intent(
+        0,
+        state.table,
+        app_id,
+        0,
+        last.id,
+        last.id,
+        REPLAY,
+        may_have_kept_rows=settled_write is None or settled_write.intent.may_have_kept_rows,
+    )
     intent = ports.ledger.intend(lease, [planned_intent])[state.table]
     files = [file for segment in mirror.plan.segments for file in segment.files]
     target = MirrorTarget(

@@ -209,7 +209,8 @@ def _merge_sentences(
             image_count=counts.total + counts.updated,
             inserts_only=only_inserts([counts]),
             inserts_are_new=inserts_are_new,
-            may_repeat=run_start.decision.continuity is Continuity.OVERLAP,
+            may_repeat=run_start.decision.continuity is Continuity.OVERLAP
+            and table not in replaced_tables,
             # Assumed: only a write looks for deleted rows in the mirror.
             may_have_kept_rows=policies.keeps_rows,
             has_stamps=bool(policies.stamps),
