@@ -14,6 +14,7 @@ import pytest
 
 from lockstep.arguments import parse_table_name
 from lockstep.grammar import UsageError, make_parser, parse
+from lockstep.pipeline.run.agreement.lake_logs import replay_hint
 from lockstep.pipeline.values.errors import LockstepError
 from lockstep.pipeline.values.table import TableName
 
@@ -103,6 +104,12 @@ def test_a_table_is_one_word_of_a_command(name: str, word: str) -> None:
     table = TableName("shop", name)
     assert table.word == word
     assert [parse_table_name(text) for text in shlex.split(table.word)] == [table]
+
+
+def test_an_option_with_a_table_quotes_it_too() -> None:
+    """It is put into the command as a text of its own."""
+    (mention,) = quoted(Mention("", replay_hint(TABLE)))
+    assert wrong(mention) is None
 
 
 def test_every_placeholder_is_used() -> None:
