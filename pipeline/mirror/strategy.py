@@ -137,7 +137,7 @@ def _reason_to_merge(facts: WriteFacts) -> str:
     if not facts.inserts_only:
         return "the log updates or deletes rows"
     if facts.may_have_kept_rows:
-        return "the log inserts a row that the mirror may have kept when it was deleted"
+        return "the log inserts a row that the mirror may have kept"
     return "the mirror may have an inserted row already: part of the log is read again or missing"
 
 
