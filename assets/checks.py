@@ -292,7 +292,7 @@ def _judge_proof_ages(facts: SourceFacts) -> CheckResult:
     limit_words = duration_text(facts.version_retention)
     sentence = (
         f"{pluralize(len(old_tables), 'table was', 'tables were')} last found equal more than "
-        f"{limit_words} ago, {old_tables[0]} first: `lockstep verify {old_tables[0]}`"
+        f"{limit_words} ago, {old_tables[0]} first: `lockstep verify {old_tables[0].word}`"
     )
     return CheckResult(False, _WARN, figures, sentence)
 

@@ -422,7 +422,7 @@ def keys_check_result(names: SourceNames, count: KeyCount) -> dg.AssetCheckResul
             "of another"
         )
     if count.repeated_count:
-        description += f": `lockstep verify {count.table} --repair`"
+        description += f": `lockstep verify {count.table.word} --repair`"
     return dg.AssetCheckResult(
         asset_key=names.table_key(count.table),
         check_name=KEYS_CHECK,

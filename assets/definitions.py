@@ -308,6 +308,7 @@ _MIRROR_CHECKS = (
     ("c", FOLLOWS_CHECK, "The mirror follows its table and has all of it."),
     ("k", KEYS_CHECK, "The mirror has each key once; runs count the keys of small mirrors."),
 )
+"""Each check's letter for `output_name`, its name and its description."""
 
 
 def mirror_assets(
@@ -489,7 +490,7 @@ def replay_schedule(settings: Settings, source: str, coverage: Coverage) -> dg.S
         name=f"{job_name(source)}_replay_schedule",
         job_name=job_name(source, "replay"),
         cron_schedule=section.schedule,
-        description=f"Replays the newest past of {source} that is over.",
+        description=f"Replays the newest partitions of {source} that are over.",
         default_status=dg.DefaultScheduleStatus.RUNNING,
     )
     @evaluate_annotations

@@ -47,7 +47,7 @@ from typing import Any, Final
 
 from lockstep.pipeline.model.claim import BatchSpan
 from lockstep.pipeline.model.foreign_commits import judge_foreign
-from lockstep.pipeline.model.lake_commit import UNSHOWN, LakeCommit, WriteKind
+from lockstep.pipeline.model.lake_commit import NEEDS_CONSENT, LakeCommit, WriteKind
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.position import Anchor, Coordinates
 from lockstep.pipeline.values.shown import pluralize
@@ -197,8 +197,8 @@ class RecoveryPlan:
     """The plan for a new ledger. `lake_end`: the batch after which it continues.
     `reloads`: tables that must be read from the source, and why. `unchanged_mirrors`:
     those of dropped tables. `highest_batch`: the highest batch number in the lake.
-    `doubts`: sentences about facts that the lake lacks. `unshown_tables`: those that wait
-    for somebody's consent to show them."""
+    `doubts`: sentences about facts that the lake lacks. `tables_needing_consent`: those
+    that wait for somebody's consent to show them."""
 
     lake_end: BatchRecord
     adoptions: tuple[Adoption, ...]
@@ -206,7 +206,7 @@ class RecoveryPlan:
     unchanged_mirrors: tuple[MirrorFacts, ...] = ()
     highest_batch: int = 0
     doubts: tuple[str, ...] = ()
-    unshown_tables: frozenset[TableName] = frozenset()
+    tables_needing_consent: frozenset[TableName] = frozenset()
 
 
 _APP_ID: Final = re.compile(
@@ -340,8 +340,8 @@ class _MirrorLog:
         self.last_shown = None
         metadata = commit.metadata or {}
         is_neutral = judge_foreign(commit) is None
-        repeats_version = is_neutral and commit.repeated_version is not None
-        if commit.is_ours and not repeats_version:
+        copies_version = is_neutral and commit.copied_version is not None
+        if commit.is_ours and not copies_version:
             is_restore = metadata.get("kind") == WriteKind.RESTORE
             if is_restore or any(map(_writes_mirror, commit.transactions)):
                 self._note_record(commit, is_restore=is_restore)
@@ -350,7 +350,7 @@ class _MirrorLog:
         elif previous is not None:
             self.last_shown = replace(previous, version=commit.delta_version)
             self.shown_batches[-1] = self.last_shown
-        elif repeats_version and not self.shown_batches and not self.has_foreign_changes:
+        elif copies_version and not self.shown_batches and not self.has_foreign_changes:
             # The log no longer has the version whose rows this commit repeats.
             self._note_generation(str(metadata.get("app_id")))
             self._note_record(commit)
@@ -637,8 +637,8 @@ def _plan_after(facts: LakeFacts, lake_end: BatchRecord) -> RecoveryPlan:
         tuple(adoptions),
         tuple(reloads),
         tuple(unchanged),
-        unshown_tables=frozenset(
-            table for table, condition in stopped.items() if condition == UNSHOWN
+        tables_needing_consent=frozenset(
+            table for table, condition in stopped.items() if condition == NEEDS_CONSENT
         ),
     )
 

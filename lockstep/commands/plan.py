@@ -246,9 +246,9 @@ def price_words(price: Price) -> str:
 
 
 def _shape_lines(table: TableName, shape: PlannedShape) -> Iterator[str]:
-    if shape.refused is not None:
+    if shape.refusal_hint is not None:
         yield f"  shape   {table} would be quarantined: {shape.reason}"
-        yield f"          hint: {shape.refused}"
+        yield f"          hint: {shape.refusal_hint}"
         return
     yield f"  shape   {table}: {shape.reason}"
     if shape.remains is not None:

@@ -57,7 +57,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
         elif ledger.table_states(source)[table].is_mirror_removed:
             raise NothingMatches(
                 f"{table} was dropped or renamed at the source, and has no mirror.",
-                hint=f"its changelog still exists: `lockstep read {table} --changes`",
+                hint=f"its changelog still exists: `lockstep read {table.word} --changes`",
             )
     values["snippets"] = _with_store_lines(values, context)
     for reader, snippet in values["snippets"].items():

@@ -224,7 +224,7 @@ def recovery_lines(
         yield f"  {folder} no longer lists changes after that place: they are read again"
     for mirror in plan.unchanged_mirrors:
         yield f"  {mirror.folder} stays as it is: {mirror.table} was dropped at the source"
-    for table in sorted(plan.unshown_tables):
+    for table in sorted(plan.tables_needing_consent):
         yield f"  {table} stays stopped: it may show values that other settings hid"
     for doubt in plan.doubts:
         yield f"  in doubt: {doubt}; `lockstep verify` compares every row"

@@ -129,11 +129,11 @@ def _segment_line(segment: SegmentResult, report: ReplayReport) -> str:
     if any(check.changelog.table == table for check in report.wrong_changelogs):
         return (
             f"{sentence}the changelog stays as it is; if the table is stopped, `lockstep resume "
-            f"{table} --reason …` goes on with it"
+            f"{table.word} --reason …` goes on with it"
         )
     return (
-        f"{sentence}restore the file from a copy of the lake; `lockstep verify {table} --repair` "
-        "proves the mirror without it"
+        f"{sentence}restore the file from a copy of the lake; `lockstep verify {table.word} "
+        "--repair` proves the mirror without it"
     )
 
 

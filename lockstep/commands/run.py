@@ -318,4 +318,4 @@ def sample_lines(source: str, report: VerifyReport) -> Iterator[str]:
     yield f"{source}: {pluralize(rows, 'row')} compared at {report.position}: {result}"
     for comparison in differing_tables:
         yield from comparison_lines(comparison)
-        yield f"  `lockstep verify {comparison.table}` finds all of them"
+        yield f"  `lockstep verify {comparison.table.word}` finds all of them"

@@ -359,7 +359,7 @@ def proof_lines(
     for table, proof in open_differences(proofs).items():
         rows, when = pluralize(proof.differing_count, "row"), utc_text(proof.compared_at)
         yield f"  {table} differs from MySQL: {rows} when compared {when}"
-        yield f"    hint: `lockstep verify {table}` compares again, `--repair` corrects it"
+        yield f"    hint: `lockstep verify {table.word}` compares again, `--repair` corrects it"
     proven_times = proof_times(proofs, stopped_tables).values()
     if proven_times:
         oldest = duration_text(max(now - min(proven_times), timedelta()))

@@ -109,7 +109,7 @@ def _replace_ledger(
 def _reload_clause(undone: RunToUndo) -> str:
     """Return a clause with the command to type after a `lockstep recover` that finishes
     the undo: that command does not know which tables have to be read again."""
-    tables = " ".join(map(str, undone.reread_tables))
+    tables = " ".join(table.word for table in undone.reread_tables)
     return f", and then `lockstep reload {tables} --from source --reason …`" if tables else ""
 
 

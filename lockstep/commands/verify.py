@@ -191,7 +191,7 @@ def _repair_tables(
             if repair.condition_rows is not None:
                 context.say(
                     f"{repair.table}: the run that reads its rows failed; "
-                    f"`lockstep verify {repair.table} --repair` tries again"
+                    f"`lockstep verify {repair.table.word} --repair` tries again"
                 )
         unread = [repair for repair in unread if repair.condition_rows is None]
     facts = ReloadFacts(ports, [repair.table for repair in repairs])
@@ -207,7 +207,7 @@ def _repair_tables(
 def _next_lines(repairs: Sequence[Reload], recorded: Sequence[Reload]) -> Iterator[str]:
     """Yield what to type after a repair. `recorded`: the repairs that are left to the
     next run."""
-    names = " ".join(str(repair.table) for repair in repairs)
+    names = " ".join(repair.table.word for repair in repairs)
     if recorded:
         tables = ", ".join(str(reload.table) for reload in recorded)
         yield f"  next: `lockstep run` reads {tables}; then `lockstep verify {names}` proves it"

@@ -249,7 +249,7 @@ COLUMN_RULES: Final = with_topic(
         "names and case",
         "names of captured tables that differ in case only",
         "refusal",
-        "they share a folder on a store that ignores case; runs go on",
+        "they share a folder on a store that ignores case; no run refuses them",
         "rename one of them, or exclude it; a lake on a case-sensitive store goes on working",
         _judge_name_case,
     ),
@@ -285,7 +285,7 @@ COLUMN_RULES: Final = with_topic(
         f"columns named as the changelog's own ({MARKS.names[0]}, {MARKS.names[1]}, …), and names "
         "with a space , ; { } ( ) = tab newline",
         "ok",
-        "nothing: in the changelog the former get a leading `_`, and such characters become `%XX`",
+        "nothing: in the changelog such a column gets a leading `_`, such a character is `%XX`",
         "nothing to do",
         _judge_renamed_columns,
     ),
@@ -518,8 +518,8 @@ def _judge_files(
                 reason = mirror.reason_changelog_unreadable
             if reason is not None:
                 sentence = f"its {kind} cannot be read as a whole: {reason}"
-                table = str(mirror.table)
-                yield Fault(sentence, table, cure.format(table=table))
+                cure_of_table = cure.format(table=mirror.table.word)
+                yield Fault(sentence, str(mirror.table), cure_of_table)
 
     return judge
 

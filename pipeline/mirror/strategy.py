@@ -63,7 +63,7 @@ class WriteFacts:
     row images to merge. `unpacked_bytes`: their bytes in memory.
     `has_partial_images`: some images leave columns out. `inserts_only`: all changes are
     inserts. `inserts_are_new`: no inserted row can be in the mirror yet. `may_repeat`:
-    the mirror may show some of the changes already.
+    some of the changes may have been read by an earlier batch, too.
     `fills_columns`: columns that were read from the source by key are filled.
     `replace_reason`: why the earlier rows do not matter, if that is known: a sentence.
     """
@@ -96,7 +96,7 @@ class Strategy:
 def choose(facts: WriteFacts) -> Strategy:
     """Return how a table's changes are written. Raise `TableError` if the settings ask
     for what the table cannot have, or if images of a table without a key leave columns
-    out or may be merged already."""
+    out or may be counted twice."""
     if facts.keeps_deleted and not facts.has_key:
         raise TableError(
             "deleted rows cannot be kept in a table without a key",
@@ -111,6 +111,7 @@ def choose(facts: WriteFacts) -> Strategy:
         )
         if facts.has_key:
             return _folding(Way.REPLACE, reason, facts)
+        _require_no_repeat(facts)
         return _counting(Way.RECOUNT, reason, facts)
     if facts.fills_columns:
         return _folding(Way.MERGE, "columns were read from the source by key", facts)
@@ -119,19 +120,24 @@ def choose(facts: WriteFacts) -> Strategy:
     if facts.inserts_only and facts.inserts_are_new and not facts.may_have_kept_rows:
         return Strategy(Way.APPEND, "the log only inserts rows, and none of them is there yet")
     if not facts.has_key:
-        if facts.may_repeat:
-            hint = "the next run reads it from the source"
-            raise TableError(REPEATED, hint=hint, need=Need.ROWS, by=StoppedBy.RUN)
+        _require_no_repeat(facts)
         reason = "the table has no key, so copies of its rows are counted"
         return _counting(Way.COUNT, reason, facts)
     return _folding(Way.MERGE, _reason_to_merge(facts), facts)
+
+
+def _require_no_repeat(facts: WriteFacts) -> None:
+    """Raise `TableError` if changes of a table without a key may be counted twice."""
+    if facts.may_repeat:
+        hint = "the next run reads it from the source"
+        raise TableError(REPEATED, hint=hint, need=Need.ROWS, by=StoppedBy.RUN)
 
 
 def _reason_to_merge(facts: WriteFacts) -> str:
     if not facts.inserts_only:
         return "the log updates or deletes rows"
     if facts.may_have_kept_rows:
-        return "the log inserts a row that the mirror may have kept when it was deleted"
+        return "the log inserts a row that the mirror may have kept"
     return "the mirror may have an inserted row already: part of the log is read again or missing"
 
 

@@ -149,9 +149,9 @@ def transaction_rows(
 
 @dataclass(frozen=True, slots=True)
 class PlacedStatement:
-    """A statement, its effects, and its place among the changes. `actions`: for each
-    captured table what followed in the lake. `sequence`: the number of the last change
-    before it."""
+    """A statement, its effects (`followed`), and its place among the changes.
+    `actions`: for each captured table what followed in the lake. `sequence`: the number
+    of the last change before it."""
 
     logged: LoggedStatement
     followed: FollowedStatement
@@ -216,6 +216,7 @@ def _tables(
         effects.setdefault(version.table, [version.knowledge.value])
     for table in placed.actions:
         effects.setdefault(table, [])
+    touched = [(table, effects[table], placed.actions.get(table)) for table in effects]
     return [
         {
             "database": _text(table.database),
@@ -225,8 +226,7 @@ def _tables(
             "action": action.action.value if action is not None else None,
             "reason": _text(action.reason) if action is not None else None,
         }
-        for table, sentences in effects.items()
-        for action in [placed.actions.get(table)]
+        for table, sentences, action in touched
     ]
 
 

@@ -210,7 +210,7 @@ def _judge_mirror_commit(commit: LakeCommit, expected: MirrorRecord) -> Ahead | 
     if txn_version is None:
         spans = [[intent.first_batch, intent.last_batch] for intent in intents]
         return None if (commit.metadata or {}).get("batches") in spans else Ahead(commit)
-    if commit.repeated_version is not None and txn_version <= expected.last_txn_version:
+    if commit.copied_version is not None and txn_version <= expected.last_txn_version:
         return judge_foreign(commit)  # upkeep repeats the metadata of any earlier write
     if txn_version in {intent.txn_version for intent in intents}:
         return None

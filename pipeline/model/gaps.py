@@ -39,7 +39,7 @@ CLOSING: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class ClosingEvent:
+class GapEvent:
     """An event that matters to a gap: `table` had an event of a `kind` in `CLOSING`, or
     was renamed to `new_name`; with neither, all of its rows were found equal to the
     source's at the end of the batch. `batch` and `at`: the acknowledged batch, and when
@@ -108,12 +108,13 @@ class Gap:
         return sorted(table for table in tables if str(table) in names)
 
 
-def with_closed(gap: Gap, events: Iterable[ClosingEvent]) -> Gap:
+def with_closed(gap: Gap, events: Iterable[GapEvent]) -> Gap:
     """Return the gap with its closed tables. `events`: events of any batches and
     tables, in the order of the log."""
     names = {table: table for table in gap.tables}  # its tables → their names at the event
     closed: dict[str, ClosedTable] = {}
     later = (event for event in events if event.batch >= gap.batch)
+    # Events of one statement have one place.
     for (_, are_renames), events_together in groupby(
         later, key=lambda event: ((event.batch, event.place), bool(event.new_name))
     ):

@@ -42,7 +42,7 @@ NOT_CAPTURED: Final = "not captured"
 """The condition that a commit to `_transactions` records for a table that a batch did
 not capture, although the table is complete in the lake."""
 
-UNSHOWN: Final = "stopped until somebody consents"
+NEEDS_CONSENT: Final = "stopped until somebody consents"
 """The condition that such a commit records for a waiting table: the settings would show
 more of it than before. In a ledger that is made from the lake, the table must
 wait, too."""
@@ -141,7 +141,7 @@ class LakeCommit:
         return TableName(str(database), str(name))
 
     @property
-    def repeated_version(self) -> int | None:
+    def copied_version(self) -> int | None:
         """The version whose rows a commit of upkeep put into other files, or None."""
         metadata = self.metadata or {}
         shows = metadata.get("shows") if metadata.get("kind") == WriteKind.UPKEEP else None

@@ -73,7 +73,7 @@ class StoppedTable:
         command that starts the table again."""
         hint = error.hint
         if error.by is StoppedBy.SYSTEM and not _STARTING_COMMAND.search(hint):
-            hint += f"; then `lockstep resume {table} --reason …` brings it back"
+            hint += f"; then `lockstep resume {table.word} --reason …` brings it back"
         return cls(table, error.reason, hint, position, at, error.need, error.by)
 
     @property
@@ -200,8 +200,8 @@ class Extent:
     @property
     def hint(self) -> str:
         return (
-            f"`lockstep verify {self.table}` shows whether any are missing; `lockstep reload "
-            f"{self.table} --reason …` reads them from the source"
+            f"`lockstep verify {self.table.word}` shows whether any are missing; `lockstep reload "
+            f"{self.table.word} --reason …` reads them from the source"
         )
 
 
@@ -342,7 +342,7 @@ def pause_texts(table: TableName, reason: str, author: str) -> tuple[str, str]:
     """Return the stopped table's reason and hint for a table that a person paused.
     `reason`: the person's own reason."""
     clause = f": {reason}" if reason else ""
-    return f"{author} paused it{clause}", f"`lockstep resume {table}` brings it back"
+    return f"{author} paused it{clause}", f"`lockstep resume {table.word}` brings it back"
 
 
 def reload_texts(table: TableName, reason: str, author: str) -> tuple[str, str]:
@@ -350,5 +350,5 @@ def reload_texts(table: TableName, reason: str, author: str) -> tuple[str, str]:
     its mirror is written again. `reason`: the person's own reason."""
     return (
         f"{author} has it reloaded: {reason}",
-        f"the next run reloads it; `lockstep resume {table}` takes that back",
+        f"the next run reloads it; `lockstep resume {table.word}` takes that back",
     )

@@ -315,7 +315,7 @@ class SourceServer(Protocol):
         account sees them, by a bounded number of queries. A table that is altered at
         this moment may show a mixture of both structures, or be missing."""
 
-    def is_view(self, name: TableName) -> bool:
+    def is_view_or_sequence(self, name: TableName) -> bool:
         """Return whether a view, or on MariaDB a sequence, has that name now. Return
         False if the account may not see it."""
 

@@ -9,8 +9,8 @@ second:
 |---|---|---|
 | a moment | it ends after the moment's place | it begins before the moment's place |
 | a place of a log | it ends after the place | it begins before the place |
-| a set of GTIDs | it has a GTID outside the set | it began without a GTID of the set |
-| a run | it is that run's, or a later one | it is that run's, or an earlier one |
+| a set of GTIDs | not all GTIDs at its end are in it | a GTID of it is not at its start |
+| a run | it is the run's batch or a later one | it is the run's batch or an earlier one |
 
 A moment is searched in the sequence of batches by their commit times. A batch that
 caught tables up read older transactions again, so its commit times would be out of
@@ -162,8 +162,8 @@ def is_before_history(place: Place, chain: Sequence[Batch], begin: datetime | No
 
 
 def beginning_sentence(first: Batch, begin: datetime | None = None) -> str:
-    """Return a sentence on what lies before the ledger's first batch: no history, or
-    deleted changes. `begin`: as for `batches_in_span`."""
+    """Return a sentence which says that the history begins with the ledger's first
+    batch, or that earlier changes were deleted. `begin`: as for `batches_in_span`."""
     if first.previous_batch is None:
         moment = "" if begin is None else f" ({moment_text(begin)})"
         return f"the history begins at {first.start}{moment}"
@@ -171,9 +171,9 @@ def beginning_sentence(first: Batch, begin: datetime | None = None) -> str:
 
 
 def begins_before(span: Span, batches: tuple[Batch, ...], last_batch: int, end: Position) -> bool:
-    """Return whether a span begins before `end`, the end of `last_batch`. `batches`:
-    the batches that the span touches. A span from `earliest` begins with the first
-    batch that is not pruned, so it does not begin before `end`."""
+    """Return whether a span begins before `end`, the end of `last_batch`, up to which
+    changes were deleted. `batches`: the batches that the span touches. A span from
+    `earliest` begins after `last_batch`."""
     since = span.since
     committed_at = end.committed_at
     if isinstance(since, Earliest):
@@ -264,7 +264,8 @@ def _batches_before(
             return [batch for batch in chain if batch.id in earlier_ids]
         case InFile(file, moment):
             batches = _batches_beginning_before(Coordinates(file, 1 << 62), chain)
-            # The transaction before the file's first batch is in another file.
+            # The commit time of a batch that begins at a file's first offset is that of
+            # a transaction in the file before.
             in_file = {
                 batch.id: batch
                 for batch in batches

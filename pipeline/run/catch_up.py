@@ -221,7 +221,7 @@ def _quarantines(
         made_no_progress = quarantine.at is not None and not plans.spans[table].low < quarantine.at
         if order.supplier is Supplier.CHANGELOG:
             if made_no_progress or quarantine.starts_by_itself:
-                hint = f"`lockstep resume {table} --reason …` reads it from the source"
+                hint = f"`lockstep resume {table.word} --reason …` reads it from the source"
                 quarantines[table] = _read_after_resume(quarantine, hint)
         elif made_no_progress:
             quarantines[table] = StoppedTable.of(

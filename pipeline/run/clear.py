@@ -460,7 +460,7 @@ def upkeep_target(
         )
     version, written_version = judgement.newest, write.delta_version
     for commit in ports.mirrors.history(mirror):
-        shown_versions = (commit.delta_version, commit.repeated_version)
+        shown_versions = (commit.delta_version, commit.copied_version)
         if written_version in shown_versions and commit.user_metadata is not None:
             return UpkeepTarget(
                 state.table,

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 from lockstep.pipeline.model.batch import Batch
 from lockstep.pipeline.model.lake_commit import (
     METADATA_FORMAT,
+    NEEDS_CONSENT,
     NOT_CAPTURED,
-    UNSHOWN,
     WriteKind,
     files_digest,
     metadata_of_kind,
@@ -28,7 +28,7 @@ from lockstep.pipeline.model.lake_commit import (
 )
 from lockstep.pipeline.model.table_state import TableState
 from lockstep.pipeline.ports.ledger import batch_content
-from lockstep.pipeline.run.consent import unshown_tables
+from lockstep.pipeline.run.consent import tables_needing_consent
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.schema.history import Knowledge, SchemaVersion
 from lockstep.pipeline.schema.model import TableSchema
@@ -196,8 +196,10 @@ def _batch_fields(ports: RunPorts, batch: Batch) -> Mapping[str, Any]:
     standings = dict.fromkeys(_uncaptured_tables(ports, batch, states), NOT_CAPTURED) | {
         table: _standing(state) for table, state in states.items() if not state.is_complete
     }
-    standings |= dict.fromkeys(unshown_tables(ports), UNSHOWN)
+    standings |= dict.fromkeys(tables_needing_consent(ports), NEEDS_CONSENT)
+    # The lake gets the structures before the commit that names them.
     structures = _new_structures(ports, batch)
+    key = ports.claims.store_structures(source, structures) if structures else None
     return {
         "touched": [_name_parts(table) for table in sorted(_touched_tables(ports, batch))],
         "not_following": [[*_name_parts(table), standings[table]] for table in sorted(standings)],
@@ -206,13 +208,13 @@ def _batch_fields(ports: RunPorts, batch: Batch) -> Mapping[str, Any]:
             for extent in ledger.partial_tables(source)
         ],
         "prepared": len(ledger.open_prepared(source)),
-        "structures": ports.claims.store_structures(source, structures) if structures else None,
+        "structures": key,
     }
 
 
 def _standing(state: TableState) -> str:
     if state.need is Need.CONSENT:
-        return UNSHOWN
+        return NEEDS_CONSENT
     return "being read" if state.is_loading else state.condition.value
 
 

@@ -21,7 +21,7 @@ def consent_errors(ports: RunPorts) -> dict[TableName, TableError]:
     may show what was hidden."""
     errors = {
         table: error
-        for table, error in unshown_tables(ports).items()
+        for table, error in tables_needing_consent(ports).items()
         if ports.source.patterns.matches(table)
     }
     for table, state in ports.ledger.table_states(ports.source.name).items():
@@ -32,7 +32,7 @@ def consent_errors(ports: RunPorts) -> dict[TableName, TableError]:
     return errors
 
 
-def unshown_tables(ports: RunPorts) -> dict[TableName, TableError]:
+def tables_needing_consent(ports: RunPorts) -> dict[TableName, TableError]:
     """Return the tables that are not followed, and whose settings would show more than
     was shown before the patterns left them out."""
     source = ports.source.name

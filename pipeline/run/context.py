@@ -141,9 +141,9 @@ class RunPorts:
     open_registry: Callable[[], Registry | None] = lambda: None
     shaping: Shaping = field(default_factory=Shaping)
 
-    def report_quarantine(self, quarantine: StoppedTable) -> None:
+    def report_stop(self, stopped: StoppedTable) -> None:
         """Report a table that stops while the run continues."""
         event = "was quarantined at"
-        if quarantine.starts_by_itself:
+        if stopped.starts_by_itself:
             event = "stops until a run reads it from the source, at"
-        self.progress.note(f"{quarantine.table} {event} {quarantine.position}: {quarantine.reason}")
+        self.progress.note(f"{stopped.table} {event} {stopped.position}: {stopped.reason}")

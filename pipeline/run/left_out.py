@@ -45,7 +45,7 @@ def _left_out_tables(
         if state.has_stopped or (is_dropped and reason is not None):
             continue
         end = end_of_hole(table, None, ranges)
-        if end is not None:
+        if end is not None:  # only then the ledger is asked
             first_batches = first_batches or ledger.complete_since(source)
             end = end_of_hole(table, first_batches.get(table), ranges)
         if is_dropped and (end is None or not is_at_source(table)):
@@ -92,9 +92,9 @@ def states_of_next_run(
 def left_out_now(ports: RunPorts) -> dict[TableName, TableError]:
     """Return the tables that the next run stops because patterns leave them out, or
     once did."""
-    source, engines = ports.source, cache(ports.server.engines)
+    source, source_tables = ports.source, cache(ports.server.engines)
     return dict(
         _left_out_tables(
-            ports.ledger, source.name, source.patterns, lambda table: table in engines()
+            ports.ledger, source.name, source.patterns, lambda table: table in source_tables()
         )
     )

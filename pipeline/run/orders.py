@@ -167,7 +167,7 @@ def give_order(
     for load in loads:  # The pause voided them.
         ports.segments.delete_load(snapshot_path(ports.source.name, table), load.id)
     place = f" at {order.stopped.at}" if order.stopped is not None else ""
-    back = f"`lockstep resume {table}` brings it back"
+    back = f"`lockstep resume {table.word}` brings it back"
     return OrderOutcome(order, f"{table} stops{place}; the other tables go on. {back}")
 
 
@@ -683,7 +683,7 @@ def plan_reload(
     if supplier is Supplier.CHANGELOG and isinstance(origin, str):
         raise PastRefused(
             f"the mirror of {table} cannot be written again from its changelog: {origin}",
-            hint=f"`lockstep reload {table} --from source --reason …` reads it from MySQL",
+            hint=f"`lockstep reload {table.word} --from source --reason …` reads it from MySQL",
         )
     is_stopped = state is not None and state.has_stopped
     resumes = "; this also resumes the table" if is_stopped else ""
@@ -800,7 +800,8 @@ def _plan_reload_from_log(request: OrderRequest, facts: ReloadFacts) -> Reload:
     if isinstance(past, str):
         raise PastRefused(
             f"{table} cannot be followed from the log's past: {past}",
-            hint=f"`lockstep reload {table} --from source --reason …` reads it from MySQL as it is",
+            hint=f"`lockstep reload {table.word} --from source --reason …` reads it from MySQL as "
+            "it is",
         )
     sentence = (
         f"the next run follows {table} from {past.begins} on, and not earlier, because "

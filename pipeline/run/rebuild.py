@@ -76,7 +76,7 @@ from lockstep.pipeline.run.write.job import (
     find_read_stamp,
     folders_of,
     lineage_over,
-    may_repeat_changes,
+    may_repeat_merged,
     versions_between,
 )
 from lockstep.pipeline.run.write.mirror_write import write_once
@@ -518,7 +518,7 @@ def _require_captured(
     if version is not None and version.knowledge is Knowledge.DROPPED:
         raise PastRefused(
             f"{table} had been dropped, or had got another name, at {version.since}, before {cut}",
-            hint=f"name an earlier place: `lockstep schema {table}` shows when it existed",
+            hint=f"name an earlier place: `lockstep schema {table.word}` shows when it existed",
         )
     hidden = _hidden_changes(ports, table)
     if hidden is not None and cut.batch.id <= hidden.last_batch:
@@ -570,7 +570,7 @@ def _places_around_gap(ports: RunPorts, table: TableName, gap: Gap) -> Iterator[
         yield f"its newest version before that is as of {end_text(batch)}"
     gaps = ledger.gaps(source)
     if any(gap.open_among([table]) for gap in gaps):
-        yield f"`lockstep verify {table}` finds out whether it is right now"
+        yield f"`lockstep verify {table.word}` finds out whether it is right now"
         return
     closed_in = [
         closed.batch
@@ -789,11 +789,21 @@ def _job(copy_ports: RunPorts, origin: RebuildOrigin) -> Job:
     first, last = min(batch_ids), max(batch_ids)
     live_batches = copy_ports.ledger.live_batches(source, first, last)
     batches = tuple(batch for batch in live_batches if batch.id in batch_ids)
-    may_repeat = may_repeat_changes(copy_ports, batches)
+    may_repeat = may_repeat_merged(copy_ports, origin.plan, origin.key, batches)
     app_id = _app_id(copy_ports, origin)
-    intent = Intent(0, origin.table, app_id, _MERGE_TXN, first, last, step="copy")
+    base = origin.changelog_origin.base
+    has_base = base is not None
+    intent = Intent(
+        0,
+        origin.table,
+        app_id,
+        _MERGE_TXN,
+        first,
+        last,
+        step="copy",
+        may_have_kept_rows=base is not None and base.may_have_kept_rows,
+    )
     state = replace(copy_ports.ledger.table_states(source)[origin.table], mirror=_NAME)
-    has_base = origin.changelog_origin.base is not None
     policies = replace(origin.lineage.policies, readers=Readers.ANY)
     lineage = replace(origin.lineage, policies=policies)
     user_metadata = _user_metadata(copy_ports, origin, _MERGE_TXN)

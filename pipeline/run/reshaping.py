@@ -141,7 +141,7 @@ def reshaped_tables(ports: RunPorts) -> Iterator[tuple[TableState, TableError]]:
         if newest is None:
             continue
         try:
-            reason = shaping.reason_changed(newest)
+            reason = shaping.difference_from(newest)
         except TableError as error:
             yield state, error
             continue

@@ -30,7 +30,7 @@ again."""
 
 def resume_hint(table: TableName) -> str:
     """Return the hint for a table that is quarantined."""
-    return f"`lockstep resume {table} --reason …` brings it back"
+    return f"`lockstep resume {table.word} --reason …` brings it back"
 
 
 def engine_error(table: TableName, reason: str) -> TableError:
@@ -38,7 +38,7 @@ def engine_error(table: TableName, reason: str) -> TableError:
     not have all its rows, so once it is cured they are read from the source."""
     hint = (
         f"exclude it, or `alter table {table} engine = InnoDB`, then "
-        f"`lockstep resume {table} --reason …` reads it from the source"
+        f"`lockstep resume {table.word} --reason …` reads it from the source"
     )
     return TableError(reason, hint=hint, need=Need.ROWS)
 
@@ -48,8 +48,8 @@ def versioning_error(table: TableName, reason: str) -> TableError:
     they are, so once it is cured they are read from the source."""
     hint = (
         f"exclude it, or `alter table {table} drop system versioning`, with its period and columns "
-        f"if they were declared, which drops its history for good; then `lockstep resume {table} "
-        "--reason …` reads it from the source"
+        "if they were declared, which drops its history for good; then `lockstep resume "
+        f"{table.word} --reason …` reads it from the source"
     )
     return TableError(reason, hint=hint, need=Need.ROWS)
 
@@ -91,7 +91,7 @@ def collision_error(
 def reload_hint(table: TableName) -> str:
     """Return the hint for a table whose mirror (the Delta table with the current rows)
     cannot be continued."""
-    return f"`lockstep reload {table} --reason …` rewrites its mirror"
+    return f"`lockstep reload {table.word} --reason …` rewrites its mirror"
 
 
 NEXT_RUN_READS_HINT: Final = "the next run reads it from the source"
@@ -111,7 +111,7 @@ def reread_error(reason: str, need: Need = Need.ROWS) -> TableError:
 def read_after_resume_error(table: TableName, reason: str) -> TableError:
     """Return the error of a table that a person ordered to be written from its
     changelog alone. It waits for a person, and is then read from the source."""
-    hint = f"`lockstep resume {table} --reason …` reads it from the source"
+    hint = f"`lockstep resume {table.word} --reason …` reads it from the source"
     return TableError(reason, hint=hint, need=Need.ROWS)
 
 

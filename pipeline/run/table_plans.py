@@ -542,7 +542,7 @@ class TablePlans:
             return f"a run without --until reads it from the source: {self.wait_reasons[table]}"
         return (
             f"its changelog is not enough to write its mirror again: {self.wait_reasons[table]}; "
-            f"`lockstep reload {table} --from source --reason …` reads it from MySQL"
+            f"`lockstep reload {table.word} --from source --reason …` reads it from MySQL"
         )
 
     def supplies(self, kind: type[SupplyKind]) -> list[tuple[TableName, SupplyKind, str]]:

@@ -37,8 +37,8 @@ def differences(schema: TableSchema, other: TableSchema) -> tuple[str, ...]:
 
 
 def with_unlogged_properties(table: TableSchema, other: TableSchema) -> TableSchema:
-    """Return the table with two kinds of properties of `other`, which cannot be known
-    from a log.
+    """Return the table, but with the properties of `other` that a log does not have:
+    some defaults, and some ON UPDATE.
 
     A column gets its namesake's default if both have one and the value of either is
     unknown (MariaDB turns some defaults into expressions). If both are TIMESTAMP

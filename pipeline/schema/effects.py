@@ -226,8 +226,8 @@ def former_column_names(
     effects: Sequence[Effect],
 ) -> Iterator[tuple[TableName, tuple[str | None, ...] | None]]:
     """Yield each changed table with the former names of its columns. Also yield the new
-    name of each renamed table with None: the rows under that name are now those of the
-    renamed table."""
+    name of each renamed table with None: its columns are not those of the table that
+    had this name before."""
     for effect in effects:
         match effect:
             case Changed(table, _, _, columns_from):

@@ -196,6 +196,7 @@ def schema_of(structure: TableStructure) -> TableSchema:
 
 def _column_schema_of(column: Column) -> ColumnSchema:
     row_type = column.type.removeprefix(_COMPRESSED)
+    # The length of a TEXT or BLOB is the number of bytes of its values' lengths.
     name = _FAMILIES[row_type][(column.length or 2) - 1] if row_type in _FAMILIES else row_type
     charset = column.charset if row_type in _TYPES_WITH_CHARSET else None
     length = column.length if row_type in _TYPES_WITH_LENGTH else None
@@ -217,8 +218,9 @@ def _column_schema_of(column: Column) -> ColumnSchema:
 
 def merge_key(schema: TableSchema) -> tuple[str, ...]:
     """Return the columns of the primary key. Without one, return those of a UNIQUE
-    index that consists of whole NOT NULL columns. Of several such indexes, take the one
-    whose name sorts first, since the order of a schema's keys has no meaning."""
+    index that consists of whole NOT NULL columns. Of several such indexes, the one
+    whose name sorts first counts: the order in which a schema has its keys means
+    nothing."""
     return next(key_candidates(schema), ())
 
 
@@ -351,8 +353,8 @@ def remaining_hidden_columns(
         for column in table.expression_columns
         if column.key is None or column.key.lower() not in dropped_keys
     ]
-    # A dropped part whose hidden column names its key is found by that name. For the
-    # other dropped parts, any of the columns without a key's name may be theirs.
+    # The hidden columns of some dropped parts name their key. For each other dropped
+    # part, it is not known which of the columns that name no key belongs to it.
     nameless = [column for column in candidates if column.key is None]
     dropped_nameless_count = len(dropped_parts) - (len(table.expression_columns) - len(candidates))
     if 0 < dropped_nameless_count < len(nameless) and not _are_adjacent(table, nameless):

@@ -160,13 +160,13 @@ class HistoryShaping(Protocol):
         before: SchemaVersion | None = None,
         columns_from: ColumnsFrom | None = None,
         *,
-        may_rename: bool = False,
+        may_be_renamed: bool = False,
     ) -> tuple[TableSchema, ShownAs | None]:
         """Return the structure as the history stores it, and how the lake shows the
         table. `before`: the version from which the table has its rows or columns;
         `columns_from`: the columns' names in that version, None if they kept their
-        names; `may_rename`: statements that were not read may have changed them. Raise
-        TableError if the settings cannot be applied to the structure."""
+        names; `may_be_renamed`: statements that were not read may have renamed columns.
+        Raise TableError if the settings cannot be applied to the structure."""
 
     def statement_record(
         self, logged: LoggedStatement, followed: FollowedStatement, tables: Collection[TableName]
@@ -343,7 +343,7 @@ class SchemaTracker:
                 columns_from=columns_from,
                 reason=version.reason,
                 predecessor=matched,
-                may_rename=True,
+                may_be_renamed=True,
             )
         self._databases += databases
 
@@ -421,14 +421,14 @@ class SchemaTracker:
         statement_number: int | None = None,
         reason: str | None = None,
         predecessor: Predecessor | None = None,
-        may_rename: bool = False,
+        may_be_renamed: bool = False,
         carried_version: SchemaVersion | None = None,
     ) -> SchemaVersion:
         """Record a version. With a schema it is known; without one it is unknown if a
         reason is given, else dropped. It is also unknown if the settings cannot be
         applied. `predecessor`: the version from which the table has its rows or
         columns; the lake may not show more of the table than of that version.
-        `may_rename`: statements that were not read may have renamed columns since.
+        `may_be_renamed`: statements that were not read may have renamed columns since.
         `carried_version`: the version that holds again, which the lake shows as
         before."""
         old = self._current.get(table)
@@ -446,7 +446,7 @@ class SchemaTracker:
             try:
                 before, former_names = predecessor or (None, columns_from)
                 schema, shown_as = self._shaping.for_history(
-                    schema, before, former_names, may_rename=may_rename
+                    schema, before, former_names, may_be_renamed=may_be_renamed
                 )
             except TableError as error:
                 schema, columns_from, reason = None, None, error.reason
@@ -616,7 +616,7 @@ class SchemaTracker:
                 statement_number=statement_number,
                 reason=reasons.get(key, "not followed") if is_unknown else None,
                 predecessor=predecessor,
-                may_rename=key in later_keys,
+                may_be_renamed=key in later_keys,
             )
 
     def _record_databases(

@@ -1,4 +1,4 @@
-"""The function that turns a table's rows into the rows that the lake shows.
+"""Turns a table's rows into the rows that the lake shows.
 
 It is applied wherever rows become Arrow: to rows of the log, to rows read from MySQL,
 to a part of the log that is read again, and to rows that are compared.
@@ -49,7 +49,7 @@ _DELETE: Final = CHANGE_TYPES.index(ChangeType.DELETE)
 
 
 class Shaper:
-    """The function for one shape. `key`: the key with which columns are hashed; None if
+    """Applies one shape to rows. `key`: the key with which columns are hashed; None if
     no column is hashed."""
 
     def __init__(self, shape: Shape, key: PrivacyKey | None = None) -> None:
@@ -101,7 +101,7 @@ class Shaper:
         )
 
     def for_columns(self, columns: Iterable[str]) -> Shaper:
-        """Return the function for rows that have only these columns and those that the
+        """Return the shaper of rows that have only these columns and those that the
         condition uses. The shaped rows have only `columns`."""
         source = self._shape.source
         shown_names = {*columns}
@@ -144,7 +144,7 @@ class Shaper:
             updated=self._shown_bits(images.updated),
         )
         if set(self._shape.treatments) == {Visibility.SHOWN}:
-            return shaped  # An update that changes nothing is not logged.
+            return shaped  # MySQL logs no update that changes nothing.
         return _without_unchanged_updates(shaped)
 
     # -- rows ----------------------------------------------------------------------------------
@@ -199,7 +199,7 @@ class Shaper:
         has_value = self._unpacked(present.take(pa.array(entering)))
         if not has_value[:, self._shown_indexes].all():
             raise TableError(
-                "since an update, its condition takes a row whose image leaves columns out "
+                "after an update, its condition takes a row whose image leaves columns out "
                 "(binlog_row_image is not FULL)",
                 hint="set binlog_row_image=FULL for every session that writes this table",
             )

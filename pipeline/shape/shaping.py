@@ -142,7 +142,8 @@ class Shaping:
         return shape_in_words(names[:count], shape.treatments[:count], shape.row_condition)
 
     def describe_later_columns(self, schema: TableSchema) -> str:
-        """Return what becomes of columns that are added to a structure later."""
+        """Return a clause that says whether columns added to a structure later are
+        shown."""
         rules = self.rules_of(schema.name) or NO_RULES
         shown = rules.include_columns
         exceptions = [
@@ -193,7 +194,7 @@ class Shaping:
         before: SchemaVersion | None = None,
         columns_from: Sequence[str | None] | None = None,
         *,
-        may_rename: bool = False,
+        may_be_renamed: bool = False,
     ) -> tuple[TableSchema, ShownAs | None]:
         """Return the structure as the history stores it, and how the lake shows it; the
         arguments are those of `schema.tracker.HistoryShaping`. Raise TableError if a
@@ -203,7 +204,7 @@ class Shaping:
         hidden = self.hidden_columns(schema)
         if before is None:
             return redact_schema(schema, hidden), self._shown_as(schema, shape)
-        if may_rename and (error := self.renamed_error(before, schema)) is not None:
+        if may_be_renamed and (error := self.renamed_error(before, schema)) is not None:
             raise error
         pairs = zip(schema.names, columns_from or schema.names, strict=True)
         origins = {name.lower(): origin.lower() for name, origin in pairs if origin}
@@ -233,19 +234,18 @@ class Shaping:
         a renamed hidden column of the version `before`: it is a new one, or the columns
         that both have are in another order or have other types. Otherwise return
         None."""
-        if before.schema is None or before.shown_as is None:
+        former = before.schema
+        if former is None or before.shown_as is None:
             return None
         try:
             shown_as = self._shown_as(schema, self.shape(schema))
         except TableError:  # A table with rules that cannot be applied is not read.
             return None
-        kept, kept_before = (
-            [(one.name.lower(), one.type) for one in these.columns if others.column(one.name)]
-            for these, others in ((schema, before.schema), (before.schema, schema))
-        )
+        kept = [(c.name.lower(), c.type) for c in schema.columns if former.column(c.name)]
+        kept_before = [(c.name.lower(), c.type) for c in former.columns if schema.column(c.name)]
         pairs = zip(kept, kept_before, strict=True)
         names = [column[0] for column, former in pairs if column != former]
-        names += [name.lower() for name in schema.names if before.schema.column(name) is None]
+        names += [name.lower() for name in schema.names if former.column(name) is None]
         # Only columns are compared.
         without_rows = replace(before, shown_as=replace(before.shown_as, row_condition=None))
         for hidden in sorted(before.hidden_columns):
@@ -323,7 +323,7 @@ class Shaping:
         return None if shown_as is None else shown_as.fingerprint
 
     def shaper(self, version: SchemaVersion) -> Shaper | None:
-        """Return the function that shapes the rows of a version; None if the lake shows
+        """Return the shaper of a version's rows; None if the lake shows
         them as they are. Raise `ConfigurationError` if the version is hashed with
         another key than that of the settings. If the settings say that their key
         replaces the version's key, raise TableError instead, since no version is hashed
@@ -334,7 +334,7 @@ class Shaping:
         if self._has_other_key(version):
             raise TableError(
                 "its values were hashed with the key that is replaced",
-                hint=f"`lockstep reload {version.table} --reason …` reads all of it",
+                hint=f"`lockstep reload {version.table.word} --reason …` reads all of it",
                 need=Need.ROWS,
                 by=StoppedBy.RUN,
             )
@@ -356,7 +356,7 @@ class Shaping:
     def _has_other_key(self, version: SchemaVersion) -> bool:
         return version.key_fingerprint not in (None, self._key_fingerprint)
 
-    def reason_changed(self, version: SchemaVersion) -> str | None:
+    def difference_from(self, version: SchemaVersion) -> str | None:
         """Return how the settings differ from a version's shape, in a few words; None
         if they agree. Raise TableError if the rules cannot be applied."""
         if version.schema is None:
@@ -592,8 +592,8 @@ def _redact_column(column: ColumnSchema, hidden: Set[str]) -> ColumnSchema:
     if generated is not None and any(
         _with_doubled_backticks(name) in generated.lower() for name in hidden
     ):
-        # The names stay, so that a shown column that is computed from a hidden one is
-        # refused wherever its structure comes from.
+        # The names stay in the text: `_revealing_columns_error` looks for them, also in
+        # a structure that was redacted before.
         names = [f"`{_with_doubled_backticks(name)}`" for name in _names_in(generated, hidden)]
         generated = " ".join((_REDACTED, *names))
     if column.name.lower() not in hidden:
@@ -621,9 +621,9 @@ def consent_hint(table: TableName, setting: str | None = None) -> str:
     known."""
     cure = f"add {setting} to" if setting else "hide its columns or rows in"
     return (
-        f"{cure} a [[sources.table]] block that matches {table}, then `lockstep resume {table} "
-        "--reason …`; to resume it without that is your consent to show it, which is recorded with "
-        "its reason"
+        f"{cure} a [[sources.table]] block that matches {table}, then `lockstep resume "
+        f"{table.word} --reason …`; to resume it without that is your consent to show it, which is "
+        "recorded with its reason"
     )
 
 

@@ -33,9 +33,9 @@ Literal = int | datetime
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A consequence of a condition. In each row that meets the condition, the value of
-    `column` is from `low` to `high`, both included (None: no limit), or cannot be
-    compared with these."""
+    """A limit that a condition sets. In each row that meets the condition, the value of
+    `column` is from `low` to `high`, both included (None: no limit), or it cannot be
+    compared with them."""
 
     column: str
     low: Literal | None = None
@@ -129,8 +129,8 @@ def _limits(parsed: Sequence[Token]) -> Iterator[Limit]:
 
 
 def _items(parsed: Sequence[Token]) -> Iterator[_Item]:
-    """Yield tokens and values. A minus before a number becomes the number's sign. If it
-    was a subtraction, `_limit_of` accepts the part in neither form."""
+    """Yield tokens and values. A minus before a number becomes the number's sign, even
+    in a subtraction: `_limit_of` accepts no part with arithmetic anyway."""
     minus: Token | None = None
     for token, following in zip(parsed, [*parsed[1:], None], strict=True):
         if _is_symbol(token, "-") and following is not None and following.kind == "number":

@@ -131,7 +131,7 @@ def _standing(
             table,
             TableHealth.DIFFERS,
             f"{count} differed from MySQL when last compared",
-            f"`lockstep verify {table}` shows which; with `--repair` the next run mends them",
+            f"`lockstep verify {table.word}` shows which; with `--repair` the next run mends them",
         )
     if standing is not None:
         return standing
@@ -140,8 +140,8 @@ def _standing(
             table,
             TableHealth.GAP,
             f"changes from {gap.begin} to {gap.end} were never read: {gap.reason}",
-            f"`lockstep verify {table}` closes the gap if it is equal; `lockstep reload {table} "
-            "--reason …` re-reads it from MySQL",
+            f"`lockstep verify {table.word}` closes the gap if it is equal; `lockstep reload "
+            f"{table.word} --reason …` re-reads it from MySQL",
             gap.begin,
         )
     if extent is not None:

@@ -245,8 +245,8 @@ def _refused_start_verdict(standing: Standing) -> Verdict | None:
 
 def _failed_verdict(standing: Standing, now: datetime) -> Verdict | None:
     """Return a verdict if attempts failed and nobody has chosen another start since. If
-    the server does not answer now, a failure that may have ended, or that its answer
-    would end, is left to `_unreachable_verdict`."""
+    the server does not answer now, failures that a retry may end and failures of the
+    login are left to `_unreachable_verdict`."""
     failures = standing.failures
     choice = standing.override
     if failures is None:
@@ -279,8 +279,8 @@ def _failed_verdict(standing: Standing, now: datetime) -> Verdict | None:
 
 
 _LOGIN_ERRORS = frozenset(error.__name__ for error in (AccessDenied, HostUnknown, TlsRefused))
-"""Errors of a connection. A status makes such a connection, so it sees whether they
-have ended."""
+"""Errors on connecting to the server. `lockstep status` connects, too, so it sees
+whether they have ended."""
 
 
 def _outlast_patience(failures: Failures | None, now: datetime) -> bool:
@@ -409,7 +409,7 @@ def _lake_verdict(standing: Standing) -> Verdict:
     """Return the verdict on what the lake shows, if nothing is wrong with server, runs
     and tables."""
     if differences := list(open_differences(standing.proofs).values()):
-        hint = _DIFFERS_CURE.format(differences[0].table)
+        hint = _DIFFERS_CURE.format(differences[0].table.word)
         names = _sorted_names(proof.table for proof in differences)
         sentence = _difference_sentence(differences)
         return Verdict(State.DIFFERS, sentence, hint, stable_text=names)

@@ -8,8 +8,8 @@ its time is the moment or later, or after the place although its time is earlier
 moment lies at the place with the fewest misplaced items; if several places have equally
 few, at the first of these places. If times ascend, this is the place before the first
 item at or after the moment. A single wrong time, however far off, moves the place by at
-most one other item. An item may have a weight, as a batch has that of its transactions:
-it counts as so many items.
+most one other item. An item may have a weight and then counts as that many items. The
+weight of a batch is the number of its transactions.
 
 A time later than `latest`, the time at which the items were read, is not believed. An
 item with such a time is treated like the item before it.

@@ -34,7 +34,9 @@ class Intent:
     versions of one application ascend. The ledger gives `id` and `txn_version`; until
     then they are 0. The table has no other write until this one is settled.
     `copied_write_id`: set if the write first copies rows from an earlier version of the
-    mirror: the id of the settled write that made that version.
+    mirror: the id of the settled write that made that version. `may_have_kept_rows`:
+    after the write the mirror may have rows that the source no longer has, without a
+    mark.
     """
 
     id: int
@@ -45,6 +47,7 @@ class Intent:
     last_batch: int
     step: str
     copied_write_id: int | None = None
+    may_have_kept_rows: bool = False
 
     @property
     def is_recorded(self) -> bool:
@@ -68,8 +71,8 @@ class SettledWrite:
 class MirrorVersion:
     """A version of a mirror (its path in the lake) with all changes up to the batch
     `last_batch`. `write_id`: the settled write that made it, or None if this ledger did
-    not write it. `table_id`: the `metaData.id` of the Delta table, or None if
-    unknown."""
+    not write it. `table_id`: the `metaData.id` of the Delta table, or None if unknown.
+    `may_have_kept_rows`: as in `Intent`."""
 
     write_id: int | None
     table: TableName
@@ -77,6 +80,7 @@ class MirrorVersion:
     delta_version: int
     last_batch: int
     table_id: str | None = None
+    may_have_kept_rows: bool = False
 
     def __str__(self) -> str:
         return f"version {self.delta_version} of {self.mirror}"

@@ -118,6 +118,11 @@ class SystemTable(StrEnum):
     DDL = "_ddl"
     TRANSACTIONS = "_transactions"
 
+    @property
+    def word(self) -> str:
+        """The name as `TableName.word` has it."""
+        return self.value
+
 
 @dataclass(frozen=True, slots=True)
 class SystemTableSegment:

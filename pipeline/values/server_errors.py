@@ -204,12 +204,12 @@ def require_harmless(
             f"the source warned {count} times while it was read, and showed {len(warnings)} of "
             "them",
             hint=f"raise max_error_count to {MOST_WARNINGS} at the server, then "
-            f"`lockstep reload {table} --reason …` reads it again and sees more of them",
+            f"`lockstep reload {table.word} --reason …` reads it again and sees more of them",
         )
 
 
 def _cure(table: TableName, number: int) -> str:
-    again = f"then `lockstep reload {table} --reason …` reads it again"
+    again = f"then `lockstep reload {table.word} --reason …` reads it again"
     if number in LIMIT_WARNINGS:
         return f"{LIMIT_WARNINGS[number]} at the server, {again}"
     return f"fix what it warns of at the source, {again}"

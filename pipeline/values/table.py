@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import shlex
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from fnmatch import translate
@@ -37,6 +38,12 @@ class TableName:
     def __format__(self, spec: str) -> str:
         """In an f-string, escape control characters; `str` returns the name itself."""
         return format(printable(str(self)), spec)
+
+    @property
+    def word(self) -> str:
+        """The name as one word of a command, quoted if a shell would misread it."""
+        name = f"{self}"
+        return name if re.fullmatch(r"[\w.]+", name) else shlex.quote(name)
 
 
 def quoted(name: str) -> str:

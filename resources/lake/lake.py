@@ -131,9 +131,9 @@ class FolderCopies:
         with lake_errors(target_path):
             _require_absent(target_path)
             target_path.parent.mkdir(parents=True, exist_ok=True)
-        staging = Staging(build_folder)
+        builds = Staging(build_folder)
         try:
-            with staging.new_folder() as folder:
+            with builds.new_folder() as folder:
                 yield SparkMirrors(
                     Path(folder), input_lake=self._lake, staging=self._staging, spark=self._spark
                 )
@@ -142,7 +142,7 @@ class FolderCopies:
                     (Path(folder) / name).rename(target_path)
                     sync_folder(target_path.parent)
         finally:
-            staging.end()
+            builds.end()
             with suppress(OSError):
                 build_folder.rmdir()
 

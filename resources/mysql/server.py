@@ -336,8 +336,8 @@ class MySqlServer:
         return self._lake_structure(schemas[0])
 
     def structures(self) -> list[TableStructure]:
-        """Return all structures. A table to which its settings cannot be applied keeps
-        its structure on the server."""
+        """Return all structures. If a table's settings cannot be applied, return the
+        structure that it has on the server."""
         with self.own_cursor() as cursor:
             schemas = _ordinary_tables(read_whole_tables(cursor))
         structures = []
@@ -373,7 +373,7 @@ class MySqlServer:
         with self.own_cursor() as cursor:
             return self._shaped_tables.redact(read_current_schemas(cursor, tables))
 
-    def is_view(self, name: TableName) -> bool:
+    def is_view_or_sequence(self, name: TableName) -> bool:
         with self._query_sessions.cursor() as cursor:
             cursor.execute(_FIND_VIEW, (name.database, name.name))
             return cursor.fetchone() is not None
@@ -409,7 +409,7 @@ class MySqlServer:
     def snapshot(
         self, table: TableSchema | TableStructure, columns: Sequence[str] | None = None
     ) -> Iterator[TableSnapshot]:
-        shaped = self._shaped_tables.require_same(table)
+        shaped = self._shaped_tables.unmoved(table)
         if shaped is not None:
             table = shaped.schema
             if columns is not None:
@@ -427,7 +427,7 @@ class MySqlServer:
         *,
         since: Coordinates | None = None,
     ) -> Bound | None:
-        shaped = self._shaped_tables.require_same(schema)
+        shaped = self._shaped_tables.unmoved(schema)
         if shaped is None or not shaped.hides_bounds:
             return self._next_bound(schema, after, row_count, since)
         cipher = shaped.bound_cipher
@@ -455,7 +455,7 @@ class MySqlServer:
         most_seconds: float = PIECE_SECONDS,
         since: Coordinates | None = None,
     ) -> Iterator[TableSnapshot]:
-        shaped = self._shaped_tables.require_same(schema)
+        shaped = self._shaped_tables.unmoved(schema)
         if shaped is not None:
             schema, key_range = shaped.schema, shaped.decrypt_bounds(key_range)
         if self._replica is not None and not exact:
@@ -474,14 +474,14 @@ class MySqlServer:
         *,
         most_seconds: float = PIECE_SECONDS,
     ) -> Iterator[ConditionSnapshot]:
-        shaped = self._shaped_tables.require_same(schema)
+        shaped = self._shaped_tables.unmoved(schema)
         if shaped is not None and shaped.hides_bounds:
-            # Rows are read again by their keys, which do not tell whether the settings
-            # take them.
+            # Rows are read again by their keys as the lake has them. A hashed key finds
+            # no row, and a key does not tell whether the condition takes its row.
             raise TableError(
                 "the table's key is hashed or rows are left out, so single rows cannot be "
                 "read again",
-                hint=f"read the whole table by `lockstep reload {schema.name} --from source "
+                hint=f"read the whole table by `lockstep reload {schema.name.word} --from source "
                 "--reason …`",
             )
         schema = schema if shaped is None else shaped.schema
@@ -511,7 +511,7 @@ class MySqlServer:
     # -- comparisons ---------------------------------------------------------------------------
 
     def row_sum(self, structure: TableStructure) -> SourceSum:
-        shaped = self._shaped_tables.require_same(structure)
+        shaped = self._shaped_tables.unmoved(structure)
         if shaped is None:
             return read_sum(self._settings_for_read(), structure)
         hasher, total = self._hasher(shaped), RowSum()
@@ -522,7 +522,7 @@ class MySqlServer:
 
     @contextmanager
     def row_hashes(self, structure: TableStructure) -> Iterator[SourceHashes]:
-        shaped = self._shaped_tables.require_same(structure)
+        shaped = self._shaped_tables.unmoved(structure)
         if shaped is None:
             with open_hashes(self._settings_for_read(), structure) as hashes:
                 yield hashes
@@ -533,7 +533,7 @@ class MySqlServer:
             yield SourceHashes(marks, pairs)
 
     def rows_by_hash(self, structure: TableStructure, keys: Collection[int]) -> ComparedRows:
-        shaped = self._shaped_tables.require_same(structure)
+        shaped = self._shaped_tables.unmoved(structure)
         if shaped is None:
             return read_rows(self._settings_for_read(), structure, keys)
         hasher = self._hasher(shaped)
@@ -550,13 +550,13 @@ class MySqlServer:
         structure: TableStructure,
         starts: Sequence[tuple[Any, ...]] | Callable[[int, int], Sequence[int]],
     ) -> SourceSample:
-        shaped = self._shaped_tables.require_same(structure)
+        shaped = self._shaped_tables.unmoved(structure)
         if shaped is None:
             return read_sample(self._settings_for_read(), structure, starts)
         if shaped.hides_bounds:
             raise NotSampled(
                 "the table's key is hashed or rows are left out, so samples cannot be compared",
-                hint=f"compare the whole table by `lockstep verify {structure.name}`",
+                hint=f"compare the whole table by `lockstep verify {structure.name.word}`",
             )
         sample = read_sample(self._settings_for_read(), row_structure(shaped.schema), starts)
         shaper = shaped.shaper

@@ -124,7 +124,7 @@ class ShapedTables:
         key = self._shaping.key
         return ShapedTable(schema, shape.structure, Shaper(shape, key), key)
 
-    def require_same(self, table: TableSchema | TableStructure) -> ShapedTable | None:
+    def unmoved(self, table: TableSchema | TableStructure) -> ShapedTable | None:
         """Return the table with its shape; None if the lake shows the table as it is.
         `table`: the schema that is expected at the source, or the structure that is
         expected in the lake.

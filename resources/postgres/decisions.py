@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 
 from lockstep.pipeline.model.batch import Batch
-from lockstep.pipeline.model.gaps import CLOSING, ClosingEvent, Gap, with_closed
+from lockstep.pipeline.model.gaps import CLOSING, Gap, GapEvent, with_closed
 from lockstep.pipeline.model.table_state import TableEventKind
 from lockstep.pipeline.ports.ledger import LAST_BATCH
 from lockstep.pipeline.values.decisions import (
@@ -99,7 +99,7 @@ class PostgresDecisions(LedgerPort):
             last_batch=through,
             kinds=[kind.value for kind in CLOSING],
         )
-        closing_events = [_closing_event(row) for row in event_rows]
+        closing_events = [_gap_event(row) for row in event_rows]
         return [with_closed(_gap(row), closing_events) for row in rows]
 
 
@@ -136,9 +136,9 @@ def _gap(row: Row) -> Gap:
     return value_of(Gap, row, tables=tables, begin=begin, end=end, closed={}, new_names={})
 
 
-def _closing_event(row: Row) -> ClosingEvent:
+def _gap_event(row: Row) -> GapEvent:
     is_rename = row["taker_name"] is not None
-    return ClosingEvent(
+    return GapEvent(
         table=str(table_of(row)),
         batch=row["batch"],
         at=row["acknowledged_at"],

@@ -22,7 +22,8 @@ order by id
 
 -- name: intend
 insert into lockstep.writes (
-    source, token, database, name, app_id, first_batch, last_batch, step, copies
+    source, token, database, name, app_id, first_batch, last_batch, step, copies,
+    may_have_kept_rows
 ) values %s
 returning *
 
@@ -176,10 +177,11 @@ order by v.database, v.name
 
 -- name: mirror_versions
 select w.id as write, v.database, v.name, v.mirror, v.table_id, v.batch as last_batch,
-    lockstep.newest_showing(v.source, v.mirror, v.delta_version) as delta_version
+    lockstep.newest_showing(v.source, v.mirror, v.delta_version) as delta_version,
+    coalesce(w.may_have_kept_rows, true) as may_have_kept_rows
 from lockstep.version_sets v
 left join lateral (
-    select x.id from lockstep.writes x
+    select x.id, x.may_have_kept_rows from lockstep.writes x
     where (x.source, x.database, x.name, x.mirror, x.delta_version)
         = (v.source, v.database, v.name, v.mirror, v.delta_version)
       and x.table_id is not distinct from v.table_id and x.settled_at is not null

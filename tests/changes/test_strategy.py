@@ -101,15 +101,14 @@ def test_images_without_a_key_are_refused() -> None:
 
 
 def test_copies_are_not_counted_twice() -> None:
-    """Rows with a key come to the same however often they are merged; the others are read again,
-    unless the earlier rows do not matter."""
+    """Rows with a key come to the same however often they are merged; the others are read again."""
     repeated = replace(UPDATES, may_repeat=True, inserts_are_new=False)
     assert choose(repeated).way is Way.MERGE
-    assert choose(replace(repeated, has_key=False, replaces=True)).way is Way.RECOUNT
     assert choose(replace(repeated, has_key=False, image_count=0)).way is Way.APPEND
-    with pytest.raises(TableError) as refused:
-        choose(replace(repeated, has_key=False, inserts_only=True))
-    assert (refused.value.need, refused.value.by) == (Need.ROWS, StoppedBy.RUN)
+    for replaces in (False, True):
+        with pytest.raises(TableError) as refused:
+            choose(replace(repeated, has_key=False, inserts_only=True, replaces=replaces))
+        assert (refused.value.need, refused.value.by) == (Need.ROWS, StoppedBy.RUN)
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,13 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
+
+from lockstep.arguments import parse_table_name
 from lockstep.grammar import UsageError, make_parser, parse
+from lockstep.pipeline.run.agreement.lake_logs import replay_hint
 from lockstep.pipeline.values.errors import LockstepError
+from lockstep.pipeline.values.table import TableName
 
 ROOT = Path(__file__).resolve().parents[2]
 CODE = ("lockstep", "assets", "resources", "pipeline")
@@ -27,8 +32,13 @@ SAMPLES = {
 }
 """What a person puts there."""
 
+TABLE = TableName("shop", "today's orders")
 VALUES = {
-    "table": "shop.orders",
+    "table": str(TABLE),
+    "structure": str(TABLE),
+    "schema": str(TABLE),
+    "old_tables": str(TABLE),
+    "word": TABLE.word,
     "source": "shop",
     "command": "status",
     "kind": "resume",
@@ -37,7 +47,8 @@ VALUES = {
     "after_batch": "41",
     "previous_batch": "41",
 }
-"""What a value of that name prints; every other one is a place."""
+"""What a value of that name prints; every other one is a place. No command with this
+table's name can be typed unless the name is quoted."""
 
 
 class Mention(NamedTuple):
@@ -76,6 +87,31 @@ def test_what_cannot_be_typed_is_found() -> None:
     assert wrong(Mention("", "lockstep resume TABLE --reason …")) is None
 
 
+@pytest.mark.parametrize(
+    ("name", "word"),
+    [
+        ("orders_2026", "shop.orders_2026"),
+        ("größe", "shop.größe"),
+        ("to-do", "shop.to-do"),
+        ("my orders", "'shop.my orders'"),
+        ("a$b", "'shop.a$b'"),
+        ("a;b<c", "'shop.a;b<c'"),
+        ("today's", """'shop.today'"'"'s'"""),
+    ],
+)
+def test_a_table_is_one_word_of_a_command(name: str, word: str) -> None:
+    """Its name is quoted only where a shell would misread it."""
+    table = TableName("shop", name)
+    assert table.word == word
+    assert [parse_table_name(text) for text in shlex.split(table.word)] == [table]
+
+
+def test_an_option_with_a_table_quotes_it_too() -> None:
+    """It is put into the command as a text of its own."""
+    (mention,) = quoted(Mention("", replay_hint(TABLE)))
+    assert wrong(mention) is None
+
+
 def test_every_placeholder_is_used() -> None:
     """Whoever takes the last one away cleans up here."""
     every = [*on_pages(), *(one for text in strings() for one in quoted(text))]
@@ -101,7 +137,7 @@ def wrong(mention: Mention) -> Mention | None:
         text = re.sub(rf"(?<!\w){name}(?!\w)", value, text)
     try:
         parse(shlex.split(text, comments=True)[1:])
-    except (UsageError, LockstepError):
+    except (UsageError, LockstepError, ValueError):  # the last is of a quote that nothing ends
         return mention
     except SystemExit as left:  # --help
         return mention if left.code else None

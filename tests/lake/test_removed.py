@@ -183,7 +183,7 @@ def require_cut(lake: Lake, place: LakePath) -> int:
         mirrors.delete_history(MIRROR, version, said, noted.append)
         (commit,) = mirrors.log_since(MIRROR, version).commits
         version += 1
-        assert (noted, commit.repeated_version, judge_foreign(commit)) == (
+        assert (noted, commit.copied_version, judge_foreign(commit)) == (
             [version],
             version - 1,
             None,

@@ -56,7 +56,7 @@ def test_deleted_rows_go_from_the_files(
     assert upkeep.carry_out(MIRROR, step, SAID, 3) == 4
     assert upkeep.carry_out(MIRROR, step, SAID, 4) is None
     (commit,) = mirrors.log_since(MIRROR, 3).commits
-    assert (commit.repeated_version, judge_foreign(commit), commit.user_metadata) == (3, None, SAID)
+    assert (commit.copied_version, judge_foreign(commit), commit.user_metadata) == (3, None, SAID)
     found = upkeep.files(MIRROR)
     assert (found.rows, found.deleted_rows, found.unneeded.count) == (70, 0, 0)
     left = [row for batch in mirrors.rows(MIRROR, ["id"], 4) for row in batch["id"].to_pylist()]

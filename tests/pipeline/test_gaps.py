@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 from lockstep.pipeline.model.gaps import (
     ClosedTable,
-    ClosingEvent,
     Gap,
+    GapEvent,
     with_closed,
 )
 from lockstep.pipeline.model.table_state import TableEventKind
@@ -18,12 +18,12 @@ GAP = Gap(1, 5, AT, "ann", "lost", ("shop.a", "shop.b", "shop.c"), "…:4", "…
 REREAD = TableEventKind.REREAD
 
 
-def _read(table: str, batch: int) -> ClosingEvent:
-    return ClosingEvent(table, batch, AT, REREAD)
+def _read(table: str, batch: int) -> GapEvent:
+    return GapEvent(table, batch, AT, REREAD)
 
 
-def _taken(table: str, taker: str, batch: int) -> ClosingEvent:
-    return ClosingEvent(table, batch, AT, None, taker)
+def _taken(table: str, taker: str, batch: int) -> GapEvent:
+    return GapEvent(table, batch, AT, None, taker)
 
 
 def test_a_part_is_closed_once_by_what_comes_first_behind_the_gap() -> None:
@@ -36,10 +36,10 @@ def test_a_part_is_closed_once_by_what_comes_first_behind_the_gap() -> None:
 
 def test_a_comparison_closes_a_part_under_the_name_that_it_has_by_then() -> None:
     happened = [
-        ClosingEvent("shop.a", 4, AT, None),
-        ClosingEvent("shop.c", 6, AT, None),
+        GapEvent("shop.a", 4, AT, None),
+        GapEvent("shop.c", 6, AT, None),
         _taken("shop.b", "shop.x", 6),
-        ClosingEvent("shop.b", 7, AT, None),
+        GapEvent("shop.b", 7, AT, None),
     ]
     gap = with_closed(GAP, happened)
     assert gap.closed == {"shop.c": ClosedTable(6, AT, None, "shop.c")}

@@ -266,7 +266,7 @@ class FakeServer:
     def current_schemas(self, tables: Collection[TableName]) -> CurrentSchemas:
         return CurrentSchemas({TABLE: SCHEMA}, self.head, self.uuid)
 
-    def is_view(self, name: TableName) -> bool:
+    def is_view_or_sequence(self, name: TableName) -> bool:
         return False
 
     def locked_schema(self, table: TableName) -> CurrentSchemas:

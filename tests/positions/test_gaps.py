@@ -16,6 +16,7 @@ from lockstep.pipeline.run.status.version_sets import version_set_at
 from lockstep.pipeline.values.errors import PastRefused
 from lockstep.pipeline.values.places import parse_place
 from lockstep.pipeline.values.table import TableName
+from tests.outside import recover
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.servers import Pair, head, purge
 from tests.positions.shop import put, read_shop, require_same, take
@@ -159,3 +160,22 @@ def _rebuilt(follower: Follower, place: str) -> list[int]:
     ports, copies = follower.ports(), MemoryCopies(follower.lake)
     rebuild_as_of(ports, copies, origin_at(ports, T, parse_place(place)), "/past")
     return sorted(row["id"] for row in follower.lake.tables.pop("/past")[-1].rows.to_pylist())
+
+
+def test_a_ledger_from_the_lake_appends_no_key_that_a_gap_left(pair: Pair) -> None:
+    """It does not know the gap, in which the row was deleted."""
+    follower = read_shop(pair.a, 1, 2)
+    take(pair.a, 2)
+    purge(pair.a)
+    follower.choose("earliest")
+    put(pair.a, 3)
+    follower.run()
+    follower.lose_ledger()
+    with follower.leased() as lease:
+        recover(follower.ports(), lease, author="ada")
+    for value in (1, 2):
+        put(pair.a, 4 + value)
+        follower.run()
+    put(pair.a, 2, v=2)
+    follower.run()
+    require_same(follower, pair.a)

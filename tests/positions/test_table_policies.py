@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from lockstep.pipeline.model.table_state import OrderKind
+from lockstep.pipeline.mirror.layout import application_id
+from lockstep.pipeline.model.table_state import OrderKind, Supplier
 from lockstep.pipeline.run.proof.verify_rows import verify
 from lockstep.pipeline.source_plan import TableSettings
 from lockstep.pipeline.values.policies import (
@@ -270,3 +271,51 @@ def test_a_setting_that_changes(stand: MySqlStand) -> None:
         assert found == {2: None, 4: None}
         follower.order(OrderKind.RELOAD, TableName(name, "t"))
         assert under(Deletes.REMOVE) == {4: None}
+
+
+KEPT = (
+    ({"deletes": Deletes.IGNORE}, {"deletes": Deletes.REMOVE}, "delete from {t}"),
+    ({"deletes": Deletes.IGNORE}, {"deletes": Deletes.SOFT}, "delete from {t}"),
+    ({"truncates": Truncates.IGNORE}, {"truncates": Truncates.DELETE}, "truncate table {t}"),
+)
+
+
+@pytest.mark.parametrize(("before", "after", "emptied"), KEPT)
+def test_a_key_that_comes_again_replaces_the_row_that_stayed(
+    stand: MySqlStand, before: dict[str, Any], after: dict[str, Any], emptied: str
+) -> None:
+    """Also once the setting that kept the row has changed, and under a new name. A reload leaves
+    no such row, so inserts are appended again unless rows stay with marks."""
+    with stand.own_database() as name:
+        t, u = f"{name}.t", f"{name}.u"
+        start = str(head(stand))
+        follower = Follower(server(stand), [f"{name}.*"], start)
+
+        def under(policies: dict[str, Any], *statements: str) -> None:
+            follower.settings = [block(f"{name}.*", **policies)]
+            stand.execute(*statements)
+            follower.run()
+
+        def rows(table: str) -> list[tuple[int, int]]:
+            return [(row["id"], row["v"]) for row in follower.mirror(table)]
+
+        under(before, CREATE.format(t=t), f"insert into {t} values (1, 1), (2, 2), (3, 3)")
+        under(before, emptied.format(t=t))
+        under(after, f"insert into {t} values (1, 10)")
+        assert rows(t) == [(1, 10), (2, 2), (3, 3)]
+        under(after, f"insert into {t} values (2, 20)")
+        assert rows(t) == [(1, 10), (2, 20), (3, 3)]
+        under(after, f"rename table {t} to {u}")
+        under(after, f"insert into {u} values (3, 30)")
+        assert rows(u) == [(1, 10), (2, 20), (3, 30)]
+        follower.reload(TableName(name, "u"), Supplier.SOURCE)
+        under(after)
+        under(after, f"insert into {u} values (4, 40)")
+        assert rows(u) == [(1, 10), (2, 20), (3, 30), (4, 40)]
+        state = follower.states()[TableName(name, "u")]
+        app_id = application_id(SOURCE, state, "mirror")
+        newest = follower.ledger.newest_writes(SOURCE, [app_id])[app_id].settled_write
+        assert newest is not None
+        assert newest.reason is not None
+        appended = newest.reason.startswith("the log only inserts rows")
+        assert appended == (after.get("deletes") is not Deletes.SOFT)

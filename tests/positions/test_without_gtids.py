@@ -138,6 +138,21 @@ def test_an_overlap_counts_no_copy_twice(bare: Pair) -> None:
     assert all(state.is_complete for state in follower.states().values())
 
 
+def test_an_overlap_counts_no_copy_of_a_created_table_twice(bare: Pair) -> None:
+    """The run that read its CREATE was killed before it wrote the mirror."""
+    follower = follow(bare.a, policies=by_time(_INTERVAL))
+    bare.a.execute("create table shop.k (id int)")
+    time.sleep(_INTERVAL + 0.2)
+    bare.a.execute("insert into shop.k values (1)")
+    follower.capture()
+    _promoted(bare, follower)
+    put(bare.b, 4)
+    assert follower.run().continuity is Continuity.OVERLAP
+    follower.run()
+    assert [row["id"] for row in follower.mirror("shop.k")] == [1]
+    assert all(state.is_complete for state in follower.states().values())
+
+
 def test_a_table_of_an_overlap_that_was_dropped_ends_without_its_changes(bare: Pair) -> None:
     """It has no key, and cannot be read again."""
     bare.a.execute("create table shop.k (id int)", "insert into shop.k values (1), (1)")

@@ -55,14 +55,14 @@ def test_settings_are_told_before_and_after_they_are_followed(customers: Custome
     assert make_plan(follower.ports()).shapes == {}
     customers.shape(ShapeRules(exclude_columns=("id",)))
     refused = make_plan(follower.ports()).shapes[table]
-    assert (refused.refused, "it belongs to a key" in refused.reason) == (
+    assert (refused.refusal_hint, "it belongs to a key" in refused.reason) == (
         "take 'id' out of exclude_columns",
         True,
     )
     customers.shape(HIDING)
     plan = make_plan(follower.ports())
     shape = plan.shapes[table]
-    assert shape.refused is None
+    assert shape.refusal_hint is None
     assert shape.reason == "other settings apply to email, ssn, phone, so it is read again"
     [step] = plan.table_plans.plans[table].steps
     assert (step.price.rows, (step.price.bytes or 0) > 0, bool(plan.load_forecasts)) == (

@@ -286,8 +286,8 @@ def canonical_check(charset: str) -> Callable[[bytes], bool]:
     pattern = _character_pattern(MULTI_BYTE[charset])
 
     def has_canonical_codes(data: bytes) -> bool:
-        # A match may span two characters, so only the characters prove that the value
-        # has a twin.
+        # A match may begin within a character, so the whole characters decide whether
+        # the value has a code that is not canonical.
         return candidate.search(data) is None or noncanonical.isdisjoint(pattern.findall(data))
 
     return has_canonical_codes

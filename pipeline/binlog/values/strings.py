@@ -108,6 +108,7 @@ def value_spans(
     count as `padded_length` bytes."""
     places = np.empty(len(cells), np.int64)
     offsets, ends = allocate(len(cells) + 1, 4)
+    # `-layout.size` is the number of bytes of the length before each value.
     total = _measure_spans(
         cells.data, cells.at, -cells.layout.size, padded_length, places, ends.view(np.int32)
     )
@@ -119,7 +120,7 @@ def value_spans(
 def _too_large_error(column: Column) -> TableError:
     return TableError(
         f"column {column.name!r} holds more than 2 GiB in one row event",
-        hint="exclude the column's table, or split that row",
+        hint="exclude the column's table, or store shorter values in this column",
     )
 
 
@@ -309,7 +310,7 @@ def vectors(column: Column, cells: Cells) -> pa.Array:
     if bool((ends & 3).any()):
         raise damaged("the length of a VECTOR value is not a multiple of 4")
     floats = pa.Array.from_buffers(pa.float32(), int(ends[-1]) // 4, [None, data])
-    ends[:] = ends >> 2
+    ends[:] = ends >> 2  # offsets of lists count floats, not bytes
     return pa.Array.from_buffers(
         pa.list_(pa.float32()), len(cells), [validity, offsets], children=[floats]
     )

@@ -245,7 +245,8 @@ def error_of_check(check: ChangelogCheck) -> TableError | None:
         return error
     return TableError(
         f"{error.reason}. It lists the captured files now",
-        hint=f"find out who did it; `lockstep resume {table} --reason …` brings the table back",
+        hint=f"find out who did it; `lockstep resume {table.word} --reason …` brings the table "
+        "back",
     )
 
 

@@ -153,12 +153,12 @@ def changelog_error(
 
 def keep_hint(table: TableName | SystemTable) -> str:
     """Return the hint that leaves a table's changelog as another program left it."""
-    return f"`lockstep resume {table} --reason …` goes on with the changelog as it is"
+    return f"`lockstep resume {table.word} --reason …` goes on with the changelog as it is"
 
 
 def replay_hint(table: TableName | SystemTable) -> str:
     """Return the hint to list a changelog's captured files again."""
-    tables_option = f" --tables {table}" if isinstance(table, TableName) else ""
+    tables_option = f" --tables {table.word}" if isinstance(table, TableName) else ""
     return f"`lockstep replay --from earliest --to latest{tables_option}` lists what was captured"
 
 
@@ -345,7 +345,8 @@ def _mirror_error(
             return TableError(
                 f"version {version} of its mirror {mirror} was never examined, and its log no "
                 "longer has a file for it: somebody else may have written it",
-                hint=f"`lockstep verify {table}` compares it with the source; {reload_hint(table)}",
+                hint=f"`lockstep verify {table.word}` compares it with the source; "
+                f"{reload_hint(table)}",
             )
         case Moved() | AllExpected():
             raise AssertionError("harmless commits make no error")
@@ -408,8 +409,8 @@ def foreign_mirrors(ports: RunPorts, tables: Iterable[TableName]) -> dict[TableN
             if _is_foreign(ports, mirror):
                 reasons[table] = (
                     f"{table} is left out: somebody else made {mirror} in the lake; "
-                    f"`lockstep reload {table} --from source --reason …` replaces it with MySQL's "
-                    "rows"
+                    f"`lockstep reload {table.word} --from source --reason …` replaces it with "
+                    "MySQL's rows"
                 )
         except MirrorRefused as error:
             reasons[table] = f"{table} is left out: {error.reason}"

@@ -652,7 +652,7 @@ class CapturedTables:
         if (end := self.end_of_missed_log(table)) is not None:
             raise TableError(
                 hole_sentence(end),
-                hint=f"`lockstep resume {table} --reason …` reads it from the source",
+                hint=f"`lockstep resume {table.word} --reason …` reads it from the source",
                 need=Need.ROWS,
             )
 

@@ -105,7 +105,7 @@ def known_version(
     reason = "it is not in the history" if version is None else version.reason or "it was dropped"
     raise StructureUnknown(
         f"its structure is not known: {reason}",
-        hint=f"`lockstep resume {table} --reason …` re-reads it from MySQL",
+        hint=f"`lockstep resume {table.word} --reason …` re-reads it from MySQL",
     )
 
 
@@ -128,7 +128,7 @@ def _structure_from_map(
         raise TableError(
             f"its structure is known from the log alone, which does not say whether {suspects[0]} "
             "is a column of the table or a hidden column of a functional index",
-            hint=f"`lockstep resume {table_map.table} --reason …` re-reads it from MySQL",
+            hint=f"`lockstep resume {table_map.table.word} --reason …` re-reads it from MySQL",
         )
     hidden = [name for name in structure.names if shaping.hides_column(structure.name, name)]
     if hidden and len(hidden) < len(structure.names):
@@ -138,7 +138,7 @@ def _structure_from_map(
         )
         hint = (
             "`lockstep check` shows what is wrong with its settings; `lockstep resume "
-            f"{structure.name} --reason …` re-reads it from MySQL"
+            f"{structure.name.word} --reason …` re-reads it from MySQL"
         )
         raise TableError(reason, hint=hint)
     return structure

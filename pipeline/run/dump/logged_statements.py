@@ -120,7 +120,7 @@ def with_existing_view(
         return statement
     database = structures().database(name.database)
     code = None if database is None else database.code
-    is_view = server.is_view(name) if code is None else code.view(name.name) is not None
+    is_view = server.is_view_or_sequence(name) if code is None else code.view(name.name) is not None
     if not is_view:
         return statement
     return replace(statement, context=replace(statement.context, finds_view=True))

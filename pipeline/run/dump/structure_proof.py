@@ -192,7 +192,7 @@ def _wrong_rename_error(table: TableName, new_name: TableName) -> TableError:
     return TableError(
         f"the log says that it was renamed to {new_name}, and the source still has it: the "
         "statement moved a temporary table of this name",
-        hint=f"`lockstep resume {table} --reason …` re-reads it from MySQL",
+        hint=f"`lockstep resume {table.word} --reason …` re-reads it from MySQL",
         need=Need.ROWS,
     )
 
@@ -206,7 +206,7 @@ def _structure_error(
     prefix = "" if differing == table else f"{differing}, which its foreign keys lead to: "
     hint = (
         "it was altered with sql_log_bin=0, or restored: "
-        f"`lockstep resume {table} --reason …` re-reads it from MySQL"
+        f"`lockstep resume {table.word} --reason …` re-reads it from MySQL"
     )
     if in_words == _MISSING_AT_SOURCE:
         # MariaDB logs rows of sequences, too, which are no tables.

@@ -522,9 +522,9 @@ class TableChanges:
         self._record_stop(table, at, error)
 
     def _record_stop(self, table: TableName, at: Coordinates, error: TableError) -> None:
-        quarantine = self._tables.stop(table, at, error)
+        stopped = self._tables.stop(table, at, error)
         if self._ports is not None:
-            self._ports.report_quarantine(quarantine)
+            self._ports.report_stop(stopped)
         self._update_wanted()
 
     def stop_with_lost_rows(self, table: TableName, at: Coordinates, reason: str) -> None:

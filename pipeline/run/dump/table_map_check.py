@@ -71,9 +71,9 @@ def checked_hidden_columns(version: SchemaVersion, table_map: TableMap) -> tuple
         raise TableError(
             f"{DISAGREEMENT} (log, history): {'; '.join(differences[:_MOST_NAMED])}{more}",
             hint="either a statement is not in the log (sql_log_bin=0, another server), or "
-            f"Lockstep read one differently from the server: `lockstep schema {table_map.table}` "
-            f"shows the history, `lockstep resume {table_map.table} --reason …` re-reads the table "
-            "from MySQL",
+            "Lockstep read one differently from the server: `lockstep schema "
+            f"{table_map.table.word}` shows the history, `lockstep resume {table_map.table.word} "
+            "--reason …` re-reads the table from MySQL",
         )
     return hidden
 
@@ -212,7 +212,7 @@ def _hidden_column_indexes(
             f"the log has {count} more than the history, probably because it includes the hidden "
             "columns of functional indexes, but it does not say which columns are hidden",
             hint="set binlog_row_metadata=FULL on the source, then `lockstep resume "
-            f"{table_map.table} --reason …` re-reads the table from MySQL",
+            f"{table_map.table.word} --reason …` re-reads the table from MySQL",
         )
     return recorded_indexes or ()
 

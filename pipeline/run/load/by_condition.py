@@ -47,11 +47,11 @@ from lockstep.pipeline.values.table import TableName, TableStructure
 
 def repeat_hint(table: TableName) -> str:
     """Return the hint to give the order again."""
-    return f"`lockstep run`, then `lockstep reload {table} --where … --reason …` again"
+    return f"`lockstep run`, then `lockstep reload {table.word} --where … --reason …` again"
 
 
 def _reload_hint(table: TableName) -> str:
-    return f"`lockstep reload {table} --from source --reason …` reads all of it"
+    return f"`lockstep reload {table.word} --from source --reason …` reads all of it"
 
 
 class ScratchRows:
@@ -326,7 +326,7 @@ def sentences_about_rows(read: ConditionRead) -> Sequence[str]:
         lines.append(
             f"{table}: {read.unchecked_rows:,} rows of the mirror stay without being looked up, "
             f"since no statement can name the values of {read.unsearchable_column!r}: "
-            f"`lockstep verify {table}`"
+            f"`lockstep verify {table.word}`"
         )
     return lines
 

@@ -251,7 +251,7 @@ def try_to_compare(table: TableName, compare: Callable[[], T]) -> T | Uncompared
     except MirrorRefused as error:
         return UncomparedTable(table, error.reason, reload_hint(table))
     except TableBusy as error:
-        hint = f"`lockstep verify {table}` again, in a while"
+        hint = f"`lockstep verify {table.word}` again, in a while"
         return UncomparedTable(table, error.reason, hint, is_readable=True)
     except NotSampled as error:
         return UncomparedTable(table, error.reason, error.hint, is_readable=True)

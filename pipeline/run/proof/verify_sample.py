@@ -72,7 +72,7 @@ def prove_sample(ports: RunPorts, randomness: Random) -> VerifyReport | None:
         if not table.equal:
             ports.progress.note(
                 f"{table.table} DIFFERS from MySQL in {table.difference_count} of {table.compared} "
-                f"compared rows; `lockstep verify {table.table}` finds all of them"
+                f"compared rows; `lockstep verify {table.table.word}` finds all of them"
             )
     return report
 
@@ -142,7 +142,7 @@ def _sample_table(
     sides = sides_of(ports, lake, table)
     if not sides.has_key:
         reason = "it has no key by which a sample of rows could be drawn"
-        raise NotSampled(reason, hint=f"`lockstep verify {table}`")
+        raise NotSampled(reason, hint=f"`lockstep verify {table.word}`")
     has_number = has_integer_key(sides.hasher.structure)
     draw_sample = _sample_by_number if has_number else _sample_by_value
     sample = draw_sample(ports, sides, row_count, randomness)

@@ -79,8 +79,8 @@ def verify_schema(ports: RunPorts) -> SchemaVerification:
         )
     run_start = start_to_continue(ports, cursor)
     batches = list(recorded_batches(ledger, source))
-    folding = dialect_of(run_start.facts).lower_case_table_names
-    refold_disagreements = tuple(follow_again(batches, lower_case_table_names=folding))
+    name_case = dialect_of(run_start.facts).lower_case_table_names
+    refold_disagreements = tuple(follow_again(batches, lower_case_table_names=name_case))
     baseline, structures = _server_and_history(ports, run_start)
     server_tables = {table.name for table in baseline.tables}
     history_tables = {version.table for version in structures.history.versions}
@@ -146,9 +146,9 @@ def _recorded_batch(
     versions: list[SchemaVersion],
     batches: Iterable[Batch],
 ) -> RecordedBatch:
-    """Return what a batch recorded. If it does not continue another batch, add the
-    databases at its start, so that its statements can be applied without earlier
-    batches."""
+    """Return what `batch` recorded: these statements and versions. If it does not
+    continue another batch, add the databases at its start, so that its statements can
+    be applied without earlier batches. `batches`: all batches."""
     recorded = RecordedBatch(batch.id, tuple(statements), tuple(versions))
     if batch.continued_batch is not None or (batch.catches_up and not recorded.statements):
         return recorded
@@ -161,8 +161,7 @@ def _recorded_batch(
     newest_batch = batch.id
     if VersionOrigin.CARRIED in origins:
         earlier = [other for other in batches if other.id < batch.id and _precedes(other, batch)]
-        # If the batch that read this place is gone, earlier ones recorded what is valid
-        # there.
+        # If no batch that is left reaches `start`, the last earlier records are valid.
         covering = [other for other in earlier if other.end is not None and other.end.at >= start]
         newest_batch = max((other.id for other in covering or earlier), default=newest_batch)
     databases = ledger.databases_at(batch.source, batch=newest_batch, place=start)

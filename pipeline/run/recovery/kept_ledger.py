@@ -207,8 +207,8 @@ def _skip_used_numbers(ports: RunPorts, lease: Lease) -> int:
 
 
 def _highest_numbers(ports: RunPorts) -> tuple[int, int]:
-    """Return the highest number of a batch and of a write that the lake may have, or
-    higher ones."""
+    """Return the highest number of a batch and of a write in the lake. If a number
+    cannot be known, return one that is certainly not lower."""
     source = ports.source.name
     claim = claim_of(ports, ports.ledger.identity())
     batch_ids = [claim.batch or 0, *(span.through for span in claim.void)]
@@ -250,11 +250,10 @@ def _unmerged(ports: RunPorts) -> set[int]:
 def _listings(
     ports: RunPorts, unmerged: Collection[int], void_spans: Collection[BatchSpan]
 ) -> Iterator[_Listing]:
-    """Yield for each changelog what the ledger acknowledged of it. The next run
-    publishes the batches in `unmerged`, which were captured but not merged. A ledger
-    that was made from the lake adopts the lake's batches: they count although the
-    ledger has no record of them, unless they are void or their changes were deleted on
-    purpose."""
+    """Yield for each changelog the files that it must list, without those of the
+    batches in `unmerged`: the next run publishes these. A ledger that was made from
+    the lake has no record of the files of older batches. The changelog keeps them,
+    unless the batch is void or its changes were deleted on purpose."""
     ledger, source = ports.ledger, ports.source.name
     adopted_spans = ledger.inherited_batches(source)
     for changelog in all_changelogs(ports):

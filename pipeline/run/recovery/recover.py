@@ -635,16 +635,16 @@ def _record_basis(
     handovers = [
         _handover(ports, adoption, version, basis) for adoption, version in adopted_mirrors
     ]
-    unshown_tables = sorted(basis.structures.unshown_tables)
+    tables_needing_consent = sorted(basis.structures.tables_needing_consent)
     record = CaptureRecord(
         end=start,
         anchor=place.anchor,
         changes=plan.lake_end.cursor.sequence,
         tables=(
             *(handover.adopted_state() for handover in handovers),
-            *(_unshown_state(ports, table, basis) for table in unshown_tables),
+            *(_waiting_state(ports, table, basis) for table in tables_needing_consent),
         ),
-        stopped_tables=tuple(_stopped_table(table, start.at) for table in unshown_tables),
+        stopped_tables=tuple(_stopped_table(table, start.at) for table in tables_needing_consent),
         by_gtid=place.by_gtid,
         history=BatchHistory((), basis.structures.versions, basis.structures.databases),
         handovers=tuple(handovers),
@@ -664,14 +664,14 @@ def _stopped_table(table: TableName, at: Coordinates) -> StoppedTable:
     error = TableError(
         "it has values that were hidden under another name, and the lake does not say which",
         hint="hide them under their present name, too, then `lockstep resume "
-        f"{table} --reason …`; to resume it without that is your consent to show it, "
+        f"{table.word} --reason …`; to resume it without that is your consent to show it, "
         "which is recorded with its reason",
         need=Need.CONSENT,
     )
     return StoppedTable.of(table, error, str(at))
 
 
-def _unshown_state(ports: RunPorts, table: TableName, basis: RecoveryBasis) -> TableState:
+def _waiting_state(ports: RunPorts, table: TableName, basis: RecoveryBasis) -> TableState:
     """Return the state of a table that waits for somebody's consent, with a mirror that
     is still to be made."""
     source, generation = ports.source.name, basis.structures.generation(table)

@@ -331,8 +331,8 @@ class RecoveredStructures:
     with their mirrors. `dropped_tables`: those that were dropped at the source before
     the place. `reloads`: tables that are re-read from MySQL, and why. `tightenings`:
     values that old versions of mirrors may show although the settings hide them; the
-    batch of each is 0 until it is recorded. `unshown_tables`: as for `RecoveryPlan`, those
-    that existed at the place."""
+    batch of each is 0 until it is recorded. `tables_needing_consent`: as for
+    `RecoveryPlan`, those that existed at the place."""
 
     versions: tuple[SchemaVersion, ...]
     databases: tuple[DatabaseVersion, ...]
@@ -340,7 +340,7 @@ class RecoveredStructures:
     dropped_tables: frozenset[TableName]
     reloads: tuple[tuple[TableName, str], ...]
     tightenings: tuple[Tightening, ...] = ()
-    unshown_tables: frozenset[TableName] = frozenset()
+    tables_needing_consent: frozenset[TableName] = frozenset()
 
     def generation(self, table: TableName) -> int:
         """Return the generation of the changelog that a table continues with."""
@@ -400,7 +400,7 @@ def find_structures(
         (name, _reload_reason(name, reasons, unknown_tables, adoptions))
         for name in sorted(existing_tables & server_tables.keys())
         if (ports.source.patterns.matches(name) or name in tables_with_mirror)
-        and name not in adopted_tables | plan.unshown_tables
+        and name not in adopted_tables | plan.tables_needing_consent
     )
     at = place.lake_end.end
     databases = tuple(
@@ -416,7 +416,7 @@ def find_structures(
         dropped_tables,
         reloads,
         tuple(tightenings),
-        plan.unshown_tables & existing_tables,
+        plan.tables_needing_consent & existing_tables,
     )
 
 

@@ -134,7 +134,17 @@ def _write_changes(mirror: _MirrorComparison, lease: Lease, changes: pa.Table) -
     app_id = application_id(source, state, "mirror")
     # The mirror shows the end of the batch `last`, before this write and after it. The
     # ledger gives the two numbers that are 0 here.
-    planned_intent = Intent(0, state.table, app_id, 0, last.id, last.id, REPLAY)
+    settled_write = ports.ledger.newest_writes(source, [app_id])[app_id].settled_write
+    planned_intent = Intent(
+        0,
+        state.table,
+        app_id,
+        0,
+        last.id,
+        last.id,
+        REPLAY,
+        may_have_kept_rows=settled_write is None or settled_write.intent.may_have_kept_rows,
+    )
     intent = ports.ledger.intend(lease, [planned_intent])[state.table]
     files = [file for segment in mirror.plan.segments for file in segment.files]
     target = MirrorTarget(
@@ -213,7 +223,7 @@ class _MirrorComparison:
         if not key:
             raise _NotComparable(
                 "no key tells its rows apart, so its newest changes cannot be merged again",
-                hint=f"`lockstep verify {table}` compares it with MySQL",
+                hint=f"`lockstep verify {table.word}` compares it with MySQL",
             )
         scratch_files = frozenset(file for segment in new_segments for file in segment.new_files)
         parts = tuple(_parts_of(ports, plan, lineage, mirror_schema, table, scratch_files))
@@ -366,7 +376,7 @@ def _examine_mirror(ports: RunPorts, state: TableState) -> tuple[int, pa.Schema,
     if state.adopted_version is not None or state.mirror_schema_version is None:
         raise TableError(
             "its mirror was adopted with rows that its changelog does not have",
-            hint=f"`lockstep verify {table}`",
+            hint=f"`lockstep verify {table.word}`",
         )
     examined_version = ports.ledger.examined_versions(ports.source.name).get(state.mirror)
     version = checked_version(ports, state, mirror_judgement(ports, state, examined_version))
@@ -396,7 +406,8 @@ def _lineage_of(ports: RunPorts, state: TableState, plan: MergePlan) -> ColumnLi
     lineage = lineage_over(ports, versions_between(ports, table, first, final))
     if lineage.reasons_to_reread:
         raise TableError(
-            lineage.reasons_to_reread[0], hint=f"`lockstep verify {table} --repair` reads it again"
+            lineage.reasons_to_reread[0],
+            hint=f"`lockstep verify {table.word} --repair` reads it again",
         )
     return lineage
 
@@ -434,7 +445,7 @@ def _parts_of(
         if any(file.has_present for file in files):
             raise _NotComparable(
                 "its row images omit columns, so its newest changes lack values",
-                hint=f"`lockstep verify {table} --repair` compares it with MySQL",
+                hint=f"`lockstep verify {table.word} --repair` compares it with MySQL",
             )
         part = lineage.part(version, above=plan.above)
         columns = dict(zip(lineage.schema.names, part.columns, strict=True))

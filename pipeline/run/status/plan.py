@@ -66,11 +66,12 @@ class PlannedStart:
 @dataclass(frozen=True, slots=True)
 class PlannedShape:
     """A table whose settings now select or mask other columns or rows than before.
-    `refused`: the setting that cannot be applied and quarantines the table; None if it
-    is re-read. `remains`: hidden values that the lake still has."""
+    `refusal_hint`: the hint if the settings cannot be applied and the table is
+    quarantined; None if it is re-read. `remains`: hidden values that the lake still
+    has."""
 
     reason: str
-    refused: str | None
+    refusal_hint: str | None
     remains: str | None = None
 
 
@@ -110,7 +111,7 @@ class RunPlan:
     @property
     def new_quarantines(self) -> list[TableName]:
         """The tables that the run would quarantine."""
-        refused = {table for table, shape in self.shapes.items() if shape.refused is not None}
+        refused = {table for table, shape in self.shapes.items() if shape.refusal_hint is not None}
         quarantines = self.reading.quarantines if self.reading is not None else ()
         return sorted(refused.union(stopped.table for stopped in quarantines))
 

@@ -209,7 +209,8 @@ def _merge_sentences(
             image_count=counts.total + counts.updated,
             inserts_only=only_inserts([counts]),
             inserts_are_new=inserts_are_new,
-            may_repeat=run_start.decision.continuity is Continuity.OVERLAP,
+            may_repeat=run_start.decision.continuity is Continuity.OVERLAP
+            and table not in replaced_tables,
             # Assumed: only a write looks for deleted rows in the mirror.
             may_have_kept_rows=policies.keeps_rows,
             has_stamps=bool(policies.stamps),
@@ -249,7 +250,7 @@ def _column_sentences(
     if added_stamps:
         yield (
             f"{', '.join(added_stamps)} are added, NULL in each row until it changes: "
-            f"`lockstep reload {state.table} --reason …` fills them in all rows"
+            f"`lockstep reload {state.table.word} --reason …` fills them in all rows"
         )
     unwanted_stamps = [name for name in present_stamps if name not in policies.stamps]
     if unwanted_stamps:

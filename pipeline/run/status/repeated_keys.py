@@ -45,7 +45,9 @@ def count_keys(ports: RunPorts, state: TableState) -> KeyCount:
         return KeyCount(table, key, reason="it has no primary key")
     size = mirrors.size(state.mirror, version)
     if size is None or size.row_count is None or size.row_count > MOST_ROWS:
-        reason = f"it may have more than {MOST_ROWS:,} rows: `lockstep verify {table}` compares it"
+        reason = (
+            f"it may have more than {MOST_ROWS:,} rows: `lockstep verify {table.word}` compares it"
+        )
         return KeyCount(table, key, reason=reason)
     batches = [batch.select(list(key)) for batch in mirrors.rows(state.mirror, key, version)]
     if not batches:

@@ -82,7 +82,7 @@ def show_schema(
         raise SchemaUnknownAt(
             f"the structure of {table} at {place} is not in the history, which begins at "
             f"{versions[0].since}",
-            hint=f"`lockstep schema {table}` lists all versions",
+            hint=f"`lockstep schema {table.word}` lists all versions",
         )
     return ShownSchema(table, next(item for item in history if item.version == version), history)
 
@@ -179,7 +179,7 @@ def _version_at_moment(
         raise SchemaUnknownAt(
             f"{source}: the history of {versions[0].version.table} begins at "
             f"{history_begin.isoformat()}, after {moment.isoformat()}",
-            hint=f"`lockstep schema {versions[0].version.table}` lists all versions",
+            hint=f"`lockstep schema {versions[0].version.table.word}` lists all versions",
         )
     times = ledger.batch_times(source)
     reaching = [_first_batch_reaching(times, server, moment) for server in _servers(ledger, source)]

@@ -276,6 +276,9 @@ def task_of(
         copied_rows = CopiedRows(intent.table, origin.base, batches=batch_ids)
     if copied_rows is not None and copied_rows.copied_version is not None:
         intent = replace(intent, copied_write_id=copied_rows.copied_version.write_id)
+    if not intent.is_recorded:
+        kept_rows = _may_have_kept_rows(ports, records, state, plan, copied_rows)
+        intent = replace(intent, may_have_kept_rows=kept_rows)
     if without_changes:
         plan = replace(
             plan,
@@ -309,6 +312,30 @@ def task_of(
     return Task(
         intent, state, tuple(covered_batches), plan, metadata, final_version.schema, copied_rows
     )
+
+
+def _may_have_kept_rows(
+    ports: RunPorts,
+    records: TableRecords,
+    state: TableState,
+    plan: MergePlan,
+    copied_rows: CopiedRows | None,
+) -> bool:
+    """Return whether the mirror may have rows after the write that the source no longer
+    has, without a mark."""
+    if ports.source.policies_of(state.table).ignores_truncates:
+        return True
+    if copied_rows is not None:
+        copied_version = copied_rows.copied_version
+        return copied_version is not None and copied_version.may_have_kept_rows
+    if plan.replaces_rows:
+        return False
+    settled_write = records.newest_writes.settled_write
+    if settled_write is None:
+        # A ledger that was made from the lake knows neither the settings of earlier
+        # writes nor which parts of the log were not read.
+        return state.adopted_version is not None
+    return settled_write.intent.may_have_kept_rows
 
 
 def _contents_and_origin(
@@ -371,7 +398,7 @@ def prepare_job(ports: RunPorts, records: TableRecords, task: Task) -> Job:
     by_number = {version.version: version for version in versions}
     folders = folders_of(ports, schema_versions, by_number)
     _require_files(ports, task, segments, folders)
-    may_repeat = may_repeat_changes(ports, task.batches)
+    may_repeat = may_repeat_merged(ports, plan, key, task.batches)
     if task.copied_rows is not None:
         require_copyable(
             ports,
@@ -714,6 +741,21 @@ def _is_before(version: SchemaVersion, other: SchemaVersion) -> bool:
     recorded in order."""
     is_same_log = version.since.file.base == other.since.file.base
     return not is_same_log or version.since < other.since
+
+
+def may_repeat_merged(
+    ports: RunPorts, plan: MergePlan, key: tuple[str, ...], batches: Sequence[Batch]
+) -> bool:
+    """Return whether an earlier batch may have read some of the changes that are merged
+    from these batches. If all rows of a table without a key are replaced, that matters
+    only if the changes that are counted include those of the earlier batch."""
+    if plan.replaces_rows and not key:
+        batches = [
+            batch
+            for batch in batches
+            if any(segment.last_sequence <= batch.sequence_before for segment in plan.segments)
+        ]
+    return bool(batches) and may_repeat_changes(ports, batches)
 
 
 def may_repeat_changes(ports: RunPorts, batches: Sequence[Batch]) -> bool:

@@ -160,7 +160,9 @@ def _strategy_facts(ports: RunPorts, job: Job, parts: Sequence[SegmentPart]) -> 
         inserts_only=only_inserts(segment.counts for segment in job.task.plan.segments),
         inserts_are_new=job.inserts_are_new,
         may_repeat=job.may_repeat,
-        may_have_kept_rows=job.lineage.has_deleted_at or policies.ignores_truncates,
+        may_have_kept_rows=job.lineage.has_deleted_at
+        or policies.ignores_truncates
+        or job.task.intent.may_have_kept_rows,
         fills_columns=bool(job.lineage.columns_by_key),
         has_stamps=bool(job.lineage.policies.stamps),
     )

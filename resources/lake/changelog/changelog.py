@@ -308,8 +308,8 @@ for each commit since the last checkpoint. By default, delta-rs makes one every 
 commits."""
 
 _FIRST_COMMIT_REFUSED = "Invalid table version"
-"""The message of delta-rs if the store answers that the first commit exists although
-there is none."""
+"""The message of delta-rs if the store refuses the first commit as one that exists
+already, and then shows no commit."""
 
 
 def _commit_properties(app_id: str, batch: int, user_metadata: str) -> CommitProperties:
@@ -367,7 +367,7 @@ def commit_files(
     except CommitFailedError:
         return None
     except DeltaError as error:
-        # Two processes created the table at once: ours was second.
+        # Another process created the table first, or the store says so.
         if table is None and (
             newest_version(path) is not None or _FIRST_COMMIT_REFUSED in str(error)
         ):

@@ -248,7 +248,7 @@ def _with_facts_to_judge(path: LakePath, commit: LakeCommit) -> LakeCommit:
     """Return a commit with the facts by which `pipeline.model.foreign_commits` judges
     whether it changed rows: the changes of columns and properties, and the rows of
     removed files. Of Lockstep's own commits, only those of upkeep are judged."""
-    if commit.is_ours and commit.repeated_version is None:
+    if commit.is_ours and commit.copied_version is None:
         return commit
     if commit.metadata_change is not None:
         commit = replace(commit, metadata_change=_metadata_change(path, commit.delta_version))

@@ -1,12 +1,12 @@
 """Commits without a Spark query: this process writes a file, and calls Delta's own
 transaction in Java to commit it.
 
-A query of a few rows costs half a second of processor time, and several times as much
-if it is the first of its kind. The commit alone costs a tenth of that (`python -m
-benchmarks small`). As for any statement, Delta takes care of protocol, conflicts,
-commit times, checksums and checkpoints, and the commit is bound to the version on which
-it was planned (`pin`). But Delta cannot check or change the rows of a finished file, so
-a table whose features require that is refused (`accepts_files`).
+A Spark query that writes a few rows costs half a second of processor time, and several
+times as much if it is the first of its kind. The commit alone costs a tenth of the half
+second (`python -m benchmarks small`). As for any statement, Delta takes care of
+protocol, conflicts, commit times, checksums and checkpoints, and the commit is bound to
+the version on which it was planned (`pin`). But Delta cannot check or change the rows
+of a finished file, so a table whose features require that is refused (`accepts_files`).
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def commit_rows(
     replace_columns: bool = False,
     new_properties: Mapping[str, str] | None = None,
 ) -> None:
-    """Make a write's one commit after `version`, -1 for a new table.
+    """Make the only commit of a write, directly after `version` (-1 for a new table).
 
     The commit adds `rows`; with `replace_rows`, it also removes all other rows.
     `replace_columns`: the table gets the columns of `rows`. `app_transaction`: the id

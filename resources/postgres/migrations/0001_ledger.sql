@@ -1440,7 +1440,8 @@ create table lockstep.load_files (
 -- twice; `settled_token` is the lease of the run that found it. `mirror` and `table_id` say where it
 -- went and which Delta table that was: another one in the same folder begins at version 0 again.
 -- `copies`: the settled write, of this table or of another one, whose version this one begins with; it
--- may be forgotten once this one is settled.
+-- may be forgotten once this one is settled. `may_have_kept_rows`: afterwards the mirror may have rows
+-- that the source no longer has, without a mark.
 create sequence lockstep.txn_versions;
 
 create table lockstep.writes (
@@ -1455,6 +1456,7 @@ create table lockstep.writes (
     last_batch bigint not null,
     step text not null,
     copies bigint,
+    may_have_kept_rows boolean not null default false,
     intended_at timestamptz not null default clock_timestamp(),
     delta_version bigint constraint writes_delta_version_not_negative check (delta_version >= 0),
     settled_at timestamptz,
@@ -1644,6 +1646,7 @@ $$;
 -- The mirrors' versions that settled writes made, each in the newest files.
 create view lockstep.made_versions as
     select w.source, w.id as write, w.app_id, w.database, w.name, w.mirror, w.table_id, w.last_batch,
+        w.may_have_kept_rows,
         lockstep.newest_showing(w.source, w.mirror, w.delta_version) as delta_version
     from lockstep.writes w
     where w.settled_at is not null;
