@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import ClassVar, Final
 
 from lockstep.pipeline.check import require_ready
 from lockstep.pipeline.model.batch import Cursor
@@ -69,6 +69,8 @@ class PlannedShape:
     `refusal_hint`: the hint if the settings cannot be applied and the table is
     quarantined; None if it is re-read. `remains`: hidden values that the lake still
     has."""
+
+    json_keys: ClassVar = ("reason", "refusal_hint as refused", "remains")
 
     reason: str
     refusal_hint: str | None
