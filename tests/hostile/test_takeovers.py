@@ -184,7 +184,10 @@ def require_too_late(project: Project, hanging: Hanging) -> None:
     before, told = logs(project), books(project)
     hanging.wake()
     code, said = hanging.end()
-    assert (code, "took over" in said) == (3, True), said
+    # A run that was stopped within a statement of the ledger lost its connection there. It tries
+    # the step again as a run that begins now, and finds nothing to do.
+    tried_again = code == 0 and "Trying again" in said
+    assert tried_again or (code, "took over" in said) == (3, True), said
     assert (logs(project), books(project)) == (before, told)
     require_equal(project)
 
