@@ -251,7 +251,8 @@ class _Merger:
 
     @property
     def _counts(self) -> tuple[int, ...]:
-        """Numbers of which one rises if another round may have something to write."""
+        """Counts. If one of them rises in a round, another round may have something to
+        write."""
         return (
             len(self.merges),
             len(self.tables_with_new_mirror),
@@ -432,8 +433,10 @@ class _Merger:
         elif error.need is None and plan_merge(contents).copy_event is not None:
             # The write was to begin with a copy of another table's rows.
             error = reread_error(error.reason)
-        is_left = table not in self.tables_without_changes
-        if error.by is StoppedBy.RUN and is_left and plan_merge(contents).is_dropped:
+        may_leave_changes_out = (
+            error.by is StoppedBy.RUN and table not in self.tables_without_changes
+        )
+        if may_leave_changes_out and plan_merge(contents).is_dropped:
             self.tables_without_changes.add(table)
             self.ports.progress.note(
                 f"{table} was dropped at the source before all of its changes could be merged: "

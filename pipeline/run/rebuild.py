@@ -408,7 +408,7 @@ def _origin_from_changelog(
     """Return the origin that begins with an empty table. Raise `TableError` if the
     changelog does not reach back to one."""
     ledger, source = ports.ledger, ports.source.name
-    gaps = [gap.batch for gap in ledger.gaps(source) if gap.batch <= cut.batch.id]
+    gaps = [gap.batch for gap in ledger.gaps(source, cut.batch.id)]
     overlaps = ledger.live_batches(source, last=cut.batch.id, continuity=Continuity.OVERLAP)
     read_twice = [batch.id for batch in overlaps]
     deletion_notes = ledger.deletion_notes(source, table)
