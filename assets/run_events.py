@@ -67,7 +67,7 @@ class RunEventSender:
     def send_end(self, open_ports: Callable[[], RunPorts], *, found_dead: bool) -> None:
         """Send the last event. `open_ports` opens the ports through which tables are
         read. `found_dead`: another run or a sensor has found this run dead. If the run
-        has also lost its lease, its last event is sent by whoever found it dead."""
+        has also lost its lease, the one that found it dead sends its last event."""
         is_sent_elsewhere = found_dead and isinstance(self._record.error, LeaseLost)
         type_and_reason = None if is_sent_elsewhere else last_event(self._record)
         if type_and_reason is not None:

@@ -109,8 +109,8 @@ class SourceEvidence:
     - `mirror_names`: the rules for naming mirrors.
     - `shaping`: the settings that hide or change columns and rows; `schemas_to_shape`:
       the structures of the captured tables to which such settings apply;
-      `shaped_versions`: the newest versions of the tables of which the lake already
-      hides or changes something.
+      `shaped_versions`: the newest versions of the tables that the lake already shows
+      with something hidden or changed.
     - `past_columns`: the columns of all versions of each table, by names in lower case.
     - `invisible_tables`: captured tables that the account cannot see.
     """

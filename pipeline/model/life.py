@@ -25,7 +25,7 @@ all other tables go on. `StoppedBy` says who stopped it, and so who starts it ag
   replaces it.
 
 A table may need a person's consent after it stopped. It then waits for the consent,
-whoever stopped it.
+no matter who stopped it.
 
 A capture starts a table again when it carries out an order. A person gives the order,
 or a run gives it for a table that a run stopped. `supply.plan` decides how the table

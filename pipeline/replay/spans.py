@@ -604,7 +604,7 @@ def _batch_after_gtids(place: Place, chain: Sequence[Batch], gtids: GtidSet) -> 
         raise _too_early_error(place, chain)
     if not all(batch.start.gtid_set.contains(gtids) for batch in later):
         raise _occurs_again_error(place)
-    # A ledger made from the lake begins with a batch of which it knows only the end.
+    # Of the first batch in a ledger made from the lake, only the end is known.
     return PlaceInBatch(first, is_batch_end=first.captured_end.gtid_set == gtids)
 
 

@@ -5,8 +5,8 @@ that show whether another server's log has the same history (`SetAnchor`). A ser
 was reset assigns the same GTIDs again, so a GTID alone does not identify a transaction.
 MySQL since 8.0 has the time of the first commit in every server's log, to the
 microsecond (`original_commit_timestamp`). For MariaDB a digest is computed instead. It
-covers the transaction's statements and rows and the seconds in the events' headers, all
-of which replicas keep; it leaves out table ids and offsets.
+covers what replicas keep: the transaction's statements and rows, and the seconds in the
+events' headers. It leaves out table ids and offsets.
 
 A moment is found among the transactions by their commit times. Commit times need not
 ascend, so the place is chosen at which the fewest transactions are on the wrong side

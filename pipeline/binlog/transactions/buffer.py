@@ -547,8 +547,8 @@ def _must_begin_group(action: BufferAction, role: EventRole) -> bool:
     that those before it have to be handed out. A group's statements are applied before
     its rows. So a transaction with a statement that may change a structure, or that was
     logged instead of rows, must be the first: MariaDB's CREATE OR REPLACE TABLE …
-    SELECT drops a table of which earlier transactions may have rows. So must a
-    transaction whose rows were kept in a file."""
+    SELECT drops a table, and earlier transactions may have rows of it. A transaction
+    whose rows were kept in a file must be the first, too."""
     is_kept_or_emitted = action in (BufferAction.KEEP, BufferAction.EMIT)
     is_statement = is_kept_or_emitted and role in (EventRole.STATEMENT, EventRole.CREATE)
     return is_statement or action is BufferAction.EMIT_PREPARED
