@@ -46,7 +46,7 @@ def _rows(rules: list[CheckRule[Any]]) -> list[str]:
     cures = [_code(rule.cure) for rule in rules]
     rows = []
     for rule, cure, former in zip(rules, cures, ["", *cures], strict=False):
-        level = rule.level
+        level: str = rule.level
         if rule.error and rule in RUN_RULES:
             level = f"**{level}**, of a run too"
         told = _LIKEWISE if cure and cure == former else cure
