@@ -13,13 +13,13 @@ _HEAD: Final = "| what is tried again | how often | in the end |\n|---|---|---|"
 
 
 def table() -> str:
-    """One row a retry that may take a second, in the order of the module."""
+    """One row a retry that a person may wait for, in the order of the module."""
     return "\n".join([_HEAD, *(_row(one) for one in named().values() if _takes_long(one))])
 
 
 def _takes_long(one: Retry) -> bool:
-    """Tries without a pause between them take as long as what is tried."""
-    return not any(one.pauses) or one.most_tries is one.seconds is None or _seconds(one) >= 1
+    """Two seconds, or for as long as it takes."""
+    return one.most_tries is one.seconds is None or _seconds(one) >= 2
 
 
 def _seconds(one: Retry) -> float:
@@ -38,7 +38,7 @@ def named() -> dict[str, Retry]:
 def _row(one: Retry) -> str:
     often = "until it answers"
     if one.most_tries is not None:
-        waits = f", {_seconds(one):.0f} s in all" if any(one.pauses) else ""
+        waits = f", {round(_seconds(one), 1):g} s in all" if any(one.pauses) else ""
         often = f"{one.most_tries} times{waits}"
     elif one.seconds is not None:
         often = f"for {one.seconds:g} s"
