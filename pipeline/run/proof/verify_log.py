@@ -135,9 +135,8 @@ class ImageTaker:
         for block in group.blocks:
             maps = self._decoding.buffer.maps.table_maps
             for table, loss in self._watch.find_unlogged(group, block, maps).items():
-                if self.is_wanted(table):
-                    reason = f"rows changed at {loss.at} without being logged: {loss.reason}"
-                    self._stop_comparing(table, reason)
+                reason = f"rows changed at {loss.at} without being logged: {loss.reason}"
+                self._stop_comparing(table, reason)
             for table, _, part in split_by_table(block, maps):
                 if self.is_wanted(table) and self._take(table, part, group):
                     tables_with_images.add(table)

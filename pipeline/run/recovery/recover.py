@@ -45,7 +45,7 @@ from lockstep.pipeline.mirror.layout import (
     free_place,
     new_table,
 )
-from lockstep.pipeline.mirror.merging import reload_origin
+from lockstep.pipeline.mirror.merging import ROWS_BEFORE_CHANGELOG
 from lockstep.pipeline.mirror.system_tables import system_table_app_id
 from lockstep.pipeline.model.batch import CaptureRecord
 from lockstep.pipeline.model.claim import Unclaimed
@@ -197,10 +197,7 @@ def _after_new_ledger(
         haves_and_wants.append((have, Want(rewrite=True)))
     # The mirror has rows that this ledger has not seen, so its changelog is not
     # complete.
-    reason_incomplete = reload_origin(
-        (), is_adopted=True, batches_after_gaps=(), overlapping_batches=()
-    )
-    return _priced_plans(ports, haves_and_wants, KnownReach(changelog=str(reason_incomplete)))
+    return _priced_plans(ports, haves_and_wants, KnownReach(changelog=ROWS_BEFORE_CHANGELOG))
 
 
 def _after_kept_ledger(ports: RunPorts, missing_rows: _MissingRows) -> TablePlans:
