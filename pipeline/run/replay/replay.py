@@ -553,7 +553,7 @@ def _capture_again(
         table_changes,
         unshaped_tables=unshaped_tables,
     )
-    LogReading(basis, segmenter, keeps_all_prepared=True, starts_spark=False).run()
+    LogReading(basis, segmenter, keeps_all_prepared=True).run()
     segments = tables.finish()
     if tables.change_count != batch.changes:
         raise _NotRecaptured(
