@@ -16,11 +16,11 @@ from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError
 from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.model.table_state import OrderKind, TableCondition
+from lockstep.pipeline.run.begin import foresee_next_start
 from lockstep.pipeline.run.context import RunPorts, SilentProgress
 from lockstep.pipeline.run.orders import (
     OrderOutcome,
     OrderRequest,
-    foresee_next_start,
     give_order,
     plan_resume,
 )
