@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
 
@@ -16,9 +15,6 @@ from lockstep.pipeline.values.segment import SegmentFile
 from tests.twins.lake import MemoryLake
 from tests.twins.segments import MemorySegments
 from tests.twins.spool import MemorySpool
-
-if TYPE_CHECKING:
-    from lockstep.pipeline.run.context import RunPorts
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +34,7 @@ def staged_images(
 ) -> Iterator[StagedFold]:
     """`images`: for each part of the fold, in pieces."""
     room = Room(mirrors, spool=spool or MemorySpool())
-    ports = cast("RunPorts", room)
-    with staged_fold(ports, "test", fold, list(_parts(room, fold, images)), buckets) as staged:
+    with staged_fold(room, "test", fold, list(_parts(room, fold, images)), buckets) as staged:
         yield staged
     assert all(file.closed for file in room.spool.made)
 

@@ -346,7 +346,7 @@ class LogReading:
         committed_rows = self.buffer.prepared.take_committed()
         if committed_rows is not None:
             for table in self._tables_changed_while_prepared(committed_rows):
-                if True:
+                if self._taker.is_wanted(table):
                     reason = _CHANGED_WHILE_PREPARED_REASON
                     self._taker.note_lost_rows(table, group.begin(0), reason)
         self._taker.put(group)

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from threading import Lock
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -31,8 +32,7 @@ from lockstep.pipeline.mirror.mapping import images_within, row_images
 from lockstep.pipeline.mirror.strategy import MOST_IMAGES
 from lockstep.pipeline.ports.mirror_writes import FoldedChanges, StagedFiles
 from lockstep.pipeline.ports.mirrors import Mirrors
-from lockstep.pipeline.ports.segments import NewEventFile, SegmentStore
-from lockstep.pipeline.run.context import RunPorts
+from lockstep.pipeline.ports.segments import NewEventFile, SegmentStore, Spool
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.segment import SegmentFile
 
@@ -82,6 +82,18 @@ class StagedFold:
     bounds: tuple[tuple[str, str, str], ...]
 
 
+class FoldStores(Protocol):
+    """The stores of a fold: `segments` has the images, `spool` the scratch file,
+    `mirrors` the staged files."""
+
+    @property
+    def segments(self) -> SegmentStore: ...
+    @property
+    def spool(self) -> Spool: ...
+    @property
+    def mirrors(self) -> Mirrors: ...
+
+
 _FOLDING = Lock()
 """Held while a table is folded. Each fold has a memory limit. Only one table is folded
 at a time, so that this is also the limit of the whole run."""
@@ -89,37 +101,37 @@ at a time, so that this is also the limit of the whole run."""
 
 @contextmanager
 def staged_fold(
-    ports: RunPorts, name: str, fold: Fold, parts: Sequence[SegmentPart], buckets: int
+    stores: FoldStores, name: str, fold: Fold, parts: Sequence[SegmentPart], buckets: int
 ) -> Iterator[StagedFold]:
     """Yield the folded images of these parts, in files that exist until the context
     ends. `buckets`: `buckets_for` these images; 0 if there are none."""
-    files = _FoldFiles(ports.mirrors, name, fold)
+    files = _FoldFiles(stores.mirrors, name, fold)
     try:
         with _FOLDING:
             if buckets == 1:
-                images = (part.pieces(ports.segments, fold.marks) for part in parts)
+                images = (part.pieces(stores.segments, fold.marks) for part in parts)
                 files.add(*fold.table([pa.concat_tables(pieces) for pieces in images]))
             elif buckets:
-                _fold_buckets(ports, fold, parts, buckets, files)
+                _fold_buckets(stores, fold, parts, buckets, files)
         yield files.staged_fold()
     finally:
         for path in files.paths:
-            ports.mirrors.unstage(path)
+            stores.mirrors.unstage(path)
 
 
 def _fold_buckets(
-    ports: RunPorts, fold: Fold, parts: Sequence[SegmentPart], buckets: int, files: _FoldFiles
+    stores: FoldStores, fold: Fold, parts: Sequence[SegmentPart], buckets: int, files: _FoldFiles
 ) -> None:
     """Sort the images into buckets of keys in a scratch file, then fold one bucket at a
     time."""
     # A first pass finds the chains: keys that must be folded together belong in one
     # bucket.
-    chains = _chains(ports.segments, fold, parts)
+    chains = _chains(stores.segments, fold, parts)
     step_fold = fold.in_steps
-    with closing(ports.spool.create_scratch_file()) as file:
+    with closing(stores.spool.create_scratch_file()) as file:
         buckets_on_disk = _Buckets(file, buckets)
         for part_index, part in enumerate(parts):
-            for piece in part.pieces(ports.segments, fold.marks):
+            for piece in part.pieces(stores.segments, fold.marks):
                 step_index, images = fold.step(part_index, piece)
                 keys = chains.roots(step_fold.hashes(step_index, images))
                 bucket_numbers = (keys % np.uint64(buckets)).astype(np.int64)
