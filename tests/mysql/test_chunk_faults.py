@@ -8,7 +8,7 @@ from time import sleep
 import pytest
 
 from lockstep.pipeline.snapshot.chunks import Bound, Range
-from lockstep.pipeline.values.errors import StructureMoved, TableBusy, TableError
+from lockstep.pipeline.values.errors import StructureMoved, TableError
 from tests.fix_mysql import MySqlStand
 from tests.mysql.chunked import LARGE_ROWS, Sliced, rows_of, until
 
@@ -18,33 +18,6 @@ def _second(place: Sliced) -> Range:
     place.do("create table t (id int primary key, v int)", "insert into t values (1,1),(2,2),(3,3)")
     first, second, _ = place.ranges(1)
     return Range(first.through, second.through)
-
-
-@pytest.mark.thin
-@pytest.mark.parametrize(
-    ("change", "bound_too"),
-    [
-        ("drop table t", True),
-        ("rename table t to u", True),
-        ("alter table t add x int", False),
-        ("alter table t modify id bigint", False),
-        ("alter table t rename column id to k", True),
-        ("alter table t drop primary key", True),
-        ("alter table t drop primary key, add primary key (v)", False),
-    ],
-)
-def test_a_table_altered_between_chunks_is_told(
-    place: Sliced, change: str, bound_too: bool
-) -> None:
-    """Its next bound may still be found, the chunk is not read."""
-    rows = _second(place)
-    schema = place.schema()
-    place.do(change)
-    with pytest.raises(StructureMoved):
-        place.read(schema, rows)
-    if bound_too:
-        with pytest.raises(StructureMoved):
-            place.source.next_bound(schema, rows.after, 1)
 
 
 def test_a_table_that_compares_otherwise_is_told(place: Sliced) -> None:
@@ -99,21 +72,6 @@ def test_a_privilege_taken_away_is_told(place: Sliced) -> None:
         pass
     with pytest.raises(TableError, match="may not read the table"):
         source.next_bound(schema, rows.after, 1)
-
-
-def test_a_statement_killed_half_way_is_told(large: Sliced) -> None:
-    """The table waits for the next run."""
-    schema = large.schema()
-    rows = Range(large.source.next_bound(schema, None, 10))
-    with large.source.chunk(schema, rows) as snapshot:
-        next(snapshot.batches)
-        ((session,),) = large.stand.rows(
-            "select id from information_schema.processlist where info like 'select%'"
-            f" and info like '%`{large.table.database}`.`t`%' and id <> connection_id()"
-        )
-        large.stand.execute(f"kill query {session}")
-        with pytest.raises(TableBusy, match="interrupted"):
-            list(snapshot.batches)
 
 
 def test_a_server_s_time_limit_ends_no_chunk(
