@@ -868,20 +868,6 @@ def test_rows_enter_and_leave(mysql: MySqlStand, database: str) -> None:
     assert "phone" in (customers.stopped() or "")
 
 
-def test_a_key_is_hashed(mysql: MySqlStand, database: str) -> None:
-    customers = Customers(mysql, database, ShapeRules(hash_columns={"id": Hash.EXACT}))
-    customers.run()
-    customers.do(
-        "insert into c (id) values (20), (21)",
-        "update c set id = 22 where id = 20",
-        "delete from c where id = 21",
-        "update c set phone = 'z' where id = 1",
-    )
-    customers.run()
-    shown = [{**row, "id": reference.hashed(KEY, "int", row["id"])} for row in customers.rows()]
-    assert customers.mirror() == sorted(shown, key=lambda row: row["id"])
-
-
 def test_a_lost_ledger_finds_the_shape_of_each_mirror(mysql: MySqlStand, database: str) -> None:
     """One that shows something else than the settings now say is read again."""
     customers = Customers(mysql, database, HIDING)

@@ -10,7 +10,7 @@ import pytest
 from lockstep import exits
 from lockstep.commands.plan import exit_code, plan_lines, plan_values
 from lockstep.commands.schema import schema_values
-from lockstep.pipeline.check import SourceEvidence, preflight
+from lockstep.pipeline.check import Finding, SourceEvidence, preflight
 from lockstep.pipeline.model.json_values import to_json
 from lockstep.pipeline.model.table_state import OrderKind
 from lockstep.pipeline.run.orders import OrderRequest, plan_resume
@@ -126,22 +126,23 @@ def test_a_table_that_settings_stopped_says_what_brings_it_back(
     assert "quarantined" not in plan_resume(made.follower.ports(), asked).sentence
 
 
-def test_a_check_sees_the_columns_of_the_server(customers: Customers) -> None:
-    """Of the tables of which the settings say something; a wrong name is told with the block."""
-    customers.shape(ShapeRules(exclude_columns=("sn",), rows="kind > 'a'"))
-    ports = customers.follower.ports()
-    looked = SourceEvidence(
+def refusals(follower: ShapedFollower) -> list[Finding]:
+    """What a check refuses of what settings show."""
+    ports = follower.ports()
+    evidence = SourceEvidence(
         ports.server.survey(),
         ports.source.patterns,
         table_settings=ports.source.table_settings,
         shaping=ports.shaping,
     )
-    found = {
-        one.subject: one.sentence
-        for one in preflight(ports.server, looked, {})
-        if one.topic == "what is shown" and one.level == "refusal"
-    }
-    assert found == {
+    found = preflight(ports.server, evidence, {})
+    return [one for one in found if (one.topic, one.level) == ("what is shown", "refusal")]
+
+
+def test_a_check_sees_the_columns_of_the_server(customers: Customers) -> None:
+    """Of the tables of which the settings say something; a wrong name is told with the block."""
+    customers.shape(ShapeRules(exclude_columns=("sn",), rows="kind > 'a'"))
+    assert {one.subject: one.sentence for one in refusals(customers.follower)} == {
         f"{customers.name}.c": "its condition cannot be evaluated: column 'kind' is ENUM, whose "
         "order is not that of its texts",
         f'[[sources.table]] match = ["{customers.name}.c"]': "exclude_columns names 'sn', and no "
@@ -162,24 +163,13 @@ def test_a_check_refuses_all_columns_that_show_hidden_ones_at_once(mysql: MySqlS
     with mysql.own_database() as name:
         mysql.execute(COMPUTED, database=name)
         follower = ShapedFollower(mysql, [f"{name}.*"], {f"{name}.p": PERSONS})
-        ports = follower.ports()
-        evidence = SourceEvidence(
-            ports.server.survey(),
-            ports.source.patterns,
-            table_settings=ports.source.table_settings,
-            shaping=ports.shaping,
-        )
-        refusals = [
-            (found.subject, found.sentence, found.hint)
-            for found in preflight(ports.server, evidence, {})
-            if found.topic == "what is shown" and found.level == "refusal"
-        ]
         sentence = (
             "hidden values would be shown: column 'age' is computed from 'born'; "
             "column 'older' is computed from 'age'"
         )
         hint = "add 'age', 'older' to exclude_columns or hash_columns of this table"
-        assert refusals == [(f"{name}.p", sentence, hint)]
+        [found] = refusals(follower)
+        assert (found.subject, found.sentence, found.hint) == (f"{name}.p", sentence, hint)
         follower.run()
         mysql.execute("insert into p (id, born) values (1, '1970-05-05')", database=name)
         follower.run()
