@@ -8,7 +8,7 @@ from time import sleep
 import pytest
 
 from lockstep.pipeline.snapshot.chunks import Bound, Range
-from lockstep.pipeline.values.errors import StructureMoved, TableError
+from lockstep.pipeline.values.errors import StructureMoved, TableBusy, TableError
 from tests.fix_mysql import MySqlStand
 from tests.mysql.chunked import LARGE_ROWS, Sliced, rows_of, until
 
@@ -72,6 +72,21 @@ def test_a_privilege_taken_away_is_told(place: Sliced) -> None:
         pass
     with pytest.raises(TableError, match="may not read the table"):
         source.next_bound(schema, rows.after, 1)
+
+
+def test_a_statement_killed_half_way_is_told(large: Sliced) -> None:
+    """The table waits for the next run."""
+    schema = large.schema()
+    rows = Range(large.source.next_bound(schema, None, 10))
+    with large.source.chunk(schema, rows) as snapshot:
+        next(snapshot.batches)
+        ((session,),) = large.stand.rows(
+            "select id from information_schema.processlist where info like 'select%'"
+            f" and info like '%`{large.table.database}`.`t`%' and id <> connection_id()"
+        )
+        large.stand.execute(f"kill query {session}")
+        with pytest.raises(TableBusy, match="interrupted"):
+            list(snapshot.batches)
 
 
 def test_a_server_s_time_limit_ends_no_chunk(
