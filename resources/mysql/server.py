@@ -415,8 +415,12 @@ class MySqlServer:
             rows = select_by_table(cursor, _TABLE_COMMENTS, scopes_of(names))
             return {table: comment for table, (comment,) in rows if table in names}
 
-    def empty_tables(self, tables: Collection[TableName]) -> frozenset[TableName]:
+    def empty_tables(
+        self, tables: Collection[TableName], after: Coordinates
+    ) -> frozenset[TableName]:
         with self._query_sessions.cursor() as cursor:
+            if low_mark(cursor, read_dialect(cursor)).at < after:
+                return frozenset()
             return frozenset(table for table in tables if has_no_row(cursor, table))
 
     @contextmanager

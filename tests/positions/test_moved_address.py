@@ -15,13 +15,17 @@ from typing import Any
 
 import pytest
 
+from lockstep.pipeline.run.context import Progress, RunPorts
+from lockstep.pipeline.start.question import StartRule
 from lockstep.pipeline.values.errors import SourceMoving
 from lockstep.resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import settings
+from tests.outside import acknowledge, capture, merge
 from tests.positions.follower import Follower
 from tests.positions.servers import Pair, catch_up, replicate
-from tests.positions.shop import TABLE, put, require_same
+from tests.positions.shop import TABLE, open_shop, put, require_rule, require_same
+from tests.positions.test_whole_logs import Adapters, session
 
 
 @dataclass
@@ -102,6 +106,16 @@ class FailingReplica(MySqlServer):
         return bound
 
 
+@dataclass
+class Renewing(Adapters):
+    """What a session asks for, with another server each time."""
+
+    servers: Iterator[MySqlServer]
+
+    def ports(self, source: str, progress: Progress) -> RunPorts:
+        return replace(self.follower.ports(), server=next(self.servers))
+
+
 @pytest.fixture(params=["bare_pair", "mariadb_pair"])
 def twins(request: pytest.FixtureRequest) -> Pair:
     """Two servers without a GTID in common, in whose logs the same offsets are places."""
@@ -166,3 +180,25 @@ def test_the_rows_of_another_replica_are_not_read(pair: Pair) -> None:
     follower.server = MySqlServer(settings(pair.a))
     follower.run()
     require_same(follower, pair.a)
+
+
+def test_the_next_try_of_a_run_uses_the_server_that_answers_then(pair: Pair) -> None:
+    """It decides its start by what that one has, and ends the run as any other."""
+    open_shop(pair.a)
+    replicate(pair.a, pair.b)
+    put(pair.a, 1)
+    with address_of(pair.a) as address:
+        moved = replace(settings(pair.a), port=address.port)
+        follower = _follow(MySqlServer(moved))
+        follower.run()
+        put(pair.a, 2)
+        catch_up(pair.a, pair.b)
+        servers = iter([Failing(address, "dump", pair.b), MySqlServer(moved)])
+        run = session(follower)
+        run.adapters = Renewing(follower, servers)
+        for step in (capture, merge, acknowledge):
+            run.run(step)
+        run.close()
+        require_rule(follower, StartRule.RESUME_OTHER_SERVER)
+        require_same(follower, pair.b)
+        assert next(servers, None) is None
