@@ -228,7 +228,7 @@ def test_a_report_lists_each_statement_on_a_captured_table(scene: Scene) -> None
         "insert into c values (1, 1)",
         "alter table c modify v varchar(10)",
         "alter table c add column z int",
-        f"create table {scene.other}.t (id int)",
+        f"create table {scene.other}.u (id int)",
     )
     scene.follower.run()
     scene.do("insert into a values (8, 8)", "alter table a add column z int", "truncate table a")
