@@ -231,7 +231,9 @@ def test_a_report_lists_each_statement_on_a_captured_table(scene: Scene) -> None
         f"create table {scene.other}.u (id int)",
     )
     scene.follower.run()
-    scene.do("insert into a values (8, 8)", "alter table a add column z int", "truncate table a")
+    scene.do(
+        "insert into a (id, v) values (8, 8)", "alter table a add column z int", "truncate table a"
+    )
     scene.follower.run()
     whole = Span(parse_place("earliest"), parse_place("latest"))
     report = report_of_span(scene.follower.ledger, SOURCE, whole, datetime.now(UTC))
