@@ -36,7 +36,7 @@ class StandbyPlan:
     where the source's very first run starts if the standby answers. `server_uuid`:
     None if it is not configured."""
 
-    start: Place | None
+    start: Place | Snapshot | None
     server_uuid: str | None = None
 
     def answers(self, facts: ServerFacts) -> bool:
@@ -139,7 +139,7 @@ class SourcePlan:
 
     name: str
     patterns: TablePatterns
-    start: Place | None
+    start: Place | Snapshot | None
     budget: Budget = field(default_factory=Budget)
     start_policies: StartPolicies = field(default_factory=StartPolicies)
     lake_policies: LakePolicies = field(default_factory=LakePolicies)
@@ -220,7 +220,7 @@ class SourcePlan:
         name = self.mirror_name(state.table)
         return None if is_folder_of(state.mirror, self.name, name) else name
 
-    def start_at(self, facts: ServerFacts) -> Place | None:
+    def start_at(self, facts: ServerFacts) -> Place | Snapshot | None:
         """Return the configured start on the server that answers."""
         if self.standby is not None and self.standby.answers(facts):
             return self.standby.start

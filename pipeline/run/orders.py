@@ -27,7 +27,7 @@ from lockstep.pipeline.run.agreement.lake_logs import (
     foreign_mirrors,
     mirror_judgement,
 )
-from lockstep.pipeline.run.begin import StartProposal, foresee_start
+from lockstep.pipeline.run.begin import StartProposal, foresee_next_start
 from lockstep.pipeline.run.consent import unknown_structure_error
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.logged_statements import dialect_of, recorded_statements
@@ -169,12 +169,6 @@ def give_order(
     place = f" at {order.stopped.at}" if order.stopped is not None else ""
     back = f"`lockstep resume {table.word}` brings it back"
     return OrderOutcome(order, f"{table} stops{place}; the other tables go on. {back}")
-
-
-def foresee_next_start(ports: RunPorts) -> StartProposal:
-    """Return the start of the next run; nothing is written."""
-    ledger, source = ports.ledger, ports.source.name
-    return foresee_start(ports, ledger.cursors(source).captured, ledger.open_override(source))
 
 
 def plan_resume(

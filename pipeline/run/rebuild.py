@@ -155,7 +155,7 @@ def _end_of_batch(batch: Batch) -> Cut:
         sequence=batch.sequence_before + batch.changes,
         at=end.at,
         committed_at=end.committed_at,
-        gtid=None if batch.anchor is None else batch.anchor.gtid or None,
+        gtid=batch.captured_cursor.anchor.gtid or None,
         previous_batch=batch.id,
     )
 

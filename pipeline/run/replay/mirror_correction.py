@@ -209,8 +209,6 @@ class _MirrorComparison:
         newest = ports.ledger.cursors(ports.source.name).acknowledged
         assert newest is not None, "the span is acknowledged"
         contents = table_contents(ports.ledger, ports.source.name, table, span[0].id, newest.batch)
-        if not contents:
-            return None
         plan = plan_merge([_with_new_files(content, new_segments) for content in contents])
         sequence_ranges = tuple(
             (batch.sequence_before, batch.sequence_before + batch.changes)

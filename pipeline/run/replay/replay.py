@@ -36,7 +36,7 @@ from itertools import pairwise
 from time import perf_counter
 
 from lockstep.pipeline.mirror.layout import scratch_path
-from lockstep.pipeline.model.batch import Batch, BatchContent, BatchState, Cursor
+from lockstep.pipeline.model.batch import Batch, BatchContent, BatchState
 from lockstep.pipeline.model.table_state import TableEvent, TableEventKind, TableState
 from lockstep.pipeline.ports.ledger import batch_content
 from lockstep.pipeline.ports.source import ServerFacts
@@ -455,9 +455,9 @@ class _SpanFacts:
 
     def _read_anchor(self, batch: Batch) -> AnchorReading:
         if batch.id not in self._anchor_readings:
-            assert batch.anchor is not None, "it is acknowledged"
-            cursor = Cursor(batch.id, batch.captured_end, batch.anchor)
-            self._anchor_readings[batch.id] = read_anchor_of(self._ports, cursor, self.server_facts)
+            self._anchor_readings[batch.id] = read_anchor_of(
+                self._ports, batch.captured_cursor, self.server_facts
+            )
         return self._anchor_readings[batch.id]
 
 
@@ -548,7 +548,7 @@ def _capture_again(
         table_changes,
         unshaped_tables=unshaped_tables,
     )
-    LogReading(basis, segmenter, keeps_all_prepared=True, starts_spark=False).run()
+    LogReading(basis, segmenter, keeps_all_prepared=True).run()
     segments = tables.finish()
     if tables.change_count != batch.changes:
         raise _NotRecaptured(

@@ -369,8 +369,8 @@ class LogTally:
         """Transactions that change no captured table."""
         self.foreign_bytes = 0
         """Bytes of log of these transactions."""
-        self.change_count = 0
-        """Always 0: nothing is captured, and so nothing will be merged."""
+        self.watch = None
+        """A plan does not count what cascades may change in child tables."""
 
     @property
     def row_count(self) -> int:
@@ -383,11 +383,6 @@ class LogTally:
         """Return whether changes of a table count. If all its rows will be read later,
         earlier changes do not."""
         return table not in self._tables_read_later and self._captured_tables.is_wanted(table)
-
-    def watches(self, table: TableName) -> bool:
-        """Return False: a plan does not count what cascades may change in child
-        tables."""
-        return False
 
     def reach(self, at: Coordinates | None) -> None:
         """Do nothing: a plan reads no rows from MySQL."""
@@ -457,8 +452,7 @@ class LogTally:
     def note_lost_rows(self, table: TableName, at: Coordinates, reason: str) -> None:
         """Note that the table has to be re-read, because the log lacks its rows from
         here on."""
-        if self.is_wanted(table):
-            self._reread(table, reason)
+        self._reread(table, reason)
 
     def put(self, group: TransactionGroup) -> None:
         row_counts = np.zeros(len(group.transactions), np.int64)

@@ -774,16 +774,15 @@ def may_repeat_changes(ports: RunPorts, batches: Sequence[Batch]) -> bool:
         return True
     source = ports.source.name
     for overlap in ports.ledger.live_batches(source, continuity=Continuity.OVERLAP):
-        if overlap.previous_batch is None or overlap.id > last.id:
+        if overlap.id > last.id:
             continue
-        for previous in ports.ledger.live_batches(
-            source, overlap.previous_batch, overlap.previous_batch
-        ):
-            if previous.end is None or last.end is None:
-                continue
+        before = overlap.previous_batch
+        assert before is not None, "it reads part of an earlier batch again"
+        for previous in ports.ledger.live_batches(source, before, before):
             # A server's clock may have been wrong at one of the ends, so both are
             # compared.
-            if not all(comes_after(place, previous.end) for place in (first.start, last.end)):
+            ends = (first.start, last.captured_end)
+            if not all(comes_after(end, previous.captured_end) for end in ends):
                 return True
     return False
 
