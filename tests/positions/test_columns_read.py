@@ -5,24 +5,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from lockstep.pipeline.model.table_state import TableEventKind
 from lockstep.pipeline.ports.ledger import batch_content
-from lockstep.pipeline.ports.source import SourceServer
-from lockstep.pipeline.shape.shape import ShapeRules
-from lockstep.pipeline.source_plan import TableSettings
 from lockstep.pipeline.values.policies import Deletes, LakePolicies, OnRewrite
-from lockstep.pipeline.values.position import Coordinates
-from lockstep.pipeline.values.table import TablePatterns
 from lockstep.resources.mysql.server import MySqlServer
 from lockstep.resources.mysql.watermarks import low_mark
 from tests.fix_mysql import MySqlStand
-from tests.mysql.logged import head
-from tests.mysql.reading import server
-from tests.positions.follower import SOURCE, Follower
+from tests.positions.follower import SOURCE
 from tests.positions.paused import Shop
 from tests.positions.stories import stories_in, tell
 
@@ -77,45 +70,6 @@ def test_soft_deletes_keep_their_rows(mysql: MySqlStand) -> None:
 def test_a_run_that_ends_before_the_merge_loses_nothing(mysql: MySqlStand) -> None:
     """The reading waits in files; the next run merges it."""
     tell(mysql, [_a_run_ends_before_the_merge], (), TABLE)
-
-
-class NotedDumps:
-    """A server that notes from where its log is read."""
-
-    def __init__(self, server: SourceServer) -> None:
-        self._server = server
-        self.begins: list[Coordinates] = []
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._server, name)
-
-    def dump(self, start: Coordinates, *args: Any, **options: Any) -> Any:
-        self.begins.append(start)
-        return self._server.dump(start, *args, **options)
-
-
-def test_the_log_is_searched_once_for_all_tables_that_hide_something(
-    mysql: MySqlStand, database: str
-) -> None:
-    """However many of them get a column in one run, which reads that part of the log again."""
-    hidden = TableSettings(
-        TablePatterns((f"{database}.*",)), {}, shape=ShapeRules(exclude_columns=("w",))
-    )
-    follower = Follower(server(mysql), [f"{database}.*"], str(head(mysql)), settings=[hidden])
-    shop = Shop(mysql, database, follower)
-    tables = ("t", "t1", "t2")
-    shop.do(*TABLE, *(f"create table {table} like t" for table in tables[1:]))
-    shop.do(*(f"insert into {table} select * from t" for table in tables[1:]))
-    shop.run()
-    shop.do(*(added(mysql, f"alter table {table} add column {ADDED[0]}") for table in tables))
-    # A run that ends at a place of a person's choice leaves the reading to the next one.
-    begin = follower.run(until="latest").end.at
-    shop.do(*(f"insert into {table} (id, v) values (40, 40)" for table in tables))
-    noted = NotedDumps(follower.server)
-    follower.server = cast("SourceServer", noted)
-    shop.run()
-    assert columns_read(shop) == [("g",)] * len(tables)
-    assert noted.begins.count(begin) == 2, "the search, and the capture"
 
 
 def only_the_column_is_read(shop: Shop) -> Iterator[None]:
