@@ -39,6 +39,7 @@ from lockstep.pipeline.mirror.strategy import UNSTAMPED, UNSTAMPED_HINT
 from lockstep.pipeline.schema.types import MERGE_COLUMNS, TEXT_TYPES, arrow_schema, is_mergeable
 from lockstep.pipeline.source_plan import TableSettings
 from lockstep.pipeline.values.errors import ConfigurationError, TableError
+from lockstep.pipeline.values.mirror_names import ONLY_CASE_DIFFERS
 from lockstep.pipeline.values.retention import Retention
 from lockstep.pipeline.values.shown import name_list
 from lockstep.pipeline.values.table import Column, TableName, TableStructure, has_wildcard
@@ -136,10 +137,7 @@ def _judge_name_case(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
             names_by_folder[mirror_path("", structure.name).lower()].append(str(structure.name))
     for names in names_by_folder.values():
         if len(names) > 1:
-            yield Fault(
-                "differ in case only, and would share a folder on a store that ignores case",
-                ", ".join(names),
-            )
+            yield Fault(ONLY_CASE_DIFFERS, ", ".join(names))
 
 
 def _judge_mirror_names(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
@@ -248,7 +246,7 @@ COLUMN_RULES: Final = with_topic(
         "names and case",
         "names of captured tables that differ in case only",
         "refusal",
-        "they share a folder on a store that ignores case; no run refuses them",
+        "on a store that ignores case, a run quarantines the table that comes later",
         "rename one of them, or exclude it; a lake on a case-sensitive store goes on working",
         _judge_name_case,
     ),

@@ -363,7 +363,7 @@ class PreparedBeforeStart(OperatorNeeded):
 
 
 class TransactionsWithoutGtid(OperatorNeeded):
-    """The log has anonymous transactions, where reading goes on after a GTID set, or the
+    """The log has anonymous transactions, and reading continues after a GTID set, or the
     server's `gtid_mode` keeps it from sending them.
 
     Type `lockstep start-at PLACE --reason …`, or set `gtid_mode = ON_PERMISSIVE` until
