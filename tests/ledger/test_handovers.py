@@ -6,7 +6,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lockstep.pipeline.model.batch import Batch
-from lockstep.pipeline.model.gaps import ClosedTable
 from lockstep.pipeline.model.life import MirrorRemoved
 from lockstep.pipeline.model.table_state import (
     Handover,
@@ -148,8 +147,9 @@ def test_a_gaps_parts_go_with_the_rows_and_close_by_events(ledger: Ledger, lease
     (gap,) = ledger.gaps(lease.source)
     (done, *_) = ledger.batches(lease.source)
     assert done.acknowledged_at is not None
-    told = ClosedTable(last.id, done.acknowledged_at, TableEventKind.TRUNCATED, str(ORDERS))
-    assert gap.closed == {str(STOCK): told}
+    [(part, event)] = gap.closed.items()
+    assert (part, event.kind, event.table) == (str(STOCK), TableEventKind.TRUNCATED, str(ORDERS))
+    assert (event.batch, event.at) == (last.id, done.acknowledged_at)
     assert gap.open_tables == (str(ORDERS),)
 
 
