@@ -8,7 +8,6 @@ from lockstep.pipeline.model.batch import Batch, BatchKind
 from lockstep.pipeline.model.table_state import OrderKind
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.values.decisions import Lease
-from lockstep.pipeline.values.errors import StoppedBy
 from lockstep.pipeline.values.position import Position
 from tests.ledger.made import (
     CONTIGUOUS,
@@ -62,17 +61,3 @@ def test_the_chain_goes_on_behind_it(ledger: Ledger, lease: Lease) -> None:
     third = following(ledger, lease)
     assert (third.start, third.continued_batch) == (batch.end, batch.id)
     assert ledger.live_batches(lease.source, batch.id, batch.id) == [batch]
-
-
-def test_given_up_it_leaves_the_order_open(ledger: Ledger, lease: Lease) -> None:
-    """The table stands where it stood."""
-    first = first_captured(ledger, lease, ORDERS, STOCK)
-    ledger.order_table(lease, ORDERS, OrderKind.PAUSE, author="ada", reason="")
-    stopped = ledger.table_states(lease.source)[ORDERS].stopped
-    next_captured(ledger, lease, STOCK)
-    order = ledger.order_table(lease, ORDERS, OrderKind.RESUME, author="ada", reason="")
-    batch = caught_up(ledger, lease, first.start, order.id)
-    ledger.abandon(lease, batch.id, "damaged")
-    (again,) = ledger.open_orders(lease.source)
-    assert (again.id, again.stopped) == (order.id, stopped)
-    assert ledger.table_states(lease.source)[ORDERS].stopped_by is StoppedBy.PERSON

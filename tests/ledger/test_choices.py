@@ -48,18 +48,6 @@ def test_a_choice_is_open_until_a_batch_was_begun_by_it(stand: Stand, source: st
         assert stand.other.open_override(source) is None
 
 
-def test_a_choice_is_open_again_when_its_batch_is_abandoned(ledger: Ledger, lease: Lease) -> None:
-    """Nothing came of it; a capture keeps it closed."""
-    first, choice = first_captured(ledger, lease), choose(ledger, lease)
-    batch = elsewhere(ledger, lease, first, replace(GAP, override=choice.id))
-    ledger.abandon(lease, batch.id, "found unfinished")
-    assert ledger.open_override(lease.source) == choice
-    captured_elsewhere(
-        ledger, lease, elsewhere(ledger, lease, first, replace(GAP, override=choice.id))
-    )
-    assert ledger.open_override(lease.source) is None
-
-
 def test_a_newer_choice_replaces_an_open_one(ledger: Ledger, lease: Lease) -> None:
     """And when the newer one is carried out, the older one stays replaced."""
     first = first_captured(ledger, lease)
@@ -67,13 +55,6 @@ def test_a_newer_choice_replaces_an_open_one(ledger: Ledger, lease: Lease) -> No
     newer = choose(ledger, lease, "binlog.000003:4")
     assert ledger.open_override(lease.source) == newer
     elsewhere(ledger, lease, first, replace(GAP, override=newer.id))
-    assert ledger.open_override(lease.source) is None
-
-
-def test_choices_of_other_sources_are_not_ours(ledger: Ledger, lease: Lease) -> None:
-    """Each source has its own."""
-    with ledger.lock(f"{lease.source} beside", "beside", None) as beside:
-        choose(ledger, beside)
     assert ledger.open_override(lease.source) is None
 
 
@@ -102,22 +83,10 @@ def test_gaps_name_place_tables_and_author(ledger: Ledger, lease: Lease) -> None
     ]
 
 
-def test_an_abandoned_batch_leaves_no_gap(ledger: Ledger, lease: Lease) -> None:
-    """The log between may still be read."""
-    first = first_captured(ledger, lease)
-    ledger.abandon(lease, elsewhere(ledger, lease, first).id, "found unfinished")
-    assert ledger.gaps(lease.source) == []
-
-
 def test_the_lineage_names_each_server_in_its_turn(ledger: Ledger, lease: Lease) -> None:
-    """From A to B and back; batches that stay on a server add nothing, and an abandoned
-    one never was."""
+    """From A to B and back; batches that stay on a server add nothing."""
     first = first_captured(ledger, lease)
     second = next_captured(ledger, lease)
-    tried = elsewhere(ledger, lease, second, CONTIGUOUS, on(OTHER, position(4)))
-    assert ledger.server_periods(lease.source)[-1] == ServerPeriod(OTHER, tried.id)
-    ledger.abandon(lease, tried.id, "found unfinished")
-    assert ledger.server_periods(lease.source) == (ServerPeriod(SERVER, first.id),)
     again = elsewhere(ledger, lease, second, CONTIGUOUS, on(OTHER, position(4)))
     there = captured_elsewhere(ledger, lease, again, on(OTHER, position(300)))
     back = elsewhere(ledger, lease, there, CONTIGUOUS, position(4, number=5))

@@ -42,45 +42,29 @@ def test_a_delivery_tells_its_batches(
     assert consumers.open_deliveries(billing, NAME) == [delivery]
 
 
-def test_a_batch_without_changes_is_delivered_too(consumers: Consumers, billing: str) -> None:
-    """The consumer's place in the log moves over what concerns no table."""
-    given(consumers, billing)
-    delivery = given(consumers, billing)
-    assert (delivery.changes, delivery.tables) == (0, ())
-
-
 def test_only_acknowledged_batches_are_delivered(
     ledger: Ledger, lease: Lease, consumers: Consumers, billing: str, batches: list[int]
 ) -> None:
-    """A merged one is not, and neither is what comes after it."""
-    next_captured(ledger, lease)
-    ledger.mark_merged(lease)
-    assert given(consumers, billing, ALL).batches == tuple(batches)
-    following(ledger, lease)
-    assert consumers.deliver(billing, NAME, ALL) is None
-
-
-def test_abandoned_batches_are_passed_over(
-    ledger: Ledger, lease: Lease, consumers: Consumers, billing: str, batches: list[int]
-) -> None:
-    """The batch that took an abandoned one's place is delivered in its place."""
+    """Whole ones of at most so many changes, but one in any case; the batch that took an abandoned
+    one's place is delivered in its place. A merged one is not, and neither is what comes after it;
+    a delivery is its consumer's alone."""
     damaged = next_captured(ledger, lease, ORDERS)
     ledger.abandon(lease, damaged.id, "damaged")
     again = acknowledged(ledger, lease, STOCK)
-    delivery = given(consumers, billing, ALL)
-    assert (delivery.batches, delivery.tables) == ((*batches, again), (ORDERS, STOCK))
-
-
-def test_a_delivery_keeps_its_bounds(
-    consumers: Consumers, billing: str, batches: list[int]
-) -> None:
-    """Whole batches of at most so many changes, but one in any case."""
-    sizes = [given(consumers, billing, DeliveryBounds(max_changes=limit)) for limit in (5, 15, 9)]
-    assert [delivery.batches for delivery in sizes] == [
-        (batches[0],),
-        (batches[1], batches[2]),
-        (batches[3],),
+    next_captured(ledger, lease)
+    ledger.mark_merged(lease)
+    following(ledger, lease)
+    sizes = [given(consumers, billing, DeliveryBounds(max_changes=limit)) for limit in (5, 15, 99)]
+    assert [(one.batches, one.changes, one.tables) for one in sizes] == [
+        ((batches[0],), 20, (ORDERS, STOCK)),
+        ((batches[1], batches[2]), 10, (STOCK,)),
+        ((batches[3], again), 20, (ORDERS, STOCK)),
     ]
+    assert consumers.deliver(billing, NAME, ALL) is None
+    consumers.make_consumer(billing, "audit", "earliest")
+    for end in (consumers.ack_delivery, consumers.roll_back):
+        with refused(consumers, billing, "deliveries_known"):
+            end(billing, "audit", sizes[0].id)
 
 
 @pytest.mark.parametrize(
@@ -105,12 +89,3 @@ def test_a_bound_of_nothing(bound: str, value: int) -> None:
     """It is refused by its name."""
     with pytest.raises(ConfigurationError, match=bound):
         DeliveryBounds(**{bound: value})
-
-
-def test_another_consumer_s_delivery(consumers: Consumers, billing: str) -> None:
-    """It is unknown to all others."""
-    consumers.make_consumer(billing, "audit", "earliest")
-    theirs = given(consumers, billing)
-    for end in (consumers.ack_delivery, consumers.roll_back):
-        with refused(consumers, billing, "deliveries_known"):
-            end(billing, "audit", theirs.id)

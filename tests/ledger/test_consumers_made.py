@@ -20,18 +20,6 @@ from tests.ledger.made import (
 from tests.ledger.servers import Stand
 
 
-def test_consumers_have_cursors_of_their_own(
-    consumers: Consumers, billing: str, batches: list[int]
-) -> None:
-    """They are listed by name, and one's deliveries are nobody else's."""
-    consumers.make_consumer(billing, "audit", "earliest")
-    consumers.ack_delivery(billing, NAME, given(consumers, billing, ALL).id)
-    assert [(consumer.name, consumer.cursor) for consumer in consumers.consumers(billing)] == [
-        ("audit", None),
-        (NAME, batches[-1]),
-    ]
-
-
 @pytest.mark.parametrize("start", ["earliest", "latest", "second"])
 def test_where_a_consumer_begins(
     consumers: Consumers, source: str, batches: list[int], start: str
@@ -62,32 +50,23 @@ def test_a_consumer_may_be_made_before_the_first_run(
     assert given(consumers, source, ALL).batches == (batch,)
 
 
-def test_a_consumer_begins_at_no_moment(consumers: Consumers, source: str) -> None:
-    """Only whole batches are delivered, so whoever names a moment learns how to name a batch."""
-    for start in ("2026-11-29T12:29:00Z", "yesterday", "4", ""):
-        with pytest.raises(ConsumerRefused) as caught:
-            consumers.make_consumer(source, NAME, cast("ConsumerStart", start))
-        assert caught.value.rule == "consumers_start"
-    assert consumers.consumers(source) == []
-
-
-def test_a_consumer_that_is_there_already(consumers: Consumers, billing: str) -> None:
-    """It is not made a second time, nor moved."""
-    with refused(consumers, billing, "consumers_name_once"):
-        consumers.make_consumer(billing, NAME, "latest")
-    with refused(consumers, billing, "consumers_named"):
-        consumers.make_consumer(billing, "  ", "latest")
-
-
-def test_a_consumer_begins_behind_an_acknowledged_batch(
+def test_what_no_consumer_can_be_made_of(
     ledger: Ledger, lease: Lease, consumers: Consumers, billing: str
 ) -> None:
-    """Neither behind one that nobody knows nor behind one that may still be abandoned."""
-    with refused(consumers, billing, "consumers_start"):
-        consumers.make_consumer(billing, "audit", 10**9)
+    """It is not made a second time, nor moved. It begins behind an acknowledged batch: neither one
+    that nobody knows nor one that may still be abandoned; and at no moment, for only whole batches
+    are delivered, so whoever names a moment learns how to name a batch."""
     waiting = next_captured(ledger, lease)
-    with refused(consumers, billing, "consumers_start_acknowledged"):
-        consumers.make_consumer(billing, "audit", waiting.id)
+    moments = ("2026-11-29T12:29:00Z", "yesterday", "4", "")
+    for name, start, rule in (
+        (NAME, "latest", "consumers_name_once"),
+        ("  ", "latest", "consumers_named"),
+        ("audit", 10**9, "consumers_start"),
+        ("audit", waiting.id, "consumers_start_acknowledged"),
+        *(("audit", moment, "consumers_start") for moment in moments),
+    ):
+        with refused(consumers, billing, rule):
+            consumers.make_consumer(billing, name, cast("ConsumerStart", start))
 
 
 def test_an_unknown_consumer(consumers: Consumers, source: str, billing: str) -> None:

@@ -180,17 +180,3 @@ def test_a_table_that_is_made_anew_has_another_life(ledger: Ledger, lease: Lease
     told = replace(anew, stopped=stopped)
     ledger.record_capture(lease, again.id, replace(record(again), tables=(told,)))
     assert ledger.table_states(lease.source) == {ORDERS: anew}
-
-
-def test_what_an_abandoned_batch_dropped_is_there(ledger: Ledger, lease: Lease) -> None:
-    """The log that tells of it is read again. Without a place it stopped at the end."""
-    first = first_captured(ledger, lease, ORDERS)
-    merged(ledger, lease, ORDERS, first.id, first.id, 1)
-    batch = following(ledger, lease)
-    gone = replace(state(ORDERS), condition=TableCondition.DROPPED)
-    made = with_events(batch, event(batch, TableEventKind.DROPPED))
-    ledger.record_capture(lease, batch.id, replace(made, tables=(gone,)))
-    stopped = StopPlace(batch.id, place(204))
-    assert ledger.table_states(lease.source) == {ORDERS: replace(gone, stopped=stopped)}
-    ledger.abandon(lease, batch.id, "damaged")
-    assert ledger.table_states(lease.source) == {ORDERS: state(ORDERS)}

@@ -28,17 +28,14 @@ def captured(ledger: Ledger, lease: Lease, *extents: Extent) -> int:
     return batch.id
 
 
-def test_the_newest_word_of_a_live_batch_counts(ledger: Ledger, lease: Lease) -> None:
-    """A table without a state is told of too; what an abandoned batch said was never said."""
+def test_the_newest_word_counts(ledger: Ledger, lease: Lease) -> None:
+    """A table without a state is told of too."""
     first_captured(ledger, lease, ORDERS, STOCK)
     begin = [Extent(UNSEEN, place(4), place(9)), Extent(ORDERS, place(4)), Extent(STOCK, place(4))]
     captured(ledger, lease, *begin)
     assert ledger.partial_tables(lease.source) == begin
-    batch = captured(ledger, lease, Extent(STOCK, None), Extent(ORDERS, place(7)))
+    captured(ledger, lease, Extent(STOCK, None), Extent(ORDERS, place(7)))
     assert ledger.partial_tables(lease.source) == [begin[0], Extent(ORDERS, place(7))]
-    ledger.abandon(lease, batch, "a test")
-    assert ledger.partial_tables(lease.source) == begin
-    assert ledger.partial_tables("another source") == []
 
 
 def test_a_dropped_table_is_not_partial(ledger: Ledger, lease: Lease) -> None:

@@ -34,7 +34,7 @@ from tests.ledger.made import (
 )
 
 
-def _settled(ledger: Ledger, lease: Lease) -> None:
+def settle(ledger: Ledger, lease: Lease) -> None:
     """Orders and stock, merged at 6 and 7 and acknowledged; each mirror shows version 1."""
     batch = first_captured(ledger, lease, ORDERS, STOCK)
     for table, delta_version in ((ORDERS, 6), (STOCK, 7)):
@@ -61,7 +61,7 @@ def _states(*handed: Handover) -> tuple[TableState, ...]:
     )
 
 
-def _swapped(ledger: Ledger, lease: Lease, batch: Batch) -> None:
+def swap(ledger: Ledger, lease: Lease, batch: Batch) -> None:
     """Orders and stock, with new versions of both."""
     states = ledger.table_states(lease.source)
     handed = (
@@ -75,9 +75,9 @@ def _swapped(ledger: Ledger, lease: Lease, batch: Batch) -> None:
 
 def test_tables_go_on_with_mirrors_of_before(ledger: Ledger, lease: Lease) -> None:
     """Each in its next generation, from the Delta version and the version that it shows."""
-    _settled(ledger, lease)
+    settle(ledger, lease)
     before = ledger.table_states(lease.source)
-    _swapped(ledger, lease, following(ledger, lease))
+    swap(ledger, lease, following(ledger, lease))
     states = ledger.table_states(lease.source)
     assert states[ORDERS] == replace(
         before[ORDERS],
@@ -95,20 +95,10 @@ def test_tables_go_on_with_mirrors_of_before(ledger: Ledger, lease: Lease) -> No
     )
 
 
-def test_an_abandoned_batch_gives_them_back(ledger: Ledger, lease: Lease) -> None:
-    """As they were, to the last field."""
-    _settled(ledger, lease)
-    before = ledger.table_states(lease.source)
-    batch = following(ledger, lease)
-    _swapped(ledger, lease, batch)
-    ledger.abandon(lease, batch.id, "its files are gone")
-    assert ledger.table_states(lease.source) == before
-
-
 def test_the_next_generation_adopts_nothing(ledger: Ledger, lease: Lease) -> None:
     """A table whose mirror ends begins anew, wherever it began before."""
-    _settled(ledger, lease)
-    _swapped(ledger, lease, following(ledger, lease))
+    settle(ledger, lease)
+    swap(ledger, lease, following(ledger, lease))
     ledger.mark_merged(lease)
     batch = following(ledger, lease)
     dropped = replace(ledger.table_states(lease.source)[ORDERS], condition=TableCondition.DROPPED)
@@ -122,7 +112,7 @@ def test_the_next_generation_adopts_nothing(ledger: Ledger, lease: Lease) -> Non
 def test_a_gaps_parts_go_with_the_rows_and_close_by_events(ledger: Ledger, lease: Lease) -> None:
     """Orders and stock exchange their names behind a gap; what is emptied then is the part of the
     other. Only an acknowledged batch closes anything."""
-    _settled(ledger, lease)
+    settle(ledger, lease)
     (first,) = ledger.batches(lease.source)
     swapping = elsewhere(ledger, lease, first, start=position(104))
     history = BatchHistory(versions=(version(ORDERS, 2, 150), version(STOCK, 2, 150)))

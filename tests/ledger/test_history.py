@@ -214,46 +214,35 @@ def test_all_tables_and_databases_of_a_place(ledger: Ledger, lease: Lease) -> No
     assert dropped.knowledge is Knowledge.DROPPED
 
 
-def test_what_an_abandoned_batch_learnt_is_not_seen(ledger: Ledger, lease: Lease) -> None:
-    """Nor are its numbers given again; by its number a version is still there."""
+def test_numbers_of_an_abandoned_batchs_versions_are_not_given_again(
+    ledger: Ledger, lease: Lease
+) -> None:
+    """By its number such a version is still there."""
     recorded(ledger, lease, begun(ledger, lease), version(ORDERS))
-    batch = following(ledger, lease)
-    database = DatabaseVersion("shop", place(4), DatabaseSchema("shop", "latin1", "latin1_bin"))
-    learnt = BatchHistory((STATEMENT,), (ADDED, version(STOCK)), (database,))
-    ledger.record_capture(lease, batch.id, replace(record(batch), history=learnt))
+    batch = recorded(ledger, lease, following(ledger, lease), version(ORDERS, 2, 110))
     ledger.abandon(lease, batch.id, "damaged")
-    assert numbers(ledger.schemas_at(lease.source)) == [(ORDERS, 1)]
-    assert numbers(ledger.schema_versions(lease.source, ORDERS)) == [(ORDERS, 1)]
-    assert ledger.schema_at(lease.source, STOCK) is None
-    assert ledger.databases_at(lease.source) == []
-    assert ledger.schema_statements(lease.source) == []
     assert ledger.schema_version(lease.source, ORDERS, 2).batch == batch.id
-    assert ledger.last_versions(lease.source) == {ORDERS: 2, STOCK: 1}
+    assert ledger.last_versions(lease.source) == {ORDERS: 2}
     again = following(ledger, lease)
     with refused(ledger, lease, "table_versions_pk"):
         recorded(ledger, lease, again, version(ORDERS, 2, 120))
-    recorded(ledger, lease, again, version(ORDERS, 3, 120), version(STOCK, 2, 120))
-    for offset in (119, 120):
-        found = ledger.schema_at(lease.source, ORDERS, batch=again.id, place=place(offset))
-        assert found is not None
-        assert found.version == (3 if offset == 120 else 1)
-    assert numbers(ledger.schemas_at(lease.source)) == [(ORDERS, 3), (STOCK, 2)]
+    recorded(ledger, lease, again, version(ORDERS, 3, 120))
+    found = [
+        ledger.schema_at(lease.source, ORDERS, batch=again.id, place=place(offset))
+        for offset in (119, 120)
+    ]
+    assert [one and one.version for one in found] == [1, 3]
 
 
-def test_a_history_begins_with_a_baseline(ledger: Ledger, lease: Lease) -> None:
-    """Of tables, or of databases alone; what the log tells beside rows is none, nor is what
-    an abandoned batch read."""
+def test_what_the_log_tells_beside_rows_is_no_baseline(ledger: Ledger, lease: Lease) -> None:
+    """A history begins with one, of tables or of databases alone."""
     batch = begun(ledger, lease)
     recorded(ledger, lease, batch, replace(version(ORDERS), origin=VersionOrigin.TABLE_MAP))
     assert ledger.has_history(lease.source) is False
-    batch = recorded(ledger, lease, following(ledger, lease), version(STOCK))
-    assert ledger.has_history(lease.source) is True
-    ledger.abandon(lease, batch.id, "damaged")
-    assert ledger.has_history(lease.source) is False
     batch = following(ledger, lease)
     shop = DatabaseVersion("shop", place(4), DatabaseSchema("shop", "latin1", "latin1_bin"))
-    empty = replace(record(batch), history=BatchHistory(databases=(shop,)))
-    ledger.record_capture(lease, batch.id, empty)
+    alone = replace(record(batch), history=BatchHistory(databases=(shop,)))
+    ledger.record_capture(lease, batch.id, alone)
     assert ledger.has_history(lease.source) is True
 
 
@@ -292,16 +281,13 @@ def test_a_place_belongs_to_the_newest_batch_that_read_it(ledger: Ledger, lease:
     assert ledger.captured_batch(lease.source, SERVER, place(60)) == first
 
 
-def test_sources_have_histories_of_their_own(ledger: Ledger, lease: Lease) -> None:
-    """Tables may have the same names."""
+def test_what_another_source_has_is_nobody_elses(ledger: Ledger, lease: Lease) -> None:
+    """Not even by its number."""
     with ledger.lock(f"{lease.source} beside", "beside", None) as beside:
         batch = begun(ledger, beside)
         history = BatchHistory((STATEMENT,), (version(ORDERS),), ())
         ledger.record_capture(beside, batch.id, replace(record(batch), history=history))
         (told,) = ledger.schema_statements(beside.source)
-    assert ledger.schema_at(lease.source, ORDERS) is None
-    assert ledger.last_versions(lease.source) == {}
-    assert ledger.captured_batch(lease.source, SERVER, place(4)) is None
     with pytest.raises(LedgerRefused):
         ledger.statements(lease.source, [told.id])
     with pytest.raises(LedgerRefused):

@@ -18,7 +18,7 @@ from lockstep.pipeline.model.table_state import (
 )
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.values.decisions import Lease
-from lockstep.pipeline.values.errors import Need, StoppedBy
+from lockstep.pipeline.values.errors import StoppedBy
 from lockstep.pipeline.values.table import TableName
 from tests.ledger.made import (
     ORDERS,
@@ -109,52 +109,39 @@ def test_a_paused_table_holds_nothing_up(ledger: Ledger, lease: Lease) -> None:
 
 
 def test_a_resumed_table_is_caught_up_by_a_capture(ledger: Ledger, lease: Lease) -> None:
-    """The order is open until then; then it is active, and what it missed is pending."""
+    """The order is open until then; then the table is followed, and what it missed is pending, to
+    be merged in steps, none of them twice. A write that was begun before it stopped counts once it
+    is settled."""
     first = first_captured(ledger, lease, ORDERS)
+    opened = intended(ledger, lease, ORDERS, first.id, first.id)
+    second, third = next_captured(ledger, lease, ORDERS), next_captured(ledger, lease, ORDERS)
     pause(ledger, lease)
+    assert orders(ledger, lease).missing_since == first.id
+    ledger.settle(lease, opened, 1)
+    assert orders(ledger, lease).missing_since == second.id
     ledger.mark_merged(lease)
-    ledger.acknowledge(lease, first.id)
+    for batch in (first, second, third):
+        ledger.acknowledge(lease, batch.id)
+    resume(ledger, lease)
+    pause(ledger, lease)
+    assert ledger.open_orders(lease.source) == []
     order = resume(ledger, lease)
     assert ledger.open_orders(lease.source) == [order]
-    assert (order.kind, order.stopped) == (OrderKind.RESUME, StopPlace(first.id, place(104)))
-    assert orders(ledger, lease).stopped_by is StoppedBy.PERSON
+    assert (order.kind, order.stopped) == (OrderKind.RESUME, StopPlace(third.id, place(304)))
     batch = carried_out(ledger, lease, order.id)
     assert ledger.open_orders(lease.source) == []
-    assert orders(ledger, lease) == replace(state(ORDERS), missing_since=first.id)
-    assert ledger.pending_batches(lease.source) == {ORDERS: [first.id, batch.id]}
+    assert orders(ledger, lease) == replace(state(ORDERS), missing_since=second.id)
+    assert ledger.pending_batches(lease.source) == {ORDERS: [second.id, third.id, batch.id]}
+    merged(ledger, lease, ORDERS, second.id, second.id, 2)
+    assert orders(ledger, lease).missing_since == third.id
+    with refused(ledger, lease, "writes_(never_overlap|of_captured_batches)"):
+        intended(ledger, lease, ORDERS, first.id, batch.id)
     assert ledger.mark_merged(lease) == []
-    merged(ledger, lease, ORDERS, first.id, batch.id, 1)
+    merged(ledger, lease, ORDERS, third.id, batch.id, 3)
     assert orders(ledger, lease) == state(ORDERS)
-    assert ledger.pending_batches(lease.source) == {}
     assert ledger.mark_merged(lease) == [batch.id]
     ledger.acknowledge(lease, batch.id)
     assert [one.table for one in ledger.version_set(lease.source, batch.id).entries] == [ORDERS]
-
-
-def test_what_was_missed_may_be_merged_in_steps(ledger: Ledger, lease: Lease) -> None:
-    """Each step brings the mirror closer; none is done twice."""
-    first = first_captured(ledger, lease, ORDERS)
-    second = next_captured(ledger, lease, ORDERS)
-    pause(ledger, lease)
-    ledger.mark_merged(lease)
-    batch = carried_out(ledger, lease, resume(ledger, lease).id)
-    merged(ledger, lease, ORDERS, first.id, first.id, 1)
-    assert orders(ledger, lease).missing_since == second.id
-    with refused(ledger, lease, "writes_(never_overlap|of_captured_batches)"):
-        intended(ledger, lease, ORDERS, first.id, batch.id)
-    merged(ledger, lease, ORDERS, second.id, batch.id, 2)
-    assert orders(ledger, lease).missing_since is None
-
-
-def test_a_write_that_was_begun_counts_once_it_is_settled(ledger: Ledger, lease: Lease) -> None:
-    """Nobody knew whether it was in the lake when the table was paused."""
-    first = first_captured(ledger, lease, ORDERS)
-    intent = intended(ledger, lease, ORDERS, first.id, first.id)
-    second = next_captured(ledger, lease, ORDERS)
-    pause(ledger, lease)
-    assert orders(ledger, lease).missing_since == first.id
-    ledger.settle(lease, intent, 1)
-    assert orders(ledger, lease).missing_since == second.id
 
 
 def test_a_capture_sets_a_table_aside_at_a_place(ledger: Ledger, lease: Lease) -> None:
@@ -170,22 +157,6 @@ def test_a_capture_sets_a_table_aside_at_a_place(ledger: Ledger, lease: Lease) -
         (StopPlace(batch.id, place(150)), batch.id),
         (StopPlace(batch.id, place(104)), first.id),
     ]
-
-
-def test_outside_a_capture_a_table_stops_where_the_captures_are(
-    ledger: Ledger, lease: Lease
-) -> None:
-    """Its mirror lacks what was not merged."""
-    first = first_captured(ledger, lease, ORDERS)
-    merged(ledger, lease, ORDERS, first.id, first.id, 1)
-    second = next_captured(ledger, lease, ORDERS)
-    third = next_captured(ledger, lease, ORDERS)
-    ledger.quarantine(lease, replace(QUARANTINED, at=None))
-    quarantined = orders(ledger, lease)
-    assert (quarantined.stopped, quarantined.missing_since) == (
-        StopPlace(third.id, place(304)),
-        second.id,
-    )
 
 
 def test_a_resume_may_bring_a_structure(ledger: Ledger, lease: Lease) -> None:
@@ -219,42 +190,6 @@ def test_a_resume_may_bring_a_structure(ledger: Ledger, lease: Lease) -> None:
     assert ledger.open_orders(lease.source) == []
 
 
-def test_a_table_may_stop_again_while_it_is_caught_up(ledger: Ledger, lease: Lease) -> None:
-    """Further on, for another reason; the order is carried out all the same."""
-    first = first_captured(ledger, lease, ORDERS)
-    ledger.quarantine(lease, replace(QUARANTINED, at=None))
-    ledger.mark_merged(lease)
-    batch = carried_out(ledger, lease, resume(ledger, lease).id, quarantined=True)
-    quarantined = orders(ledger, lease)
-    assert quarantined.has_stopped
-    assert (quarantined.stopped, quarantined.missing_since) == (
-        StopPlace(batch.id, place(280)),
-        first.id,
-    )
-    assert ledger.open_orders(lease.source) == []
-    again = resume(ledger, lease)
-    assert ledger.open_orders(lease.source) == [again]
-
-
-@pytest.mark.parametrize("quarantined", [False, True])
-def test_an_order_is_open_again_when_its_batch_is_abandoned(
-    ledger: Ledger, lease: Lease, quarantined: bool
-) -> None:
-    """And the table stands where it stood."""
-    first = first_captured(ledger, lease, ORDERS)
-    ledger.quarantine(lease, replace(QUARANTINED, at=None))
-    ledger.mark_merged(lease)
-    before = orders(ledger, lease)
-    order = resume(ledger, lease)
-    batch = carried_out(ledger, lease, order.id, quarantined=quarantined)
-    ledger.abandon(lease, batch.id, "damaged")
-    assert ledger.open_orders(lease.source) == [order]
-    assert orders(ledger, lease) == before
-    assert before.stopped == StopPlace(first.id, place(104))
-    carried_out(ledger, lease, order.id)
-    assert ledger.open_orders(lease.source) == []
-
-
 def test_a_pause_outlives_the_batch_it_stopped_behind(ledger: Ledger, lease: Lease) -> None:
     """The table stopped at the batch's start then: all that it read is read again."""
     first_captured(ledger, lease, ORDERS)
@@ -282,31 +217,6 @@ def test_a_pause_outlives_the_batch_that_caught_the_table_up(ledger: Ledger, lea
     assert (stood.stopped, stood.missing_since) == (StopPlace(first.id, place(104)), first.id)
 
 
-def test_what_an_abandoned_batch_quarantined_goes_on(ledger: Ledger, lease: Lease) -> None:
-    """Nothing that it captured is there any more."""
-    first = first_captured(ledger, lease, ORDERS)
-    merged(ledger, lease, ORDERS, first.id, first.id, 1)
-    batch = following(ledger, lease)
-    made = replace(record(batch, ORDERS), stopped_tables=(QUARANTINED,))
-    ledger.record_capture(lease, batch.id, made)
-    ledger.abandon(lease, batch.id, "damaged")
-    after = orders(ledger, lease)
-    assert (after.condition, after.stopped) == (TableCondition.FOLLOWING, None)
-    assert (after.reason, after.missing_since) == (None, None)
-
-
-def test_a_paused_table_stays_so_whatever_a_capture_says(ledger: Ledger, lease: Lease) -> None:
-    """Only an order starts it again."""
-    first_captured(ledger, lease, ORDERS)
-    pause(ledger, lease)
-    before = orders(ledger, lease)
-    batch = following(ledger, lease)
-    told = replace(state(ORDERS), changelog_generation=2)
-    made = replace(record(batch), tables=(told,), stopped_tables=(QUARANTINED,))
-    ledger.record_capture(lease, batch.id, made)
-    assert orders(ledger, lease) == before
-
-
 def test_a_pause_before_anything_is_captured(ledger: Ledger, lease: Lease) -> None:
     """There is no place to stop at: it is paused all the same."""
     batch = begun(ledger, lease)
@@ -318,37 +228,6 @@ def test_a_pause_before_anything_is_captured(ledger: Ledger, lease: Lease) -> No
     assert paused.position == "nowhere in the log yet"
     resume(ledger, lease)
     assert [order.kind for order in ledger.open_orders(lease.source)] == [OrderKind.RESUME]
-
-
-@pytest.mark.parametrize("state_", ["paused", "quarantined", "dropped"])
-def test_a_pause_of_what_has_stopped(ledger: Ledger, lease: Lease, state_: str) -> None:
-    """It stays where it stopped, open orders are withdrawn, and what it lacks is kept until it is
-    followed again; abandoning the batch that started it brings all of that back."""
-    first_captured(ledger, lease, ORDERS)
-    if state_ == "paused":
-        pause(ledger, lease)
-        resume(ledger, lease)
-    elif state_ == "quarantined":
-        ledger.quarantine(lease, replace(QUARANTINED, need=Need.ROWS, by=StoppedBy.RUN))
-        resume(ledger, lease)
-    else:
-        second = following(ledger, lease)
-        told = replace(state(ORDERS), condition=TableCondition.DROPPED)
-        ledger.record_capture(lease, second.id, replace(record(second), tables=(told,)))
-    before = orders(ledger, lease)
-    given = ledger.order_table(lease, ORDERS, OrderKind.PAUSE, author="ann", reason="x")
-    assert given.stopped == before.stopped
-    paused = orders(ledger, lease)
-    assert paused.stopped_by is StoppedBy.PERSON
-    need = None if state_ == "paused" else Need.ROWS
-    assert (paused.stopped, paused.need) == (before.stopped, need)
-    assert ledger.open_orders(lease.source) == []
-    order = resume(ledger, lease)
-    third = following(ledger, lease)
-    ledger.record_capture(lease, third.id, replace(record(third), orders_done=(order.id,)))
-    assert orders(ledger, lease).need is None
-    ledger.abandon(lease, third.id, "damaged")
-    assert orders(ledger, lease) == paused
 
 
 @pytest.mark.parametrize("state_", ["following", "paused", "quarantined"])
