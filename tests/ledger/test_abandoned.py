@@ -47,10 +47,10 @@ from tests.ledger.made import (
     state,
     version,
 )
-from tests.ledger.test_catching_up import caught_up
-from tests.ledger.test_handovers import settle, swap
+from tests.ledger.test_continuity import settle, swap
 from tests.ledger.test_history import STATEMENT
 from tests.ledger.test_loads import follows, joins, merged_orders, read_load, the_load
+from tests.ledger.test_orders import caught_up
 
 STOPPED = StoppedTable(STOCK, "nobody understands it", "resume it", "x", place(150))
 FIRST_SEEN = TableName("shop", "first_seen")

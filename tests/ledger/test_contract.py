@@ -35,6 +35,7 @@ from tests.ledger.made import (
     state,
     version,
 )
+from tests.ledger.refusals import refused
 from tests.ledger.servers import Stand
 
 QUARANTINED = StoppedTable(ORDERS, "a type is not supported", "exclude it", "binlog.000001:100")
@@ -168,3 +169,32 @@ def test_what_a_recovered_ledger_took_over_is_kept(
     spans = (BatchSpan(0, 2), BatchSpan(4, 7))
     ledger.skip_numbers(lease, batch=0, txn_version=0, inherited=reversed(spans))
     assert ledger.inherited_batches(source) == spans
+
+
+# -- steps about nothing that the ledger knows, refused by name (constraints: violations.sql)
+
+
+def test_a_batch_of_another_source(ledger: Ledger, lease: Lease) -> None:
+    """Steps are for the lease's source only."""
+    batch = begun(ledger, lease)
+    with ledger.lock(f"{lease.source} beside", "beside", None) as beside:
+        with refused(ledger, lease, "batches_known"):
+            ledger.record_capture(beside, batch.id, record(batch))
+        with refused(ledger, lease, "batches_known"):
+            ledger.abandon(beside, batch.id, "not ours")
+        with refused(ledger, lease, "batches_known"):
+            ledger.acknowledge(beside, batch.id)
+
+
+def test_setting_an_unknown_table_aside(ledger: Ledger, lease: Lease) -> None:
+    """Its state is recorded first."""
+    with refused(ledger, lease, "table_states_known"):
+        ledger.quarantine(lease, QUARANTINED)
+
+
+def test_settling_what_nobody_began(ledger: Ledger, lease: Lease) -> None:
+    """A write is known by its number."""
+    batch = first_captured(ledger, lease, ORDERS)
+    intent = intended(ledger, lease, ORDERS, batch.id, batch.id)
+    with refused(ledger, lease, "writes_known"):
+        ledger.settle(lease, replace(intent, txn_version=0), 7)

@@ -1,13 +1,17 @@
-"""Tables that stop and go on: quarantined, paused, resumed, by every ledger."""
+"""Tables that stop and go on, as the ledger keeps them: quarantined, paused, resumed, caught up,
+dropped; writes given up with them; and states, which are what their events make of them."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
+import psycopg2
 import pytest
+from psycopg2.extras import RealDictCursor
 
-from lockstep.pipeline.model.batch import Batch
-from lockstep.pipeline.model.life import MirrorReplaced
+from lockstep.pipeline.model.batch import Batch, BatchKind
+from lockstep.pipeline.model.life import MirrorRemoved, MirrorReplaced, state_after
 from lockstep.pipeline.model.table_state import (
     OrderKind,
     StoppedTable,
@@ -17,14 +21,22 @@ from lockstep.pipeline.model.table_state import (
     TableState,
 )
 from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.schema.history import BatchHistory
+from lockstep.pipeline.schema.model import ForeignKey
 from lockstep.pipeline.values.decisions import Lease
-from lockstep.pipeline.values.errors import StoppedBy
+from lockstep.pipeline.values.errors import LedgerRefused, Need, StoppedBy
+from lockstep.pipeline.values.position import Coordinates, Position
 from lockstep.pipeline.values.table import TableName
+from lockstep.resources.postgres.ledger import open_ledger
+from lockstep.resources.postgres.life_events import event_of
 from tests.ledger.made import (
+    CONTIGUOUS,
     ORDERS,
+    SERVER,
     STOCK,
     begun,
     begun_write,
+    elsewhere,
     first_captured,
     following,
     intended,
@@ -35,6 +47,7 @@ from tests.ledger.made import (
     record,
     schema,
     state,
+    version,
 )
 from tests.ledger.refusals import refused
 from tests.ledger.servers import Stand
@@ -285,3 +298,228 @@ def test_orders_of_other_sources_are_not_ours(ledger: Ledger, lease: Lease) -> N
     following(ledger, lease)
     with refused(ledger, lease, "table_orders_known"):
         carry_out(ledger, lease, order)
+
+
+REFUSED = StoppedTable(ORDERS, "a value is refused", "mend it", "batch 1", need=Need.MIRROR)
+
+
+# -- writes that are given up with their table -------------------------------------------
+
+
+def test_a_table_quarantined_at_its_merge_leaves_no_intent(ledger: Ledger, lease: Lease) -> None:
+    """Another table's stays; what was given up stays so, and another write may take its batches."""
+    first = first_captured(ledger, lease, ORDERS, STOCK)
+    intent = intended(ledger, lease, ORDERS, first.id, first.id)
+    other = intended(ledger, lease, STOCK, first.id, first.id)
+    for _ in range(2):
+        ledger.quarantine(lease, REFUSED)
+        assert ledger.open_intents(lease.source) == [other]
+        assert ledger.intents_of_batch(lease.source, first.id) == [intent, other]
+    with refused(ledger, lease, "writes_given_up_once"):
+        ledger.settle(lease, intent, 1)
+    batch = carried_out(ledger, lease, resume(ledger, lease).id)
+    assert ledger.table_states(lease.source)[ORDERS].is_complete
+    later = intended(ledger, lease, ORDERS, first.id, batch.id)
+    assert later.txn_version > intent.txn_version
+    ledger.quarantine(lease, REFUSED)
+    again = carried_out(ledger, lease, resume(ledger, lease).id)
+    last = merged(ledger, lease, ORDERS, first.id, again.id, 1)
+    assert [one.intent for one in ledger.writes_within(lease.source, first.id, first.id)] == [last]
+    assert list(ledger.pending_batches(lease.source)) == [STOCK]
+
+
+def test_a_capture_gives_no_write_up(ledger: Ledger, lease: Lease) -> None:
+    """It may be in the lake, for all that a capture knows."""
+    first = first_captured(ledger, lease, ORDERS)
+    intent = intended(ledger, lease, ORDERS, first.id, first.id)
+    order = ledger.order_table(lease, ORDERS, OrderKind.PAUSE, author="ada", reason="a migration")
+    assert order.table == ORDERS
+    assert ledger.open_intents(lease.source) == [intent]
+
+
+def test_a_write_is_settled_before_it_is_given_up_or_never(ledger: Ledger, lease: Lease) -> None:
+    """A settled one is not touched when its table is quarantined later."""
+    first = first_captured(ledger, lease, ORDERS)
+    intent = merged(ledger, lease, ORDERS, first.id, first.id, 1)
+    ledger.quarantine(lease, REFUSED)
+    assert [one.intent for one in ledger.writes_within(lease.source, first.id, first.id)] == [
+        intent
+    ]
+
+
+def test_batches_by_their_ids(ledger: Ledger, lease: Lease) -> None:
+    """Live ones only, whatever their state, oldest first."""
+    first = first_captured(ledger, lease, ORDERS)
+    second = next_captured(ledger, lease, ORDERS)
+    third = next_captured(ledger, lease)
+    ledger.abandon(lease, third.id, "damaged")
+    fourth = next_captured(ledger, lease)
+    assert next(iter(ledger.live_batches(lease.source, limit=1)), None) == first
+    assert next(iter(ledger.live_batches("another source", limit=1)), None) is None
+    assert ledger.live_batches(lease.source, second.id, third.id) == [second]
+    found = ledger.live_batches(lease.source, first.id, fourth.id)
+    assert found == [first, second, fourth]
+    assert ledger.live_batches("another source", first.id, fourth.id) == []
+
+
+# -- a state and its events --------------------------------------------------------------
+
+
+_SOURCE = "the source of a life"
+
+
+def _lived(ledger: Ledger, lease: Lease) -> dict[int, Coordinates]:
+    """Orders come back from a pause in a batch that drops stock; the next one, which quarantines
+    stock's successor and drops orders, is abandoned: its start."""
+    first = first_captured(ledger, lease, ORDERS, STOCK)
+    for number, table in enumerate((ORDERS, STOCK), start=2):
+        merged(ledger, lease, table, first.id, first.id, number)
+    ledger.mark_merged(lease)
+    ledger.acknowledge(lease, first.id)
+    ledger.order_table(lease, ORDERS, OrderKind.PAUSE, author="ada", reason="a repair")
+    order = ledger.order_table(
+        lease, ORDERS, OrderKind.RESUME, author="ada", reason="it is repaired"
+    )
+    batch = following(ledger, lease)
+    made = replace(record(batch, ORDERS), orders_done=(order.id,), tables=(_dropped(STOCK),))
+    ledger.record_capture(lease, batch.id, made)
+    batch = following(ledger, lease)
+    aside = StoppedTable(STOCK, "why", "hint", str(place(220)), place(220), Need.COLUMNS)
+    made = replace(record(batch), tables=(_dropped(ORDERS), state(STOCK)), stopped_tables=(aside,))
+    ledger.record_capture(lease, batch.id, made)
+    ledger.abandon(lease, batch.id, "damaged")
+    ledger.order_table(lease, ORDERS, OrderKind.PAUSE, author="ada", reason="another repair")
+    return {batch.id: batch.start.at}
+
+
+def _dropped(table: TableName) -> TableState:
+    return replace(state(table), condition=TableCondition.DROPPED, stopped=None)
+
+
+def test_a_state_is_what_its_events_make_of_it(embedded_dsn: str) -> None:
+    """Each event says who told it."""
+    with open_ledger(embedded_dsn, Path()) as ledger:
+        with ledger.lock(_SOURCE, "a test", None) as lease:
+            begins = _lived(ledger, lease)
+        states = ledger.table_states(_SOURCE)
+    connection = psycopg2.connect(embedded_dsn)
+    with connection.cursor(cursor_factory=RealDictCursor) as cursor:
+        cursor.execute("select * from lockstep.table_life where source = %s order by id", [_SOURCE])
+        rows = cursor.fetchall()
+    connection.close()
+    assert {name.name: one.condition.value for name, one in states.items()} == {
+        "orders": "stopped",
+        "stock": "dropped",
+    }
+    assert all(row["token"] for row in rows)
+    assert {
+        name: state_after(
+            name,
+            [(row["batch"], event_of(row)) for row in rows if row["name"] == name.name],
+            begins,
+        )
+        for name in states
+    } == {name: replace(one, missing_since=None) for name, one in states.items()}
+
+
+# -- a batch that catches tables up ------------------------------------------------------
+
+
+def caught_up(ledger: Ledger, lease: Lease, start: Position, order: int) -> Batch:
+    """From that place to the end of the newest batch, for orders alone."""
+    cursor = ledger.cursors(lease.source).captured
+    assert cursor is not None
+    followed = newest(ledger, lease)
+    batch = elsewhere(ledger, lease, followed, CONTIGUOUS, start, BatchKind.CATCHING_UP)
+    made = record(batch, ORDERS, end=cursor.position)
+    made = replace(
+        made, anchor=cursor.anchor, orders_done=(order,), tables=(), by_gtid=cursor.by_gtid
+    )
+    ledger.record_capture(lease, batch.id, made)
+    return newest(ledger, lease)
+
+
+def test_the_chain_goes_on_behind_it(ledger: Ledger, lease: Lease) -> None:
+    """It ends where the batch ended that it follows: the cursor is another's end, numbers go
+    on, and what it read again belongs to the batch that read it first."""
+    first = first_captured(ledger, lease, ORDERS, STOCK)
+    merged(ledger, lease, ORDERS, first.id, first.id, 1)
+    ledger.order_table(lease, ORDERS, OrderKind.PAUSE, author="ada", reason="")
+    second = next_captured(ledger, lease, STOCK)
+    before = ledger.cursors(lease.source).captured
+    order = ledger.order_table(lease, ORDERS, OrderKind.RESUME, author="ada", reason="")
+    assert first.end is not None and before is not None
+    batch = caught_up(ledger, lease, first.end, order.id)
+    assert [one.catches_up for one in (first, second, batch)] == [False, False, True]
+    assert (batch.start, batch.end, batch.previous_batch) == (first.end, second.end, second.id)
+    assert batch.sequence_before == second.sequence_before + second.changes
+    after = ledger.cursors(lease.source).captured
+    assert after == replace(before, batch=batch.id)
+    assert ledger.captured_batch(lease.source, SERVER, place(150)) == second
+    assert ledger.table_states(lease.source)[ORDERS].is_complete
+    assert ledger.pending_batches(lease.source)[ORDERS] == [batch.id]
+    third = following(ledger, lease)
+    assert (third.start, third.continued_batch) == (batch.end, batch.id)
+    assert ledger.live_batches(lease.source, batch.id, batch.id) == [batch]
+
+
+# -- foreign keys, and mirrors that are removed ------------------------------------------
+
+
+def test_tables_with_foreign_keys(ledger: Ledger, lease: Lease) -> None:
+    """By what they have now: a key that came later counts, one that is gone does not."""
+    key = ForeignKey("fk", ("a",), STOCK, ("b",), "CASCADE")
+
+    plain, other = version(ORDERS), version(STOCK)
+    assert plain.schema is not None
+    assert other.schema is not None
+    with_key = replace(other, schema=replace(other.schema, foreign_keys=(key,)))
+    first = begun(ledger, lease)
+    history = BatchHistory(versions=(plain, with_key))
+    ledger.record_capture(lease, first.id, replace(record(first), history=history))
+    assert ledger.schemas_at(lease.source, referring=True) == [replace(with_key, batch=first.id)]
+    second = following(ledger, lease)
+    gained = replace(version(ORDERS, 2, 110), schema=replace(plain.schema, foreign_keys=(key,)))
+    history = BatchHistory(versions=(gained, version(STOCK, 2, 120)))
+    ledger.record_capture(lease, second.id, replace(record(second), history=history))
+    assert ledger.schemas_at(lease.source, referring=True) == [replace(gained, batch=second.id)]
+    ledger.abandon(lease, second.id, "damaged")
+    assert ledger.schemas_at(lease.source, referring=True) == [replace(with_key, batch=first.id)]
+
+
+def test_a_mirror_ends_once(ledger: Ledger, lease: Lease) -> None:
+    """The next life of a dropped table is another generation, whose writes have versions of
+    their own; a table that is there keeps its mirror."""
+    first = first_captured(ledger, lease, ORDERS)
+    merged(ledger, lease, ORDERS, first.id, first.id, 7)
+    settled = ledger.newest_writes(lease.source, [f"{lease.source}/{ORDERS}@1"])[
+        f"{lease.source}/{ORDERS}@1"
+    ].settled_write
+    assert settled is not None
+    with pytest.raises(LedgerRefused, match="table_states_dropped"):
+        ledger.record_event(lease, ORDERS, MirrorRemoved())
+    with pytest.raises(LedgerRefused, match="table_states_dropped"):
+        ledger.record_event(lease, STOCK, MirrorRemoved())
+    second = following(ledger, lease)
+    gone = replace(state(ORDERS), condition=TableCondition.DROPPED)
+    ledger.record_capture(lease, second.id, replace(record(second, ORDERS), tables=(gone,)))
+    app_id = settled.intent.app_id
+    intent = begun_write(ledger, lease, ORDERS, app_id, second.id, second.id)
+    ledger.settle(lease, intent, 8, shows=1)
+    for _ in range(2):
+        ledger.record_event(lease, ORDERS, MirrorRemoved())
+        found = ledger.table_states(lease.source)[ORDERS]
+        assert (found.generation, found.mirror_schema_version) == (2, None)
+    ledger.mark_merged(lease)
+    ledger.acknowledge(lease, first.id)
+    ledger.acknowledge(lease, second.id)
+    assert ledger.version_set(lease.source, second.id).entries == []
+    third = following(ledger, lease)
+    again = replace(state(ORDERS), generation=2)
+    ledger.record_capture(lease, third.id, replace(record(third, ORDERS), tables=(again,)))
+    intent = begun_write(ledger, lease, ORDERS, "another", third.id, third.id)
+    ledger.settle(lease, intent, 0, shows=1)
+    ledger.mark_merged(lease)
+    ledger.acknowledge(lease, third.id)
+    (entry,) = ledger.version_set(lease.source, third.id).entries
+    assert (entry.table, entry.delta_version) == (ORDERS, 0)

@@ -29,7 +29,7 @@ from tests.ledger.made import (
     record,
     state,
 )
-from tests.ledger.test_catching_up import caught_up
+from tests.ledger.test_orders import caught_up
 
 QUARANTINED = StoppedTable(STOCK, "a value", "resume it", "batch 1")
 
