@@ -17,7 +17,7 @@ from lockstep.resources.config import load_settings
 from lockstep.resources.lake.spark.session import SparkProcess
 from lockstep.resources.postgres.embedded import EmbeddedServer
 from tests.e2e.conftest import Follow
-from tests.e2e.project import Project, head
+from tests.e2e.project import Project
 from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
 
@@ -25,38 +25,6 @@ ORDERS = (
     "create table orders (id int primary key, v varchar(9))",
     "insert into orders values (1, 'a'), (2, 'b')",
 )
-
-
-def test_looking_and_choosing_before_the_first_run(
-    mysql: MySqlStand, database: str, follow: Follow
-) -> None:
-    """A plan leaves no lake, no decision and no lease behind; a choice is one row, which the
-    next plan follows; both have a first line that says what to type."""
-    project = follow(*ORDERS)
-    plan = project.json("plan")["sources"]["shop"]
-    assert plan["tables"][f"{database}.orders"]["inserted"] == 2
-    assert ("error" in plan, plan["exit_code"]) == (False, 0)
-    assert not project.lake.exists()
-    status = project.status()
-    assert (status["state"], status["decisions"], status["lease"]) == ("never ran", [], None)
-    said = project.run("status", expect=3).stdout.splitlines()
-    assert said[0].startswith("shop: never ran")
-    assert "lockstep run --source shop" in said[1]
-
-    slip = project.json("start-at", "binlog.999999:4", "--reason", "a slip", expect=5)
-    assert slip["sources"]["shop"]["error"]["kind"] == "StartUnreachable"
-    project.run("start-at", "latest", expect=2)
-    project.run("start-at", "latest", "--reason", " ", expect=2)
-    assert project.status()["override"] is None
-    told = project.json("start-at", "latest", "--reason", "from now on", "--author", "ann")
-    chosen = told["sources"]["shop"]
-    assert (chosen["override"]["author"], chosen["override"]["reason"]) == ("ann", "from now on")
-    assert chosen["continuity"] is None
-    plan = project.json("plan")["sources"]["shop"]
-    assert (plan["start_decision"]["rule"], plan["transactions"]) == ("chosen-start", 0)
-    status = project.status()
-    assert status["override"]["place"] == chosen["override"]["place"] == head(mysql)
-    assert "as ann chose" in status["sentence"]
 
 
 def test_a_refusal_is_a_plan_with_a_runs_exit_code(follow: Follow) -> None:
