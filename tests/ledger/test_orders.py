@@ -173,9 +173,17 @@ def test_a_capture_sets_a_table_aside_at_a_place(ledger: Ledger, lease: Lease) -
 
 
 def test_a_resume_may_bring_a_structure(ledger: Ledger, lease: Lease) -> None:
-    """A newer order takes the place of one that is open."""
-    first_captured(ledger, lease, ORDERS)
+    """A newer order takes the place of one that is open. Outside a capture a table stops where the
+    captures are; its mirror lacks what was not merged."""
+    first = first_captured(ledger, lease, ORDERS)
+    merged(ledger, lease, ORDERS, first.id, first.id, 1)
+    second = next_captured(ledger, lease, ORDERS)
     ledger.quarantine(lease, replace(QUARANTINED, at=None))
+    stopped = orders(ledger, lease)
+    assert (stopped.stopped, stopped.missing_since) == (
+        StopPlace(second.id, place(204)),
+        second.id,
+    )
     older = resume(ledger, lease)
     assert ledger.open_orders(lease.source) == [older]
     given = schema(ORDERS, "note")
