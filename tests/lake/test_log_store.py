@@ -50,8 +50,6 @@ from tests.lake.made import changes as images
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-ROOT = Path(__file__).parents[2]
 MIRROR = "shop/shop/people"
 WRITERS = 6
 ROUNDS = 3
