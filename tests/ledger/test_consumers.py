@@ -23,12 +23,7 @@ from lockstep.pipeline.values.consumers import (
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import ConfigurationError, ConsumerRefused, ConsumerUnknown
 from tests.ledger.consuming import ALL, NAME, acknowledged, given, refused
-from tests.ledger.made import (
-    ORDERS,
-    STOCK,
-    following,
-    next_captured,
-)
+from tests.ledger.made import ORDERS, STOCK, following, next_captured
 from tests.ledger.servers import Stand
 
 

@@ -9,7 +9,6 @@ import pytest
 
 from lockstep.pipeline.model.batch import Batch
 from lockstep.pipeline.model.gaps import ClosedTable, Gap
-from lockstep.pipeline.model.life import MirrorRemoved
 from lockstep.pipeline.model.table_state import (
     Handover,
     TableCondition,
@@ -45,7 +44,6 @@ from tests.ledger.made import (
     record,
     version,
 )
-from tests.ledger.refusals import refused
 from tests.ledger.servers import Stand
 
 
@@ -64,20 +62,6 @@ def test_a_batch_follows_by_decision(ledger: Ledger, lease: Lease, decision: Dec
     assert ledger.decisions(lease.source, limit=1)[0].decision == replace(
         decision, previous_batch=first.id
     )
-
-
-def test_acknowledged_in_order_over_a_gap(ledger: Ledger, lease: Lease) -> None:
-    """What is followed comes first."""
-    first = first_captured(ledger, lease)
-    second = captured_elsewhere(ledger, lease, elsewhere(ledger, lease, first))
-    ledger.mark_merged(lease)
-    with refused(ledger, lease, "batches_acknowledged_in_order"):
-        ledger.acknowledge(lease, second.id)
-    ledger.acknowledge(lease, first.id)
-    ledger.acknowledge(lease, second.id)
-    cursor = ledger.cursors(lease.source).acknowledged
-    assert cursor is not None
-    assert (cursor.batch, cursor.position) == (second.id, second.end)
 
 
 def test_the_newest_anchor_of_each_source_is_given_back(ledger: Ledger, lease: Lease) -> None:
@@ -252,20 +236,6 @@ def test_tables_go_on_with_mirrors_of_before(ledger: Ledger, lease: Lease) -> No
         mirror_schema_version=2,
         adopted_version=6,
     )
-
-
-def test_the_next_generation_adopts_nothing(ledger: Ledger, lease: Lease) -> None:
-    """A table whose mirror ends begins anew, wherever it began before."""
-    settle(ledger, lease)
-    swap(ledger, lease, following(ledger, lease))
-    ledger.mark_merged(lease)
-    batch = following(ledger, lease)
-    dropped = replace(ledger.table_states(lease.source)[ORDERS], condition=TableCondition.DROPPED)
-    ledger.record_capture(lease, batch.id, replace(record(batch), tables=(dropped,)))
-    assert ledger.table_states(lease.source)[ORDERS].adopted_version == 7
-    ledger.record_event(lease, ORDERS, MirrorRemoved())
-    ended = ledger.table_states(lease.source)[ORDERS]
-    assert (ended.generation, ended.mirror_schema_version, ended.adopted_version) == (3, None, None)
 
 
 def test_a_gaps_parts_go_with_the_rows_and_close_by_events(ledger: Ledger, lease: Lease) -> None:

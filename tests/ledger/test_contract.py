@@ -8,10 +8,7 @@ import pytest
 
 from lockstep.pipeline.model.batch import Cursor, RequestCounts
 from lockstep.pipeline.model.claim import BatchSpan
-from lockstep.pipeline.model.table_state import (
-    SnapshotFiles,
-    StoppedTable,
-)
+from lockstep.pipeline.model.table_state import SnapshotFiles, StoppedTable
 from lockstep.pipeline.ports.ledger import Ledger, batch_content
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.intent import VersionSetEntry

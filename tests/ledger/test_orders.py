@@ -11,7 +11,7 @@ import pytest
 from psycopg2.extras import RealDictCursor
 
 from lockstep.pipeline.model.batch import Batch, BatchKind
-from lockstep.pipeline.model.life import MirrorRemoved, MirrorReplaced, state_after
+from lockstep.pipeline.model.life import MirrorRemoved, state_after
 from lockstep.pipeline.model.table_state import (
     OrderKind,
     StoppedTable,
@@ -238,63 +238,6 @@ def test_a_pause_outlives_the_batch_that_caught_the_table_up(ledger: Ledger, lea
     assert (stood.stopped, stood.missing_since) == (StopPlace(first.id, place(104)), first.id)
 
 
-def test_a_pause_before_anything_is_captured(ledger: Ledger, lease: Lease) -> None:
-    """There is no place to stop at: it is paused all the same."""
-    batch = begun(ledger, lease)
-    ledger.record_capture(lease, batch.id, record(batch, ORDERS, first=True))
-    ledger.abandon(lease, batch.id, "damaged")
-    assert pause(ledger, lease).stopped is None
-    paused = orders(ledger, lease)
-    assert (paused.stopped_by, paused.stopped) == (StoppedBy.PERSON, None)
-    assert paused.position == "nowhere in the log yet"
-    resume(ledger, lease)
-    assert [order.kind for order in ledger.open_orders(lease.source)] == [OrderKind.RESUME]
-
-
-@pytest.mark.parametrize("state_", ["following", "paused", "quarantined"])
-def test_a_reload(ledger: Ledger, lease: Lease, state_: str) -> None:
-    """A followed table stops until the next run; any other stays as it is until the batch that
-    carries the order out, and is that again when the batch is given up."""
-    first_captured(ledger, lease, ORDERS)
-    if state_ == "paused":
-        pause(ledger, lease)
-    elif state_ == "quarantined":
-        ledger.quarantine(lease, QUARANTINED)
-    before = orders(ledger, lease)
-    order = ledger.order_table(lease, ORDERS, OrderKind.RELOAD, author="ann", reason="lost")
-    assert [one.kind for one in ledger.open_orders(lease.source)] == [OrderKind.RELOAD]
-    stopped = orders(ledger, lease)
-    if state_ == "following":
-        assert stopped.stopped_by is StoppedBy.RUN
-        assert stopped.stopped is not None
-        assert stopped.reason == "ann has it reloaded: lost"
-    else:
-        assert stopped == before
-    second = following(ledger, lease)
-    ledger.record_capture(lease, second.id, replace(record(second), orders_done=(order.id,)))
-    assert orders(ledger, lease).is_complete
-    ledger.abandon(lease, second.id, "damaged")
-    assert orders(ledger, lease) == stopped
-    assert [one.id for one in ledger.open_orders(lease.source)] == [order.id]
-
-
-def test_a_mirror_that_is_lost_has_a_successor(ledger: Ledger, lease: Lease) -> None:
-    """In another folder, with nothing of the table in it; the write that was open is given up,
-    and the next one takes its batches."""
-    batch = first_captured(ledger, lease, ORDERS)
-    before = orders(ledger, lease)
-    opened = begun_write(ledger, lease, ORDERS, "a", batch.id, batch.id)
-    assert ledger.open_intents(lease.source) == [opened]
-    ledger.give_up(lease, ORDERS)
-    ledger.give_up(lease, ORDERS)
-    assert ledger.open_intents(lease.source) == []
-    after = ledger.record_event(lease, ORDERS, MirrorReplaced("elsewhere"))
-    assert after == orders(ledger, lease)
-    assert after == replace(
-        before, mirror="elsewhere", mirror_generation=2, mirror_schema_version=None
-    )
-
-
 def test_orders_of_other_sources_are_not_ours(ledger: Ledger, lease: Lease) -> None:
     """Each source has its own."""
     first_captured(ledger, lease, ORDERS)
@@ -334,40 +277,6 @@ def test_a_table_quarantined_at_its_merge_leaves_no_intent(ledger: Ledger, lease
     last = merged(ledger, lease, ORDERS, first.id, again.id, 1)
     assert [one.intent for one in ledger.writes_within(lease.source, first.id, first.id)] == [last]
     assert list(ledger.pending_batches(lease.source)) == [STOCK]
-
-
-def test_a_capture_gives_no_write_up(ledger: Ledger, lease: Lease) -> None:
-    """It may be in the lake, for all that a capture knows."""
-    first = first_captured(ledger, lease, ORDERS)
-    intent = intended(ledger, lease, ORDERS, first.id, first.id)
-    order = ledger.order_table(lease, ORDERS, OrderKind.PAUSE, author="ada", reason="a migration")
-    assert order.table == ORDERS
-    assert ledger.open_intents(lease.source) == [intent]
-
-
-def test_a_write_is_settled_before_it_is_given_up_or_never(ledger: Ledger, lease: Lease) -> None:
-    """A settled one is not touched when its table is quarantined later."""
-    first = first_captured(ledger, lease, ORDERS)
-    intent = merged(ledger, lease, ORDERS, first.id, first.id, 1)
-    ledger.quarantine(lease, REFUSED)
-    assert [one.intent for one in ledger.writes_within(lease.source, first.id, first.id)] == [
-        intent
-    ]
-
-
-def test_batches_by_their_ids(ledger: Ledger, lease: Lease) -> None:
-    """Live ones only, whatever their state, oldest first."""
-    first = first_captured(ledger, lease, ORDERS)
-    second = next_captured(ledger, lease, ORDERS)
-    third = next_captured(ledger, lease)
-    ledger.abandon(lease, third.id, "damaged")
-    fourth = next_captured(ledger, lease)
-    assert next(iter(ledger.live_batches(lease.source, limit=1)), None) == first
-    assert next(iter(ledger.live_batches("another source", limit=1)), None) is None
-    assert ledger.live_batches(lease.source, second.id, third.id) == [second]
-    found = ledger.live_batches(lease.source, first.id, fourth.id)
-    assert found == [first, second, fourth]
-    assert ledger.live_batches("another source", first.id, fourth.id) == []
 
 
 # -- a state and its events --------------------------------------------------------------

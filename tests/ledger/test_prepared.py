@@ -15,14 +15,7 @@ from lockstep.pipeline.model.batch import (
 )
 from lockstep.pipeline.ports.ledger import Ledger, batch_content
 from lockstep.pipeline.values.decisions import Lease
-from tests.ledger.made import (
-    ORDERS,
-    begun,
-    following,
-    newest,
-    prepared,
-    record,
-)
+from tests.ledger.made import ORDERS, begun, following, newest, prepared, record
 from tests.ledger.refusals import refused
 from tests.ledger.servers import Stand
 

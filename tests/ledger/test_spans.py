@@ -18,11 +18,8 @@ from lockstep.pipeline.model.batch import (
     EndedTransaction,
     ExtraRows,
 )
-from lockstep.pipeline.model.life import MirrorRemoved
 from lockstep.pipeline.model.table_state import (
     SnapshotFiles,
-    StopPlace,
-    TableCondition,
     TableEvent,
     TableEventKind,
 )
@@ -342,18 +339,6 @@ def test_a_batch_waits_for_what_happened(
     assert [[entry.delta_version for entry in entry_set] for entry_set in entries] == [[1], [2]]
 
 
-def test_a_version_set_waits_for_what_happened(ledger: Ledger, lease: Lease) -> None:
-    """Two batches merged at once: the first one's position is shown by no version."""
-    first = first_captured(ledger, lease, ORDERS)
-    batch = captured(ledger, lease, TableEventKind.TRUNCATED)
-    merged(ledger, lease, ORDERS, first.id, batch.id, 1)
-    ledger.mark_merged(lease)
-    for one in (first, batch):
-        ledger.acknowledge(lease, one.id)
-    assert ledger.version_set(lease.source, first.id).entries == []
-    assert [entry.table for entry in ledger.version_set(lease.source, batch.id).entries] == [ORDERS]
-
-
 def test_a_settled_write_tells_what_the_mirror_shows(ledger: Ledger, lease: Lease) -> None:
     """Until another one tells; one that is settled again tells nothing new."""
     first = first_captured(ledger, lease, ORDERS)
@@ -379,28 +364,6 @@ def test_a_settled_write_tells_what_the_mirror_shows(ledger: Ledger, lease: Leas
     third = next_captured(ledger, lease, ORDERS)
     merged(ledger, lease, ORDERS, third.id, third.id, 3)
     assert shown() == 2
-
-
-def test_a_table_that_is_made_anew_has_another_life(ledger: Ledger, lease: Lease) -> None:
-    """Dropped, it is merged to its end; its next generation's mirror shows nothing yet."""
-    first = first_captured(ledger, lease, ORDERS)
-    intent = intended(ledger, lease, ORDERS, first.id, first.id)
-    ledger.settle(lease, intent, 1, shows=1)
-    batch = following(ledger, lease)
-    stopped = StopPlace(batch.id, place(110))
-    gone = replace(state(ORDERS), condition=TableCondition.DROPPED, stopped=stopped)
-    made = with_events(batch, event(batch, TableEventKind.DROPPED))
-    ledger.record_capture(lease, batch.id, replace(made, tables=(gone,)))
-    assert ledger.table_states(lease.source) == {ORDERS: replace(gone, mirror_schema_version=1)}
-    assert ledger.pending_batches(lease.source) == {ORDERS: [batch.id]}
-    merged(ledger, lease, ORDERS, batch.id, batch.id, 2)
-    ledger.mark_merged(lease)
-    again = following(ledger, lease)
-    ledger.record_event(lease, ORDERS, MirrorRemoved())
-    anew = replace(state(ORDERS), generation=2, changelog_generation=3)
-    told = replace(anew, stopped=stopped)
-    ledger.record_capture(lease, again.id, replace(record(again), tables=(told,)))
-    assert ledger.table_states(lease.source) == {ORDERS: anew}
 
 
 # -- files that a replay put in the place of a batch's own -------------------------------
