@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -54,28 +53,6 @@ def test_segments_are_appended_as_they_are(written_lake: Lake) -> None:
         {"id": 1, "name": "a"},
         {"id": 2, "name": None},
     ]
-
-
-@pytest.mark.parametrize("written_lake", ALIKE, indirect=True)
-def test_merge_inserts_updates_and_deletes(written_lake: Lake) -> None:
-    """One image per key; a delete of a key that is not there changes nothing; a key that changes
-    is a delete and an insert, in one commit."""
-    lake = written_lake
-    before = [{"id": number, "name": "old"} for number in (1, 2, 3, 5)]
-    lake.before.write(a_write(lake.before, 1, "append", before))
-    merged = [update(id=1, name="new"), delete(id=2), {"id": 4, "name": None}, delete(id=9)]
-    merged += [delete(id=5, name="old"), update(id=6, name="old")]
-    commit = lake.mirrors.write(
-        a_write(lake.mirrors, 2, "merge", merged, bounds=(("id", "1", "9"),))
-    )
-    assert commit.delta_version == 1
-    assert content(lake.mirrors, MIRROR, PEOPLE, 1) == [
-        {"id": 1, "name": "new"},
-        {"id": 3, "name": "old"},
-        {"id": 4, "name": None},
-        {"id": 6, "name": "old"},
-    ]
-    assert content(lake.mirrors, MIRROR, PEOPLE, 0) == before
 
 
 @pytest.mark.parametrize("written_lake", ALIKE, indirect=True)
@@ -175,18 +152,6 @@ def test_a_mirror_has_the_promised_properties(disk: Lake, folder: Path) -> None:
     (folder / MIRROR / "_delta_log" / f"{0:020d}.crc").unlink()
     assert disk.mirrors.retention(MIRROR) == Retention.for_keep(DEFAULT_KEEP)
     assert disk.mirrors.retention("shop/shop/none") is None
-
-
-def test_a_file_of_few_rows_is_written_anew(disk: Lake, folder: Path) -> None:
-    """No row of it is marked as deleted, as rows among many are (`test_upkeep`)."""
-    rows = [{"id": number, "name": "a"} for number in range(1000)]
-    disk.mirrors.write(a_write(disk.mirrors, 1, "append", rows))
-    disk.mirrors.write(a_write(disk.mirrors, 2, "merge", [delete(id=7)]))
-    log = folder / MIRROR / "_delta_log" / f"{1:020d}.json"
-    actions = map(json.loads, log.read_text().splitlines())
-    (added,) = [action["add"] for action in actions if "add" in action]
-    assert "deletionVector" not in added
-    assert len(content(disk.mirrors, MIRROR, PEOPLE, 1)) == 999
 
 
 def test_four_tables_at_once_keep_to_themselves(disk: Lake, folder: Path) -> None:
