@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from types import NoneType
 
@@ -11,7 +10,6 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from lockstep.pipeline.mirror.layout import changelog_names
 from lockstep.pipeline.ports.mirror_writes import Append, FoldedChanges, Merge, staged_paths
 from lockstep.pipeline.ports.mirrors import MirrorCommit
 from lockstep.pipeline.values.errors import (
@@ -24,7 +22,6 @@ from lockstep.pipeline.values.retention import DEFAULT_KEEP, Retention
 from tests.lake.conftest import ALIKE, Lake
 from tests.lake.made import (
     PEOPLE,
-    Row,
     a_target,
     a_write,
     changes,
@@ -88,45 +85,6 @@ def test_the_same_transaction_with_another_description_is_foreign(lake: Lake) ->
     lake.mirrors.write(a_write(lake.mirrors, 1, "append", [{"id": 1}], user_metadata="one"))
     with pytest.raises(ForeignCommit):
         lake.mirrors.write(a_write(lake.mirrors, 1, "append", [{"id": 2}], user_metadata="two"))
-
-
-@pytest.mark.parametrize("written_lake", ALIKE, indirect=True)
-def test_odd_names_are_kept(written_lake: Lake) -> None:
-    """Dots, backticks, umlauts, quotes, SQL words, and a changelog's own column. A key of two
-    columns matches whole: rows that share a part of it are other rows, also to a delete."""
-    mirrors, before, key = written_lake.mirrors, written_lake.before, ("the.key", "select")
-    names = ["a.b", "x`y", "täble$1", "it's", 'say"so', "_change_type"]
-    texts = ((name, pa.string()) for name in (key[1], *names))
-    kept = pa.schema([(key[0], pa.int64()), *texts])
-    spelled = pa.schema(list(zip(changelog_names(kept.names), kept.types, strict=True)))
-
-    def row(number: int, text: str, value: str = "v") -> Row:
-        return {**dict.fromkeys(spelled.names, value), key[0]: number, key[1]: text}
-
-    there = [row(1, "x"), row(1, "y"), row(9, "x"), row(9, "z")]
-    first = a_write(before, 1, "append", there, schema=spelled)
-    assert isinstance(first, Append)
-    parts = (own_part(staged_paths(first), kept),)
-    before.write(Append(replace(first.target, schema=kept), parts))
-    second = a_write(
-        mirrors,
-        2,
-        "merge",
-        [
-            update(**row(1, "y", "new")),
-            row(1, "y "),
-            row(2, "x"),
-            delete(**row(9, "z")),
-            delete(**row(8, "x")),
-        ],
-        schema=spelled,
-        key=key,
-        bounds=(("the.key", "0", "9"),),
-    )
-    mirrors.write(replace(second, target=replace(second.target, schema=kept)))
-    found = [tuple(one.values()) for one in content(mirrors, MIRROR, kept, 1)]
-    left = [row(1, "x"), row(1, "y", "new"), row(1, "y "), row(2, "x"), row(9, "x")]
-    assert sorted(found) == [tuple(one.values()) for one in left]
 
 
 def test_staged_files_can_be_removed_twice(lake: Lake) -> None:

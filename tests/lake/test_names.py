@@ -53,7 +53,10 @@ INTERNAL = (
 DMLWithDeletionVectorsHelper, CDCReader, DeltaParquetFileFormat, RowId) and of Spark 4.2
 (FileFormat, ParquetFileFormat)."""
 
-ODD = ("a b", "x;y", "count(`id`)", "{n}", "k=v", "l\nm\tn", "a.b", "`", "a%20b", "%", "ä", "c0")
+ODD = (
+    *("a b", "x;y", "count(`id`)", "{n}", "k=v", "l\nm\tn", "a.b", "`", "a%20b", "%", "ä", "c0"),
+    *("x`y", "täble$1", "it's", 'say"so', "select"),
+)
 EVERY = (*INTERNAL, *ODD)
 MERGED = tuple(name for name in EVERY if name not in MERGE_COLUMNS)
 
