@@ -34,7 +34,6 @@ from lockstep.pipeline.values.segment import (
     RevisedSegment,
     Revision,
     Revisions,
-    RowCounts,
     SegmentFile,
     with_revised_names,
 )
@@ -144,6 +143,8 @@ def test_all_at_once_is_each_by_itself(ledger: Ledger, lease: Lease, seed: int) 
     live = ledger.live_batches(source, 0, 1 << 62)
     for first, last in ((live[at].id, live[at + 9].id) for at in range(0, len(live) - 9, 7)):
         inside = [one for one in live if first <= one.id <= last]
+        contents = ledger.contents(source, first, last)
+        assert contents == [batch_content(ledger, source, one.id) for one in inside]
         touched = {one.id: _touched(ledger, one) for one in inside}
         assert ledger.first_changes(source, first, last).keys() == set().union(*touched.values())
         assert ledger.special_batches(source, first, last).with_structures == {
@@ -204,50 +205,6 @@ def _elsewhere(ledger: Ledger, batch: Batch) -> ExtraRows | None:
         for one in batch_content(ledger, batch.source, batch.id).ended_transactions
     )
     return ExtraRows.PREPARED if early else None
-
-
-def test_a_span_has_what_its_batches_have(ledger: Ledger, lease: Lease) -> None:
-    """Rows by batch and table, events, writes; nothing of batches outside of it, or abandoned."""
-    source = lease.source
-    first = first_captured(ledger, lease, STOCK, ORDERS)
-    second = following(ledger, lease)
-    truncated = TableEvent(ORDERS, TableEventKind.TRUNCATED, second.sequence_before, 1, place(150))
-    read = SegmentFile("rows.parquet", 40, 4000, "a" * 64)
-    reread = TableEvent(
-        STOCK, TableEventKind.REREAD, second.sequence_before, 1, place(160), "it was asked"
-    )
-    ledger.record_capture(
-        lease,
-        second.id,
-        replace(
-            record(second, ORDERS),
-            events=(truncated, reread),
-            snapshots=(SnapshotFiles(STOCK, 1, second.sequence_before, (read,)),),
-        ),
-    )
-    lost = next_captured(ledger, lease, STOCK)
-    ledger.abandon(lease, lost.id, "damaged")
-    assert [
-        (rows.batch, rows.table, rows.counts, rows.image_count, rows.size, rows.rows_read)
-        for content in ledger.contents(source, first.id, lost.id)
-        for rows in content.captured_rows()
-    ] == [
-        (first.id, ORDERS, RowCounts(1, 2, 3), 10, 3000, 0),
-        (first.id, STOCK, RowCounts(1, 2, 3), 10, 3000, 0),
-        (second.id, ORDERS, RowCounts(1, 2, 3), 10, 3000, 0),
-        (second.id, STOCK, RowCounts(), 0, 4000, 40),
-    ]
-    assert batch_content(ledger, source, first.id).events == ()
-    contents = ledger.contents(source, first.id, lost.id)
-    assert [one for content in contents for one in content.events] == [truncated, reread]
-    merged(ledger, lease, ORDERS, first.id, second.id, 5)
-    merged(ledger, lease, STOCK, first.id, first.id, 6)
-    for batch, versions in ((first.id, [5, 6]), (second.id, [5]), (lost.id, [])):
-        writes = ledger.writes_within(source, batch, batch)
-        assert [write.delta_version for write in writes] == versions
-        assert writes == ledger.writes_within(source, batch, batch)
-        assert all(write.intended_at <= write.settled_at for write in writes)
-    assert ledger.contents(source, second.id + 1, lost.id) == []
 
 
 # -- what happens to tables between their changes ----------------------------------------
