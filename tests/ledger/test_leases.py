@@ -247,29 +247,21 @@ def has_beaten(postgres: PostgresLedger, source: str, moment: datetime) -> bool:
 def test_a_holder_without_a_sign_of_life_is_taken_over(
     postgres: PostgresLedger, dsn: str, source: str
 ) -> None:
-    """Once its last one is a minute old; what it writes then is refused."""
-    with postgres.lock(source, "silent", None) as silent:
-        silence(dsn, source)
-        with postgres.lock(source, "quick", None) as quick:
-            assert quick.token == silent.token + 1
-            with pytest.raises(LeaseLost):
-                postgres.decide(silent, DECISION)
-            postgres.decide(quick, DECISION)
-    assert len(postgres.decisions(source)) == 1
-
-
-def test_the_end_of_a_silent_holder_leaves_the_new_one_alone(
-    postgres: PostgresLedger, dsn: str, source: str
-) -> None:
-    """Its connection is gone, so nothing it does on leaving touches the lock."""
+    """Once its last one is a minute old; what it writes then is refused, and nothing that it does
+    on leaving touches the lock: its connection is gone."""
     silent = postgres.lock(source, "silent", None)
-    silent.__enter__()
+    lost = silent.__enter__()
     silence(dsn, source)
-    with postgres.lock(source, "quick", None):
+    with postgres.lock(source, "quick", None) as quick:
+        assert quick.token == lost.token + 1
+        with pytest.raises(LeaseLost):
+            postgres.decide(lost, DECISION)
         silent.__exit__(None, None, None)
         lease = postgres.newest_lease(source)
         assert lease is not None
         assert (lease.holder, lease.live) == ("quick", True)
+        postgres.decide(quick, DECISION)
+    assert len(postgres.decisions(source)) == 1
 
 
 HOLDER = """
