@@ -13,8 +13,6 @@ from typing import Any
 import pytest
 
 from lockstep.pipeline.model.table_state import OrderKind, Supplier
-from lockstep.pipeline.replay.spans import Span
-from lockstep.pipeline.run.replay.replay import replay
 from lockstep.pipeline.snapshot.pace import Pace
 from lockstep.pipeline.source_plan import SnapshotPlan
 from lockstep.pipeline.values.errors import (
@@ -26,7 +24,6 @@ from lockstep.pipeline.values.errors import (
     SpanRefused,
     StoppedBy,
 )
-from lockstep.pipeline.values.places import parse_place
 from lockstep.pipeline.values.policies import DroppedColumns, LakePolicies
 from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
@@ -124,9 +121,8 @@ class Followed:
                 self.follower.reload(table, self.chance.choice((None, Supplier.CHANGELOG)))
 
     def replayed(self) -> None:
-        span = Span(parse_place("earliest"), parse_place("latest"))
-        with suppress(*REFUSED), self.follower.leased() as lease:
-            replay(self.follower.ports(), lease, span, commit=self.chance.random() < 0.5)
+        with suppress(*REFUSED):
+            self.follower.replay(commit=self.chance.random() < 0.5)
 
     def verified(self) -> None:
         """It may find differences, of rows that changed without a word in the log."""
