@@ -99,6 +99,18 @@ def test_a_bound_of_nothing(bound: str, value: int) -> None:
 # -- where they begin --------------------------------------------------------------------
 
 
+def test_consumers_have_cursors_of_their_own(
+    consumers: Consumers, billing: str, batches: list[int]
+) -> None:
+    """They are listed by name, and one's deliveries are nobody else's."""
+    consumers.make_consumer(billing, "audit", "earliest")
+    consumers.ack_delivery(billing, NAME, given(consumers, billing, ALL).id)
+    assert [(consumer.name, consumer.cursor) for consumer in consumers.consumers(billing)] == [
+        ("audit", None),
+        (NAME, batches[-1]),
+    ]
+
+
 @pytest.mark.parametrize("start", ["earliest", "latest", "second"])
 def test_where_a_consumer_begins(
     consumers: Consumers, source: str, batches: list[int], start: str
