@@ -36,7 +36,7 @@ from lockstep.pipeline.run.load.by_condition import condition_refusal
 from lockstep.pipeline.run.mirror_places import collisions, next_place
 from lockstep.pipeline.run.reports import VerifyReport
 from lockstep.pipeline.run.status.schema_history import unknown_table_error
-from lockstep.pipeline.run.stop_errors import unsupported_error
+from lockstep.pipeline.run.stop_errors import collision_error, unsupported_error
 from lockstep.pipeline.run.table_plans import (
     TablePlans,
     changelog_origin_of,
@@ -216,10 +216,8 @@ def _require_followed(
             "`lockstep tables` shows what is captured",
         )
     if (other := collisions(ports, states).get(table)) is not None:
-        raise ConfigurationError(
-            f"no run follows {table}: its mirror would be at the place of the mirror of {other}",
-            hint="give one of the two another `into`, then repeat the command",
-        )
+        error = collision_error(table, other, ports.source.mirror_names, in_lake=True)
+        raise ConfigurationError(f"no run follows {table}: {error.reason}", hint=error.hint)
 
 
 def _require_renames(

@@ -78,6 +78,8 @@ class Follower:
     """Of some of the tables."""
     run_id: str | None = None
     """Of the runs from now on."""
+    ignores_case: bool = False
+    """What the lake's store says of itself."""
 
     def ports(self, until: str | None = None) -> RunPorts:
         start = parse_start(self.start) if self.start else None
@@ -93,6 +95,7 @@ class Follower:
             snapshot=self.snapshot,
             allowed_statements=StatementPatterns(tuple(self.passes)),
             table_settings=tuple(self.settings),
+            ignores_case=lambda: self.ignores_case,
         )
         return RunPorts(
             source=plan,

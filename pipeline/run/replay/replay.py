@@ -197,10 +197,6 @@ def replay(
     if not selection.batches:
         return ReplayReport(span, (), (), lake_end=selection.lake_end, committed=commit)
     first, last = selection.batches[0], selection.batches[-1]
-    ports.progress.note(
-        f"{pluralize(len(selection.batches), 'batch is', 'batches are')} replayed, {first.id} to "
-        f"{last.id}: {first.start} to {last.end}"
-    )
     changelogs = _correct_changelogs(ports, lease, selection, commit=commit)
     ports.segments.delete_folder(scratch_path(ports.source.name))
     try:
@@ -367,7 +363,6 @@ def _compare_batch(
         segments = _recapture(ports, batch, facts, selection.hidden_tables(ports, batch))
     except _NotRecaptured as error:
         reason = error.reason
-        ports.progress.note(f"batch {batch.id} is replayed from its changelog alone: {reason}")
     results = comparison.compare(batch, segments)
     for segment in results:
         if segment.standing in (SegmentStanding.DIFFERENT, SegmentStanding.DAMAGED):
