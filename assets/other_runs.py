@@ -279,7 +279,7 @@ class OtherRunsReporter:
         if facts is not None:
             self.log_event(log_observation(names.log_key, facts, lag, headroom))
         last_attempt = next(iter(attempts_of(ledger, source, limit=1)), None)
-        is_idle = last_attempt is not None and last_attempt.decision.kind == AttemptOutcome.IDLE
+        is_idle = last_attempt is not None and last_attempt.outcome is AttemptOutcome.IDLE
         if runs.batches or is_idle:
             capture_metadata, merge_metadata = _step_metadata(
                 runs, reported_batches, contents, len(events)
@@ -300,7 +300,7 @@ class OtherRunsReporter:
             self.log_event(
                 dg.AssetMaterialization(names.acknowledged_key, metadata=metadata, tags=tags)
             )
-            log_end_asked_at = last_attempt.decided_at if last_attempt and is_idle else None
+            log_end_asked_at = last_attempt.ended_at if last_attempt and is_idle else None
             report_coverage(self, self.settings, ports, log_end_asked_at)
         for result in source_check_results(
             self.settings, ports, self.consumers, names.acknowledged_key

@@ -119,7 +119,7 @@ _HEADROOM_KEYS: Final = (
     "is_purged as purged, remaining as remaining_seconds, retention as retention_seconds, "
     "bytes_per_day"
 )
-_FAILURE_KEYS: Final = "count, first_at, last_attempt.decision.hint as hint"
+_FAILURE_KEYS: Final = "count, first_at, last_attempt.hint as hint"
 _DECISION_KEYS: Final = (
     "decided_at, decision.kind as kind, decision.rule as rule, decision.reason as reason, "
     "decision.author as author"

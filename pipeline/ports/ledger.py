@@ -64,6 +64,7 @@ from lockstep.pipeline.values.consumers import Consumer, ConsumerStart, Delivery
 from lockstep.pipeline.values.decisions import (
     START_KIND,
     STRUCTURES_KIND,
+    Attempt,
     AttemptOutcome,
     Continuity,
     Decision,
@@ -792,10 +793,10 @@ def live_lease(ledger: Leases, source: str) -> LeaseView | None:
     return lease if lease is not None and lease.live else None
 
 
-def attempts_of(ledger: Decisions, source: str, *, limit: int = 100) -> list[RecordedDecision]:
+def attempts_of(ledger: Decisions, source: str, *, limit: int = 100) -> list[Attempt]:
     """Return the ends of the newest attempts that were idle, refused or failed, newest
     first. Successful attempts are not included: they are batches."""
-    return ledger.decisions(source, *AttemptOutcome, limit=limit)
+    return [Attempt.of(end) for end in ledger.decisions(source, *AttemptOutcome, limit=limit)]
 
 
 def log_ends(ledger: Decisions, source: str, *, limit: int) -> list[LogEnd]:

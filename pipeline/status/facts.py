@@ -25,11 +25,11 @@ from lockstep.pipeline.snapshot.progress import LoadProgress
 from lockstep.pipeline.start.question import Refusal, Start, StartRule
 from lockstep.pipeline.upkeep.clearing import UnclearedValues
 from lockstep.pipeline.values.decisions import (
+    Attempt,
     AttemptOutcome,
     Continuity,
     LeaseView,
     Override,
-    RecordedDecision,
     UnprovenStructures,
 )
 from lockstep.pipeline.values.errors import LockstepError
@@ -77,7 +77,7 @@ class Failures:
 
     count: int
     first_at: datetime
-    last_attempt: RecordedDecision
+    last_attempt: Attempt
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,14 +186,12 @@ def is_other_log(start: Start | Refusal | None) -> bool:
     return isinstance(start, Refusal) and start.rule in _OTHER_LOG_RULES
 
 
-def log_end_reached_at(
-    attempts: Sequence[RecordedDecision], position: Position | None
-) -> datetime | None:
+def log_end_reached_at(attempts: Sequence[Attempt], position: Position | None) -> datetime | None:
     """Return when a run last found that the log ended at the position; None if never.
     `attempts`: newest first."""
     for attempt in attempts:
-        if position is not None and attempt.decision.head == position.at:
-            return attempt.decided_at
+        if position is not None and attempt.head == position.at:
+            return attempt.ended_at
     return None
 
 
@@ -289,22 +287,22 @@ def reason_not_by_gtid(cursor: Cursor, facts: ServerFacts | None) -> str | None:
 
 
 def failures(
-    attempts: Sequence[RecordedDecision], batches: Sequence[Batch], *, has_waiting_batches: bool
+    attempts: Sequence[Attempt], batches: Sequence[Batch], *, has_waiting_batches: bool
 ) -> Failures | None:
     """Return the failures after the last successful run; None if there are none. Both
     lists are newest first. An idle run counts as a success, unless batches wait for a
     merge that failed."""
     success_at = next((batch.acknowledged_at for batch in batches if batch.acknowledged_at), None)
-    failed: list[RecordedDecision] = []
+    failed: list[Attempt] = []
     for attempt in attempts:
-        is_idle = attempt.decision.kind == AttemptOutcome.IDLE
+        is_idle = attempt.outcome is AttemptOutcome.IDLE
         if is_idle and not has_waiting_batches:
             break
-        if success_at is not None and attempt.decided_at <= success_at:
+        if success_at is not None and attempt.ended_at <= success_at:
             break
         if not is_idle:
             failed.append(attempt)
-    return Failures(len(failed), failed[-1].decided_at, failed[0]) if failed else None
+    return Failures(len(failed), failed[-1].ended_at, failed[0]) if failed else None
 
 
 def overlaps(batches: Sequence[Batch]) -> tuple[Overlap, ...]:

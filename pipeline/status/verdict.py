@@ -251,14 +251,14 @@ def _failed_verdict(standing: Standing, now: datetime) -> Verdict | None:
     choice = standing.override
     if failures is None:
         return None
-    last = failures.last_attempt.decision
-    if choice is not None and choice.chosen_at > failures.last_attempt.decided_at:
+    last = failures.last_attempt
+    if choice is not None and choice.chosen_at > last.ended_at:
         return None
     is_login_error = last.rule in _LOGIN_ERRORS
     if standing.server_error is not None and (last.recovery is Recovery.RETRY or is_login_error):
         return None
     since = f"{pluralize(failures.count, 'attempt')} failed since {utc_text(failures.first_at)}"
-    was_refused = is_login_error or last.kind == AttemptOutcome.REFUSED
+    was_refused = is_login_error or last.outcome is AttemptOutcome.REFUSED
     if was_refused and isinstance(standing.start, Start):
         return Verdict(
             State.FAILED,

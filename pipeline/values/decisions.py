@@ -87,6 +87,36 @@ class AttemptOutcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Attempt:
+    """The end of an attempt to run. `reason` is a sentence for people; programs use the
+    other values, which `Decision` explains. `recovery` is None for an idle run. `rule`:
+    for a failed step, the name of the error's class."""
+
+    outcome: AttemptOutcome
+    ended_at: datetime
+    reason: str
+    recovery: Recovery | None = None
+    hint: str = ""
+    head: Coordinates | None = None
+    rule: str = ""
+
+    @classmethod
+    def of(cls, recorded: RecordedDecision) -> Attempt:
+        """Return the attempt that ended with this decision, of a kind in
+        `AttemptOutcome`."""
+        decision = recorded.decision
+        return cls(
+            AttemptOutcome(decision.kind),
+            recorded.decided_at,
+            decision.reason,
+            decision.recovery,
+            decision.hint,
+            decision.head,
+            decision.rule,
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class LogEnd:
     """The end of a server's log (`place`) when a run asked for it in order to start.
     `asked_at`: that moment by the server's clock. `is_start`: the run started there."""

@@ -183,7 +183,7 @@ def test_a_failure_is_kept_once(watched: Watched) -> None:
     ]
     assert kept == [("failure", "UnsupportedEvent", "upgrade")]
     assert [
-        (attempt.decision.kind, attempt.decision.recovery, attempt.decision.hint)
+        (attempt.outcome, attempt.recovery, attempt.hint)
         for attempt in attempts_of(watched.adapters.books, "shop")
     ] == [(AttemptOutcome.FAILED, Recovery.OPERATOR, "upgrade")]
 

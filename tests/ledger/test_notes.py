@@ -13,6 +13,8 @@ from lockstep.pipeline.ports.ledger import Ledger, attempts_of, unproven_structu
 from lockstep.pipeline.proof.proven import ComparisonResult, EqualityProof, ProofKind
 from lockstep.pipeline.values.decisions import (
     STRUCTURES_KIND,
+    Attempt,
+    AttemptOutcome,
     Decision,
     Lease,
     UnprovenStructures,
@@ -165,10 +167,26 @@ def test_attempts_come_newest_first(ledger: Ledger, lease: Lease) -> None:
     ]
     with ledger.lock(f"{lease.source} beside", "beside", None) as beside:
         ledger.decide(beside, IDLE)
-    attempts = [(decided[4], FAILED), (decided[2], REFUSED), (decided[0], IDLE)]
-    found = attempts_of(ledger, lease.source)
-    assert [(one.decided_at, one.decision) for one in found] == attempts
-    assert attempts_of(ledger, lease.source, limit=2) == found[:2]
+    attempts = [
+        Attempt(AttemptOutcome.FAILED, decided[4], FAILED.reason, Recovery.RETRY, rule=FAILED.rule),
+        Attempt(
+            AttemptOutcome.REFUSED,
+            decided[2],
+            "it is gone",
+            Recovery.OPERATOR,
+            "restore it",
+            rule=REFUSED.rule,
+        ),
+        Attempt(
+            AttemptOutcome.IDLE,
+            decided[0],
+            "nothing was written",
+            head=place(500, 3),
+            rule=IDLE.rule,
+        ),
+    ]
+    assert attempts_of(ledger, lease.source) == attempts
+    assert attempts_of(ledger, lease.source, limit=2) == attempts[:2]
     assert [one.decision for one in ledger.decisions(lease.source)] == [
         *(FAILED, handed_over, REFUSED, DECISION, IDLE)
     ]
@@ -178,7 +196,7 @@ def test_attempts_come_newest_first(ledger: Ledger, lease: Lease) -> None:
 def test_whose_move_it_is_is_kept(ledger: Ledger, lease: Lease, recovery: Recovery) -> None:
     """By its name: the ledger knows each."""
     ledger.decide(lease, replace(FAILED, recovery=recovery))
-    assert [one.decision.recovery for one in attempts_of(ledger, lease.source)] == [recovery]
+    assert [one.recovery for one in attempts_of(ledger, lease.source)] == [recovery]
 
 
 def test_the_newest_comparison_of_structures_counts(ledger: Ledger, lease: Lease) -> None:
@@ -202,11 +220,11 @@ def test_facts_are_no_values(ledger: Ledger, lease: Lease) -> None:
     for one in (replace(FAILED, facts=facts), replace(IDLE, facts=facts, head=None)):
         ledger.decide(lease, one)
     idle, failed = attempts_of(ledger, lease.source)
-    assert (failed.decision.hint, idle.decision.head) == ("", None)
+    assert (failed.hint, idle.head) == ("", None)
 
 
 def test_the_farthest_end_of_a_log_is_kept(ledger: Ledger, lease: Lease) -> None:
     """The last file and offset that there can be, under any name."""
     head = Coordinates.parse(f"my.log-bin.2147483647:{(1 << 63) - 1}")
     ledger.decide(lease, replace(IDLE, head=head))
-    assert [one.decision.head for one in attempts_of(ledger, lease.source)] == [head]
+    assert [one.head for one in attempts_of(ledger, lease.source)] == [head]

@@ -37,13 +37,7 @@ from lockstep.pipeline.status.facts import (
     reason_not_by_gtid,
 )
 from lockstep.pipeline.status.verdict import State, verdict
-from lockstep.pipeline.values.decisions import (
-    AttemptOutcome,
-    Continuity,
-    Decision,
-    LeaseView,
-    RecordedDecision,
-)
+from lockstep.pipeline.values.decisions import Attempt, AttemptOutcome, Continuity, LeaseView
 from lockstep.pipeline.values.errors import (
     ForeignCommit,
     Recovery,
@@ -83,26 +77,18 @@ def keeping(**settings: str) -> ServerFacts:
     return replace(facts(), settings=settings)
 
 
-def failed(
-    minute: int = 0, recovery: Recovery = Recovery.RETRY, hint: str = ""
-) -> RecordedDecision:
+def failed(minute: int = 0, recovery: Recovery = Recovery.RETRY, hint: str = "") -> Attempt:
     moment = READ_AT + timedelta(minutes=minute)
-    decision = Decision(AttemptOutcome.FAILED, "", "it failed", recovery=recovery, hint=hint)
-    return RecordedDecision(1, moment, decision)
+    return Attempt(AttemptOutcome.FAILED, moment, "it failed", recovery, hint)
 
 
-def refused(minute: int = 0) -> RecordedDecision:
-    return decided(failed(minute, Recovery.OPERATOR, "restore"), kind=AttemptOutcome.REFUSED)
+def refused(minute: int = 0) -> Attempt:
+    return replace(failed(minute, Recovery.OPERATOR, "restore"), outcome=AttemptOutcome.REFUSED)
 
 
-def decided(attempt: RecordedDecision, **changes: Any) -> RecordedDecision:
-    return replace(attempt, decision=replace(attempt.decision, **changes))
-
-
-def idle(minute: int = 0, head: Coordinates | None = None) -> RecordedDecision:
+def idle(minute: int = 0, head: Coordinates | None = None) -> Attempt:
     moment = READ_AT + timedelta(minutes=minute)
-    decision = Decision(AttemptOutcome.IDLE, "", "nothing to do", head=head)
-    return RecordedDecision(1, moment, decision)
+    return Attempt(AttemptOutcome.IDLE, moment, "nothing to do", head=head)
 
 
 def batch(
@@ -293,7 +279,7 @@ def test_a_start_that_was_refused_and_would_not_be_any_more_is_said_to_be() -> N
 
 
 DENIED = failures(
-    [decided(failed(0, Recovery.CONFIGURATION, "check password"), rule="AccessDenied")],
+    [replace(failed(0, Recovery.CONFIGURATION, "check password"), rule="AccessDenied")],
     [],
     has_waiting_batches=False,
 )
@@ -616,7 +602,7 @@ def test_failures_are_counted_since_a_run_went_through() -> None:
     assert found == Failures(2, READ_AT + timedelta(minutes=7), newest[0])
     quiet = [*newest[:1], idle(8), *newest[1:]]
     assert failures(quiet, done, has_waiting_batches=False) == Failures(
-        1, newest[0].decided_at, newest[0]
+        1, newest[0].ended_at, newest[0]
     )
     assert failures(quiet, done, has_waiting_batches=True) == found
     assert failures(newest[2:], done, has_waiting_batches=False) is None

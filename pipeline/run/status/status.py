@@ -43,7 +43,7 @@ from lockstep.pipeline.status.facts import (
     log_end_reached_at,
     overlaps,
 )
-from lockstep.pipeline.values.decisions import RecordedDecision
+from lockstep.pipeline.values.decisions import Attempt
 from lockstep.pipeline.values.errors import LockstepError
 from lockstep.pipeline.values.position import LogFile, Position
 from lockstep.pipeline.values.table import TableName, TablePatterns
@@ -184,7 +184,7 @@ def captured_proofs(
 
 
 def _log_end_known_at(
-    attempts: Sequence[RecordedDecision], batches: Sequence[Batch], position: Position | None
+    attempts: Sequence[Attempt], batches: Sequence[Batch], position: Position | None
 ) -> datetime | None:
     """Return the last moment at which the position is known to have been the log's end.
     It is the moment when a run found nothing after the position. If the position is the
