@@ -1,20 +1,24 @@
-"""Every rule of the preflight is made to speak, one server at a time."""
+"""Every rule of the preflight is made to speak, one server at a time; what the lines of SHOW GRANTS
+give; and what a schedule asks of the log's retention."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from croniter import croniter
 
 from lockstep.pipeline.check import CHECK_RULES, RUN_RULES, Finding, check_findings, run_findings
+from lockstep.pipeline.check.account import has_globally
 from lockstep.pipeline.check.findings import (
     MirrorEvidence,
     RunEvidence,
     SourceEvidence,
     findings_of,
 )
+from lockstep.pipeline.check.log import RETENTION_RULES, duration_text, longest_pause
 from lockstep.pipeline.model.table_state import Extent
 from lockstep.pipeline.ports.source import ListedTable
 from lockstep.pipeline.schema.history import Knowledge, SchemaVersion, VersionOrigin
@@ -43,6 +47,8 @@ from lockstep.pipeline.values.survey import (
     SessionOverride,
     SurveyedForeignKey,
     SurveyedTable,
+    has_privilege,
+    read_grants,
 )
 from lockstep.pipeline.values.table import Column, StatementPatterns, TableName, TablePatterns
 from tests.pipeline.preflight_made import (
@@ -688,3 +694,111 @@ def test_refusals_come_first() -> None:
     levels = [finding.level for finding in found]
     assert levels[:2] == ["refusal", "warning"]
     assert set(levels[2:]) == {"ok"}
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (["GRANT SELECT ON *.* TO `a`@`%`"], True),
+        (["GRANT ALL PRIVILEGES ON *.* TO `a`@`%` WITH GRANT OPTION"], True),
+        (["GRANT INSERT, SELECT ON `shop`.* TO `a`@`%`"], True),
+        (["GRANT SELECT ON `shop`.`orders` TO `a`@`%`"], True),
+        (['GRANT SELECT ON "shop"."orders" TO "a"@"%"'], True),
+        (["GRANT SELECT ON `sh%`.* TO `a`@`%`"], True),
+        (["GRANT SELECT ON `s_op`.* TO `a`@`%`"], True),
+        ([r"GRANT SELECT ON `s\_op`.* TO `a`@`%`"], False),
+        (["GRANT SELECT ON `s_op`.`orders` TO `a`@`%`"], False),
+        (["GRANT SELECT ON `shop`.`items` TO `a`@`%`"], False),
+        (["GRANT INSERT ON *.* TO `a`@`%`"], False),
+        (["GRANT SELECT (`id`, `at`), INSERT ON `shop`.`orders` TO `a`@`%`"], False),
+        (["GRANT USAGE ON *.* TO `a`@`%`"], False),
+        (["GRANT `select`@`%` TO `a`@`%`"], False),
+        (["GRANT EXECUTE ON PROCEDURE `shop`.`orders` TO `a`@`%`"], False),
+        (["GRANT SELECT ON *.* TO `a`@`%`", "REVOKE SELECT ON `shop`.* FROM `a`@`%`"], False),
+        (["GRANT SELECT ON *.* TO `a`@`%`", "REVOKE SELECT ON `crm`.* FROM `a`@`%`"], True),
+        (["GRANT SELECT ON *.* TO `a`@`%`", "REVOKE SELECT ON `sh% FROM `.* FROM `a`@`%`"], True),
+        (["GRANT SELECT (`a ON b`), INSERT ON `shop`.`orders` TO `a`@`%`"], False),
+        (["GRANT PROXY ON ``@`` TO `a`@`%`"], False),
+    ],
+)
+def test_select(lines: list[str], expected: bool) -> None:
+    """A grant covers a table by name, by database pattern, or by everything."""
+    assert has_privilege(read_grants(tuple(lines)), "SELECT", ORDERS) is expected
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("GRANT SELECT, REPLICATION SLAVE ON *.* TO `a`@`%`", True),
+        ("GRANT ALL PRIVILEGES ON *.* TO `a`@`%`", True),
+        ("GRANT REPLICATION SLAVE ADMIN ON *.* TO `a`@`%`", False),
+        ("GRANT PROXY ON ``@`` TO `root`@`localhost` WITH GRANT OPTION", False),
+    ],
+)
+def test_a_global_privilege(line: str, expected: bool) -> None:
+    """Names are compared whole."""
+    assert has_globally(looked(surveyed(grants=(line,))), "REPLICATION SLAVE") is expected
+
+
+def test_names_that_look_like_words() -> None:
+    """A database may be called by the words that come after its name."""
+    lines = ("GRANT SELECT ON *.* TO `a`@`%`", "REVOKE SELECT ON `a FROM b`.* FROM `a`@`%`")
+    assert not has_privilege(read_grants(lines), "SELECT", TableName("a FROM b", "t"))
+    given = ("GRANT SELECT ON `a TO b`.* TO `a`@`%`",)
+    assert has_privilege(read_grants(given), "SELECT", TableName("a TO b", "t"))
+
+
+NOW = datetime(2026, 11, 21, 11, 7, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("cron", "expected"),
+    [
+        ("*/10 * * * *", timedelta(minutes=10)),
+        ("0 * * * *", timedelta(hours=1)),
+        ("30 2 * * *", timedelta(days=1)),
+        ("0 0 * * 1-5", timedelta(days=3)),
+        ("*/5 8-17 * * 1-5", timedelta(days=2, hours=14, minutes=5)),
+        ("0 6 1 * *", timedelta(days=31)),
+        ("0 0 29 2 *", timedelta(days=1461)),
+    ],
+)
+def test_the_longest_pause(cron: str, expected: timedelta) -> None:
+    """Nights, weekends and months are found."""
+    assert longest_pause(cron, NOW) == expected
+
+
+@pytest.mark.parametrize(
+    "cron", ["17 3,9,23 * * 2,6", "0 1-5 */9 * *", "7,13 */5 * * *", "5 1,2,16 * * *"]
+)
+def test_looking_at_few_moments_finds_what_looking_at_all_finds(cron: str) -> None:
+    """The same as going from tick to tick."""
+    ticks = croniter(cron, NOW)
+    first = before = ticks.get_prev(datetime)
+    best = timedelta()
+    while before < first + timedelta(days=100):
+        after = ticks.get_next(datetime)
+        best, before = max(best, after - before), after
+    assert longest_pause(cron, NOW) == best
+
+
+@pytest.mark.parametrize(
+    ("days", "pause", "level"),
+    [(30, 1, "ok"), (7, 1, "ok"), (7, 3, "warning"), (7, 7, "refusal"), (1, None, "warning")],
+)
+def test_retention_against_the_schedule(days: int, pause: int | None, level: str) -> None:
+    """Less than one pause loses the position for sure, less than three by a failed run."""
+    survey = surveyed({"binlog_expire_logs_seconds": str(days * 86_400)})
+    evidence = looked(survey, pause=None if pause is None else timedelta(days=pause))
+    assert [finding.level for finding in findings_of(RETENTION_RULES[:1], evidence)] == [level]
+
+
+def test_spans_are_spoken_in_a_fitting_unit() -> None:
+    """Whole numbers stay whole."""
+    spans = (timedelta(days=30), timedelta(hours=36), timedelta(minutes=90), timedelta(seconds=5))
+    assert [duration_text(span) for span in spans] == [
+        "30 days",
+        "1.5 days",
+        "1.5 hours",
+        "5 seconds",
+    ]
