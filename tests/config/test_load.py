@@ -299,10 +299,7 @@ def test_all_mistakes_are_told_at_once() -> None:
         ('[upkeep]\nfile_size = "1KiB"\n', "'file_size' must be \"1MiB\" or larger"),
         ("[upkeep]\nsmall_files = 1\n", "'small_files' must be 2 or more"),
         ("[upkeep]\ndeleted_share = 1.5\n", "'deleted_share' must be more than 0 and at most 1"),
-        (
-            "[sources.snapshot]\nconnections = 65\n",
-            "'connections' must be a number from 1 to 64",
-        ),
+        ("[sources.snapshot]\nconnections = 65\n", "'connections' must be a number from 1 to 64"),
         (
             "[sources.snapshot]\nmax_threads_running = 0\n",
             "'max_threads_running' must be 1 or more",

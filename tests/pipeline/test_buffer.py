@@ -80,20 +80,11 @@ def test_a_statement_among_rows_is_kept(text: str, end: str) -> None:
     back changed a table without transactions."""
     log = Log()
     log.transaction(1)
-    log.add(EventType.GTID, gtid(2))
-    log.add(EventType.QUERY, query("BEGIN"))
-    log.add(EventType.QUERY, query(text))
-    log.add(EventType.QUERY, query(end))
+    log.begin(2)
+    log.say(text)
+    log.say(end)
     found = [statement for one in put_all(log) for statement in one.statements]
     assert found == [text]
-
-
-def prepared(log: Log, number: int, gtrid: bytes, value: int, *, one_phase: bool = False) -> None:
-    log.add(EventType.GTID, gtid(number))
-    log.add(EventType.QUERY, xa("START", gtrid))
-    log.write(value)
-    log.add(EventType.QUERY, xa("END", gtrid))
-    log.add(EventType.XA_PREPARE, xa_prepare(gtrid, one_phase=one_phase))
 
 
 def ended(log: Log, number: int, word: str, gtrid: bytes) -> None:
@@ -101,38 +92,27 @@ def ended(log: Log, number: int, word: str, gtrid: bytes) -> None:
     log.add(EventType.QUERY, xa(word, gtrid))
 
 
-def test_prepared_rows_wait_for_later_runs() -> None:
-    """What is open at the end is sealed; a later buffer, which never saw the table map,
-    gives it out, and says that it is ended."""
+@pytest.mark.parametrize("again", [False, True])
+def test_prepared_rows_wait_for_later_runs(again: bool) -> None:
+    """What is open at the end is sealed; a later buffer, which never saw the table map, gives it
+    out, and says how it is ended. If a session that wrote no log ended it meanwhile and the XID is
+    prepared again, what an earlier batch recorded is ended too, without its rows."""
     spool = MemorySpool()
     first, second = Log(), Log()
-    prepared(first, 1, b"a", 10)
-    ended(second, 2, "COMMIT", b"a")
+    first.prepare(1, b"a", 10)
+    if again:
+        second.prepare(2, b"a", 20)
+    ended(second, 3, "COMMIT", b"a")
     buffer = a_buffer(spool=spool, source="shop")
-    assert [t.values for t in feed(buffer, [first.wire()])] == [[]]
+    assert [one.values for one in feed(buffer, [first.wire()])] == [[]]
     (kept,) = buffer.prepared.seal(5, buffer.maps)
     assert (kept.batch, kept.xid.gtrid) == (5, b"a")
     later = a_buffer(spool=spool, source="shop", prepared={kept.xid: kept})
-    (out,) = feed(later, [second.wire()])
-    assert (out.values, out.end) == ([10], second.offset)
-    assert [(one.prepared, one.committed) for one in later.prepared.ended] == [(kept, True)]
+    out = list(feed(later, [second.wire()]))
+    assert [one.values for one in out] == ([[], [20]] if again else [[10]])
+    assert out[-1].end == second.offset
+    assert [(one.prepared, one.committed) for one in later.prepared.ended] == [(kept, not again)]
     assert later.prepared.seal(6, later.maps) == ()
-
-
-def test_an_xid_is_prepared_again_without_an_end() -> None:
-    """A session that wrote no log ended it meanwhile: what an earlier batch recorded is
-    ended too, without its rows, so that the XID is free."""
-    spool = MemorySpool()
-    first, second = Log(), Log()
-    prepared(first, 1, b"a", 10)
-    prepared(second, 2, b"a", 20)
-    ended(second, 3, "COMMIT", b"a")
-    buffer = a_buffer(spool=spool, source="shop")
-    list(feed(buffer, [first.wire()]))
-    (kept,) = buffer.prepared.seal(5, buffer.maps)
-    later = a_buffer(spool=spool, source="shop", prepared={kept.xid: kept})
-    assert [one.values for one in feed(later, [second.wire()])] == [[], [20]]
-    assert [(one.prepared, one.committed) for one in later.prepared.ended] == [(kept, False)]
 
 
 def test_a_commit_of_what_nobody_prepared_stops() -> None:
@@ -147,8 +127,7 @@ def test_a_commit_of_what_nobody_prepared_stops() -> None:
 def test_events_of_several_packets_are_one() -> None:
     """An event of 16 MiB and more is split by the protocol, also where nothing is left over."""
     log = Log()
-    log.add(EventType.GTID, gtid(1))
-    log.add(EventType.QUERY, query("BEGIN"))
+    log.begin()
     count = (0xFFFFFF * 2 - 1 - 19 - 12 - 4) // 5
     log.add(EventType.TABLE_MAP, table_map())
     body = rows() + bytes(5 * count)
@@ -184,8 +163,7 @@ def test_limits_cut_between_transactions(limits: Limits, count: int) -> None:
 def test_statements_map_tables_as_they_like() -> None:
     """Several tables first, one twice, one without rows; the end of a statement ends it all."""
     log = Log()
-    log.add(EventType.GTID, gtid(1))
-    log.add(EventType.QUERY, query("BEGIN"))
+    log.begin()
     for number, name in ((1, "a"), (2, "b"), (3, "c"), (1, "a")):
         log.add(EventType.TABLE_MAP, table_map(number, name))
     log.add(EventType.WRITE_ROWS, rows(5, table_id=2, last=False))
@@ -193,8 +171,7 @@ def test_statements_map_tables_as_they_like() -> None:
     log.end()
     (one,) = put_all(log)
     assert one.values == [5, 6]
-    log.add(EventType.GTID, gtid(2))
-    log.add(EventType.QUERY, query("BEGIN"))
+    log.begin(2)
     log.add(EventType.WRITE_ROWS, rows(7, table_id=1))
     with pytest.raises(DamagedEvent, match="table map that its statement does not have"):
         put_all(log)
@@ -251,7 +228,7 @@ def _lead_to(log: Log, phase: Phase) -> None:
         return
     log.add(EventType.GTID, gtid(1))
     if phase is Phase.OPEN:
-        log.add(EventType.QUERY, query("BEGIN"))
+        log.say("BEGIN")
     if phase in (Phase.XA_OPEN, Phase.XA_ENDED):
         log.add(EventType.QUERY, xa("START", b"x"))
     if phase is Phase.XA_ENDED:
@@ -371,26 +348,6 @@ def test_a_reading_is_not_stopped_before_its_first_transaction(skipped: int) -> 
     assert (buffer.has_stopped, buffer.at) == (True, Coordinates(START.file, ends[skipped]))
 
 
-@pytest.mark.parametrize("compressed", [True, False])
-def test_a_payload_may_hold_a_prepared_transaction(compressed: bool) -> None:
-    """XA START to XA_PREPARE inside; the commit comes later, bare."""
-    log = log_of("8.0.36")
-    inside = [
-        nested(2, xa("START", b"a")),
-        nested(29, b"\6insert"),
-        nested(19, table_map()),
-        nested(30, rows(4, 5)),
-        nested(2, xa("END", b"a")),
-        nested(38, xa_prepare(b"a")),
-    ]
-    log.add(33, gtid(1))
-    log.add(40, payload(b"".join(inside), compressed=compressed))
-    log.transaction(2)
-    log.add(33, gtid(3))
-    log.add(2, xa("COMMIT", b"a"))
-    assert [one.values for one in feed(a_buffer(), [log.wire()])] == [[], [2], [4, 5]]
-
-
 @pytest.mark.parametrize(
     ("inside", "match"),
     [
@@ -446,8 +403,7 @@ class _FullSpool(MemorySpool):
 
 def _large(log: Log, number: int, *, end: bool = True) -> list[int]:
     """A transaction of some 15 KiB, where the ring has 4; its values."""
-    log.add(EventType.GTID, gtid(number))
-    log.add(EventType.QUERY, query("BEGIN"))
+    log.begin(number)
     for _ in range(5):
         log.write(*[number] * 600)
     if end:
@@ -475,12 +431,7 @@ def test_a_full_disk_at_a_prepare_ends_the_run() -> None:
     """What was prepared and is too large for the ring is not lost silently."""
     log = Log()
     log.transaction(1)
-    log.add(EventType.GTID, gtid(2))
-    log.add(EventType.QUERY, xa("START", b"a"))
-    for _ in range(5):
-        log.write(*[2] * 600)
-    log.add(EventType.QUERY, xa("END", b"a"))
-    log.add(EventType.XA_PREPARE, xa_prepare(b"a"))
+    log.prepare(2, b"a", *[2] * 3000)
     buffer = a_buffer(spool=_FullSpool(room=5000))
     found = feed(buffer, [log.wire()])
     assert next(found).values == [1]
@@ -605,8 +556,7 @@ def noted(log: Log, text: bytes) -> None:
 def logged(*texts: bytes, log: Log | None = None, number: int = 1, count: int = 1) -> Log:
     """A transaction of so many statements, with so many rows each."""
     log = log or Log()
-    log.add(EventType.GTID, gtid(number))
-    log.add(EventType.QUERY, query("BEGIN"))
+    log.begin(number)
     for text in texts:
         noted(log, text)
         log.write(*range(count))
@@ -636,8 +586,7 @@ def read(log: Log, **options: int) -> list[Out]:
 def test_so_much_text_is_kept(texts: list[bytes], kept: list[int] | None) -> None:
     """In whole characters; that something is left out is said, and the next one is whole."""
     log = Log()
-    log.add(EventType.GTID, gtid(1))
-    log.add(EventType.QUERY, query("BEGIN"))
+    log.begin()
     for text in texts:
         noted(log, text)
     log.write(1)
@@ -666,8 +615,7 @@ def test_any_bytes_are_a_text(transactions: list[list[bytes]]) -> None:
 def test_the_length_before_a_text_says_nothing(body: bytes) -> None:
     """It has one byte, and wraps; the event's end counts, also where it is missing."""
     log = Log()
-    log.add(EventType.GTID, gtid(1))
-    log.add(EventType.QUERY, query("BEGIN"))
+    log.begin()
     log.add(EventType.ROWS_QUERY, body)
     log.end()
     assert [one.texts for one in read(log)] == [(body[1:].decode(),)]

@@ -13,12 +13,7 @@ from lockstep.pipeline.binlog.stream import ring as columns
 from lockstep.pipeline.binlog.stream.commit_times import NewestCommit
 from lockstep.pipeline.model.batch import BatchTimes
 from lockstep.pipeline.replay.spans import ids_at_or_after, ids_before
-from lockstep.pipeline.values.division import (
-    Divider,
-    Division,
-    find_moment,
-    find_moment_end,
-)
+from lockstep.pipeline.values.division import Divider, Division, find_moment, find_moment_end
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 TIMES = st.lists(st.integers(0, 30), max_size=40)

@@ -5,16 +5,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep.pipeline.model.gaps import (
-    ClosedTable,
-    Gap,
-    GapEvent,
-    with_closed,
-)
+from lockstep.pipeline.model.gaps import ClosedTable, Gap, GapEvent, with_closed
 from lockstep.pipeline.model.table_state import Extent, TableEventKind
 from lockstep.pipeline.run.dump.table_extents import PartialTables
 from lockstep.pipeline.schema.effects import Created, Dropped, Effect, Renamed, Truncated
@@ -93,49 +89,24 @@ def past(*changes: tuple[int, TablePatterns], batch: int) -> list[CapturedRange]
     return ranges_before(scopes, batch, f"binlog.000001:{batch}00")
 
 
-left_out = past((1, ALL), (2, WITHOUT_A), batch=4)
+@given(st.lists(st.booleans(), max_size=6), st.none() | st.integers(1, 7))
+def test_a_time_outside_of_the_patterns_is_a_hole(captured: list[bool], seen: int | None) -> None:
+    """Up to where the run began that took the table in again, the last time; unless the table was
+    first seen later. One that was never seen may have had rows."""
+    batch = len(captured) + 1
+    scopes = [(n, ALL if inside else WITHOUT_A) for n, inside in enumerate(captured, 1)]
+    changed = [now for before, now in pairwise(scopes) if before[1] != now[1]]
+    ranges = past(*scopes[:1], *changed, batch=batch)
+    left_out = [n for n, inside in enumerate(captured, 1) if not inside and n >= (seen or 0)]
+    hole = f"binlog.000001:{left_out[-1] + 1}00" if left_out else None
+    assert (end_of_hole(A, seen, ranges), end_of_hole(B, seen, ranges)) == (hole, None)
 
 
-def test_a_first_run_has_no_past() -> None:
-    """Nothing was captured."""
-    assert past(batch=1) == []
-
-
-def test_patterns_that_never_changed_leave_no_hole() -> None:
-    """The ordinary case: one range, every table in it, up to where this run begins."""
-    ranges = past((1, ALL), batch=3)
-    assert ranges == [CapturedRange(2, "binlog.000001:300", ALL)]
-    assert end_of_hole(A, None, ranges) is None
-
-
-def test_a_time_outside_the_patterns_is_a_hole() -> None:
-    """Up to where the run began that took the table in again."""
-    assert left_out == [
+def test_ranges_go_from_one_change_of_the_patterns_to_the_next() -> None:
+    assert past((1, ALL), (2, WITHOUT_A), batch=4) == [
         CapturedRange(1, "binlog.000001:200", ALL),
         CapturedRange(3, "binlog.000001:400", WITHOUT_A),
     ]
-    assert end_of_hole(A, 1, left_out) == "binlog.000001:400"
-    assert end_of_hole(B, 1, left_out) is None
-
-
-def test_a_table_seen_in_the_hole_is_in_it() -> None:
-    """The range ended with a batch in which the table was known already."""
-    assert end_of_hole(A, 3, left_out) == "binlog.000001:400"
-
-
-def test_a_table_first_seen_later_has_none() -> None:
-    """What was left out before the table was seen whole is no loss of its changes; one that
-    was never seen may have had rows."""
-    assert end_of_hole(A, 4, left_out) is None
-    assert end_of_hole(A, None, left_out) == "binlog.000001:400"
-
-
-def test_the_last_hole_counts() -> None:
-    """A table that was left out twice begins again behind the second time; a batch that
-    looks back to before a scope does not know it."""
-    changes = ((1, WITHOUT_A), (2, ALL), (3, WITHOUT_A), (4, ALL))
-    assert end_of_hole(A, 1, past(*changes, batch=5)) == "binlog.000001:400"
-    assert end_of_hole(A, 1, past(*changes, batch=3)) == "binlog.000001:200"
 
 
 NAMES = [TableName("shop", name) for name in "abcd"]
@@ -225,9 +196,7 @@ def _follow(mirrors: dict[TableName, set[int]], step: tuple[object, ...]) -> Non
 
 
 def _log(
-    source: dict[TableName, set[int]],
-    mirrors: dict[TableName, set[int]],
-    step: tuple[object, ...],
+    source: dict[TableName, set[int]], mirrors: dict[TableName, set[int]], step: tuple[object, ...]
 ) -> None:
     """Rows that are written reach both; a reading copies them all."""
     match step:

@@ -74,10 +74,7 @@ def test_a_log_may_be_kept_as_short_as_its_files() -> None:
         ({"binlog_expire_logs_seconds": "0", "expire_logs_days": "2.5"}, timedelta(days=2.5)),
         ({"binlog_expire_logs_seconds": "0", "expire_logs_days": "0"}, None),
         ({}, None),
-        (
-            {"binlog_expire_logs_seconds": "86400", "binlog_expire_logs_auto_purge": "OFF"},
-            None,
-        ),
+        ({"binlog_expire_logs_seconds": "86400", "binlog_expire_logs_auto_purge": "OFF"}, None),
     ],
 )
 def test_how_long_logs_are_kept(settings: dict[str, str], kept: timedelta | None) -> None:
@@ -101,10 +98,7 @@ def test_how_long_logs_are_kept(settings: dict[str, str], kept: timedelta | None
             {"expire_logs_days": "3.000000", "binlog_expire_logs_seconds": "259200"},
             "set global binlog_expire_logs_seconds = 604800;",
         ),
-        (
-            {"binlog_expire_logs_seconds": "60"},
-            "set global binlog_expire_logs_seconds = 604800;",
-        ),
+        ({"binlog_expire_logs_seconds": "60"}, "set global binlog_expire_logs_seconds = 604800;"),
     ],
     ids=["MySQL 5.7", "MySQL 8.0", "MySQL 8.0 that counts days", "MariaDB", "MySQL 9.7"],
 )

@@ -20,10 +20,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lockstep.pipeline.binlog.stream.framing import EventType
+from lockstep.pipeline.model.table_state import StoppedTable
 from lockstep.pipeline.run.dump import captured_tables
 from lockstep.pipeline.run.dump.captured_tables import CapturedTables
 from lockstep.pipeline.run.dump.log_reader import tables_changed_by
-from lockstep.pipeline.run.dump.segmenter import SystemTableRows
+from lockstep.pipeline.run.dump.segmenter import Segmenter, SystemTableRows
+from lockstep.pipeline.run.dump.table_changes import TableChanges
 from lockstep.pipeline.schema.context import StatementContext
 from lockstep.pipeline.schema.effects import (
     FollowedStatement,
@@ -34,11 +36,13 @@ from lockstep.pipeline.schema.effects import (
 from lockstep.pipeline.schema.history import BatchHistory
 from lockstep.pipeline.schema.statements.changes import Irrelevant, NotUnderstood, RenameTables
 from lockstep.pipeline.schema.statements.read import read_change
+from lockstep.pipeline.schema.tracker import SchemaTracker, StructuresInMemory
+from lockstep.pipeline.shape.shaping import Shaping
 from lockstep.pipeline.values import row_groups
 from lockstep.pipeline.values.position import Coordinates
-from lockstep.pipeline.values.segment import SystemTable
+from lockstep.pipeline.values.segment import Segment, SegmentFile, SystemTable
 from lockstep.pipeline.values.table import TableName
-from tests.pipeline.buffered import a_buffer
+from tests.pipeline.buffered import a_buffer, runs
 from tests.pipeline.made import (
     Log,
     gtid,
@@ -51,9 +55,81 @@ from tests.pipeline.made import (
     xa,
     xa_prepare,
 )
-from tests.pipeline.segmented import begin, captured, made_segmenter, named, odd, write
 from tests.twins.lake import MemoryLake
 from tests.twins.segments import MemorySegments
+
+
+def named(table: str, table_id: int) -> bytes:
+    """A table map with full metadata: one INT column `i`, the key."""
+    return table_map(table_id, table) + b"\x01\x01\x00" + b"\x04\x02\x01i" + b"\x08\x01\x00"
+
+
+def write(log: Log, table: str, table_id: int, *values: int) -> None:
+    log.add(EventType.TABLE_MAP, named(table, table_id))
+    log.add(EventType.WRITE_ROWS, rows(*values, table_id=table_id))
+
+
+def odd(log: Log, table: str, table_id: int) -> None:
+    """Rows of two columns, where the table map has one."""
+    log.add(EventType.TABLE_MAP, named(table, table_id))
+    head = struct.pack("<IHHH", table_id, 0, 1, 2) + b"\x02\xff"
+    log.add(EventType.WRITE_ROWS, head + bytes(9))
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """What one capture made: rows and segment of each table by name, what was quarantined, and the
+    rows of `_transactions`."""
+
+    tables: dict[str, pa.Table]
+    segments: dict[str, Segment]
+    quarantined: list[StoppedTable]
+    changes: int
+    transactions: list[dict[str, Any]]
+
+
+def made_segmenter(tables: CapturedTables, system: SystemTableRows | None = None) -> Segmenter:
+    """Over structures in memory, without shapes."""
+    structures, shaping = SchemaTracker(StructuresInMemory()), Shaping()
+    changes = TableChanges(tables, structures, shaping)
+    return Segmenter(tables, structures, shaping, changes, system)
+
+
+def captured(log: Log, *, ring_bytes: int = 1 << 20, wanted: str = "") -> Captured:
+    """Of batch 3, whose changes are numbered from 101; `wanted`: tables that are captured, by their
+    first letters, all without."""
+    store = MemorySegments(MemoryLake())
+    tables = CapturedTables(store, source="shop", batch_id=3, last_sequence_before=100, states={})
+    system = SystemTableRows(store, source="shop", batch_id=3)
+    segmenter = made_segmenter(tables, system)
+    buffer = a_buffer(
+        is_captured=lambda table: segmenter.is_wanted(table) and table.name.startswith(wanted),
+        ring_bytes=ring_bytes,
+        group_bytes=1 << 9,
+    )
+    segmenter.use_buffer(buffer)
+    buffer.put(received(log.wire()))
+    for run in runs(buffer):
+        segmenter.put(run)
+    (part,) = system.finish(BatchHistory())
+    assert part.table is SystemTable.TRANSACTIONS
+    segments = {segment.table.name: segment for segment in tables.finish()}
+
+    def rows_of(folder: str, files: Sequence[SegmentFile]) -> pa.Table:
+        return pa.concat_tables(store.pieces(f"shop/{folder}", files))
+
+    return Captured(
+        {name: rows_of(f"_changes/shop/{name}", one.files) for name, one in segments.items()},
+        segments,
+        [*tables.quarantines.values()],
+        segmenter.change_count,
+        rows_of("_transactions", part.files).to_pylist(),
+    )
+
+
+def begin(log: Log, number: int) -> None:
+    log.begin(number)
+
 
 TABLES = ("a", "b", "c")
 _VISIBLE = b"\x0c\x01\x80"
@@ -132,7 +208,7 @@ class Made:
                 self._prepared(one.statements)
                 return
             case _:
-                self.log.add(EventType.QUERY, query("BEGIN"))
+                self.log.say("BEGIN")
                 self._statements(one.statements, begin)
                 self.log.end()
         self.settle()
@@ -224,7 +300,7 @@ def test_a_table_quarantined_has_all_before_its_place(
     a bad event under one of its table maps stops it also where the others are good."""
     log = made(several)
     at = log.announce()
-    log.log.add(EventType.QUERY, query("BEGIN"))
+    log.log.say("BEGIN")
     table = data.draw(st.sampled_from(TABLES))
     for one in data.draw(st.lists(statements, max_size=3)):
         for kind, body in log.events(one)[0]:
@@ -243,31 +319,6 @@ def test_a_table_quarantined_has_all_before_its_place(
     assert kept == [value for _, value, _, _ in before]
 
 
-def told(log: Log, *, ring_bytes: int = 1 << 20, wanted: str = "") -> list[dict[str, Any]]:
-    """The rows of a batch whose changes are numbered from 101; `wanted`: tables that are
-    captured, by their first letters, all without."""
-    store = MemorySegments(MemoryLake())
-    tables = CapturedTables(store, source="shop", batch_id=3, last_sequence_before=100, states={})
-    source = SystemTableRows(store, source="shop", batch_id=3)
-    segmenter = made_segmenter(tables, source)
-    buffer = a_buffer(
-        is_captured=lambda table: segmenter.is_wanted(table) and table.name.startswith(wanted),
-        ring_bytes=ring_bytes,
-        group_bytes=1 << 9,
-    )
-    segmenter.use_buffer(buffer)
-    buffer.put(received(log.wire()))
-    while (run := buffer.get()) is not None:
-        segmenter.put(run)
-        buffer.ack()
-    (part,) = source.finish(BatchHistory())
-    assert part.table is SystemTable.TRANSACTIONS
-    found: list[dict[str, Any]] = pa.concat_tables(
-        store.pieces("shop/_transactions", part.files)
-    ).to_pylist()
-    return found
-
-
 def numbers(found: list[dict[str, Any]]) -> list[tuple[int, int | None, int | None]]:
     return [(row["rows"], row["first_sequence"], row["last_sequence"]) for row in found]
 
@@ -283,13 +334,13 @@ def test_every_transaction_is_told() -> None:
         log.end()
         places.append(log.offset)
     log.add(EventType.GTID, gtid(4))
-    log.add(EventType.QUERY, query("create table x (i int)"))
-    found = told(log)
+    log.say("create table x (i int)")
+    found = captured(log).transactions
     assert [(row["_offset"], row["end_offset"]) for row in found[:3]] == list(pairwise(places))
     assert numbers(found) == [(4, 101, 104), (2, 105, 106), (4, 107, 110), (0, None, None)]
     assert [row["_gtid"].rpartition(":")[2] for row in found] == ["1", "2", "3", "4"]
     assert {row["_server_id"] for row in found} == {7}
-    foreign = numbers(told(log, wanted="a"))
+    foreign = numbers(captured(log, wanted="a").transactions)
     assert foreign == [(4, 101, 104), (0, None, None), (2, 105, 106), (0, None, None)]
 
 
@@ -311,7 +362,7 @@ def test_rows_taken_back_are_not_counted(ring_bytes: int) -> None:
     begin(log, 3)
     write(log, "a", 1, 6000)
     log.end()
-    first, second, third = told(log, ring_bytes=ring_bytes)
+    first, second, third = captured(log, ring_bytes=ring_bytes).transactions
     assert (second["rows"], third["rows"]) == (801, 1)
     assert first["last_sequence"] < second["first_sequence"]
     assert second["last_sequence"] < third["first_sequence"]
@@ -325,7 +376,7 @@ def test_rows_are_written_in_the_order_of_the_log(monkeypatch: pytest.MonkeyPatc
         begin(log, number)
         write(log, "a", 1, number)
         log.end()
-    assert [first for _, first, _ in numbers(told(log))] == list(range(101, 111))
+    assert [first for _, first, _ in numbers(captured(log).transactions)] == list(range(101, 111))
 
 
 def test_a_compressed_transaction_reaches_to_its_payloads_end() -> None:
@@ -337,7 +388,7 @@ def test_a_compressed_transaction_reaches_to_its_payloads_end() -> None:
     log = Log()
     begins = log.add(EventType.GTID, gtid(1))
     log.add(EventType.TRANSACTION_PAYLOAD, payload(b"".join(parts)))
-    found = told(log)
+    found = captured(log).transactions
     assert [(row["_offset"], row["end_offset"]) for row in found] == [(begins, log.offset)]
     assert numbers(found) == [(3, 101, 103)]
 

@@ -184,10 +184,7 @@ def test_every_other_text_is_a_value_error(text: str) -> None:
         (f"gtid:{UUID.upper()}:1-5:Tag:3", AfterGtids(GtidSet.parse(f"{UUID}:1-5:tag:3"))),
         (f"gtid: {UUID}:1-5,\n  {UUID}:9", AfterGtids(GtidSet.parse(f"{UUID}:1-5:9"))),
         ("run:0f3c1d2e", OfRun("0f3c1d2e")),
-        (
-            "2026-11-01.000012:4",
-            AtCoordinates(Coordinates(LogFile("2026-11-01", 12), 4)),
-        ),
+        ("2026-11-01.000012:4", AtCoordinates(Coordinates(LogFile("2026-11-01", 12), 4))),
         ("gtid:a@b.000012:4", AtCoordinates(Coordinates(LogFile("gtid:a@b", 12), 4))),
     ],
 )

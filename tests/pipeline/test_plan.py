@@ -1,4 +1,5 @@
-"""A plan tells what the next run then does, and nothing is another after it."""
+"""A plan tells what the next run then does, and nothing is another after it; an operator's choice
+is recorded if a run can carry it out."""
 
 from __future__ import annotations
 
@@ -8,17 +9,26 @@ from dataclasses import fields
 import pytest
 
 from lockstep.pipeline.model.batch import BatchState
-from lockstep.pipeline.run.status.plan import RunPlan, make_plan
+from lockstep.pipeline.ports.source import ServerFacts
+from lockstep.pipeline.run.status.plan import Choice, RunPlan, choose_start, make_plan
 from lockstep.pipeline.run.status.plan_reading import PlannedReading, bytes_per_second
 from lockstep.pipeline.shape.shape import ShapeRules
 from lockstep.pipeline.start.bounds import Budget
 from lockstep.pipeline.start.question import StartRule
 from lockstep.pipeline.values.decisions import Continuity
+from lockstep.pipeline.values.errors import (
+    LockstepError,
+    NotYet,
+    SourceUnavailable,
+    StartUnreachable,
+)
+from lockstep.pipeline.values.places import parse_place
 from lockstep.pipeline.values.policies import LakePolicies
 from lockstep.pipeline.values.segment import RowCounts
 from lockstep.pipeline.values.table import TableName
+from lockstep.resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
-from tests.mysql.reading import server
+from tests.mysql.reading import server, settings
 from tests.positions.follower import SOURCE, Follower
 from tests.shape.follower import ShapedFollower
 
@@ -297,3 +307,62 @@ def test_a_hidden_column_takes_no_name_of_a_stamp(mysql: MySqlStand, database: s
     mysql.execute(f"insert into {database}.t values (1, 1)")
     sentences = reading_of(planned(follower)).merge_sentences
     assert "quarantined" not in sentences[TableName(database, "t")]
+
+
+class Silent(MySqlServer):
+    """A server that does not answer."""
+
+    def facts(self) -> ServerFacts:
+        raise SourceUnavailable("MySQL cannot be reached", hint="start it")
+
+
+def choose(follower: Follower, place: str) -> Choice:
+    with follower.leased() as lease:
+        return choose_start(follower.ports(), lease, parse_place(place), "because", "ann")
+
+
+def refused(follower: Follower, place: str) -> LockstepError:
+    """What a choice is refused with; nothing is recorded then."""
+    before = follower.ledger.open_override(SOURCE)
+    with pytest.raises(LockstepError) as caught:
+        choose(follower, place)
+    assert follower.ledger.open_override(SOURCE) == before
+    return caught.value
+
+
+def test_a_place_that_is_not_there_is_refused_at_once(
+    mysql: MySqlStand, database: str, shop: Follower
+) -> None:
+    """A typing error makes no run fail. A snapshot is no place in the log: `lockstep reload`
+    reads tables again; exit code 2."""
+    for place in ("binlog.999999:4", "run:nobody"):
+        assert isinstance(refused(shop, place), StartUnreachable)
+    for number, run in enumerate(("0f3c-1", "0f3c-2")):
+        shop.run_id = run
+        mysql.execute(f"insert into {database}.users values ({number})")
+        shop.run()
+    assert "the ids of 2 runs begin with '0f3c'" in refused(shop, "run:0f3c").message
+    choose(shop, "run:0f3c-2")
+    error = refused(shop, "snapshot")
+    assert isinstance(error, NotYet)
+    assert "only a source's first run starts that way" in error.message
+    assert "`lockstep reload TABLE --from source --reason …`" in error.hint
+
+
+def test_latest_is_the_end_of_when_it_was_chosen(
+    mysql: MySqlStand, database: str, shop: Follower
+) -> None:
+    """What is written before the next run is not given up with the rest."""
+    mysql.execute(f"insert into {database}.users values (1)")
+    choose(shop, "latest")
+    mysql.execute(f"insert into {database}.users values (2)")
+    assert shop.run().rows == 1
+
+
+def test_a_silent_server_keeps_nobody_from_choosing(mysql: MySqlStand, shop: Follower) -> None:
+    """It is recorded, and said that nobody looked."""
+    shop.server = Silent(settings(mysql))
+    choice = choose(shop, "earliest")
+    assert isinstance(choice.server_error, SourceUnavailable)
+    assert choice.position is None
+    assert shop.ledger.open_override(SOURCE) == choice.override

@@ -3,41 +3,26 @@ transaction between its ends."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep.pipeline.model.batch import Batch, BatchKind, BatchState
+from lockstep.pipeline.model.batch import Batch, BatchKind
 from lockstep.pipeline.replay.spans import Span, batches_in_span, ends_early
 from lockstep.pipeline.run.status.version_sets import batch_for_place
 from lockstep.pipeline.values.errors import SpanRefused, VersionSetUnknown
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.places import Earliest, Latest, moment_text, parse_place
 from lockstep.pipeline.values.position import Coordinates, LogFile, Position
+from tests.pipeline.start_made import batch
 
 BEGAN = datetime(2026, 11, 1, 6, tzinfo=UTC)
 SERVERS = ("1aaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa", "2aaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa")
-
-
-def _batch(number: int, start: Position, end: Position, transactions: int) -> Batch:
-    return Batch(
-        number,
-        "shop",
-        BatchState.ACKNOWLEDGED,
-        start,
-        None,
-        1,
-        0,
-        1,
-        None,
-        BEGAN,
-        end=end,
-        transactions=transactions,
-    )
 
 
 @dataclass(frozen=True)
@@ -74,7 +59,7 @@ def histories(draw: st.DrawFn) -> Made:
         if at == switched:
             failover = done
         start, end = _position(done, server), _position(done + size, server)
-        chain.append(_batch(at + 1, start, end, size))
+        chain.append(batch(at + 1, start, end, transactions=size))
         which += [at + 1] * size
         done += size
     return Made(chain, which, failover)
@@ -132,7 +117,7 @@ def test_a_span_outside_of_what_was_captured_is_refused(history: Made, data: st.
 def test_only_earliest_begins_before_the_history() -> None:
     """However the earlier place is named: its first changes are not taken for those before it."""
     start, end = _position(5, server=False), _position(9, server=False)
-    batch = _batch(1, start, end, 4)
+    only = batch(1, start, end, transactions=4)
     begin = BEGAN + timedelta(minutes=5)
     late = parse_place(moment_text(BEGAN + timedelta(minutes=8)))
     places = {
@@ -141,17 +126,15 @@ def test_only_earliest_begins_before_the_history() -> None:
         f"gtid:{SERVERS[0]}:1-5": f"gtid:{SERVERS[0]}:1-4",
     }
     for place, earlier in places.items():
-        assert batches_in_span(Span(parse_place(place), late), [batch], {}, begin=begin) == (batch,)
+        assert batches_in_span(Span(parse_place(place), late), [only], {}, begin=begin) == (only,)
         for until in (late, parse_place("latest")):
             with pytest.raises(SpanRefused, match="the history begins at") as caught:
-                batches_in_span(Span(parse_place(earlier), until), [batch], {}, begin=begin)
+                batches_in_span(Span(parse_place(earlier), until), [only], {}, begin=begin)
             assert "--from earliest" in caught.value.hint
-    assert batches_in_span(Span(parse_place("earliest"), late), [batch], {}, begin=begin) == (
-        batch,
-    )
+    assert batches_in_span(Span(parse_place("earliest"), late), [only], {}, begin=begin) == (only,)
     with pytest.raises(SpanRefused, match="no transaction up to"):
         until = parse_place(moment_text(begin - timedelta(minutes=1)))
-        batches_in_span(Span(parse_place("earliest"), until), [batch], {}, begin=begin)
+        batches_in_span(Span(parse_place("earliest"), until), [only], {}, begin=begin)
 
 
 def test_a_moment_in_a_file_is_searched_in_that_file_alone() -> None:
@@ -164,7 +147,7 @@ def test_a_moment_in_a_file_is_searched_in_that_file_alone() -> None:
         Position(Coordinates(LogFile("binlog", file), offset), GtidSet(), SERVERS[0], moment)
         for (file, offset), moment in zip(places, moments, strict=True)
     ]
-    chain = [_batch(n, *pair, 1) for n, pair in enumerate(pairwise(positions), start=1)]
+    chain = [batch(n, *pair, transactions=1) for n, pair in enumerate(pairwise(positions), start=1)]
 
     def found(since: str, until: str) -> list[int]:
         span = Span(parse_place(since), parse_place(until))
@@ -195,22 +178,8 @@ def position(number: int, offset: int, minute: int, server: str = ONE) -> Positi
     return Position(at, gtids, server, BEGAN + timedelta(minutes=minute))
 
 
-def batch(number: int, start: Position, end: Position, kind: BatchKind) -> Batch:
-    return Batch(
-        id=number,
-        source="shop",
-        state=BatchState.ACKNOWLEDGED,
-        start=start,
-        continued_batch=None,
-        start_decision=1,
-        sequence_before=0,
-        token=1,
-        run_id=f"run-{number}",
-        transactions=1,
-        created_at=BEGAN,
-        end=end,
-        kind=kind,
-    )
+def acknowledged(number: int, start: Position, end: Position, **more: Any) -> Batch:
+    return batch(number, start, end, run_id=f"run-{number}", transactions=1, **more)
 
 
 PLACES = [
@@ -221,7 +190,7 @@ PLACES = [
     position(7, 100, 40, TWO),
 ]
 ORDINARY = [
-    batch(number, *ends, BatchKind.ORDINARY)
+    acknowledged(number, *ends)
     for number, ends in enumerate(
         [
             (PLACES[0], PLACES[1]),
@@ -232,10 +201,10 @@ ORDINARY = [
         start=1,
     )
 ]
-CAUGHT_UP = replace(batch(5, PLACES[0], PLACES[4], BatchKind.CATCHING_UP), previous_batch=4)
+CAUGHT_UP = acknowledged(5, PLACES[0], PLACES[4], kind=BatchKind.CATCHING_UP, previous_batch=4)
 RESET = [
-    batch(5, position(1, 4, 0), position(1, 60, 6), BatchKind.ORDINARY),
-    batch(6, position(1, 60, 6), position(2, 300, 16), BatchKind.ORDINARY),
+    acknowledged(5, position(1, 4, 0), position(1, 60, 6)),
+    acknowledged(6, position(1, 60, 6), position(2, 300, 16)),
 ]
 """The log of the first server, after RESET BINARY LOGS AND GTIDS."""
 
@@ -277,7 +246,7 @@ def test_a_batch_that_caught_tables_up_stands_for_the_place_it_ends_at() -> None
 def test_the_place_at_which_tables_were_first_read_has_versions() -> None:
     """Where the first batch begins and ends, as from a snapshot or in a ledger made from the
     lake. An earlier place is not known, and after a reset it may be another place."""
-    first = batch(1, PLACES[1], PLACES[1], BatchKind.ORDINARY)
+    first = acknowledged(1, PLACES[1], PLACES[1])
     chain = [first, *ORDINARY[1:]]
     for place in ("binlog.000001:100", "2026-11-01T06:10:00Z", f"gtid:{ONE}:1-10"):
         assert batch_for_place("shop", chain, parse_place(place, as_start=False)).id == 1

@@ -356,10 +356,7 @@ QUIET = SourceLoad(threads_running=2, replica_lag=None, connections=10, max_conn
     [
         (QUIET, None),
         (replace(QUIET, threads_running=25, replica_lag=60, connections=90), None),
-        (
-            replace(QUIET, threads_running=26),
-            "26 threads are running at the source, more than 25",
-        ),
+        (replace(QUIET, threads_running=26), "26 threads are running at the source, more than 25"),
         (
             replace(QUIET, replica_lag=61),
             "the source is 61 s behind the server it replicates from, more than 60 s",

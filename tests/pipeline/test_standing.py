@@ -68,6 +68,7 @@ from tests.pipeline.start_made import (
     A,
     B,
     at,
+    batch,
     chosen,
     cursor,
     facts,
@@ -104,12 +105,8 @@ def idle(minute: int = 0, head: Coordinates | None = None) -> Attempt:
     return Attempt(AttemptOutcome.IDLE, moment, "nothing to do", head=head)
 
 
-def batch(
-    number: int = 8, state: BatchState = BatchState.CAPTURED, done: datetime | None = None
-) -> Batch:
-    return Batch(
-        number, "shop", state, position(), 7, None, 0, 1, None, READ_AT, acknowledged_at=done
-    )
+def captured(number: int = 8, **more: Any) -> Batch:
+    return batch(number, position(), **{"state": BatchState.CAPTURED, **more})
 
 
 def standing(**changes: Any) -> Standing:
@@ -209,12 +206,7 @@ def test_a_person_is_needed_once_no_run_went_through_for_an_hour(changes: dict[s
         ),
         ({"failures": REFUSED, "start": None}, State.REFUSED, 5, ("it failed", "restore")),
         (NOT_THERE, State.UNREACHABLE, 3, ("start it",)),
-        (
-            {**NOT_THERE, "failures": STOPPED},
-            State.REFUSED,
-            5,
-            ("it failed", "exclude"),
-        ),
+        ({**NOT_THERE, "failures": STOPPED}, State.REFUSED, 5, ("it failed", "exclude")),
         (
             {"headroom": Headroom(True, timedelta(days=7), timedelta())},
             State.AT_RISK,
@@ -258,7 +250,7 @@ def test_a_person_is_needed_once_no_run_went_through_for_an_hour(changes: dict[s
             ("shop.orders comes back", "lockstep run"),
         ),
         (
-            {"waiting_batches": (WaitingBatch(batch(), (ORDERS,)),)},
+            {"waiting_batches": (WaitingBatch(captured(), (ORDERS,)),)},
             State.BEHIND,
             3,
             ("batch 8", "waits for shop.orders", "lockstep run --source shop"),
@@ -287,7 +279,7 @@ def test_a_person_is_needed_once_no_run_went_through_for_an_hour(changes: dict[s
             ("the changelog of shop.orders: its images are incomplete", "restore it"),
         ),
         (
-            {"waiting_batches": (WaitingBatch(batch(), tuple(SEVERAL)),)},
+            {"waiting_batches": (WaitingBatch(captured(), tuple(SEVERAL)),)},
             State.BEHIND,
             3,
             ("waits for shop.t0, shop.t1, shop.t2, shop.t3, shop.t4 and 1 more", "lockstep run"),
@@ -376,7 +368,7 @@ def test_a_run_that_records_nothing_is_not_only_busy(
     pause: timedelta | None, earlier: int, later: int
 ) -> None:
     """Its heartbeats go on for as long as its process lives, whatever it waits for."""
-    waiting = (WaitingBatch(batch(), (ORDERS,)),)
+    waiting = (WaitingBatch(captured(), (ORDERS,)),)
     early, late = (
         standing(
             waiting_batches=waiting,
@@ -404,7 +396,7 @@ def test_a_run_that_reads_a_table_in_one_piece_is_not_judged_by_what_it_records(
     assert exit_code(in_chunks, NOW, None) == 3
     reading = replace(in_chunks, loads=(replace(load, is_undivided=True),))
     assert reading.lease is not None
-    merging = replace(reading, waiting_batches=(WaitingBatch(batch(), (ORDERS,)),))
+    merging = replace(reading, waiting_batches=(WaitingBatch(captured(), (ORDERS,)),))
     assert exit_code(reading, NOW, None) == 0
     assert exit_code(merging, NOW, None) == 3
     replaying = replace(merging, lease=replace(reading.lease, run_id=None))
@@ -581,7 +573,7 @@ def test_why_a_failover_would_be_refused() -> None:
 def test_failures_are_counted_since_a_run_went_through() -> None:
     """An acknowledged batch went through, and an idle run behind which nothing waits."""
     newest = [failed(9), refused(7), failed(2)]
-    done = [batch(done=READ_AT + timedelta(minutes=6))]
+    done = [captured(acknowledged_at=READ_AT + timedelta(minutes=6))]
     found = failures(newest, done, has_waiting_batches=False)
     assert found == Failures(2, READ_AT + timedelta(minutes=7), newest[0])
     quiet = [*newest[:1], idle(8), *newest[1:]]
@@ -595,8 +587,8 @@ def test_failures_are_counted_since_a_run_went_through() -> None:
 
 def test_an_overlap_names_the_batch_that_has_rows_again() -> None:
     """Batches that were abandoned or not captured have none."""
-    again = replace(batch(), continuity=Continuity.OVERLAP, previous_batch=7, end=position(4))
-    (found,) = overlaps([again, replace(again, end=None), batch(9)])
+    again = captured(continuity=Continuity.OVERLAP, previous_batch=7, end=position(4))
+    (found,) = overlaps([again, replace(again, end=None), captured(9)])
     assert (found.batch, found.previous_batch, found.begin) == (8, 7, "binlog.000003:500")
     assert overlaps([replace(again, state=BatchState.ABANDONED)]) == ()
 
@@ -689,20 +681,7 @@ def test_former_hashes_are_not_called_plaintext(tightening: Tightening, sentence
 
 
 PLACE = Position(at(4), GtidSet(), "uuid")
-MADE = Batch(
-    id=15,
-    source="shop",
-    state=BatchState.ACKNOWLEDGED,
-    start=PLACE,
-    continued_batch=None,
-    start_decision=1,
-    sequence_before=0,
-    token=1,
-    run_id=None,
-    created_at=datetime(2026, 11, 29, tzinfo=UTC),
-    end=PLACE,
-    changes=64_754,
-)
+MADE = batch(15, PLACE, PLACE, changes=64_754)
 
 
 def test_a_batch_that_stands_for_the_lake_read_nothing() -> None:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from lockstep.pipeline.model.batch import Batch, BatchState, Cursor
+from lockstep.pipeline.model.batch import Batch, Cursor
 from lockstep.pipeline.ports.source import ServerFacts
 from lockstep.pipeline.source_plan import SourcePlan, StandbyPlan
 from lockstep.pipeline.start.question import (
@@ -35,12 +35,12 @@ from tests.pipeline.start_made import (
     MARIA,
     MARIA_STANDBY,
     NOT_READ,
-    READ_AT,
     SAME,
     A,
     B,
     C,
     at,
+    batch,
     chosen,
     cursor,
     facts,
@@ -619,12 +619,9 @@ def test_a_person_may_vouch_for_a_set_that_is_not_proven(case: str) -> None:
     assert [started(decide_start(one)).continuity for one in (said, reused)] == [CONTIGUOUS, GAP]
 
 
-def _batch(number: int, run: str | None, read: str, *, by_gtid: bool = True) -> Batch:
+def _batch(number: int, run: str | None, read: str) -> Batch:
     end = Position(at(3, 100 * number), gtids(read), A)
-    state = BatchState.ACKNOWLEDGED
-    return Batch(
-        number, "shop", state, end, None, None, 0, 1, run, READ_AT, end=end, by_gtid=by_gtid
-    )
+    return batch(number, end, end, run_id=run, by_gtid=True)
 
 
 FIRST, LOSSY = _batch(1, "a", f"{A}:1-50"), _batch(3, "b", f"{A}:1-99")
