@@ -275,16 +275,6 @@ def _add(log: Log, kind: EventRole) -> None:
         log.add(*_EVENTS[kind])
 
 
-@pytest.mark.parametrize("declared", [1, 10_000_000])
-def test_a_payload_that_lies_is_refused(declared: int) -> None:
-    """Declared sizes are held against what comes out."""
-    log = Log()
-    log.add(EventType.GTID, gtid(1))
-    log.add(EventType.TRANSACTION_PAYLOAD, payload(nested_transaction(1), declared=declared))
-    with pytest.raises(DamagedEvent, match="bytes that it declares"):
-        put_all(log)
-
-
 @pytest.mark.parametrize(("version", "groups"), [("9.7.4-made", [4]), ("8.0.15", [2, 2])])
 def test_a_group_was_written_by_one_version(version: str, groups: list[int]) -> None:
     """Where the server was upgraded between two files, what stands before is handed out first,
@@ -348,30 +338,29 @@ def test_a_reading_is_not_stopped_before_its_first_transaction(skipped: int) -> 
     assert (buffer.has_stopped, buffer.at) == (True, Coordinates(START.file, ends[skipped]))
 
 
+WHOLE = nested_transaction(1)
+
+
 @pytest.mark.parametrize(
-    ("inside", "match"),
+    ("body", "error", "match"),
     [
-        (nested_transaction(1)[: -(19 + 8)], "has no end"),
-        (nested(40, payload(nested_transaction(1))), "contains another"),
-        (nested_transaction(1)[:-1], "length is not the one in its header"),
-        (nested(16, bytes(8)), "XID event comes announced"),
+        (payload(WHOLE[: -(19 + 8)]), DamagedEvent, "has no end"),
+        (payload(nested(40, payload(WHOLE))), DamagedEvent, "contains another"),
+        (payload(WHOLE[:-1]), DamagedEvent, "length is not the one in its header"),
+        (payload(nested(16, bytes(8))), DamagedEvent, "XID event comes announced"),
+        (payload(WHOLE, declared=1), DamagedEvent, "bytes that it declares"),
+        (payload(WHOLE, declared=10_000_000), DamagedEvent, "bytes that it declares"),
+        (b"\2\1\1\1\1\1\0x", UnsupportedEvent, "algorithm 1"),
     ],
+    ids=["no end", "itself", "cut", "no beginning", "too short", "too long", "not Zstandard"],
 )
-def test_a_payload_that_is_no_transaction_is_damage(inside: bytes, match: str) -> None:
-    """Without an end, within itself, cut short, without a beginning."""
+def test_a_payload_that_is_no_transaction_is_refused(
+    body: bytes, error: type[Exception], match: str
+) -> None:
     log = log_of("8.0.36")
     log.add(33, gtid(1))
-    log.add(40, payload(inside))
-    with pytest.raises(DamagedEvent, match=match):
-        list(feed(a_buffer(), [log.wire()]))
-
-
-def test_a_payload_of_another_compression_stops() -> None:
-    """Zstandard and none are all that there are."""
-    log = log_of("8.0.36")
-    log.add(33, gtid(1))
-    log.add(40, b"\2\1\1\1\1\1\0x")
-    with pytest.raises(UnsupportedEvent, match="algorithm 1"):
+    log.add(40, body)
+    with pytest.raises(error, match=match):
         list(feed(a_buffer(), [log.wire()]))
 
 

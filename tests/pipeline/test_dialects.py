@@ -114,44 +114,40 @@ JSON = Column("d", "json", length=4)
 
 def partial(options: bytes, document: bytes) -> Log:
     """PARTIAL_UPDATE_ROWS of one row (1, 7), whose after image has the options before it."""
-    whole = struct.pack("<I", 3) + b"\x05\x07\0"
     log = log_of("8.0.36")
     body = update_event(1, 2, b"", extra=b"")
-    before, after = b"\0" + struct.pack("<i", 1) + whole, b"\0" + struct.pack("<i", 1) + document
+    before, after = b"\0" + struct.pack("<i", 1) + SEVEN, b"\0" + struct.pack("<i", 1) + document
     statement(log, map_of(b"\x03\xf5", b"\4"), (39, body + before + options + after))
     return log
 
 
-@pytest.mark.parametrize("options", [b"\0", b"\1\0", b"\1\xfe"])
-def test_partial_updates_with_whole_documents(options: bytes) -> None:
-    """No option, or a bit for each JSON column that says that its document is whole; the
-    byte's other bits say nothing."""
-    log = partial(options, struct.pack("<I", 3) + b"\x05\x08\0")
-    assert images(log, LONG, JSON) == [
-        ("update_preimage", (1, "7")),
-        ("update_postimage", (1, "8")),
-    ]
+SEVEN, EIGHT = (struct.pack("<I", 3) + bytes([5, number, 0]) for number in (7, 8))
 
 
-def test_a_diff_without_a_byte_is_the_document_before() -> None:
-    """So the server logs a document that a statement did not change."""
-    assert images(partial(b"\1\1", struct.pack("<I", 0)), LONG, JSON) == [
-        ("update_preimage", (1, "7")),
-        ("update_postimage", (1, "7")),
-    ]
-
-
-def test_a_partial_update_with_a_diff_concerns_its_table() -> None:
-    """It is nobody's damage: the session's setting is."""
-    with pytest.raises(TableError, match="PARTIAL_JSON"):
-        images(partial(b"\1\1", struct.pack("<I", 256) + bytes(256)), LONG, JSON)
-
-
-@pytest.mark.parametrize("options", [b"\xfb", b"\xff", b"\xfc\1\0"])
-def test_options_that_there_are_not_are_damage(options: bytes) -> None:
-    """They are a small number."""
-    with pytest.raises(DamagedEvent):
-        images(partial(options, struct.pack("<I", 3) + b"\x05\x08\0"), LONG, JSON)
+@pytest.mark.parametrize(
+    ("options", "document", "after"),
+    [
+        (b"\0", EIGHT, "8"),
+        (b"\1\0", EIGHT, "8"),
+        (b"\1\xfe", EIGHT, "8"),
+        (b"\1\1", bytes(4), "7"),
+        (b"\1\1", struct.pack("<I", 256) + bytes(256), TableError),
+        *((options, EIGHT, DamagedEvent) for options in (b"\xfb", b"\xff", b"\xfc\1\0")),
+    ],
+)
+def test_partial_updates(options: bytes, document: bytes, after: str | type[Exception]) -> None:
+    """No option, or a bit for each JSON column that says that its document is whole; the byte's
+    other bits say nothing, and other options there are not. A diff without a byte is a document
+    that a statement did not change; one with bytes is nobody's damage: the session's setting is."""
+    log = partial(options, document)
+    if isinstance(after, str):
+        assert images(log, LONG, JSON) == [
+            ("update_preimage", (1, "7")),
+            ("update_postimage", (1, after)),
+        ]
+        return
+    with pytest.raises(after, match="PARTIAL_JSON" if after is TableError else ""):
+        images(log, LONG, JSON)
 
 
 def test_a_view_change_stands_inside_a_transaction() -> None:
