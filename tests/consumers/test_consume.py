@@ -5,12 +5,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import chain
 from pathlib import Path
-from threading import Barrier
 
 import pyarrow as pa
 import pytest
@@ -157,34 +154,6 @@ def test_a_dropped_consumer_holds_nothing_back(billing: Shop) -> None:
     """A person says so, with a reason."""
     lockstep.drop_consumer(billing.source, "billing", reason="no more bills", config=billing.config)
     assert lockstep.list_consumers(billing.source, config=billing.config) == []
-
-
-BATCHES = 12
-
-
-def test_two_of_one_name(billing: Shop) -> None:
-    """Each has a connection of its own, as two processes would, and each row goes to one of them;
-    the acknowledgements in order may be a third one's."""
-    for number in range(BATCHES):
-        billing.batch({ORDERS: inserts(number)})
-    together = Barrier(2)
-
-    def worker(_: int) -> list[tuple[int, int]]:
-        given = []
-        with billing.consume() as consumer:
-            together.wait(60)
-            while delivery := consumer.get(max_batches=1):
-                (number,) = delivery.arrow("shop.orders")["id"].to_pylist()
-                given.append((delivery.id, number))
-        return given
-
-    with ThreadPoolExecutor(2) as threads:
-        given = sorted(chain.from_iterable(threads.map(worker, range(2))))
-    assert [number for _, number in given] == list(range(BATCHES))
-    with billing.consume() as consumer:
-        for delivery, _ in given:
-            consumer.ack(delivery)
-        assert consumer.out() == []
 
 
 def test_importing_lockstep_imports_nothing_heavy() -> None:

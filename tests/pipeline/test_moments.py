@@ -60,16 +60,6 @@ def ask(server: MadeServer, wanted: datetime, now: datetime = NOW) -> Coordinate
     return find_moment(server, server.binlogs, server.head, wanted, now).at
 
 
-def test_a_moment_in_ten_files_reads_two_of_them() -> None:
-    """… and the heads of the others: its own, and the next, as its own has more before it."""
-    files = [(100.0 * n, [100.0 * n + k / 10 for k in range(1, 900)]) for n in range(10)]
-    server, found = logged(*files)
-    wanted = moment(650)
-    assert ask(server, wanted) == first(found, wanted, server.head)
-    heads = 10 * server.piece
-    assert server.read < server.logs[6].offset * 2.25 + heads
-
-
 @pytest.mark.parametrize("count", [65, 200, 1000])
 def test_a_moment_in_many_files_reads_some_heads(count: int) -> None:
     """A sample of them, and those between two of the sample."""
