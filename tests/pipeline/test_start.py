@@ -280,262 +280,241 @@ STARTS: Mapping[StartRule, Mapping[str, tuple[Question, StartPlace, Continuity |
 }
 
 LISTED = "files listed: binlog.000002 to binlog.000004"
-Refusals = tuple[type[errors.LockstepError], tuple[str, ...], Mapping[str, tuple[Question, str]]]
-
-REFUSALS: Mapping[StartRule, Refusals] = {
-    # The log of the server that was read is not the log that was read; by what that shows.
-    StartRule.HISTORY_REWRITTEN: (
-        errors.HistoryRewritten,
-        ("lockstep start-at",),
-        {
-            case: (question_of(found, of, anchor), words)
-            for case, (of, found, anchor, words) in {
-                "the event there is another": (cursor(), facts(), DIFFERENT, "a different one"),
-                "the newest file is older": (cursor(at(5)), facts(), NOT_READ, "binlog.000004"),
-                "numbers began again": (
-                    *(cursor(at(999_999)), facts(files=(1,)), NOT_READ, "binlog.000001"),
-                ),
-                "the file is shorter": (cursor(at(3, 1001)), facts(), NOT_READ, "ends at 1000"),
-                "another base name": (cursor(), facts(base="mysql-bin"), NOT_READ, "mysql-bin"),
-                "the set lacks what was read": (
-                    *(cursor(read=f"{READ},{C}:1-3"), facts(executed=READ), SAME, f"{C}:1-3"),
-                ),
-                "the set lacks it, the file is gone": (
-                    GONE,
-                    facts(executed=f"{A}:1-99", purged=f"{A}:1-99"),
-                    *(NOT_READ, f"{A}:100"),
-                ),
-                "the set lacks it, by a cursor that is not resumed by it": (
-                    cursor(read=READ, by_gtid=False),
-                    facts(executed=f"{A}:1-5", mode="OFF"),
-                    *(SAME, f"{A}:6-100"),
-                ),
-                "MariaDB's state lacks what was read": (
-                    cursor(read="0-1-90,0-2-95", uuid=MARIA),
-                    *(facts(MARIA, executed="0-1-96"), SAME, "0-2-95"),
-                ),
-                "a server that was reset: nothing was purged, all is new": (
-                    cursor(at(1, 5000), READ),
-                    *(facts(executed=f"{A}:1-3", files=(1,)), NOT_READ, ""),
-                ),
-            }.items()
-        },
-    ),
-    # A transaction under a GTID that was read is another one: nothing else matters.
-    StartRule.SET_REUSED: (
-        errors.HistoryRewritten,
-        (f"{A}:77",),
-        {
-            f"{case}, purged '{purged}'": (
-                replace(
-                    asked,
-                    facts=replace(asked.facts, gtid_purged=purged),
-                    policies=BY_TIME,
-                    set_reading=SetReading.DIFFERENT,
-                    reused_gtid=f"{A}:77",
-                ),
-                "",
-            )
-            for case, asked in ONLY_BY_SET.items()
-            for purged in ("", f"{A}:1-40", f"{B}:1-9")
-        },
-    ),
-    # The set alone would do, and its last transaction is purged.
+ERRORS: Mapping[StartRule, tuple[type[errors.LockstepError], *tuple[str, ...]]] = {
+    StartRule.HISTORY_REWRITTEN: (errors.HistoryRewritten, "lockstep start-at"),
+    StartRule.SET_REUSED: (errors.HistoryRewritten, f"{A}:77"),
     StartRule.SET_UNPROVEN: (
         errors.HistoryUnproven,
-        (f"`lockstep start-at gtid:{READ} --source shop --reason ",),
-        {
-            case: (replace(asked, policies=BY_TIME, set_reading=SetReading.PURGED), "")
-            for case, asked in ONLY_BY_SET.items()
-        },
+        f"`lockstep start-at gtid:{READ} --source shop --reason ",
     ),
-    # The file is gone, and the set does not prove that nothing is missing: no jump.
     StartRule.POSITION_PURGED: (
         errors.PositionPurged,
-        ("binlog.000001 is no longer on the server (oldest now: binlog.000002)",),
-        {
-            "one was not read": (by_set(READ, f"{A}:1-101", f"{A}:1-120"), f"{A}:101 was never"),
-            "another server's was not read": (
-                by_set(READ, f"{A}:1-40,{C}:1", f"{A}:1-120,{C}:1-2"),
-                f"{C}:1 was never read",
-            ),
-            "MariaDB purged more": (by_set("0-1-90", "0-1-91", "0-1-120", MARIA), "0-1-91"),
-            **{
-                f"gtid_mode is {mode}": (
-                    question_of(facts(executed=READ, purged=READ, mode=mode), GONE),
-                    f"gtid_mode is {mode}",
-                )
-                for mode in ("OFF", "ON_PERMISSIVE")
-            },
-            "some were possible meanwhile": (
-                question_of(facts(executed=READ, purged=READ), cursor(at(1), READ, by_gtid=False)),
-                "without a GTID",
-            ),
-            "no set was read": (
-                question_of(facts(executed=READ, purged=READ), cursor(at(1))),
-                "had a GTID",
-            ),
-        },
+        "binlog.000001 is no longer on the server (oldest now: binlog.000002)",
     ),
-    # What was read of what is missing the sets do not tell, so nobody claims it.
-    StartRule.SOURCE_DIVERGED: (
-        errors.SourceDiverged,
-        (f"which {A} had executed at the place", "new source name"),
-        {
-            case: (
-                replace(by_set(read, purged, executed, B), policies=BY_TIME),
-                f"never executed {missing}, ",
-            )
-            for case, (read, executed, purged, missing) in {
-                "the last ones were lost": (READ, f"{A}:1-98", "", f"{A}:99-100"),
-                "a hole": (READ, f"{A}:1-49:51-100", "", f"{A}:50"),
-                "a third server's": (f"{READ},{C}:1-2", f"{A}:1-200,{C}:1", "", f"{C}:2"),
-                "purged more": (READ, f"{A}:1-98,{B}:1-9", f"{B}:1-9", f"{A}:99-100"),
-                "a rebuilt server": (READ, "", "", READ),
-            }.items()
-        },
-    ),
-    # A server checks its own UUID's transactions only, so the check is made here.
-    StartRule.PURGED_ON_OTHER_SERVER: (
-        errors.PositionPurged,
-        (),
-        {
-            purged: (
-                replace(by_set(READ, purged, f"{A}:1-120,{B}:1-5", B), policies=BY_TIME),
-                str(gtids(purged).difference(gtids(READ))),
-            )
-            for purged in (f"{A}:1-101", f"{B}:1")
-        },
-    ),
-    StartRule.SOURCE_CHANGED: (
-        errors.SourceChanged,
-        (f"belongs to server {A}, but {B} answers",),
-        {
-            **{case: (asked, "on_source_changed = 'timestamp'") for case, asked in NO_SET.items()},
-            "no moment to search from": (
-                question_of(OFF_THERE, cursor(committed_at=None), policies=BY_TIME),
-                "no commit",
-            ),
-        },
-    ),
-    StartRule.CONFIGURED_SET_PURGED: (
-        errors.PositionPurged,
-        (),
-        {
-            f"{text}, purged {purged}": (
-                configured(
-                    f"gtid:{text}",
-                    facts(MARIA if text.startswith("0-") else A, purged=purged, executed=purged),
-                ),
-                f"has purged {missing}, which",
-            )
-            for text, purged, missing in (
-                (f"{A}:1-50", f"{A}:1-51", f"{A}:51"),
-                (f"{A}:1-50", f"{B}:1", f"{B}:1"),
-                (f"{A}:2-50", f"{A}:1-40", f"{A}:1"),
-                ("0-1-50", "0-1-51", "0-1-51..51"),
-            )
-        },
-    ),
-    StartRule.CONFIGURED_SET_DIVERGED: (
-        errors.SourceDiverged,
-        (),
-        {
-            text: (
-                configured(f"gtid:{text}", facts(purged=f"{A}:1-40", executed=READ)),
-                str(gtids(text).difference(gtids(READ))),
-            )
-            for text in (f"{A}:1-101", f"{A}:1-50,{B}:1")
-        },
-    ),
-    StartRule.START_UNREACHABLE: (
-        errors.StartUnreachable,
-        (),
-        {
-            **{
-                text: (configured(text), f"start = '{text}' is not on the server ({words})")
-                for text, words in {
-                    "binlog.000001:77": LISTED,
-                    "binlog.000005:4": LISTED,
-                    "mysql-bin.000003:77": LISTED,
-                    "binlog.000003:1001": "binlog.000003 ends at 1000",
-                    "binlog.000003:3": "binlog.000003 ends at 1000",
-                    "binlog.000001@2026-11-01T05:30:00Z": LISTED,
-                }.items()
-            },
-            "no file at all": (configured("earliest", facts(files=())), "lists no log file"),
-        },
-    ),
-    # The end of the log would lose data without a word.
-    StartRule.START_NOT_CHOSEN: (errors.StartNotChosen, (), {"nothing": (configured(None), "")}),
-    # A listed file that was gone when it was looked at; lockstep.toml refuses a run as a start.
-    StartRule.NO_RULE_APPLIES: (
-        errors.NoRuleApplies,
-        (),
-        {
-            "a race": (question_of(facts(executed=READ), LAST, NOT_READ), "binlog.000003:500"),
-            "a run as a start": (configured(OfRun("x")), ""),
-        },
-    ),
+    StartRule.PURGED_ON_OTHER_SERVER: (errors.PositionPurged,),
+    StartRule.SOURCE_CHANGED: (errors.SourceChanged, f"belongs to server {A}, but {B} answers"),
+    StartRule.CONFIGURED_SET_PURGED: (errors.PositionPurged,),
+    StartRule.CONFIGURED_SET_DIVERGED: (errors.SourceDiverged,),
+    StartRule.START_UNREACHABLE: (errors.StartUnreachable,),
+    StartRule.NO_RULE_APPLIES: (errors.NoRuleApplies,),
     StartRule.CHOSEN_START_UNREACHABLE: (
         errors.StartUnreachable,
-        (
-            "is not on the server: the log begins at noon",
-            "choose a later moment; or choose another place",
-        ),
-        {
-            str(of): (
-                choice(
-                    HERE,
-                    of,
-                    errors.MomentOutOfRange("the log begins at noon", hint="choose a later moment"),
-                ),
-                "",
-            )
-            for of in (None, LAST)
-        },
+        "is not on the server: the log begins at noon",
+        "choose a later moment; or choose another place",
     ),
-    # The place lies before the cursor. A file and an offset to go on at are the server's that was
-    # read; another one is told the set: what was read, and what the place leaves out.
+    StartRule.SOURCE_DIVERGED: (
+        errors.SourceDiverged,
+        f"which {A} had executed at the place",
+        "new source name",
+    ),
     StartRule.CHOSEN_START_BEHIND: (
         errors.StartBehindCursor,
-        ("which ada chose, lies before binlog.00000", "`lockstep start-at "),
-        {
-            case: (choice(found, of, where, anchor), words)
-            for case, (found, of, where, anchor, words) in {
-                "back by a byte": (
-                    *(HERE, LAST, reached(at(3, 499), READ), SAME),
-                    "`lockstep start-at binlog.000003:500 --source shop --reason …`",
-                ),
-                "back a file": (HERE, LAST, reached(at(2, 900), READ), SAME, ""),
-                "back by a set": (HERE, LAST, reached(gtids(f"{A}:1-99")), SAME, ""),
-                "back by a set that holds others": (
-                    *(HERE, LAST, reached(gtids(f"{A}:2-140")), SAME, ""),
-                ),
-                "back to the beginning of another": (THERE, LAST, reached(at(2, 4)), NOT_READ, ""),
-                "back without sets": (OFF, cursor(), reached(at(3, 499)), SAME, ""),
-                "back, of a cursor whose file is gone": (
-                    *(HERE, GONE, reached(at(2, 4), f"{A}:1-99"), NOT_READ, ""),
-                ),
-                "back on another server": (
-                    *(THERE, LAST, reached(at(4), f"{A}:1-99"), NOT_READ),
-                    f"start-at gtid:{READ} --source",
-                ),
-                "another server, some of what was read and more in a third's name": (
-                    *(THERE, LAST, reached(at(2), f"{A}:1-90,{B}:1"), NOT_READ),
-                    f"start-at gtid:{READ},{B}:1 --source",
-                ),
-                "another server that lacks some of what was read": (
-                    facts(B, executed=f"{A}:1-95,{B}:1-9"),
-                    *(LAST, reached(at(2), f"{A}:1-90,{B}:1"), NOT_READ, ""),
-                ),
-                "back on MariaDB": (
-                    facts(MARIA, executed="0-1-120"),
-                    *(cursor(read="0-1-90", uuid=MARIA), reached(gtids("0-1-80")), SAME, ""),
-                ),
+        "which ada chose, lies before binlog.00000",
+        "`lockstep start-at ",
+    ),
+    StartRule.START_NOT_CHOSEN: (errors.StartNotChosen,),
+}
+"""Of each refusal, and words that its reason or its hint always has."""
+
+REFUSALS: Mapping[StartRule, Mapping[str, tuple[Question, str]]] = {
+    # The log of the server that was read is not the log that was read; by what that shows.
+    StartRule.HISTORY_REWRITTEN: {
+        case: (question_of(found, of, anchor), words)
+        for case, (of, found, anchor, words) in {
+            "the event there is another": (cursor(), facts(), DIFFERENT, "a different one"),
+            "the newest file is older": (cursor(at(5)), facts(), NOT_READ, "binlog.000004"),
+            "numbers began again": (
+                *(cursor(at(999_999)), facts(files=(1,)), NOT_READ, "binlog.000001"),
+            ),
+            "the file is shorter": (cursor(at(3, 1001)), facts(), NOT_READ, "ends at 1000"),
+            "another base name": (cursor(), facts(base="mysql-bin"), NOT_READ, "mysql-bin"),
+            "the set lacks what was read": (
+                *(cursor(read=f"{READ},{C}:1-3"), facts(executed=READ), SAME, f"{C}:1-3"),
+            ),
+            "the set lacks it, the file is gone": (
+                GONE,
+                facts(executed=f"{A}:1-99", purged=f"{A}:1-99"),
+                *(NOT_READ, f"{A}:100"),
+            ),
+            "the set lacks it, by a cursor that is not resumed by it": (
+                cursor(read=READ, by_gtid=False),
+                facts(executed=f"{A}:1-5", mode="OFF"),
+                *(SAME, f"{A}:6-100"),
+            ),
+            "MariaDB's state lacks what was read": (
+                cursor(read="0-1-90,0-2-95", uuid=MARIA),
+                *(facts(MARIA, executed="0-1-96"), SAME, "0-2-95"),
+            ),
+            "a server that was reset: nothing was purged, all is new": (
+                cursor(at(1, 5000), READ),
+                *(facts(executed=f"{A}:1-3", files=(1,)), NOT_READ, ""),
+            ),
+        }.items()
+    },
+    # A transaction under a GTID that was read is another one: nothing else matters.
+    StartRule.SET_REUSED: {
+        f"{case}, purged '{purged}'": (
+            replace(
+                asked,
+                facts=replace(asked.facts, gtid_purged=purged),
+                policies=BY_TIME,
+                set_reading=SetReading.DIFFERENT,
+                reused_gtid=f"{A}:77",
+            ),
+            "",
+        )
+        for case, asked in ONLY_BY_SET.items()
+        for purged in ("", f"{A}:1-40", f"{B}:1-9")
+    },
+    # The set alone would do, and its last transaction is purged.
+    StartRule.SET_UNPROVEN: {
+        case: (replace(asked, policies=BY_TIME, set_reading=SetReading.PURGED), "")
+        for case, asked in ONLY_BY_SET.items()
+    },
+    # The file is gone, and the set does not prove that nothing is missing: no jump.
+    StartRule.POSITION_PURGED: {
+        "one was not read": (by_set(READ, f"{A}:1-101", f"{A}:1-120"), f"{A}:101 was never"),
+        "another server's was not read": (
+            by_set(READ, f"{A}:1-40,{C}:1", f"{A}:1-120,{C}:1-2"),
+            f"{C}:1 was never read",
+        ),
+        "MariaDB purged more": (by_set("0-1-90", "0-1-91", "0-1-120", MARIA), "0-1-91"),
+        **{
+            f"gtid_mode is {mode}": (
+                question_of(facts(executed=READ, purged=READ, mode=mode), GONE),
+                f"gtid_mode is {mode}",
+            )
+            for mode in ("OFF", "ON_PERMISSIVE")
+        },
+        "some were possible meanwhile": (
+            question_of(facts(executed=READ, purged=READ), cursor(at(1), READ, by_gtid=False)),
+            "without a GTID",
+        ),
+        "no set was read": (
+            question_of(facts(executed=READ, purged=READ), cursor(at(1))),
+            "had a GTID",
+        ),
+    },
+    # What was read of what is missing the sets do not tell, so nobody claims it.
+    StartRule.SOURCE_DIVERGED: {
+        case: (
+            replace(by_set(read, purged, executed, B), policies=BY_TIME),
+            f"never executed {missing}, ",
+        )
+        for case, (read, executed, purged, missing) in {
+            "the last ones were lost": (READ, f"{A}:1-98", "", f"{A}:99-100"),
+            "a hole": (READ, f"{A}:1-49:51-100", "", f"{A}:50"),
+            "a third server's": (f"{READ},{C}:1-2", f"{A}:1-200,{C}:1", "", f"{C}:2"),
+            "purged more": (READ, f"{A}:1-98,{B}:1-9", f"{B}:1-9", f"{A}:99-100"),
+            "a rebuilt server": (READ, "", "", READ),
+        }.items()
+    },
+    # A server checks its own UUID's transactions only, so the check is made here.
+    StartRule.PURGED_ON_OTHER_SERVER: {
+        purged: (
+            replace(by_set(READ, purged, f"{A}:1-120,{B}:1-5", B), policies=BY_TIME),
+            str(gtids(purged).difference(gtids(READ))),
+        )
+        for purged in (f"{A}:1-101", f"{B}:1")
+    },
+    StartRule.SOURCE_CHANGED: {
+        **{case: (asked, "on_source_changed = 'timestamp'") for case, asked in NO_SET.items()},
+        "no moment to search from": (
+            question_of(OFF_THERE, cursor(committed_at=None), policies=BY_TIME),
+            "no commit",
+        ),
+    },
+    StartRule.CONFIGURED_SET_PURGED: {
+        f"{text}, purged {purged}": (
+            configured(
+                f"gtid:{text}",
+                facts(MARIA if text.startswith("0-") else A, purged=purged, executed=purged),
+            ),
+            f"has purged {missing}, which",
+        )
+        for text, purged, missing in (
+            (f"{A}:1-50", f"{A}:1-51", f"{A}:51"),
+            (f"{A}:1-50", f"{B}:1", f"{B}:1"),
+            (f"{A}:2-50", f"{A}:1-40", f"{A}:1"),
+            ("0-1-50", "0-1-51", "0-1-51..51"),
+        )
+    },
+    StartRule.CONFIGURED_SET_DIVERGED: {
+        text: (
+            configured(f"gtid:{text}", facts(purged=f"{A}:1-40", executed=READ)),
+            str(gtids(text).difference(gtids(READ))),
+        )
+        for text in (f"{A}:1-101", f"{A}:1-50,{B}:1")
+    },
+    StartRule.START_UNREACHABLE: {
+        **{
+            text: (configured(text), f"start = '{text}' is not on the server ({words})")
+            for text, words in {
+                "binlog.000001:77": LISTED,
+                "binlog.000005:4": LISTED,
+                "mysql-bin.000003:77": LISTED,
+                "binlog.000003:1001": "binlog.000003 ends at 1000",
+                "binlog.000003:3": "binlog.000003 ends at 1000",
+                "binlog.000001@2026-11-01T05:30:00Z": LISTED,
             }.items()
         },
-    ),
+        "no file at all": (configured("earliest", facts(files=())), "lists no log file"),
+    },
+    # The end of the log would lose data without a word.
+    StartRule.START_NOT_CHOSEN: {"nothing": (configured(None), "")},
+    # A listed file that was gone when it was looked at; lockstep.toml refuses a run as a start.
+    StartRule.NO_RULE_APPLIES: {
+        "a race": (question_of(facts(executed=READ), LAST, NOT_READ), "binlog.000003:500"),
+        "a run as a start": (configured(OfRun("x")), ""),
+    },
+    StartRule.CHOSEN_START_UNREACHABLE: {
+        str(of): (
+            choice(
+                HERE,
+                of,
+                errors.MomentOutOfRange("the log begins at noon", hint="choose a later moment"),
+            ),
+            "",
+        )
+        for of in (None, LAST)
+    },
+    # The place lies before the cursor. A file and an offset to go on at are the server's that was
+    # read; another one is told the set: what was read, and what the place leaves out.
+    StartRule.CHOSEN_START_BEHIND: {
+        case: (choice(found, of, where, anchor), words)
+        for case, (found, of, where, anchor, words) in {
+            "back by a byte": (
+                *(HERE, LAST, reached(at(3, 499), READ), SAME),
+                "`lockstep start-at binlog.000003:500 --source shop --reason …`",
+            ),
+            "back a file": (HERE, LAST, reached(at(2, 900), READ), SAME, ""),
+            "back by a set": (HERE, LAST, reached(gtids(f"{A}:1-99")), SAME, ""),
+            "back by a set that holds others": (
+                *(HERE, LAST, reached(gtids(f"{A}:2-140")), SAME, ""),
+            ),
+            "back to the beginning of another": (THERE, LAST, reached(at(2, 4)), NOT_READ, ""),
+            "back without sets": (OFF, cursor(), reached(at(3, 499)), SAME, ""),
+            "back, of a cursor whose file is gone": (
+                *(HERE, GONE, reached(at(2, 4), f"{A}:1-99"), NOT_READ, ""),
+            ),
+            "back on another server": (
+                *(THERE, LAST, reached(at(4), f"{A}:1-99"), NOT_READ),
+                f"start-at gtid:{READ} --source",
+            ),
+            "another server, some of what was read and more in a third's name": (
+                *(THERE, LAST, reached(at(2), f"{A}:1-90,{B}:1"), NOT_READ),
+                f"start-at gtid:{READ},{B}:1 --source",
+            ),
+            "another server that lacks some of what was read": (
+                facts(B, executed=f"{A}:1-95,{B}:1-9"),
+                *(LAST, reached(at(2), f"{A}:1-90,{B}:1"), NOT_READ, ""),
+            ),
+            "back on MariaDB": (
+                facts(MARIA, executed="0-1-120"),
+                *(cursor(read="0-1-90", uuid=MARIA), reached(gtids("0-1-80")), SAME, ""),
+            ),
+        }.items()
+    },
 }
 
 
@@ -558,13 +537,13 @@ def test_where_a_run_begins(
     ("rule", "asked", "words"),
     [
         pytest.param(rule, asked, words, id=f"{rule}: {name}")
-        for rule, (_, _, cases) in REFUSALS.items()
+        for rule, cases in REFUSALS.items()
         for name, (asked, words) in cases.items()
     ],
 )
 def test_why_a_run_does_not_begin(rule: StartRule, asked: Question, words: str) -> None:
     """By its name, with its reason and what to do about it."""
-    kind, always, _ = REFUSALS[rule]
+    kind, *always = ERRORS[rule]
     refusal = refused(decide_start(asked))
     assert (refusal.rule, type(refusal.error)) == (rule, kind)
     for word in (*always, words):
@@ -574,6 +553,7 @@ def test_why_a_run_does_not_begin(rule: StartRule, asked: Question, words: str) 
 def test_every_rule_has_a_row_and_cases() -> None:
     assert [row.rule for row in TABLE] == [*StartRule]
     assert STARTS.keys() ^ REFUSALS.keys() == {*StartRule}
+    assert REFUSALS.keys() == ERRORS.keys()
 
 
 def test_reasons_and_hints_say_no_more_than_is_so() -> None:
@@ -583,7 +563,7 @@ def test_reasons_and_hints_say_no_more_than_is_so() -> None:
     assert first.reason == "ada chose binlog.000004:4: the disk was lost"
     search, *_ = STARTS[StartRule.SEARCH_BY_TIME]["`fallback_interval` says how far"]
     assert "600 s before the last commit" in decide_start(search).reason
-    without, _ = REFUSALS[StartRule.SOURCE_CHANGED][2]["no moment to search from"]
+    without, _ = REFUSALS[StartRule.SOURCE_CHANGED]["no moment to search from"]
     assert "on_source_changed" not in refused(decide_start(without)).error.hint
 
 
