@@ -80,7 +80,9 @@ OF_A_SOURCE = {
         "'yesterday' is not a place in time; expected 2026-11-01T06:00:00Z, binlog.000012:4567, "
         "binlog.000012@2026-11-01T06:00:00Z, gtid:<set>, run:<id>, earliest, latest or snapshot"
     ),
-    'start = "2026-11-31T06:00:00Z"': "'2026-11-31T06:00:00Z' is not in the calendar",
+    'start = "2026-11-31T06:00:00Z"': (
+        "'2026-11-31T06:00:00Z' is not in the calendar: day is out of range for month"
+    ),
 }
 """What is wrong in the line behind `SOURCE`, and what is said of it."""
 

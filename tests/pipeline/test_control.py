@@ -94,15 +94,14 @@ def test_what_belongs_to_a_statement_for_rows_stands_within_a_transaction(code: 
 def test_types_not_on_the_list_stop_the_run(code: int) -> None:
     """INCIDENT, PARTIAL_ROW_DATA of MariaDB 12, and whatever comes one day: unknown means stop,
     also within a transaction, with the name if it has one."""
-    name = {26: r"INCIDENT.*", 172: r"PARTIAL_ROW_DATA.*"}.get(code, "")
+    name = {26: "INCIDENT", 172: "PARTIAL_ROW_DATA"}.get(code, "")
     for events in ((), ((EventType.GTID, gtid(1)), (EventType.QUERY, query("BEGIN")))):
         log = Log()
         for kind, body in (*events, (code, b"")):
             log.add(kind, body)
-        with pytest.raises(UnsupportedEvent, match=name):
+        with pytest.raises(UnsupportedEvent, match=f"type {code},") as refused:
             read(log.packets)
-        with pytest.raises(UnsupportedEvent, match=f"type {code},"):
-            read(log.packets)
+        assert name in str(refused.value)
 
 
 def test_a_gap_in_the_offsets_is_damage() -> None:
