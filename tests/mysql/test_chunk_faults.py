@@ -20,33 +20,6 @@ def _second(place: Sliced) -> Range:
     return Range(first.through, second.through)
 
 
-@pytest.mark.thin
-@pytest.mark.parametrize(
-    ("change", "bound_too"),
-    [
-        ("drop table t", True),
-        ("rename table t to u", True),
-        ("alter table t add x int", False),
-        ("alter table t modify id bigint", False),
-        ("alter table t rename column id to k", True),
-        ("alter table t drop primary key", True),
-        ("alter table t drop primary key, add primary key (v)", False),
-    ],
-)
-def test_a_table_altered_between_chunks_is_told(
-    place: Sliced, change: str, bound_too: bool
-) -> None:
-    """Its next bound may still be found, the chunk is not read."""
-    rows = _second(place)
-    schema = place.schema()
-    place.do(change)
-    with pytest.raises(StructureMoved):
-        place.read(schema, rows)
-    if bound_too:
-        with pytest.raises(StructureMoved):
-            place.source.next_bound(schema, rows.after, 1)
-
-
 def test_a_table_that_compares_otherwise_is_told(place: Sliced) -> None:
     """Though its rows are the same: under the new collation D comes before c, and would be in
     no chunk."""
@@ -133,7 +106,8 @@ def test_a_server_s_time_limit_ends_no_chunk(
 
 
 def test_a_session_ended_for_being_idle_loses_nothing(place: Sliced) -> None:
-    """Rows that were sent are there, whenever they are taken; the next chunk has new sessions."""
+    """Rows that were sent are there, whenever they are taken. The next chunk has new sessions, and
+    none is kept between two, whose server would end it for being idle."""
     rows, schema = _second(place), place.schema()
     source = place.account(f"select on {place.table.database}.*")
     with source.chunk(schema, rows) as snapshot:
@@ -143,15 +117,6 @@ def test_a_session_ended_for_being_idle_loses_nothing(place: Sliced) -> None:
         assert rows_of(snapshot) == {(2, 2): 1}
     with source.chunk(schema, Range(after=rows.through)) as snapshot:
         assert rows_of(snapshot) == {(3, 3): 1}
-
-
-def test_a_chunk_is_opened_in_sessions_of_its_own(place: Sliced) -> None:
-    """None is kept between two, whose server would end it for being idle."""
-    rows, schema = _second(place), place.schema()
-    source = place.account(f"select on {place.table.database}.*")
-    with source.chunk(schema, rows) as snapshot:
-        assert _sessions(place, "true")
-        assert rows_of(snapshot) == {(2, 2): 1}
     until(lambda: not _sessions(place, "command <> 'Binlog Dump'"))
 
 

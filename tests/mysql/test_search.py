@@ -29,6 +29,7 @@ from lockstep.pipeline.values.position import Coordinates, LogFile, Position
 from lockstep.resources.mysql.server import MySqlServer
 from tests.chance import by_chance
 from tests.fix_mysql import MySqlStand
+from tests.mysql.chunked import Sliced
 from tests.mysql.logged import head
 from tests.mysql.reading import runs, server
 
@@ -151,7 +152,7 @@ def of_server(events: list[Listed]) -> dict[int, tuple[int, bool, GtidSet]]:
     return found
 
 
-def require_places(stand: MySqlStand, file: LogFile, share: float = 0.4) -> None:
+def require_places(stand: MySqlStand, file: LogFile, share: float) -> None:
     """Places of the file, drawn anew in each run, are what the server's own list of it says."""
     source = server(stand)
     events = listed(stand, file)
@@ -169,33 +170,24 @@ def require_places(stand: MySqlStand, file: LogFile, share: float = 0.4) -> None
             find_boundary(source, Coordinates(file, event.begin + 5))
 
 
+FLAVOURS = ("mysql", "mariadb", "mariadb11")
+
+
+@pytest.mark.parametrize(
+    ("fixture", "share"),
+    [
+        *((fixture, 0.4) for fixture in ("mysql", "mariadb11")),
+        *(pytest.param(fixture, 1, marks=pytest.mark.soak) for fixture in FLAVOURS),
+    ],
+)
 @pytest.mark.since(8, 0, 21)
-def test_places_of_a_log_of_mysql(mysql: MySqlStand, database: str) -> None:
-    """All kinds of transactions; a place is proven, rewound or refused as SHOW BINLOG EVENTS
-    has it."""
-    require_places(mysql, written(mysql, database, *_ANY_SERVER, _MYSQL))
-
-
-def test_places_of_a_log_of_mariadb_11(mariadb11: MySqlStand, mariadb11_database: str) -> None:
-    """… whose events do not all say where they end."""
-    require_places(mariadb11, written(mariadb11, mariadb11_database, *_ANY_SERVER, _MARIADB))
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("fixture", ["mysql", "mariadb", "mariadb11"])
-def test_every_place_of_a_log(fixture: str, request: pytest.FixtureRequest) -> None:
-    """All of them."""
+def test_places_of_a_log(fixture: str, share: float, request: pytest.FixtureRequest) -> None:
+    """All kinds of transactions; a place is proven, rewound or refused as SHOW BINLOG EVENTS has
+    it. Not all events of MariaDB 11 say where they end."""
     stand: MySqlStand = request.getfixturevalue(fixture)
     own = _MYSQL if fixture == "mysql" else _MARIADB
     with stand.own_database() as name:
-        require_places(stand, written(stand, name, *_ANY_SERVER, own), share=1)
-
-
-@pytest.fixture(params=["mysql", "mariadb"])
-def shop(request: pytest.FixtureRequest) -> Iterator[tuple[MySqlStand, str]]:
-    """A server of either flavour, and a database there."""
-    fixture = "database" if request.param == "mysql" else "mariadb_database"
-    yield request.getfixturevalue(request.param), request.getfixturevalue(fixture)
+        require_places(stand, written(stand, name, *_ANY_SERVER, own), share)
 
 
 def several_files(stand: MySqlStand, database: str) -> Coordinates:
@@ -223,13 +215,10 @@ def every_commit(stand: MySqlStand, start: Coordinates) -> list[tuple[int, Coord
     ]
 
 
-def test_any_moment_has_the_fewest_transactions_on_its_wrong_side(
-    shop: tuple[MySqlStand, str],
-) -> None:
+def test_any_moment_has_the_fewest_transactions_on_its_wrong_side(place: Sliced) -> None:
     """To the microsecond where the log has it, by seconds elsewhere; sessions that set their
     clocks back included. The first of such places in the order of the log counts."""
-    stand, database = shop
-    start = several_files(stand, database)
+    stand, start = place.stand, several_files(place.stand, place.table.database)
     source, end_of_log = server(stand), head(stand)
     binlogs = binlogs_from(stand, start.file)
     commits = every_commit(stand, start)
@@ -281,10 +270,9 @@ def test_a_moment_in_several_files_reads_two_of_them(mysql: MySqlStand, database
     assert counted.read <= most + buffers < sum(log.size for log in binlogs)
 
 
-def test_the_end_of_a_set_and_the_file_before_it(shop: tuple[MySqlStand, str]) -> None:
+def test_the_end_of_a_set_and_the_file_before_it(place: Sliced) -> None:
     """Every transaction's own GTIDs, executed up to it, lead to its end, and to its file."""
-    stand, database = shop
-    start = several_files(stand, database)
+    stand, start = place.stand, several_files(place.stand, place.table.database)
     source, end_of_log = server(stand), head(stand)
     binlogs = binlogs_from(stand, start.file)
     begun = find_boundary(source, start)

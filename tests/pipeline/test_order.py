@@ -122,7 +122,7 @@ def captured(log: Log, *, ring_bytes: int = 1 << 20, wanted: str = "") -> Captur
         {name: rows_of(f"_changes/shop/{name}", one.files) for name, one in segments.items()},
         segments,
         [*tables.quarantines.values()],
-        segmenter.change_count,
+        tables.change_count,
         rows_of("_transactions", part.files).to_pylist(),
     )
 

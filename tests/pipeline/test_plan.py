@@ -22,7 +22,7 @@ from lockstep.pipeline.values.errors import (
     SourceUnavailable,
     StartUnreachable,
 )
-from lockstep.pipeline.values.places import parse_place
+from lockstep.pipeline.values.places import parse_start
 from lockstep.pipeline.values.policies import LakePolicies
 from lockstep.pipeline.values.segment import RowCounts
 from lockstep.pipeline.values.table import TableName
@@ -311,7 +311,7 @@ class Silent(MySqlServer):
 
 def choose(follower: Follower, place: str) -> Choice:
     with follower.leased() as lease:
-        return choose_start(follower.ports(), lease, parse_place(place), "because", "ann")
+        return choose_start(follower.ports(), lease, parse_start(place), "because", "ann")
 
 
 def refused(follower: Follower, place: str) -> LockstepError:

@@ -24,7 +24,7 @@ from lockstep.pipeline.start.question import (
 from lockstep.pipeline.start.rules import TABLE, compare_anchor, compare_set, decide_start
 from lockstep.pipeline.values import errors
 from lockstep.pipeline.values.decisions import Continuity
-from lockstep.pipeline.values.places import Earliest, OfRun, Place, parse_place
+from lockstep.pipeline.values.places import Earliest, OfRun, Place, parse_place, parse_start
 from lockstep.pipeline.values.policies import OnPositionLost, OnSourceChanged, StartPolicies
 from lockstep.pipeline.values.position import Anchor, Position, SetAnchor
 from lockstep.pipeline.values.table import TablePatterns
@@ -73,7 +73,7 @@ def choice(
 
 
 def configured(place: str | Place | None, found: ServerFacts | None = None) -> Question:
-    start = parse_place(place) if isinstance(place, str) else place
+    start = parse_start(place) if isinstance(place, str) else place
     return question_of(found or facts(), configured_start=start)
 
 

@@ -17,7 +17,6 @@ import pytest
 from lockstep.pipeline.mirror.layout import scratch_path
 from lockstep.pipeline.model.lake_commit import WriteKind, metadata_of_kind
 from lockstep.pipeline.model.table_state import OrderKind
-from lockstep.pipeline.replay.spans import Span
 from lockstep.pipeline.run import orders
 from lockstep.pipeline.run.acknowledge import acknowledge
 from lockstep.pipeline.run.capture import capture
@@ -26,8 +25,7 @@ from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.merge import merge
 from lockstep.pipeline.run.orders import OrderRequest, give_order
 from lockstep.pipeline.run.rebuild import origin_at
-from lockstep.pipeline.run.recovery.recover import recover, run_to_undo
-from lockstep.pipeline.run.replay.replay import replay
+from lockstep.pipeline.run.recovery.recover import run_to_undo
 from lockstep.pipeline.run.replay.segment_comparison import changelog_folder
 from lockstep.pipeline.run.reshaping import plaintext_sentence, stop_reshaped_tables
 from lockstep.pipeline.schema import tracker
@@ -99,6 +97,11 @@ class Cleared:
         left = [note for note in self.follower.notes[before:] if "not cleared yet" in note]
         assert [note.id for note in told] == [note.id for note in done] or left
         return done
+
+    def require_cleared(self, count: int = 1) -> None:
+        """So much waited to be cleared; nothing of it is left anywhere."""
+        assert len(self.clear()) == count
+        assert (self.found(), self.notes()) == ([], [])
 
     def notes(self) -> list[UnclearedValues]:
         return self.follower.ledger.uncleared_values(SOURCE)
@@ -213,7 +216,8 @@ def test_rows_of_a_load_that_were_left_are_cleared(cleared: Cleared) -> None:
 
 
 def test_a_consumer_and_a_person_hold_it(cleared: Cleared) -> None:
-    """The person comes when the consumer holds it already, and is heard by whoever clears."""
+    """The person comes when the consumer holds it already, and is heard by whoever clears. Once it
+    is cleared, `earliest` is the first batch after which the changes of all tables are kept."""
     consumers = cleared.follower.ledger.consumers
     consumers.make_consumer(SOURCE, "reader", "earliest")
     cleared.hide()
@@ -230,20 +234,7 @@ def test_a_consumer_and_a_person_hold_it(cleared: Cleared) -> None:
     assert "the lawyers look at it" in note.hint
     assert cleared.found()
     cleared.hide()
-    assert len(cleared.clear()) == 1
-    assert (cleared.found(), cleared.notes()) == ([], [])
-
-
-def test_a_consumer_begins_after_what_was_cleared(cleared: Cleared) -> None:
-    """`earliest` is the first batch after which the changes of all tables are kept."""
-    cleared.hide()
-    cleared.follower.run()
-    before = cleared.notes()
-    cleared.clear()
-    assert cleared.notes() == []
-    consumers = cleared.follower.ledger.consumers
-    cursor = consumers.make_consumer(SOURCE, "reader", "earliest").cursor
-    assert cursor == max(note.tightening.last_batch for note in before)
+    cleared.require_cleared()
 
 
 def test_less_and_more_and_less_again(cleared: Cleared) -> None:
@@ -257,8 +248,7 @@ def test_less_and_more_and_less_again(cleared: Cleared) -> None:
         assert cleared.clear() == ()
     assert len(cleared.notes()) == 2
     consumers.drop_consumer(SOURCE, "reader", author="ada", reason="gone")
-    assert len(cleared.clear()) == 2
-    assert (cleared.found(), cleared.notes()) == ([], [])
+    cleared.require_cleared(2)
 
 
 def test_a_time_before_does_not_come_back(cleared: Cleared) -> None:
@@ -274,11 +264,10 @@ def test_a_time_before_does_not_come_back(cleared: Cleared) -> None:
         origin_at(cleared.follower.ports(), cleared.table, parse_place(str(cursor.position.at)))
     assert f"as of {cursor.position.at} " not in str(refused.value.hint)
     cleared.clear()
-    span, ports = Span(parse_place("earliest"), parse_place("latest")), cleared.follower.ports()
-    with cleared.follower.leased() as lease, pytest.raises(SpanRefused):
-        replay(ports, lease, span, only_tables=frozenset({cleared.table}))
+    with pytest.raises(SpanRefused):
+        cleared.follower.replay(only_tables=frozenset({cleared.table}))
     with pytest.raises(PastRefused):
-        origin_at(ports, cleared.table, parse_place(str(cursor.position.at)))
+        origin_at(cleared.follower.ports(), cleared.table, parse_place(str(cursor.position.at)))
     cleared.follower.order(OrderKind.RELOAD, cleared.table)
     cleared.follower.run()
     assert cleared.found() == []
@@ -321,12 +310,7 @@ def test_a_replay_of_all_leaves_cleared_changes_out(
         assert {segment.table for _, segment in lost} == {table, beside}
         ports = follower.ports()
         segments: Any = Opened(ports.segments)
-        with follower.leased() as lease:
-            report = replay(
-                replace(ports, segments=segments),
-                lease,
-                Span(parse_place("earliest"), parse_place("latest")),
-            )
+        report = follower.replay(replace(ports, segments=segments))
         assert cleared.found(word) == []
         assert not [
             batch
@@ -363,10 +347,7 @@ def test_one_person_after_another_is_left_out_of_replays(mysql: MySqlStand) -> N
         assert (cleared.notes(), cleared.found("p1")) == ([], [])
         before = changelogs(follower)
         lost = _lose_files(follower, {beside}, after=0, of_all=beside)
-        with follower.leased() as lease:
-            report = replay(
-                follower.ports(), lease, Span(parse_place("earliest"), parse_place("latest"))
-            )
+        report = follower.replay()
         assert [segment.is_replaced for segment in report.segments].count(True) == len(lost) == 4
         assert (changelogs(follower), cleared.found("p1")) == (before, [])
 
@@ -411,59 +392,48 @@ def test_a_ledger_of_before_it_was_cleared(cleared: Cleared, is_read_again: bool
     cleared.clear()
     assert cleared.found() == []
     follower.restore_ledger(kept)
-    everything = Span(parse_place("earliest"), parse_place("latest"))
-    with follower.leased() as lease:
-        recover(follower.ports(), lease, author="somebody")
-        replay(follower.ports(), lease, everything)
+    follower.recover()
+    follower.replay()
     assert not [path for path in cleared.found() if "shop/" in path]
     follower.run()
-    assert len(cleared.clear()) == 1
-    assert (cleared.found(), cleared.notes()) == ([], [])
-    with follower.leased() as lease:
-        report = replay(follower.ports(), lease, everything)
+    cleared.require_cleared()
+    report = follower.replay()
     assert (cleared.found(), report.unreplaced_segments) == ([], ())
     cleared.do("insert into c (code, v) values ('new', 3)")
     follower.run()
     assert len(follower.mirror(f"{cleared.name}.c")) == 3
 
 
-@pytest.mark.parametrize("folder", ["_changes/{name}/c", "_ddl", "_transactions"])
-def test_files_into_which_somebody_put_changes_are_cleared(cleared: Cleared, folder: str) -> None:
-    """OPTIMIZE by another program, of a changelog to which no run publishes afterwards."""
-    lake, folder = cleared.follower.lake, f"{SOURCE}/{folder.format(name=cleared.name)}"
-    cleared.hide()
-    cleared.follower.run()
-    commits = lake.tables[folder]
-    put_together = pa.concat_tables(
-        lake.files[lake.path(f"{folder}/{p}")] for p in commits[-1].files
-    )
-    lake.files[lake.path(f"{folder}/part-0.parquet")] = put_together
-    commits.append(
-        replace(
-            commits[-1],
-            app_id="",
-            user_metadata="",
-            files=("part-0.parquet",),
-            operation="OPTIMIZE",
-        )
-    )
-    assert len(cleared.clear()) == 1
-    assert (cleared.found(), cleared.notes()) == ([], [])
-    cleared.do("insert into c (code, v) values ('new', 3)")
-    cleared.follower.run()
-    assert "part-0.parquet" not in lake.tables[folder][-1].files
-
-
-def test_files_of_a_killed_replay_are_cleared(cleared: Cleared) -> None:
-    folder = f"{scratch_path(SOURCE)}/_changes/{cleared.name}/c"
-    lake = cleared.follower.lake
-    lake.files[lake.path(f"{folder}/batch-000000000001-v1-00000.parquet")] = pa.table(
+def test_files_that_no_run_publishes_any_more_are_cleared(cleared: Cleared) -> None:
+    """Of a replay that was killed; into which another program put changes by OPTIMIZE, where no run
+    publishes afterwards; and of versions of upkeep, behind which the next run knows the log to
+    begin."""
+    lake, follower = cleared.follower.lake, cleared.follower
+    scratch = f"{scratch_path(SOURCE)}/_changes/{cleared.name}/c"
+    lake.files[lake.path(f"{scratch}/batch-000000000001-v1-00000.parquet")] = pa.table(
         {"secret": [WORD]}
     )
     cleared.hide()
-    cleared.follower.run()
-    assert len(cleared.clear()) == 1
-    assert cleared.found() == []
+    follower.run()
+    changed = [f"{SOURCE}/{f}" for f in (f"_changes/{cleared.name}/c", "_ddl", "_transactions")]
+    optimized: dict[str, Any] = {"app_id": "", "user_metadata": "", "operation": "OPTIMIZE"}
+    for folder in changed:
+        commits = lake.tables[folder]
+        lake.files[lake.path(f"{folder}/part-0.parquet")] = pa.concat_tables(
+            lake.files[lake.path(f"{folder}/{path}")] for path in commits[-1].files
+        )
+        commits.append(replace(commits[-1], files=("part-0.parquet",), **optimized))
+    mirror = f"{SOURCE}/{cleared.name}/c"
+    commits = lake.tables[mirror]
+    said = metadata_of_kind(commits[-1].user_metadata, WriteKind.UPKEEP, shows=len(commits) - 1)
+    for _ in range(2):
+        commits.append(replace(commits[-1], **{**optimized, "user_metadata": said}))
+    cleared.require_cleared()
+    assert follower.ledger.examined_versions(SOURCE)[mirror] == len(commits) - 1
+    cleared.do("insert into c (code, v) values ('new', 3)")
+    follower.run()
+    assert not [f for f in changed if "part-0.parquet" in lake.tables[f][-1].files]
+    assert len(follower.mirror(f"{cleared.name}.c")) == 3
 
 
 @pytest.mark.parametrize("way", ["followed", "given", "read"])
@@ -521,17 +491,19 @@ def test_a_key_is_replaced_on_purpose(cleared: Cleared) -> None:
     cleared.clear()
     before = {row["code"] for row in cleared.follower.mirror(f"{cleared.name}.c")}
     former = PrivacyKey(KEY).fingerprint
+    cleared.do("insert into c (code) values ('new')")
     cleared.follower.key = b"another key that nobody guesses"
-    with pytest.raises(ConfigurationError) as refused:
+    with pytest.raises(ConfigurationError, match="hashed with the key") as refused:
         cleared.follower.run()
     assert former in refused.value.hint
+    assert {row["code"] for row in cleared.follower.mirror(f"{cleared.name}.c")} == before
     cleared.follower.replaces = former
     cleared.follower.run()
     (note,) = cleared.notes()
     assert (note.tightening.is_rehashed, note.tightening.columns) == (True, ())
     assert len(cleared.clear()) == 1
     after = {row["code"] for row in cleared.follower.mirror(f"{cleared.name}.c")}
-    assert (len(after), after & before) == (2, set())
+    assert (len(after), after & before) == (3, set())
     for hashed in before:
         assert cleared.found(hashed) == []
 
@@ -558,22 +530,6 @@ def test_a_key_counts_where_the_lake_has_hashes_of_it(cleared: Cleared) -> None:
     follower.key = b"a third key that nobody meant"
     with pytest.raises(ConfigurationError):
         follower.run()
-
-
-def test_two_versions_of_upkeep_are_cleared_with_the_rest(cleared: Cleared) -> None:
-    """The next run knows the log that begins behind them."""
-    mirror = f"{SOURCE}/{cleared.name}/c"
-    cleared.hide()
-    cleared.follower.run()
-    commits = cleared.follower.lake.tables[mirror]
-    said = metadata_of_kind(commits[-1].user_metadata, WriteKind.UPKEEP, shows=len(commits) - 1)
-    for _ in range(2):
-        commits.append(replace(commits[-1], app_id="", user_metadata=said, operation="OPTIMIZE"))
-    cleared.clear()
-    assert cleared.follower.ledger.examined_versions(SOURCE)[mirror] == len(commits) - 1
-    cleared.do("insert into c (code) values ('new')")
-    cleared.follower.run()
-    assert len(cleared.follower.mirror(f"{cleared.name}.c")) == 3
 
 
 def test_a_table_that_was_paused_is_read_again(cleared: Cleared) -> None:
@@ -616,10 +572,7 @@ def test_names_that_a_table_had_and_tables_that_nothing_reads(cleared: Cleared) 
         cleared.clear()
     assert (cleared.found(), cleared.notes()) == ([], [])
     # A replay has nothing to compare with mirrors that were deleted.
-    with follower.leased() as lease:
-        report = replay(
-            follower.ports(), lease, Span(parse_place("earliest"), parse_place("latest"))
-        )
+    report = follower.replay()
     assert {table.name for table in report.tables} == {"beside", "e", "left_out"}
     assert cleared.found() == []
 
@@ -641,17 +594,14 @@ def test_a_ledger_that_is_lost_before_it_is_cleared(cleared: Cleared) -> None:
     cleared.hide()
     cleared.follower.run()
     cleared.follower.lose_ledger()
-    with cleared.follower.leased() as lease:
-        recover(cleared.follower.ports(), lease, author="somebody")
+    cleared.follower.recover()
     (note,) = cleared.notes()
     assert "was not read from the source since" in note.hint
     cleared.follower.run()
-    assert len(cleared.clear()) == 1
-    assert (cleared.found(), cleared.notes()) == ([], [])
+    cleared.require_cleared()
     # Once all is cleared, a ledger that is lost again has nothing to read.
     cleared.follower.lose_ledger()
-    with cleared.follower.leased() as lease:
-        recover(cleared.follower.ports(), lease, author="somebody")
+    cleared.follower.recover()
     assert cleared.notes() == []
 
 
@@ -660,15 +610,13 @@ def test_a_lake_of_before_it_was_cleared(cleared: Cleared) -> None:
     what was cleared, although the restored lake still does."""
     follower = cleared.follower
     follower.lose_ledger()
-    with follower.leased() as lease:
-        recover(follower.ports(), lease, author="somebody")
+    follower.recover()
     older = lake_of(follower.lake)
     cleared.hide()
     follower.run()
     assert len(cleared.clear()) == 1
     follower.lake = older
-    with follower.leased() as lease:
-        recover(follower.ports(), lease, author="somebody")
+    follower.recover()
     changes = follower.lake.tables[f"{SOURCE}/_changes/{cleared.name}/c"][-1].rows
     assert WORD not in str(changes.to_pylist())
 
@@ -689,12 +637,10 @@ def test_a_ledger_that_is_lost_after_the_mirror_moved(cleared: Cleared, place: s
     cleared.follower.run()
     assert cleared.follower.mirror(f"{cleared.name}.c")
     cleared.follower.lose_ledger()
-    with cleared.follower.leased() as lease:
-        recover(cleared.follower.ports(), lease, author="somebody")
+    cleared.follower.recover()
     assert len(cleared.notes()) == 1
     cleared.follower.run()
-    assert len(cleared.clear()) == 1
-    assert (cleared.found(), cleared.notes()) == ([], [])
+    cleared.require_cleared()
 
 
 def test_rows_that_a_policy_keeps_go_too(mysql: MySqlStand) -> None:
@@ -730,8 +676,7 @@ def test_rows_that_a_policy_keeps_go_too(mysql: MySqlStand) -> None:
                     deaths += 1
         assert deaths > 2
         cleared.follower.run()
-        assert len(cleared.clear()) == 2
-        assert (cleared.found(), cleared.notes()) == ([], [])
+        cleared.require_cleared(2)
         assert len(cleared.follower.mirror(f"{name}.c")) == 1
 
 
