@@ -146,7 +146,7 @@ def version_of(visible: list[int], hidden: list[int]) -> SchemaVersion:
         expression_columns=tuple(ExpressionColumn(place) for place in hidden),
     )
     return SchemaVersion(
-        schema.name, 1, BEGIN, Knowledge.KNOWN, VersionOrigin.BASELINE, schema=schema
+        schema.name, 1, HERE, Knowledge.KNOWN, VersionOrigin.BASELINE, schema=schema
     )
 
 
