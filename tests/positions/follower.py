@@ -212,7 +212,7 @@ class Follower:
         return self.ledger.decisions(SOURCE, limit=1)[0].decision.rule
 
 
-def by_time(seconds: int) -> StartPolicies:
+def by_time(seconds: float) -> StartPolicies:
     """`on_source_changed = "timestamp"`, with so much overlap."""
     return replace(
         StartPolicies(),

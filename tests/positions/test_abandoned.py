@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +17,15 @@ from lockstep.resources.lake.changelog.segments import ParquetSegments, ParquetS
 from lockstep.resources.lake.changelog.spool import FileSpool
 from tests.fix_mysql import MySqlStand
 from tests.positions.follower import SOURCE
-from tests.positions.interrupted import Crash, Interrupted, drawn, interrupted, mortal, noted
+from tests.positions.interrupted import (
+    Crash,
+    Interrupted,
+    Moments,
+    at_moments,
+    interrupted,
+    mortal,
+    noted,
+)
 from tests.positions.servers import prepare_xa
 from tests.positions.two_tables import Asleep, Shop, books, open_shop, overtaken
 
@@ -81,23 +87,14 @@ def folder(shop: Shop, tmp_path: Path) -> Folder:
 STEPS = ("begin_batch", "record_capture", "abandon")
 
 
-def test_a_capture_that_died_leaves_no_files(folder: Folder) -> None:
+@at_moments
+def test_a_capture_that_died_leaves_no_files(folder: Folder, moments: Moments) -> None:
     """Segments and prepared transactions alike: after the next capture there are those of
     live batches and no others."""
-    _killed_at(drawn(STEPS), folder)
-
-
-@pytest.mark.soak
-def test_a_capture_that_died_anywhere_leaves_no_files(folder: Folder) -> None:
-    """Before each step and after it."""
-    _killed_at(product(STEPS, (False, True)), folder)
-
-
-def _killed_at(moments: Iterable[tuple[str, bool]], folder: Folder) -> None:
     shop = folder.shop
     prepare_xa(shop.stand, shop.name, f"insert into {shop.name}.a values (-1000, 0)")
     try:
-        for number, (step, after) in enumerate(moments, start=1):
+        for number, (step, after) in enumerate(moments(STEPS), start=1):
             with noted(f"killed at {step}, after it: {after}"):
                 shop.write()
                 with mortal(shop.follower, "record_capture", after=False), pytest.raises(Crash):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import count
 from typing import Any, cast
@@ -134,30 +132,6 @@ def test_a_source_that_is_always_written_to_ends_a_run(shop: Shop) -> None:
     shop.follower.server = real
     shop.follower.run()
     assert shop.keys() == list(range(next(numbers)))
-
-
-def test_a_run_ends_while_others_write(shop: Shop) -> None:
-    """Writers of their own that never rest: every run ends, and at last all is there."""
-    stop = threading.Event()
-
-    def write(first: int) -> None:
-        with shop.stand.connect(shop.name) as connection, connection.cursor() as cursor:
-            for key in count(first, 2):
-                if stop.is_set():
-                    return
-                cursor.execute(f"insert into t values ({key}, 0)")
-
-    with ThreadPoolExecutor(2) as pool:
-        writers = [pool.submit(write, first) for first in (0, 1)]
-        try:
-            ends = [shop.follower.run().end.at for _ in range(5)]
-            assert not any(writer.done() for writer in writers)
-        finally:
-            stop.set()
-    assert ends == sorted(ends)
-    shop.follower.run()
-    rows = shop.stand.rows(f"select id from {shop.name}.t order by id")
-    assert shop.keys() == [key for (key,) in rows]
 
 
 def test_foreign_traffic_moves_the_position(shop: Shop) -> None:

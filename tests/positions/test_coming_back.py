@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import partial
-from itertools import product
-from typing import Any
+from typing import Any, Final
 
 import pymysql
 import pytest
@@ -19,14 +18,14 @@ from lockstep.pipeline.schema.statements.changes import NotUnderstood
 from lockstep.pipeline.schema.statements.read import read_change
 from lockstep.pipeline.start.bounds import Budget
 from lockstep.pipeline.supply import RowsFromServer
-from lockstep.pipeline.values.errors import MirrorRefused, StoppedBy, TableError
+from lockstep.pipeline.values.errors import MirrorRefused, TableError
 from lockstep.pipeline.values.policies import OnPositionLost, StartPolicies
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.positions.follower import SOURCE
-from tests.positions.interrupted import Crash, drawn, mortal, noted
+from tests.positions.interrupted import Crash, Moments, at_moments, mortal, noted
 from tests.positions.paused import Shop, open_shop
 from tests.positions.stories import stories_in, tell
 from tests.twins.mirrors import MemoryMirrors
@@ -91,20 +90,6 @@ def a_table_comes_back_with_the_version_it_was_read_under(shop: Shop) -> Iterato
     yield
     shop.require_whole("a")
     shop.require_whole("b", rereads=1)
-
-
-def a_pause_withdraws_a_reading_that_was_ordered(shop: Shop) -> Iterator[None]:
-    """Neither a run nor an order to resume takes it up again."""
-    order_reading(shop, "a")
-    shop.pause("a")
-    shop.do("insert into a values (2, 2)")
-    yield
-    assert shop.state("a").stopped_by is StoppedBy.PERSON
-    shop.resume("a")
-    yield
-    shop.do("insert into a values (3, 3)")
-    yield
-    shop.require_whole("a")
 
 
 def order_reading(shop: Shop, table: str) -> None:
@@ -226,12 +211,8 @@ def a_table_that_was_read_in_vain_is_read_again(shop: Shop) -> Iterator[None]:
 
 def a_structure_that_a_person_gives_holds_where_the_table_stopped(shop: Shop) -> Iterator[None]:
     """Altered behind the log's back: with the structure given, all rows come from the log."""
-    shop.do(
-        "set sql_log_bin = 0",
-        "alter table a add column w int default 5",
-        "set sql_log_bin = 1",
-        "insert into a values (2, 2, 2)",
-    )
+    shop.unlogged("alter table a add column w int default 5")
+    shop.do("insert into a values (2, 2, 2)")
     yield
     assert shop.state("a").has_stopped
     shop.do("alter table a add column x int default 6", "insert into a values (3, 3, 3, 3)")
@@ -246,19 +227,38 @@ def a_structure_that_a_person_gives_holds_where_the_table_stopped(shop: Shop) ->
     shop.require_history()
 
 
-def a_structure_that_nobody_gives_is_read_with_all_rows(shop: Shop) -> Iterator[None]:
-    """The log would stop the table there again: it is not tried, and the forecast says so."""
-    shop.do(
-        "set sql_log_bin = 0",
-        "alter table a add column w int default 5",
-        "set sql_log_bin = 1",
-        "insert into a values (2, 2, 2)",
-    )
+GIVEN: Final = {
+    # The log would stop the table there again: it is not tried.
+    "none": ("add column w int default 5", "(2, 2, 2)", None, False),
+    # The log's own account of its rows is another.
+    "a wrong one": ("add column w int default 5", "(2, 2, 2)", "v int, w varchar(5)", False),
+    # What became of the rows that were there no log tells.
+    "of other values": ("modify v tinyint", "(2, 2)", "v tinyint", True),
+    # One column is gone and another is there: by names alone old rows would lose theirs.
+    "of another name": ("change v w bigint", "(2, 2)", "w bigint", True),
+    "of another column": ("drop v, add w bigint default 9", "(2, 2)", "w bigint default 9", True),
+    "of a later column": ("add w bigint, drop v", "(2, 2)", "w bigint", True),
+}
+"""What is altered behind the log's back, a row after that, the columns that a person gives, and
+whether the log tells of the row by them."""
+
+
+def _structure_given(
+    alter: str, row: str, given: str | None, by_log: bool, shop: Shop
+) -> Iterator[None]:
+    """All rows are read from the source, and the forecast says so where no structure is given."""
+    shop.do("insert into a values (300, 300)")
     yield
-    told = shop.resume("a")
-    assert f"reads {shop.name}.a from the source: it stopped because the log and" in told
+    shop.unlogged("set sql_mode = ''", *(f"alter table a {one}" for one in alter.split(", ")))
+    shop.do(f"insert into a values {row}")
     yield
-    assert shop.caught_up() == []
+    if given is None:
+        told = shop.resume("a")
+        assert f"reads {shop.name}.a from the source: it stopped because the log and" in told
+    else:
+        shop.resume("a", f"create table a (id int primary key, {given})")
+    yield
+    assert (("insert", 2) in shop.kinds("a")) is by_log
     shop.require_whole("a", rereads=1)
 
 
@@ -282,48 +282,6 @@ def a_reload_counts_for_a_table_that_stops_again(shop: Shop) -> Iterator[None]:
     shop.require_whole("a", rereads=1)
 
 
-def a_structure_that_tells_of_other_values(shop: Shop) -> Iterator[None]:
-    """What became of the rows that were there no log tells: they are read from the source,
-    once the log brought the changes."""
-    shop.do("insert into a values (300, 300)")
-    yield
-    shop.do(
-        "set sql_log_bin = 0, sql_mode = ''",
-        "alter table a modify v tinyint",
-        "set sql_log_bin = 1",
-        "insert into a values (2, 2)",
-    )
-    yield
-    shop.resume("a", "create table a (id int primary key, v tinyint)")
-    yield
-    assert ("insert", 2) in shop.kinds("a")
-    shop.require_whole("a", rereads=1)
-    assert shop.follower.mirror(f"{shop.name}.a")[-1] == {"id": 300, "v": 127}
-
-
-def a_structure_given_does_not_tell_which_column_is_which(shop: Shop) -> Iterator[None]:
-    """One column is gone and another is there: by names alone old rows would lose theirs."""
-    altered = {
-        "a": (["change v w bigint"], "w bigint"),
-        "b": (["drop v", "add w bigint default 9"], "w bigint default 9"),
-        "c": (["add w bigint", "drop v"], "w bigint"),
-    }
-    shop.make(("c",))
-    shop.do(
-        *(f"insert into {table} values (8, 80)" for table in altered),
-        "set sql_log_bin = 0",
-        *(f"alter table {table} {one}" for table, (alters, _) in altered.items() for one in alters),
-        "set sql_log_bin = 1",
-        *(f"insert into {table} values (2, 2)" for table in altered),
-    )
-    yield
-    for table, (_, given) in altered.items():
-        shop.resume(table, f"create table {table} (id int primary key, {given})")
-    yield
-    for table in altered:
-        shop.require_whole(table, rereads=1)
-
-
 def a_structure_given_behind_a_statement_that_renames(shop: Shop) -> Iterator[None]:
     """Both have the same names, and each has the other's values."""
     shop.do("alter table a add u varchar(9) charset latin1", "insert into a values (8, 80, 'x')")
@@ -338,20 +296,6 @@ def a_structure_given_behind_a_statement_that_renames(shop: Shop) -> Iterator[No
     yield
     assert shop.state("a").has_stopped
     shop.resume("a", shop.stand.rows(f"show create table {shop.name}.a")[0][1])
-    yield
-    shop.require_whole("a", rereads=1)
-
-
-def a_structure_given_that_is_wrong_counts_for_nothing(shop: Shop) -> Iterator[None]:
-    """The log's own account of its rows is another: the table is read from the source."""
-    shop.do(
-        "set sql_log_bin = 0",
-        "alter table a add column w int default 5",
-        "set sql_log_bin = 1",
-        "insert into a values (2, 2, 2)",
-    )
-    yield
-    shop.resume("a", "create table a (id int primary key, v int, w varchar(5))")
     yield
     shop.require_whole("a", rereads=1)
 
@@ -372,12 +316,7 @@ def _a_log_that_is_gone_is_no_obstacle(shop: Shop) -> Iterator[None]:
     shop.require_whole("a", rereads=1)
 
 
-def xa_transactions_of_the_pause(shop: Shop) -> Iterator[None]:
-    """Whatever brings the table back."""
-    yield from _xa_transactions(shop)
-
-
-def _xa_transactions(shop: Shop, *, purged: bool = False) -> Iterator[None]:
+def _xa_transactions(shop: Shop, *, purged: bool) -> Iterator[None]:
     """Prepared while the table stood, committed before it comes back or after: their rows
     come once, whether the log or the source brings the table back."""
     shop.pause("a")
@@ -403,17 +342,9 @@ def _xa_transactions(shop: Shop, *, purged: bool = False) -> Iterator[None]:
     shop.require_whole("b")
 
 
-def xa_transactions_prepared_in_the_run_before_the_pause(shop: Shop) -> Iterator[None]:
-    """… and committed in it: their rows are read where they were prepared."""
-    yield from _prepared_before_the_pause(shop, runs=1)
-
-
-def xa_transactions_prepared_long_before_the_pause(shop: Shop) -> Iterator[None]:
-    """Several runs lie between."""
-    yield from _prepared_before_the_pause(shop, runs=3)
-
-
 def _prepared_before_the_pause(shop: Shop, runs: int) -> Iterator[None]:
+    """So many runs lie between, and the commit is in the pause: rows are read where they were
+    prepared."""
     prepare(shop, 2)
     for number in range(runs):
         shop.do(f"insert into a values ({7 + number}, 7)")
@@ -530,7 +461,9 @@ def a_mirror_that_refused_a_write_is_written_once_more(shop: Shop) -> Iterator[N
 
 def test_stories_of_tables_that_come_back(mysql: MySqlStand) -> None:
     """Each table by itself, whatever others of the source go through meanwhile."""
-    tell(mysql, stories_in(globals()))
+    several = [partial(_prepared_before_the_pause, runs=runs) for runs in (1, 3)]
+    several += [partial(_structure_given, *case) for case in GIVEN.values()]
+    tell(mysql, [*stories_in(globals()), *several, partial(_xa_transactions, purged=False)])
 
 
 def test_a_statement_that_is_followed_today(mysql: MySqlStand) -> None:
@@ -585,20 +518,11 @@ STEPS = (
 )
 
 
-def test_killed_at_any_step_it_comes_back_all_the_same(shop: Shop) -> None:
+@at_moments
+def test_killed_at_any_step_it_comes_back_all_the_same(shop: Shop, moments: Moments) -> None:
     """Nothing is twice, nothing is missing, and a batch that was abandoned leaves the order
     open. One table comes back again and again."""
-    _killed_at(drawn(STEPS), shop)
-
-
-@pytest.mark.soak
-def test_killed_at_any_moment_it_comes_back_all_the_same(shop: Shop) -> None:
-    """Before each step and after it."""
-    _killed_at(product(STEPS, (False, True)), shop)
-
-
-def _killed_at(moments: Iterable[tuple[str, bool]], shop: Shop) -> None:
-    for number, (step, after) in enumerate(moments, start=1):
+    for number, (step, after) in enumerate(moments(STEPS), start=1):
         with noted(f"killed at {step}, after it: {after}"):
             shop.pause("a")
             shop.do(
@@ -660,12 +584,8 @@ def test_prepared_rows_whose_log_is_gone_are_read_from_the_source(shop: Shop) ->
 def test_a_reading_that_was_ordered_waits_with_its_table(shop: Shop) -> None:
     """The table is quarantined before it is read: nothing is read until it is resumed."""
     order_reading(shop, "a")
-    shop.do(
-        "set sql_log_bin = 0",
-        "alter table a add column w int default 5",
-        "set sql_log_bin = 1",
-        "insert into a values (2, 2, 2)",
-    )
+    shop.unlogged("alter table a add column w int default 5")
+    shop.do("insert into a values (2, 2, 2)")
     shop.follower.run(str(head(shop.stand)))
     shop.run()
     assert shop.state("a").has_stopped

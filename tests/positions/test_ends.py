@@ -230,6 +230,12 @@ def has_exact_times(stand: MySqlStand) -> bool:
     return bool(stand.rows("show variables like 'original_commit_timestamp'"))
 
 
+def let_a_second_pass(stand: MySqlStand) -> None:
+    """Where the log has whole seconds, what comes next is of another one."""
+    if not has_exact_times(stand):
+        stand.rows("select sleep(1.1)")
+
+
 def moment(stand: MySqlStand) -> str:
     """The server's clock, as a place: what was committed lies before it, what is committed next
     does not. The logs of MySQL 5.7 and MariaDB have seconds, and the place is where the next one

@@ -9,7 +9,7 @@ import pytest
 
 from lockstep.pipeline.start.question import StartRule
 from lockstep.pipeline.values.decisions import Continuity
-from lockstep.pipeline.values.errors import PositionPurged, SourceDiverged
+from lockstep.pipeline.values.errors import HistoryUnproven, PositionPurged, SourceDiverged
 from lockstep.pipeline.values.position import ServerPeriod
 from tests.e2e.project import followed
 from tests.e2e.warm import WarmProcess
@@ -59,10 +59,11 @@ def _read_half(pair: Pair) -> Follower:
     return follower
 
 
-def test_a_promoted_replica_is_read_on_behind_the_set(pair: Pair) -> None:
+def test_a_promoted_replica_is_read_on_behind_the_set(either_pair: Pair) -> None:
     """Other files and offsets, the same transactions: what was only in the tail of the old
     log comes from the new one, nothing is lost or doubled, and the lineage grows. The old primary
     may come back: A → B → A."""
+    pair = either_pair
     pair.b.execute("flush binary logs", "flush binary logs")
     follower = _read_half(pair)
     assert head(pair.a) != head(pair.b)
@@ -108,9 +109,10 @@ def test_nothing_new_on_the_new_server(pair: Pair) -> None:
     require_same(follower, pair.b)
 
 
-def test_errant_transactions_of_the_new_server_come_out(pair: Pair) -> None:
+def test_errant_transactions_of_the_new_server_come_out(either_pair: Pair) -> None:
     """What was written to the replica itself, before or after what was read, is a change of
     the new server and is read."""
+    pair = either_pair
     open_shop(pair.a)
     replicate(pair.a, pair.b)
     catch_up(pair.a, pair.b)
@@ -272,3 +274,22 @@ def test_a_log_purged_beyond_the_cursor_is_refused_by_name(pair: Pair) -> None:
     follower.run()
     [gap] = follower.ledger.gaps(SOURCE)
     assert gap.tables == (("shop.t"),)
+
+
+def test_what_a_mariadb_lacks_is_named(mariadb_pair: Pair) -> None:
+    """What was read and it never saw, and what it has thrown away unread; what was read, and is
+    purged there, a person vouches for."""
+    follower = _read_half(mariadb_pair)
+    purge(mariadb_pair.b)
+    turn_to(follower, mariadb_pair.b)
+    refused(follower, PositionPurged, StartRule.PURGED_ON_OTHER_SERVER, ["0-11-"])
+    turn_to(follower, mariadb_pair.a)
+    follower.run()
+    put(mariadb_pair.b, 9)
+    turn_to(follower, mariadb_pair.b)
+    error = refused(follower, HistoryUnproven, StartRule.SET_UNPROVEN)
+    follower.choose(error.hint.partition("`lockstep start-at ")[2].partition(" --source")[0])
+    assert follower.run().transactions == 1
+    require_same(follower, mariadb_pair.b)
+    turn_to(follower, mariadb_pair.a)
+    refused(follower, SourceDiverged, StartRule.SOURCE_DIVERGED, ["0-12-"])

@@ -18,13 +18,14 @@ from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower
+from tests.positions.servers import is_mariadb
 
 CREATE = "create table {t} (id int primary key, v int)"
 AGAIN = "create table {t} (id int primary key, w int, v bigint)"
 SOFT = LakePolicies(deletes=Deletes.SOFT, on_rewrite=OnRewrite.RESNAPSHOT)
 
 
-@pytest.fixture(params=("mysql", "mariadb11"))
+@pytest.fixture(params=("mysql", "mariadb"))
 def stand(request: pytest.FixtureRequest) -> Iterator[MySqlStand]:
     stand: MySqlStand = request.getfixturevalue(request.param)
     stand.begin_file()
@@ -125,8 +126,9 @@ ON_MARIADB = ("create or replace",)
 def test_a_row_goes_when_its_statement_is_committed(stand: MySqlStand) -> None:
     """The same moment that a DELETE would have given: however many statements a batch has, and
     however many batches a merge."""
-    mariadb = "MariaDB" in str(stand.rows("select version()"))
-    stories = [story for name, story in STORIES.items() if mariadb or name not in ON_MARIADB]
+    stories = [
+        story for name, story in STORIES.items() if is_mariadb(stand) or name not in ON_MARIADB
+    ]
     with ExitStack() as stack:
         databases = [stack.enter_context(stand.own_database()) for _ in stories]
         tables = [f"{database}.t" for database in databases]
@@ -173,14 +175,18 @@ def random_statements(random: Random, table: str, count: int) -> Sequence[str]:
 
 
 @pytest.mark.thin
-@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.soak) for n in (1, 2))])
-def test_however_the_log_is_cut_the_rows_are_the_same(stand: MySqlStand, seed: int) -> None:
+@pytest.mark.parametrize(
+    ("seed", "count"), [(0, 6), *(pytest.param(n, 9, marks=pytest.mark.soak) for n in (1, 2))]
+)
+def test_however_the_log_is_cut_the_rows_are_the_same(
+    stand: MySqlStand, seed: int, count: int
+) -> None:
     """Also what they were last, and which of them came and went inside one batch."""
     random = Random(seed)
     with stand.own_database() as name:
         tables = [f"{name}.t{number}" for number in range(3)]
         at_once, by_one, late, some = followers(stand, tables, 4)
-        statements = [random_statements(random, table, 9) for table in tables]
+        statements = [random_statements(random, table, count) for table in tables]
         for several in zip_longest(*statements, fillvalue="do 0"):
             stand.execute(*several)
             by_one.run()

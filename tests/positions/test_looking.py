@@ -22,8 +22,9 @@ from lockstep.pipeline.status.facts import Standing
 from lockstep.pipeline.status.verdict import State, verdict
 from lockstep.pipeline.values.errors import LockstepError, NothingMatches, SourceUnavailable
 from lockstep.pipeline.values.table import TableName
+from lockstep.resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
-from tests.mysql.reading import server
+from tests.mysql.reading import server, settings
 from tests.positions.follower import SOURCE, Follower
 
 NOBODY = SourceUnavailable("MySQL cannot be reached", hint="start it")
@@ -77,6 +78,14 @@ def test_a_server_that_counts_days_takes_the_statement_to_keep_its_log_for_a_wee
         stand.execute("set global expire_logs_days = 0")
         seconds = before["binlog_expire_logs_seconds"]
         stand.execute(f"set global binlog_expire_logs_seconds = {seconds}")
+
+
+@pytest.mark.parametrize("name", ["mysql80", "mysql57"])
+def test_a_replica_of_an_older_version_is_read(request: pytest.FixtureRequest, name: str) -> None:
+    """MySQL has SHOW REPLICA STATUS since 8.0.22."""
+    old = settings(request.getfixturevalue(name))
+    looked = MySqlServer(old, read_from=old).survey().read_replica
+    assert looked is not None and looked.reason_unusable is None
 
 
 def standing(follower: Follower, *, away: LockstepError | None = None) -> Standing:

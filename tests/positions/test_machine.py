@@ -203,7 +203,7 @@ class SourceMachine(RuleBasedStateMachine):
 
 
 SETTINGS = settings(
-    max_examples=5,
+    max_examples=3,
     stateful_step_count=40,
     deadline=None,
     suppress_health_check=list(HealthCheck),

@@ -143,16 +143,6 @@ def test_without_gtids_no_replica_is_read(bare_pair: Pair) -> None:
     _require_refused(Follower(source, ["shop.*"], start="snapshot"), "GTIDs")
 
 
-@pytest.mark.parametrize("version", ["mysql80", "mysql57"])
-def test_a_replica_of_an_older_version_is_read(
-    version: str, request: pytest.FixtureRequest
-) -> None:
-    """MySQL has SHOW REPLICA STATUS since 8.0.22."""
-    old = settings(request.getfixturevalue(version))
-    looked = MySqlServer(old, read_from=old).survey().read_replica
-    assert looked is not None and looked.reason_unusable is None
-
-
 def test_no_replica_of_mariadb_is_read(mariadb: MySqlStand, mariadb_database: str) -> None:
     mariadb.execute("create table a (id int primary key)", database=mariadb_database)
     source = MySqlServer(settings(mariadb), read_from=settings(mariadb))

@@ -35,6 +35,7 @@ from tests.positions.follower import SOURCE, Follower
 from tests.positions.interrupted import Crash, mortal
 from tests.positions.paused import Shop
 from tests.positions.servers import head
+from tests.positions.test_ends import let_a_second_pass
 from tests.positions.test_replays import replayed
 from tests.twins.copies import MemoryCopies
 
@@ -48,7 +49,7 @@ STEPS = (
     "acknowledge",
     "note_examined_versions",
 )
-ACTIONS, MORE = 20, 50
+ACTIONS, MORE = 15, 50
 """In every run, and in the soak."""
 STOPPED = re.compile("it was stopped|it was brought back with a later batch|lacks batches")
 KEYED = {False: "", True: " primary key"}
@@ -310,9 +311,9 @@ def test_a_moment_between_two_batches_is_the_end_of_the_first(
     for key in (1, 2):
         shop.do(f"insert into a values ({key})")
         places.append(shop.run().end.at)
-    mysql.rows("select sleep(1.1)")
+    let_a_second_pass(mysql)
     between = place_of(mysql)
-    mysql.rows("select sleep(1.1)")
+    let_a_second_pass(mysql)
     shop.pause("a")
     shop.do("insert into a values (3)", "insert into b values (3)")
     stopped = shop.run().end.at

@@ -6,7 +6,7 @@ from lockstep.resources.mysql.replica import _replication_status
 from tests.fix_mysql import MySqlStand
 from tests.mysql.chunked import until
 from tests.mysql.reading import server
-from tests.positions.servers import Pair, replicate, replicate_mariadb
+from tests.positions.servers import Pair, replicate
 
 
 def _lag(stand: MySqlStand) -> float | None:
@@ -35,7 +35,7 @@ def test_a_replica_says_how_far_it_is_behind(pair: Pair) -> None:
 
 def test_a_replica_of_mariadb_says_how_far_it_is_behind(mariadb_pair: Pair) -> None:
     """To an account that may only look at the log, it does not."""
-    replicate_mariadb(mariadb_pair.a, mariadb_pair.b)
+    replicate(mariadb_pair.a, mariadb_pair.b)
     assert _lag(mariadb_pair.b) is None
     mariadb_pair.b.execute(f"grant slave monitor on *.* to {mariadb_pair.b.account}")
     _falls_behind(mariadb_pair.a, mariadb_pair.b)

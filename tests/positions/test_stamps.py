@@ -25,7 +25,7 @@ from tests.fix_mysql import MySqlStand
 from tests.positions.follower import Follower
 from tests.positions.paused import Shop, open_shop
 from tests.positions.stories import stories_in, tell
-from tests.positions.test_parts import refresh, secretly
+from tests.positions.test_parts import refresh
 from tests.positions.test_replays import replayed
 from tests.twins.copies import MemoryCopies
 
@@ -105,7 +105,7 @@ def emptied_and_read_again(shop: Shop) -> Iterator[None]:
     shop.do("truncate a", "insert into a values (1, 1), (50, 2)")
     yield
     require_stamps(shop)
-    secretly(shop, "delete from a where id = 50")
+    shop.unlogged("delete from a where id = 50")
     shop.do("alter table a modify v varchar(20)", "update a set v = 'x' where id = 1")
     yield
     yield
@@ -155,7 +155,7 @@ def rows_read_by_a_condition(shop: Shop) -> Iterator[None]:
     """They have the moment of the reading, and no GTID."""
     shop.do("insert into b values (2, 2), (3, 3)")
     yield
-    secretly(shop, "update b set v = 20 where id = 2", "delete from b where id = 3")
+    shop.unlogged("update b set v = 20 where id = 2", "delete from b where id = 3")
     refresh(shop, "id >= 2", "b")
     rows = {row["id"]: row for row in require_stamps(shop, "b")}
     assert rows[2]["_gtid"] is None and rows[2]["_sequence"] > rows[1]["_sequence"]
@@ -201,7 +201,7 @@ def test_rows_of_a_first_load(mysql: MySqlStand, database: str) -> None:
     rows = {row["id"]: row for row in require_stamps(read, "c")}
     assert rows[1]["_sequence"] > rows[2]["_sequence"] == first
     assert rows[2]["_committed_at"] is not None and rows[2]["_gtid"] is None
-    secretly(read, "insert into c values (3, 3)")
+    read.unlogged("insert into c values (3, 3)")
     read.pause("c")
     read.order(OrderKind.RELOAD, "c")
     for _ in range(3):

@@ -66,7 +66,7 @@ def test_without_gtids_another_server_is_refused(bare: Pair) -> None:
     require_same(follower, bare.b)
 
 
-_INTERVAL = 2
+_INTERVAL = 0.5
 
 
 def _half_read(bare: Pair) -> Follower:
@@ -74,7 +74,7 @@ def _half_read(bare: Pair) -> Follower:
     at 3."""
     follower = follow(bare.a, policies=by_time(_INTERVAL))
     put(bare.a, 1)
-    time.sleep(_INTERVAL + 0.2)
+    time.sleep(_INTERVAL + 0.1)
     put(bare.a, 2, 3)
     follower.run()
     return follower
@@ -142,7 +142,7 @@ def test_an_overlap_counts_no_copy_of_a_created_table_twice(bare: Pair) -> None:
     """The run that read its CREATE was killed before it wrote the mirror."""
     follower = follow(bare.a, policies=by_time(_INTERVAL))
     bare.a.execute("create table shop.k (id int)")
-    time.sleep(_INTERVAL + 0.2)
+    time.sleep(_INTERVAL + 0.1)
     bare.a.execute("insert into shop.k values (1)")
     follower.capture()
     _promoted(bare, follower)
