@@ -15,15 +15,21 @@ from typing import Any, TypeAlias
 from lockstep.pipeline.model.batch import Batch, Cursor
 from lockstep.pipeline.model.table_state import Extent, OrderKind, Supplier, TableState
 from lockstep.pipeline.ports.source import SourceServer
+from lockstep.pipeline.replay.spans import Span
 from lockstep.pipeline.run.acknowledge import acknowledge
 from lockstep.pipeline.run.capture import capture
 from lockstep.pipeline.run.context import RunPorts, SilentProgress
 from lockstep.pipeline.run.merge import merge
 from lockstep.pipeline.run.orders import OrderRequest, Reload, give_reload, plan_reload
+from lockstep.pipeline.run.rebuild import origin_at, rebuild_as_of
+from lockstep.pipeline.run.replay.replay import ReplayReport, replay
 from lockstep.pipeline.run.reports import CaptureReport
+from lockstep.pipeline.run.status.status import standing_of
 from lockstep.pipeline.source_plan import SnapshotPlan, SourcePlan, StandbyPlan, TableSettings
 from lockstep.pipeline.start.bounds import Budget
+from lockstep.pipeline.status.facts import Standing
 from lockstep.pipeline.values.decisions import Lease, RecordedDecision
+from lockstep.pipeline.values.errors import LockstepError
 from lockstep.pipeline.values.places import Place, parse_place
 from lockstep.pipeline.values.policies import LakePolicies, OnSourceChanged, StartPolicies
 from lockstep.pipeline.values.segment import Segment
@@ -31,6 +37,7 @@ from lockstep.pipeline.values.table import StatementPatterns, TableName, TablePa
 from tests.fix_ledger import Content, LedgerOfTest
 from tests.twins.changelog import MemoryChangelog
 from tests.twins.claims import MemoryClaims
+from tests.twins.copies import MemoryCopies
 from tests.twins.lake import MemoryLake
 from tests.twins.mirrors import MemoryMirrors
 from tests.twins.segments import MemorySegments
@@ -137,6 +144,23 @@ class Follower:
             asked = OrderRequest(table, "ada", "because")
             return give_reload(ports, lease, plan_reload(ports, asked, supplier))
 
+    def replay(
+        self, since: str = "earliest", until: str = "latest", *, commit: bool = True
+    ) -> ReplayReport:
+        """What `lockstep replay` does."""
+        span = Span(parse_place(since), parse_place(until))
+        with self.leased() as lease:
+            return replay(self.ports(), lease, span, commit=commit)
+
+    def rebuilt(self, table: TableName, place: Place | str) -> list[dict[str, Any]]:
+        """The rows of a table that is made again as of a place, and then thrown away."""
+        ports, into = self.ports(), f"/past/{len(self.lake.tables)}"
+        at = parse_place(place) if isinstance(place, str) else place
+        report = rebuild_as_of(ports, MemoryCopies(self.lake), origin_at(ports, table, at), into)
+        rows: list[dict[str, Any]] = self.lake.tables.pop(into)[-1].rows.to_pylist()
+        assert report.rows == len(rows)
+        return rows
+
     def choose(self, place: str, reason: str = "because") -> None:
         """What `lockstep start-at` records."""
         with self.leased() as lease:
@@ -171,6 +195,14 @@ class Follower:
         self.ledger.misrecord(batch, segment.table, replace(file, size=size, sha256=sha256))
 
     # What the ledger has: they ask it here.
+
+    def standing(
+        self, *, away: LockstepError | None = None, now: datetime | None = None
+    ) -> Standing:
+        """What `lockstep status` judges; `away`: why the server cannot be asked."""
+        ports = self.ports()
+        moment = now or datetime.now(UTC)
+        return standing_of(SOURCE, ports.source.patterns, self.ledger, away or ports, moment)
 
     def leased(self) -> AbstractContextManager[Lease]:
         """The source's lock, for steps of the test's own; also of one that was restored."""

@@ -183,15 +183,11 @@ def executed(stand: MySqlStand) -> GtidSet:
     return GtidSet.parse(str(stand.rows("select @@global.gtid_executed")[0][0]))
 
 
-def head(stand: MySqlStand) -> tuple[str, int]:
-    return stand.head()
-
-
 def purge(stand: MySqlStand) -> None:
     """All log files but a new one. A file of a MariaDB stays until the server notes, some time
     after the engine's log was written, that no crash needs it any more."""
     stand.execute("flush binary logs")
-    name = head(stand)[0]
+    name, _ = stand.head()
     if not is_mariadb(stand):
         return stand.purge_to(name)
     for _ in range(_TRIES):
@@ -252,7 +248,7 @@ def catch_up(source: MySqlStand, replica: MySqlStand) -> None:
         waited = f"wait_for_executed_gtid_set('{executed(source)}', {_WAIT_SECONDS})"
         assert replica.rows(f"select {waited}") == [(0,)]
     else:
-        name, offset = head(source)
+        name, offset = source.head()
         waited = f"source_pos_wait('{name}', {offset}, {_WAIT_SECONDS})"
         [(events,)] = replica.rows(f"select {waited}")
         assert events is not None

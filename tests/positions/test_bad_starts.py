@@ -16,7 +16,6 @@ from lockstep.pipeline.values.errors import (
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower
-from tests.positions.servers import head
 
 DATABASE = "bad_starts"
 NOBODY = "99999999-9999-9999-9999-999999999999"
@@ -50,7 +49,7 @@ def test_starts_that_are_not_there(mysql: MySqlStand) -> None:
     offset that is not; a place where no event begins, of which the nearest one before is named (the
     last byte of a log is not its end); a UUID of nobody, and numbers that the server has not
     reached; moments outside of the span that there is."""
-    file, offset = head(mysql)
+    file, offset = mysql.head()
     base, uuid = file.rpartition(".")[0], mysql.rows("select @@server_uuid")[0][0]
     executed = str(mysql.rows("select @@global.gtid_executed")[0][0]).replace("\n", "")
     tomorrow = (datetime.now(UTC) + timedelta(days=1)).isoformat(timespec="seconds")

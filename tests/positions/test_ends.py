@@ -20,11 +20,11 @@ from lockstep.pipeline.values.errors import (
 from lockstep.pipeline.values.policies import LakePolicies, OnRewrite
 from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
+from tests.mysql.logged import head
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.interrupted import noted
 from tests.positions.one_table import NOBODY, Shop, open_shop
-from tests.positions.servers import head
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_ends_that_are_refused(shop: Shop) -> None:
     that is not written yet, one of another log, numbers that nobody executed, moments that the log
     does not hold, a run that nobody knows, and where the log begins."""
     shop.put(1)
-    file, offset = head(shop.stand)
+    file, offset = shop.stand.head()
     base, uuid = file.rpartition(".")[0], shop.stand.rows("select @@server_uuid")[0][0]
     tomorrow = (datetime.now(UTC) + timedelta(days=1)).isoformat()
     for until, kind, said in (
@@ -74,7 +74,7 @@ PLACES: dict[str, Callable[[Shop], str]] = {
     "a position": Shop.head,
     "a set": lambda shop: f"gtid:{shop.executed()}",
     "a moment": lambda shop: moment(shop.stand),
-    "a moment in one file": lambda shop: f"{head(shop.stand)[0]}@{moment(shop.stand)}",
+    "a moment in one file": lambda shop: f"{head(shop.stand).file}@{moment(shop.stand)}",
     "the very beginning of a file": lambda shop: f"{new_file(shop)}:4",
 }
 """Each where the log ends now; of a set all is read, in whatever order it stands in the log, and of
@@ -83,7 +83,7 @@ a moment what was committed before it."""
 
 def new_file(shop: Shop) -> str:
     shop.stand.execute("flush binary logs", "flush binary logs")
-    return head(shop.stand)[0]
+    return str(head(shop.stand).file)
 
 
 def test_until_a_place(shop: Shop) -> None:
@@ -107,7 +107,7 @@ def test_until_a_position_inside_a_transaction(shop: Shop) -> None:
     shop.put(1)
     before = shop.head()
     shop.put(2)
-    file, offset = head(shop.stand)
+    file, offset = shop.stand.head()
     events = shop.stand.rows(f"show binlog events in '{file}' from {before.rpartition(':')[2]}")
     inside = [row[1] for row in events if row[1] < offset][1:]
     assert len(inside) >= 3
@@ -144,13 +144,13 @@ def test_until_a_position_before_the_start_is_an_idle_run(shop: Shop) -> None:
 def test_until_the_very_start_of_a_first_run(mysql: MySqlStand, database: str) -> None:
     """A source that starts where it ends, or behind, reads nothing yet; its start stays."""
     mysql.execute("flush binary logs")
-    file, offset = head(mysql)
+    begin = head(mysql)
     mysql.execute(
         f"create table {database}.t (id int primary key, v int)",
         f"insert into {database}.t values (1, 0)",
     )
-    follower = Follower(server(mysql), [f"{database}.*"], start=f"{file}:4")
-    for place in (f"{file}:4", f"{file}:{offset}"):
+    follower = Follower(server(mysql), [f"{database}.*"], start=f"{begin.file}:4")
+    for place in (f"{begin.file}:4", str(begin)):
         assert follower.run(place).transactions == 0
         assert follower.mirror(f"{database}.t") == []
     follower.run()
@@ -161,12 +161,12 @@ def test_until_a_moment_after_all_of_one_file(shop: Shop) -> None:
     """Where no transaction of it is at or after the moment, the run ends with the file."""
     shop.put(1)
     late = moment(shop.stand)
-    file, _ = head(shop.stand)
+    file, _ = shop.stand.head()
     shop.stand.execute("flush binary logs")
     shop.put(2)
     shop.follower.run(f"{file}@{late}")
     assert shop.keys() == [1]
-    newest, _ = head(shop.stand)
+    newest, _ = shop.stand.head()
     report = shop.follower.run(f"{newest}@{moment(shop.stand)}")
     assert (str(report.end.at), shop.keys()) == (shop.head(), [1, 2])
     shop.put(3)

@@ -14,6 +14,7 @@ from lockstep.pipeline.values.position import ServerPeriod
 from tests.e2e.project import followed
 from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
+from tests.mysql.logged import head
 from tests.outside import recover, repair, run_to_undo, verify
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.servers import (
@@ -21,7 +22,6 @@ from tests.positions.servers import (
     as_gtid,
     catch_up,
     executed,
-    head,
     promote,
     purge,
     replicate,

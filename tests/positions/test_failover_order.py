@@ -9,12 +9,12 @@ import pytest
 from lockstep.pipeline.start.bounds import Budget
 from lockstep.pipeline.start.question import StartRule
 from lockstep.pipeline.values.errors import StartBehindCursor
+from tests.mysql.logged import head
 from tests.positions.follower import Follower
 from tests.positions.servers import (
     Pair,
     as_gtid,
     catch_up,
-    head,
     prepare_xa,
     promote,
     replicate,
@@ -46,7 +46,7 @@ def _other_order(pair: Pair, choose_after: int | None = None) -> Follower:
     follower.run()
     for done, number in enumerate((2, 6, 4, 1, 3, 5)):
         if done == choose_after:
-            follower.choose("{}:{}".format(*head(pair.b)))
+            follower.choose(str(head(pair.b)))
         as_gtid(pair.b, f"{_THIRD}:{number}", f"insert into shop.t values ({number}, 0)")
     turn_to(follower, pair.b)
     return follower

@@ -11,16 +11,15 @@ from lockstep.pipeline.model.gaps import Gap
 from lockstep.pipeline.model.table_state import OrderKind, TableEventKind
 from lockstep.pipeline.run.dump.table_extents import record_complete
 from lockstep.pipeline.run.proof.verify_rows import verify
-from lockstep.pipeline.run.rebuild import origin_at, rebuild_as_of
 from lockstep.pipeline.run.status.version_sets import version_set_at
 from lockstep.pipeline.values.errors import PastRefused
 from lockstep.pipeline.values.places import parse_place
 from lockstep.pipeline.values.table import TableName
+from tests.mysql.logged import head
 from tests.outside import recover
 from tests.positions.follower import SOURCE, Follower
-from tests.positions.servers import Pair, head, purge
+from tests.positions.servers import Pair, purge
 from tests.positions.shop import put, read_shop, require_same, take
-from tests.twins.copies import MemoryCopies
 
 T, U, V = (TableName("shop", name) for name in "tuv")
 
@@ -46,8 +45,7 @@ def test_a_gap_names_tables_that_only_the_server_knows_and_closes_with_the_last(
     )
     put(pair.a, 2)
     purge(pair.a)
-    name, offset = head(pair.a)
-    follower.choose(f"{name}:{offset}")
+    follower.choose(str(head(pair.a)))
     follower.run()
     assert _gap(follower).tables == ("shop.t", "shop.u", "shop.v")
     assert _gap(follower).open_tables == _gap(follower).tables
@@ -91,7 +89,7 @@ def test_the_past_of_a_table_that_lacks_a_gap_is_refused(pair: Pair) -> None:
     purge(pair.a)
     follower.choose("earliest", "lost")
     put(pair.a, 3, 4)
-    inside = f"{head(pair.a)[0]}:{head(pair.a)[1]}"
+    inside = str(head(pair.a))
     put(pair.a, 5)
     follower.run()
     after = _end(follower)
@@ -132,10 +130,10 @@ def test_a_place_inside_the_batch_that_empties_the_table_is_right_from_there_on(
     purge(pair.a)
     follower.choose("earliest")
     put(pair.a, 3)
-    lacking = f"{head(pair.a)[0]}:{head(pair.a)[1]}"
+    lacking = str(head(pair.a))
     pair.a.execute("truncate shop.t")
     put(pair.a, 4)
-    right = f"{head(pair.a)[0]}:{head(pair.a)[1]}"
+    right = str(head(pair.a))
     put(pair.a, 5)
     follower.run()
     assert _rebuilt(follower, right) == [4]
@@ -157,9 +155,7 @@ def _record_verified(follower: Follower) -> None:
 
 def _rebuilt(follower: Follower, place: str) -> list[int]:
     """The keys of `t` as of a place."""
-    ports, copies = follower.ports(), MemoryCopies(follower.lake)
-    rebuild_as_of(ports, copies, origin_at(ports, T, parse_place(place)), "/past")
-    return sorted(row["id"] for row in follower.lake.tables.pop("/past")[-1].rows.to_pylist())
+    return sorted(row["id"] for row in follower.rebuilt(T, place))
 
 
 def test_a_ledger_from_the_lake_appends_no_key_that_a_gap_left(pair: Pair) -> None:

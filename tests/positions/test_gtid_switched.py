@@ -9,11 +9,11 @@ from lockstep.pipeline.model.batch import Cursor
 from lockstep.pipeline.start.question import StartRule
 from lockstep.pipeline.values.errors import PositionPurged, SourceChanged, TransactionsWithoutGtid
 from tests.fix_mysql import MySqlStand
+from tests.mysql.logged import head
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.servers import (
     Pair,
     catch_up,
-    head,
     promote,
     purge,
     replicate,
@@ -154,7 +154,7 @@ def test_a_failover_passes_none_over_either(pair: Pair) -> None:
     follower.run()
     catch_up(pair.a, pair.b)
     promote(pair.b)
-    name, offset = head(pair.b)
+    place = str(head(pair.b))
     _anonymous(pair.b, 2)
     put(pair.b, 3)
     turn_to(follower, pair.b)
@@ -163,7 +163,7 @@ def test_a_failover_passes_none_over_either(pair: Pair) -> None:
     error = refused(follower, TransactionsWithoutGtid, rule, names)
     assert "gtid_mode = ON_PERMISSIVE" in error.hint
     switch_gtids(pair.b, "ON_PERMISSIVE")
-    follower.choose(f"{name}:{offset}")
+    follower.choose(place)
     follower.run()
     require_rule(follower, StartRule.CHOSEN_START)
     require_same(follower, pair.b)

@@ -20,7 +20,6 @@ from tests.mysql.reading import server
 from tests.positions.follower import Follower
 from tests.positions.four_writers import MIXED, four_write, of_one_row
 from tests.positions.paused import Shop
-from tests.positions.test_replays_told import replayed
 from tests.proof.writing import spoil
 
 pytestmark = pytest.mark.servers("newest", "8.0", "5.7")
@@ -75,7 +74,7 @@ def test_what_the_log_never_told_is_healed(shop: Shop) -> None:
     ]
     assert {one["_change_type"] for one in derived[2:]} == {"update_postimage"}
     assert shop.events("a")[-1] is TableEventKind.REFRESHED
-    replayed(shop.follower)
+    shop.follower.replay()
     require_equal(shop)
     shop.do("update a set v = 0 where id < 20")
     shop.run()

@@ -9,7 +9,6 @@ from lockstep.commands.status import status_lines, status_values
 from lockstep.pipeline.model.table_state import OrderKind
 from lockstep.pipeline.ports.source import ServerFacts
 from lockstep.pipeline.run.orders import OrderRequest, plan_resume
-from lockstep.pipeline.run.status.status import standing_of
 from lockstep.pipeline.start.question import StartRule
 from lockstep.pipeline.status.facts import Lag
 from lockstep.pipeline.status.verdict import verdict
@@ -18,9 +17,10 @@ from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.mysql.connection import ConnectionSettings
 from lockstep.resources.mysql.server import MySqlServer
+from tests.mysql.logged import head
 from tests.mysql.reading import settings
 from tests.positions.follower import SET_PAUSES, SOURCE
-from tests.positions.servers import Pair, executed, head, purge
+from tests.positions.servers import Pair, executed, purge
 from tests.positions.shop import (
     follow,
     open_shop,
@@ -48,8 +48,8 @@ def test_a_reset_that_grew_to_the_same_place_is_noticed(pair: Pair) -> None:
     error = refused(follower, HistoryRewritten, StartRule.HISTORY_REWRITTEN, ["is a different one"])
     assert "start-at earliest" in error.hint
     assert follower.pauses == []
-    now, ports = datetime.now(UTC), follower.ports()
-    found = standing_of(SOURCE, ports.source.patterns, follower.ledger, ports, now)
+    now = datetime.now(UTC)
+    found = follower.standing(now=now)
     assert (found.lag, found.headroom, found.reads_other_log) == (Lag(), None, True)
     pairs = [*status_lines(found, verdict(found, now, None), now)][2]
     assert "unknown: the server's log is not the one that was read" in pairs

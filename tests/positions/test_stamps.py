@@ -11,14 +11,11 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from lockstep.pipeline.model.table_state import OrderKind, TableEventKind
 from lockstep.pipeline.run.proof.verify_rows import verify
-from lockstep.pipeline.run.rebuild import origin_at, rebuild_as_of
 from lockstep.pipeline.run.status.plan import make_plan
-from lockstep.pipeline.values.places import parse_place
 from lockstep.pipeline.values.policies import Deletes, DroppedColumns, LakePolicies, OnRewrite
 from lockstep.pipeline.values.stamps import STAMPS
 from tests.fix_mysql import MySqlStand
@@ -26,8 +23,7 @@ from tests.positions.follower import Follower
 from tests.positions.paused import Shop, open_shop
 from tests.positions.stories import stories_in, tell
 from tests.positions.test_parts import refresh
-from tests.positions.test_replays import replayed
-from tests.twins.copies import MemoryCopies
+from tests.proof.writing import spoil
 
 ALL = LakePolicies(stamps=(*STAMPS.names,), on_rewrite=OnRewrite.RESNAPSHOT)
 GOES = ("delete", "update_preimage")
@@ -124,20 +120,14 @@ def brought_again(shop: Shop) -> Iterator[None]:
     assert require_stamps(shop) == rows
     follower, table = shop.follower, shop.table("a")
     commits = follower.lake.tables[shop.state("a").mirror]
-    wrong = [{**row, "v": -7} for row in commits[-1].rows.to_pylist()]
-    schema = commits[-1].rows.schema
     at, right = len(commits) - 1, commits[-1]
-    commits[at] = replace(right, rows=pa.Table.from_pylist(wrong, schema))
-    replayed(follower, "earliest", "latest")
+    spoil(follower, table, lambda rows: [row.update(v=-7) for row in rows])
+    follower.replay()
     commits[at] = right
     assert len(commits) > at + 1
     assert require_stamps(shop) == rows
-    origin = origin_at(follower.ports(), table, parse_place("latest"))
-    copies = MemoryCopies(follower.lake)
-    report = rebuild_as_of(follower.ports(), copies, origin, f"x/{shop.name}")
-    assert report.rows == len(rows)
-    again = follower.lake.tables[f"x/{shop.name}"][-1].rows.sort_by("id").to_pylist()
-    assert again == rows
+    again = follower.rebuilt(table, "latest")
+    assert sorted(again, key=lambda row: int(row["id"])) == rows
 
 
 def under_another_name(shop: Shop) -> Iterator[None]:

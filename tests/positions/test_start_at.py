@@ -12,12 +12,12 @@ from lockstep.pipeline.start.question import StartRule
 from lockstep.pipeline.values.decisions import Continuity
 from lockstep.pipeline.values.errors import LedgerUnavailable, StartBehindCursor, StartUnreachable
 from lockstep.pipeline.values.places import moment_text
+from tests.mysql.logged import head
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.servers import (
     Pair,
     catch_up,
     executed,
-    head,
     promote,
     replicate,
     uuid_of,
@@ -37,11 +37,6 @@ from tests.positions.shop import (
 )
 
 
-def _head(pair: Pair) -> str:
-    name, offset = head(pair.a)
-    return f"{name}:{offset}"
-
-
 @pytest.fixture
 def follower(pair: Pair) -> Follower:
     """Two rows of A are read and acknowledged."""
@@ -59,7 +54,7 @@ def test_a_jump_forward_leaves_a_gap(pair: Pair, follower: Follower) -> None:
     begin = str(follower.ledger.batches(SOURCE, limit=1)[0].end)
     take(pair.a, 1)
     put(pair.a, 2, v=1)
-    place = _head(pair)
+    place = str(head(pair.a))
     put(pair.a, 1, v=7)
     follower.choose(place, "the disk was full")
     follower.run()
@@ -113,7 +108,7 @@ def test_places_that_are_not_there(pair: Pair, follower: Follower) -> None:
         follower.choose(place)
         refused(follower, StartUnreachable, StartRule.CHOSEN_START_UNREACHABLE, [place, "somebody"])
         assert _open(follower) == place
-    follower.choose(_head(pair))
+    follower.choose(str(head(pair.a)))
     follower.run()
     require_same(follower, pair.a)
 
@@ -123,7 +118,7 @@ def test_places_that_are_no_gap_and_those_that_are(pair: Pair, follower: Followe
     there, named by the beginning of its id: contiguous. Of less: behind. A set of more, one with
     holes, or a moment, which is the first transaction committed then: what was never read is what
     the gap stands for."""
-    follower.choose(_head(pair))
+    follower.choose(str(head(pair.a)))
     put(pair.a, 3)
     assert follower.run().transactions == 1
     require_rule(follower, StartRule.CHOSEN_START)
@@ -191,7 +186,7 @@ def test_a_run_that_died_leaves_the_choice_open(
     """Between the beginning of its batch and the record: the batch is abandoned, and the
     next run carries out the same choice."""
     put(pair.a, 3)
-    place = _head(pair)
+    place = str(head(pair.a))
     put(pair.a, 4)
     follower.choose(place)
 
@@ -219,9 +214,9 @@ def test_a_place_on_another_server(pair: Pair, follower: Follower) -> None:
     turn_to(follower, pair.b)
     follower.choose("binlog.000001:4")
     refused(follower, StartBehindCursor, StartRule.CHOSEN_START_BEHIND)
-    name, offset = head(pair.b)
+    place = str(head(pair.b))
     put(pair.b, 3)
-    follower.choose(f"{name}:{offset}")
+    follower.choose(place)
     follower.run()
     require_rule(follower, StartRule.CHOSEN_START)
     assert newest(follower).decision.continuity is Continuity.CONTIGUOUS

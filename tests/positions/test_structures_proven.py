@@ -15,7 +15,6 @@ from lockstep.pipeline.ports.ledger import unproven_structures
 from lockstep.pipeline.ports.source import CurrentSchemas, SourceServer
 from lockstep.pipeline.run.dump import structure_proof
 from lockstep.pipeline.run.dump.initial_schemas import statements_between
-from lockstep.pipeline.run.status import status
 from lockstep.pipeline.schema.effects import LoggedStatement
 from lockstep.pipeline.start.bounds import Budget
 from lockstep.pipeline.status.verdict import verdict
@@ -447,9 +446,8 @@ def require_open(shop: Shop, tables: str, why: str) -> None:
     ]
     assert why in decision.reason
     assert decision.reason in shop.follower.notes
-    ports = shop.follower.ports()
     now = datetime.now(UTC)
-    found = status.standing_of(SOURCE, ports.source.patterns, ports.ledger, ports, now)
+    found = shop.follower.standing(now=now)
     assert found.unproven is not None
     assert {table.name for table in found.unproven.tables} == {*tables}
     judged = verdict(found, now, None)

@@ -17,7 +17,6 @@ from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.interrupted import Crash, mortal
-from tests.positions.servers import head
 from tests.twins.changelog import MemoryChangelog
 from tests.twins.lake import MemoryLake
 
@@ -102,7 +101,7 @@ WRITTEN = (
 def test_each_transaction_has_a_row(scene: Scene) -> None:
     """Its place, its GTID and its server as the log has them; how many rows of captured
     tables it changed, and which changes are its own; also where it changed none."""
-    at = head(scene.stand)
+    at = scene.stand.head()
     scene.do(
         *WRITTEN,
         f"insert into {scene.other}.t values (1)",
@@ -210,7 +209,7 @@ class Mortal(MemoryChangelog):
 @pytest.mark.thin
 def test_each_batch_is_there_once(scene: Scene) -> None:
     """Wherever the process dies between the publishes, and however often it is repeated."""
-    at = head(scene.stand)
+    at = scene.stand.head()
     for number in (1, 2, 3, 4):
         scene.do(f"insert into a (id) values ({number})", f"alter table b add n{number} int")
         scene.do(f"insert into b (id) values ({number + 100})")
@@ -232,7 +231,7 @@ def test_each_batch_is_there_once(scene: Scene) -> None:
 @pytest.mark.thin
 def test_an_abandoned_capture_leaves_no_rows(scene: Scene) -> None:
     """What it read is read again, and told once."""
-    at = head(scene.stand)
+    at = scene.stand.head()
     scene.do(*WRITTEN, "alter table b add n int")
     with mortal(scene.follower, "record_capture", after=False), pytest.raises(Crash):
         scene.follower.capture()

@@ -48,9 +48,9 @@ from lockstep.pipeline.values.segment import Segment
 from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.hostile.histories import lake_of
+from tests.mysql.logged import head
 from tests.positions.follower import SOURCE
 from tests.positions.interrupted import Crash, mortal
-from tests.positions.servers import head
 from tests.positions.test_replays import changelogs
 from tests.shape.follower import KEY, ShapedFollower, followed_by_nobody
 
@@ -298,8 +298,7 @@ def test_a_replay_of_all_leaves_cleared_changes_out(
     were captured. Other tables of their batches are whole afterwards, and so are later changes of
     this one."""
     with mysql.own_database() as name:
-        file, offset = head(mysql)
-        cleared = Cleared(mysql, name, start=f"{file}:{offset}")
+        cleared = Cleared(mysql, name, start=str(head(mysql)))
         follower, table, beside = cleared.follower, cleared.table, TableName(name, "beside")
         cleared.do(
             "update c set secret = 'before' where code = 'other'",
@@ -347,8 +346,7 @@ def test_a_replay_of_all_leaves_cleared_changes_out(
 def test_one_person_after_another_is_left_out_of_replays(mysql: MySqlStand) -> None:
     """Changes of whoever was left out already were not numbered, those of the next one were."""
     with mysql.own_database() as name:
-        file, offset = head(mysql)
-        cleared = Cleared(mysql, name, start=f"{file}:{offset}")
+        cleared = Cleared(mysql, name, start=str(head(mysql)))
         follower, beside = cleared.follower, TableName(name, "beside")
         for person in (1, 2):
             cleared.hide(ShapeRules(rows=f"v > {person}"))
