@@ -168,21 +168,6 @@ def names_that_moved_during_the_pause(shop: Shop) -> Iterator[None]:
     assert shop.state("b").condition is TableCondition.DROPPED
 
 
-def what_the_log_cannot_tell_is_read_from_the_source(shop: Shop) -> Iterator[None]:
-    """The table comes up to the place that it stopped at and no further: the same run reads
-    it, so nothing is missing."""
-    shop.do(*PARTED)
-    yield
-    shop.do("insert into p values (2, 2)", "alter table p truncate partition low")
-    shop.do("insert into p values (3, 3)")
-    yield
-    assert shop.state("p").has_stopped
-    shop.resume("p")
-    yield
-    shop.require_whole("p", rereads=1)
-    assert ("insert", 2) in shop.kinds("p")
-
-
 def a_table_that_was_read_in_vain_is_read_again(shop: Shop) -> Iterator[None]:
     """What it lacks is not in the log behind the place where the reading failed."""
     shop.do(*PARTED)
@@ -207,24 +192,6 @@ def a_table_that_was_read_in_vain_is_read_again(shop: Shop) -> Iterator[None]:
     shop.do("insert into p values (5, 5)")
     yield
     shop.require_whole("p", rereads=1)
-
-
-def a_structure_that_a_person_gives_holds_where_the_table_stopped(shop: Shop) -> Iterator[None]:
-    """Altered behind the log's back: with the structure given, all rows come from the log."""
-    shop.unlogged("alter table a add column w int default 5")
-    shop.do("insert into a values (2, 2, 2)")
-    yield
-    assert shop.state("a").has_stopped
-    shop.do("alter table a add column x int default 6", "insert into a values (3, 3, 3, 3)")
-    yield
-    shop.resume("a", "create table a (id int primary key, v int, w int default 5)")
-    yield
-    assert len(shop.caught_up()) == 1
-    shop.require_whole("a")
-    shop.do("insert into a values (4, 4, 4, 4)", "alter table a add column y int default 7")
-    yield
-    shop.require_whole("a")
-    shop.require_history()
 
 
 GIVEN: Final = {

@@ -125,8 +125,10 @@ def a_statement_that_changes_rows_is_no_matter_of_structures(shop: Shop) -> Iter
         "insert into p values (1), (11)",
     )
     yield
-    shop.do("alter table p truncate partition low", "insert into p values (12)")
+    shop.do("insert into p values (2)", "alter table p truncate partition low")
+    shop.do("insert into p values (12)")
     yield
+    assert ("insert", 2) in shop.kinds("p"), "what comes before that place is captured"
     told = shop.resume("p", "create table p (id int primary key)")
     assert "and reads it from the source: " in told
     yield
@@ -210,11 +212,14 @@ def what_was_altered_later_is_no_part_of_it(shop: Shop) -> Iterator[None]:
     yield
     told = shop.resume("a", "create table a (id int primary key, v int, s varchar(9), w int)")
     assert "no row is read from the source" in told
-    told = shop.resume(
-        "a", "create table a (id int primary key, v int, s varchar(9), w int default 5)"
-    )
+    shop.resume("a", "create table a (id int primary key, v int, s varchar(9), w int default 5)")
+    yield
+    assert len(shop.caught_up()) == 1
+    shop.require_whole("a")
+    shop.do("insert into a (id) values (4)", "alter table a add column y int default 7")
     yield
     shop.require_whole("a")
+    shop.require_history()
 
 
 def a_statement_behind_a_structure_given_stops_the_table_again(shop: Shop) -> Iterator[None]:
