@@ -11,8 +11,10 @@ import re
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from itertools import product
 from random import Random
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -21,17 +23,20 @@ from lockstep.pipeline.run.rebuild import (
     cut_at,
 )
 from lockstep.pipeline.values.errors import ConfigurationError, PastRefused, SpanRefused, StoppedBy
+from lockstep.pipeline.values.intent import MirrorVersion
 from lockstep.pipeline.values.places import Place, moment_text, parse_place
 from lockstep.pipeline.values.policies import Deletes, DroppedColumns, LakePolicies
 from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.mysql.reading import server
+from tests.outside import RunPorts, earliest_readable_version, newest_readable_version
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.interrupted import Crash, mortal
 from tests.positions.paused import Shop
 from tests.positions.test_ends import let_a_second_pass
 from tests.proof.writing import spoil
+from tests.twins.lake import MemoryCommit
 
 TABLES = ("a", "b", "k")
 """The last has no key, unless rows are to be marked."""
@@ -418,3 +423,56 @@ def test_rows_that_a_mirror_kept_and_no_changelog_begins_with(
     follower.lake.vacuumed[mirror] = len(follower.lake.tables[mirror]) - 1
     with pytest.raises(PastRefused, match="rows that were deleted before are kept in its mirror"):
         follower.rebuilt(table, str(batches[-2].captured_end.at))
+
+
+# -- which version of a mirror can be an origin ------------------------------------------------
+
+
+VERSIONS = [
+    MirrorVersion(number, TableName("shop", "t"), "shop/shop/t", number, number)
+    for number in reversed(range(4))
+]
+
+
+@pytest.mark.parametrize("gone", [*product((False, True), repeat=4)])
+def test_if_one_way_finds_a_version_so_does_the_other(gone: tuple[bool, ...]) -> None:
+    """A rebuild begins with the newest that can be read, a reload with an early one: the oldest,
+    unless that is gone."""
+
+    def reason_unreadable(mirror: str, version: int, **_: Any) -> str | None:
+        return "a file of it is missing" if gone[version] else None
+
+    ports = cast(
+        "RunPorts", SimpleNamespace(mirrors=SimpleNamespace(reason_unreadable=reason_unreadable))
+    )
+    readable = [number for number in range(4) if not gone[number]]
+    newest = newest_readable_version(ports, VERSIONS)
+    earliest = earliest_readable_version(ports, VERSIONS)
+    assert (newest and newest.delta_version) == (readable[-1] if readable else None)
+    assert (earliest is None) == (newest is None)
+    assert earliest is None or earliest.delta_version in readable
+    if not gone[0]:
+        assert earliest == VERSIONS[-1]
+
+
+def test_a_mirror_whose_log_lost_its_last_write_is_written_on(
+    mysql: MySqlStand, database: str
+) -> None:
+    """Nothing changed for longer than its log is kept, while another program's VACUUM committed to
+    it every night. New columns come all the same."""
+    follower = Follower(server(mysql), [f"{database}.*"], start="snapshot")
+    create = "create table {} (id int primary key, v int)"
+    mysql.execute(create.format("a"), create.format("b"), database=database)
+    mysql.execute("insert into a values (1, 1)", "insert into b values (1, 1)", database=database)
+    follower.run()
+    mirror = follower.states()[TableName(database, "a")].mirror
+    commits = follower.lake.tables[mirror]
+    for operation in ("VACUUM START", "VACUUM END"):
+        commits.append(MemoryCommit("", 0, "", commits[-1].rows, operation=operation))
+    mysql.execute("update b set v = 2", database=database)
+    follower.run()
+    assert follower.ledger.examined_versions(SOURCE)[mirror] == len(commits) - 1
+    follower.lake.begins[mirror] = len(commits) - 1
+    mysql.execute("alter table a add w int default 7", "update a set v = 2", database=database)
+    follower.run()
+    assert follower.mirror(f"{database}.a") == [{"id": 1, "v": 2, "w": 7}]
