@@ -52,6 +52,16 @@ KeptLedger: TypeAlias = Content
 """A copy of a ledger, to be put back."""
 
 
+@dataclass
+class Clock:
+    """One that stands still until a test moves it."""
+
+    now: datetime = datetime(2026, 11, 1, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
 class Noted(SilentProgress):
     """Progress of which only the sentences are kept."""
 

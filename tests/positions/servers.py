@@ -41,6 +41,7 @@ _MODES = ("OFF", "OFF_PERMISSIVE", "ON_PERMISSIVE", "ON")
 _SYSTEM = ("mysql", "information_schema", "performance_schema", "sys")
 _WAIT_SECONDS = 30
 _TRIES = 1000
+_UNKNOWN_XID = 1397
 _ELSEWHERE = 1_700_000_000_000_000
 """Microseconds since the epoch."""
 
@@ -270,6 +271,17 @@ def prepare_xa(stand: MySqlStand, xid: str, *statements: str) -> None:
         for statement in (f"xa start '{xid}'", *statements, f"xa end '{xid}'"):
             cursor.execute(statement)
         cursor.execute(f"xa prepare '{xid}'")
+
+
+def end_xa(stand: MySqlStand, xid: str, word: str = "commit") -> None:
+    """In another session, once the server has let go of the one that prepared."""
+    for _ in range(_TRIES):
+        try:
+            return stand.execute(f"xa {word} '{xid}'")
+        except pymysql.err.OperationalError as error:
+            if error.args[0] != _UNKNOWN_XID:
+                raise
+    raise AssertionError(f"{xid} is not there")
 
 
 # -- MariaDB ---------------------------------------------------------------------

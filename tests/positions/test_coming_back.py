@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any, Final
 
-import pymysql
 import pytest
 
 from lockstep.commands import plan as show
@@ -27,10 +26,10 @@ from tests.mysql.logged import head
 from tests.positions.follower import SOURCE
 from tests.positions.interrupted import Crash, Moments, at_moments, mortal, noted
 from tests.positions.paused import Shop, open_shop
+from tests.positions.servers import end_xa, prepare_xa
 from tests.positions.stories import stories_in, tell
 from tests.twins.mirrors import MemoryMirrors
 
-UNKNOWN_XID = 1397
 PARTED = (
     "create table p (id int primary key, v int) partition by range (id)"
     " (partition low values less than (10), partition high values less than maxvalue)",
@@ -330,24 +329,12 @@ def _prepared_before_the_pause(shop: Shop, runs: int) -> Iterator[None]:
 
 def prepare(shop: Shop, number: int, *tables: str) -> None:
     """A row for each table, of `a` unless told."""
-    xid = f"'{shop.name}-{number}'"
-    shop.do(
-        f"xa start {xid}",
-        *(f"insert into {table} values ({number}, 0)" for table in tables or ("a",)),
-        f"xa end {xid}",
-        f"xa prepare {xid}",
-    )
+    inserts = (f"insert into {shop.name}.{one} values ({number}, 0)" for one in tables or ("a",))
+    prepare_xa(shop.stand, f"{shop.name}-{number}", *inserts)
 
 
 def commit(shop: Shop, number: int) -> None:
-    """In another session, once the server has let go of the one that prepared."""
-    for _ in range(1000):
-        try:
-            return shop.do(f"xa commit '{shop.name}-{number}'")
-        except pymysql.err.OperationalError as error:
-            if error.args[0] != UNKNOWN_XID:
-                raise
-    raise AssertionError(f"{number} is not there")
+    end_xa(shop.stand, f"{shop.name}-{number}")
 
 
 def a_table_that_stops_again_goes_on_from_there(shop: Shop) -> Iterator[None]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from itertools import count
 from random import Random
 from typing import Any
@@ -51,7 +51,7 @@ from tests.fix_mysql import MySqlStand
 from tests.hostile.histories import go_on, lake_of
 from tests.mysql.logged import head
 from tests.mysql.reading import server
-from tests.positions.follower import SOURCE, Follower
+from tests.positions.follower import SOURCE, Clock, Follower
 from tests.positions.interrupted import Crash, interrupted
 from tests.twins.copies import MemoryCopies
 
@@ -63,14 +63,6 @@ KEEP, PROMISED = timedelta(hours=2), timedelta(hours=1)
 GONE = "as `keep_changes` says"
 
 Rows = list[dict[str, Any]]
-
-
-@dataclass
-class Clock:
-    now: datetime = datetime(2026, 11, 1, tzinfo=UTC)
-
-    def __call__(self) -> datetime:
-        return self.now
 
 
 @dataclass

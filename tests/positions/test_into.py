@@ -4,8 +4,8 @@ tables, through settings that change, and when their ledger is lost."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -26,7 +26,7 @@ from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.mysql.reading import server
 from tests.outside import plan_recovery, recover, repair, verify
-from tests.positions.follower import SOURCE, Follower
+from tests.positions.follower import SOURCE, Clock, Follower
 from tests.positions.foreseen import require_told
 from tests.positions.interrupted import Crash, drawn, mortal, noted
 from tests.positions.paused import Shop, open_shop
@@ -376,14 +376,6 @@ def test_a_table_is_called_as_a_former_mirror(mysql: MySqlStand, database: str) 
     shop.run()
     require_same(shop, "a", "b", "c")
     assert shop.follower.lake.tables[f"{SOURCE}/{database}/c"][-1].rows == former
-
-
-@dataclass
-class Clock:
-    now: datetime = datetime(2026, 11, 1, tzinfo=UTC)
-
-    def __call__(self) -> datetime:
-        return self.now
 
 
 def test_whatever_is_done_with_a_mirror_that_moved(mysql: MySqlStand, database: str) -> None:
