@@ -29,7 +29,6 @@ from lockstep.pipeline.source_plan import SnapshotPlan, SourcePlan, StandbyPlan,
 from lockstep.pipeline.start.bounds import Budget
 from lockstep.pipeline.status.facts import Standing
 from lockstep.pipeline.values.decisions import Lease, RecordedDecision
-from lockstep.pipeline.values.errors import LockstepError
 from lockstep.pipeline.values.places import Place, parse_place
 from lockstep.pipeline.values.policies import LakePolicies, OnSourceChanged, StartPolicies
 from lockstep.pipeline.values.segment import Segment
@@ -206,13 +205,10 @@ class Follower:
 
     # What the ledger has: they ask it here.
 
-    def standing(
-        self, *, away: LockstepError | None = None, now: datetime | None = None
-    ) -> Standing:
-        """What `lockstep status` judges; `away`: why the server cannot be asked."""
-        ports = self.ports()
-        moment = now or datetime.now(UTC)
-        return standing_of(SOURCE, ports.source.patterns, self.ledger, away or ports, moment)
+    def standing(self, now: datetime | None = None) -> Standing:
+        """What `lockstep status` judges."""
+        ports, moment = self.ports(), now or datetime.now(UTC)
+        return standing_of(SOURCE, ports.source.patterns, self.ledger, ports, moment)
 
     def leased(self) -> AbstractContextManager[Lease]:
         """The source's lock, for steps of the test's own; also of one that was restored."""

@@ -1,4 +1,4 @@
-"""How a source stands, asked of a real server and of one that is away."""
+"""How a source stands, asked of a real server."""
 
 from __future__ import annotations
 
@@ -19,14 +19,12 @@ from lockstep.pipeline.snapshot.log_retention import log_retention, week_setting
 from lockstep.pipeline.start.question import Start, StartRule
 from lockstep.pipeline.status.facts import Standing
 from lockstep.pipeline.status.verdict import State, verdict
-from lockstep.pipeline.values.errors import NothingMatches, SourceUnavailable
+from lockstep.pipeline.values.errors import NothingMatches
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server, settings
 from tests.positions.follower import SOURCE, Follower
-
-NOBODY = SourceUnavailable("MySQL cannot be reached", hint="start it")
 
 
 @pytest.fixture
@@ -200,14 +198,6 @@ def test_a_dropped_table_is_not_invisible(
     assert (state(found), found.invisible_tables) == (State.FINE, ())
 
 
-def test_it_answers_without_the_server(follower: Follower) -> None:
-    """From the ledger alone."""
-    found = follower.standing(away=NOBODY)
-    assert state(found) is State.UNREACHABLE
-    assert found.acknowledged is not None
-    assert (found.facts, found.headroom, found.start) == (None, None, None)
-
-
 def test_what_waits_is_named(mysql: MySqlStand, database: str, follower: Follower) -> None:
     """A captured batch and the table whose merge it waits for."""
     mysql.execute(f"insert into {database}.t values (1)")
@@ -216,23 +206,3 @@ def test_what_waits_is_named(mysql: MySqlStand, database: str, follower: Followe
     assert state(found) is State.BEHIND
     (one,) = found.waiting_batches
     assert [str(table) for table in one.tables] == [f"{database}.t"]
-
-
-def test_a_refusal_is_foreseen_before_any_run(
-    mysql: MySqlStand, database: str, follower: Follower
-) -> None:
-    """The files are gone and GTIDs cannot help: told at once, with what to do."""
-    mysql.execute(
-        f"insert into {database}.t values (1)",
-        "flush binary logs",
-        f"insert into {database}.t values (2)",
-    )
-    newest = mysql.rows("show binary logs")[-1][0]
-    mysql.purge_to(newest)
-    found = follower.standing()
-    told = verdict(found, datetime.now(UTC), None)
-    assert told.state is State.REFUSED
-    assert "no longer on the server" in told.sentence
-    assert "start-at" in told.hint
-    assert found.headroom is not None
-    assert found.headroom.is_purged
