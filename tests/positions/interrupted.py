@@ -60,6 +60,17 @@ def interrupted(
 
 DRAWN: Final = 3
 
+STEPS: Final = (
+    "decide",
+    "begin_batch",
+    "record_capture",
+    "intend",
+    "settle",
+    "mark_merged",
+    "acknowledge",
+)
+"""Those of a run that every run takes."""
+
 
 def drawn(steps: Sequence[str]) -> list[tuple[str, bool]]:
     """Some steps in their order, before them or after them as chance has it."""

@@ -24,7 +24,7 @@ from lockstep.resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.positions.follower import SOURCE
-from tests.positions.interrupted import Crash, Moments, at_moments, mortal, noted
+from tests.positions.interrupted import STEPS, Crash, Moments, at_moments, mortal, noted
 from tests.positions.paused import Shop, open_shop
 from tests.positions.servers import end_xa, prepare_xa
 from tests.positions.stories import stories_in, tell
@@ -459,17 +459,6 @@ def test_budgets_do_not_cut_it_and_the_newest_order_counts(shop: Shop) -> None:
     assert [row["id"] for row in shop.follower.mirror(f"{shop.name}.a")] == [1, 2, 3, 4, 5]
     shop.run()
     shop.require_whole("a")
-
-
-STEPS = (
-    "decide",
-    "begin_batch",
-    "record_capture",
-    "intend",
-    "settle",
-    "mark_merged",
-    "acknowledge",
-)
 
 
 @at_moments
