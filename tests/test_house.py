@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -146,6 +147,12 @@ def test_modules_say_what_belongs_in_them() -> None:
 OWN = ("benchmarks", "demo", "lockstep", "tests")
 
 
+@cache
+def syntax(text: str) -> ast.Module:
+    """A module's text, which several rules look at."""
+    return ast.parse(text)
+
+
 def of_others(tree: ast.Module) -> set[str]:
     """The names under which a module knows something of another library."""
     found = set()
@@ -172,7 +179,7 @@ def assigned(node: ast.AST) -> list[ast.expr]:
 
 def meddles(text: str) -> bool:
     """Whether a module changes what belongs to another library, or knows Dagster from inside."""
-    tree = ast.parse(text)
+    tree = syntax(text)
     theirs = of_others(tree)
     dagsters = {name for name in theirs if name in ("dg", "dagster")}
     for node in ast.walk(tree):
@@ -237,7 +244,7 @@ def private_names(text: str) -> set[str]:
     """What a module uses of other libraries that is not for others: attributes and imports that
     begin with an underscore, also as strings, and classes of Java."""
     found = set()
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(syntax(text)):
         if isinstance(node, ast.Attribute) and getattr(node.value, "id", "") not in ("self", "cls"):
             found.add(node.attr)
         elif isinstance(node, ast.Import | ast.ImportFrom):
@@ -300,7 +307,7 @@ def asks_for_decisions(text: str) -> bool:
         isinstance(node, ast.Attribute)
         and node.attr == "decisions"
         and not (isinstance(node.value, ast.Name) and node.value.id == "self")
-        for node in ast.walk(ast.parse(text))
+        for node in ast.walk(syntax(text))
     )
 
 
@@ -308,7 +315,7 @@ def names(text: str, *wanted: str) -> bool:
     """Whether a module's code has one of these names, however it came to it."""
     return any(
         getattr(node, field, None) in wanted
-        for node in ast.walk(ast.parse(text))
+        for node in ast.walk(syntax(text))
         for field in ("id", "attr", "name", "arg")
     )
 

@@ -18,43 +18,44 @@ SESSION = """
 import os, signal, sys
 from pathlib import Path
 from tests import conftest
-own = conftest.own_folder(Path(sys.argv[1]))
-(own.folder / "gigabytes").touch()
-print(own.folder, flush=True)
-match sys.argv[2]:
-    case "is killed":
-        os.kill(os.getpid(), signal.SIGKILL)
-    case "fails":
-        conftest.FAILED.append(None)
-conftest.leave(own, os.getpid())
+for _ in range(int(sys.argv[3])):
+    own = conftest.own_folder(Path(sys.argv[1]))
+    (own.folder / "gigabytes").touch()
+    print(own.folder, flush=True)
+    match sys.argv[2]:
+        case "is killed":
+            os.kill(os.getpid(), signal.SIGKILL)
+        case "fails":
+            conftest.FAILED.append(None)
+    conftest.leave(own, os.getpid())
 """
 
 
-def session(parent: Path, how: str) -> Path:
-    """The folder of a session that ended like this."""
+def sessions(parent: Path, how: str, count: int = 1) -> list[Path]:
+    """The folders of so many sessions, one after the other, that ended like this."""
     done = subprocess.run(
-        [sys.executable, "-c", SESSION, parent, how],
+        [sys.executable, "-c", SESSION, parent, how, str(count)],
         cwd=REPOSITORY,
         stdout=subprocess.PIPE,
         text=True,
         check=False,
     )
     assert done.returncode == (-signal.SIGKILL if how == "is killed" else 0)
-    return Path(done.stdout.strip())
+    return [Path(line) for line in done.stdout.splitlines()]
 
 
 def test_what_a_killed_session_left_is_removed_by_the_next_one(tmp_path: Path) -> None:
-    left = session(tmp_path, "is killed")
+    [left] = sessions(tmp_path, "is killed")
     assert [path.name for path in left.iterdir()] == ["gigabytes"]
-    session(tmp_path, "passes")
+    sessions(tmp_path, "passes")
     assert [*tmp_path.iterdir()] == []
 
 
 def test_what_failed_is_kept_in_the_newest_sessions(tmp_path: Path) -> None:
-    left = [session(tmp_path, "fails") for _ in range(KEPT_SESSIONS + 1)]
+    left = sessions(tmp_path, "fails", KEPT_SESSIONS + 1)
     for age, folder in enumerate(reversed(left)):
         os.utime(folder, (time.time() - age, time.time() - age))
-    session(tmp_path, "passes")
+    sessions(tmp_path, "passes")
     assert {*tmp_path.iterdir()} == {*left[1:]}
 
 

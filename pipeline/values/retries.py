@@ -1,9 +1,9 @@
-"""All retries of the product: how often, with which pauses, why, and what follows the
-last failure.
+"""All retries of the product: how often, with which pauses, why (the comment above each), and
+what follows the last failure.
 
 Here: the numbers, and the only loop that counts tries and waits between them. Not here:
 the operations that are tried, the errors that are worth another try, and the messages.
-Each retry is a row of the table in docs/operating.md.
+Each retry is a row of the table in docs/reference.md.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """A rule for trying an operation again: what is tried, the reason why another try
-    may succeed, and the consequence of the last failure.
+    """A rule for trying an operation again: what is tried, and the consequence of the last
+    failure.
 
     The last try is number `most_tries`, or the first that begins at least `seconds`
     after the first of all; without either limit the operation is tried until it
@@ -27,7 +27,6 @@ class Retry:
     """
 
     operation: str
-    reason: str
     consequence: str
     most_tries: int | None = None
     seconds: float | None = None
@@ -53,128 +52,128 @@ def pause_a_tenth(seconds: float) -> None:
     sleep(seconds / 10)
 
 
+# A connection that was lost, a stream that ended early, a full disk, somebody else's commit:
+# temporary trouble.
 STEP: Final = Retry(
     "a step of a run (capture, merge, acknowledge)",
-    "a connection that was lost, a stream that ended early, a full disk, somebody else's commit: "
-    "temporary trouble",
     "the run ends with exit code 3; the next scheduled run tries again",
     most_tries=3,
     pauses=(0.5, 2.0),
 )
+# Under load MySQL adds a transaction there only after it is in the log.
 GTID_EXECUTED: Final = Retry(
     "reading `gtid_executed`, while it lacks transactions that were read from the log",
-    "under load MySQL adds a transaction there only after it is in the log",
     "the start is decided by what the set says then",
     most_tries=31,
     pauses=(1.0,),
 )
+# A statement changed a structure meanwhile.
 STRUCTURES: Final = Retry(
     "reading all structures from the source",
-    "a statement changed a structure meanwhile",
     "the step fails and is tried again",
     most_tries=5,
 )
+# The table was altered meanwhile.
 TABLE_READ: Final = Retry(
     "re-reading a table from the source",
-    "the table was altered meanwhile",
     "the table stays quarantined for the next run",
     most_tries=5,
 )
+# A transaction is in the log before its rows can be read.
 COMMITTED: Final = Retry(
     "asking MySQL whether the transactions in its log are committed",
-    "a transaction is in the log before its rows can be read",
     "the comparison reads the log file from its beginning",
     seconds=1.0,
     pauses=(0.002,),
 )
+# The next such moment is near.
 COMMITTED_SOON: Final = Retry(
     "the same, while waiting for a moment at which nobody writes",
-    "the next such moment is near",
     "this moment does not count as quiet",
     seconds=0.1,
     pauses=(0.002,),
 )
+# A replica executes transactions later than its source.
 REPLICA: Final = Retry(
     "asking the replica from which tables are read whether it has executed the source's log",
-    "a replica executes transactions later than its source",
     "the next run reads the rest of the table",
     seconds=60.0,
 )
+# Its rows cannot be told apart, so no write may come between.
 QUIET: Final = Retry(
     "opening a snapshot of a table without a key at a moment when nobody writes",
-    "its rows cannot be told apart, so no write may come between",
     "the table is locked for a moment",
     most_tries=3,
     pauses=(0.02,),
 )
+# Nobody may be writing a moment later.
 QUIET_WITHOUT_LOCK: Final = Retry(
     "the same, if the account lacks LOCK TABLES, or others use the table for too long to lock it",
-    "nobody may be writing a moment later",
     "the table stays quarantined",
     most_tries=50,
     pauses=(0.02,),
 )
+# A run is going on.
 RUN_ENDED: Final = Retry(
     "asking whether the mirrors have all captured changes, before they are compared",
-    "a run is going on",
     "the comparison ends with exit code 3",
     most_tries=61,
     pauses=(1.0,),
 )
+# Somebody else committed first; the next try is planned on that version.
 PUBLISH: Final = Retry(
     "a commit to a changelog",
-    "somebody else committed first; the next try is planned on that version",
     "the step fails and is tried again",
     most_tries=5,
 )
+# Somebody else committed first; the next try is planned on that version.
 MERGE: Final = Retry(
     "a commit to a mirror, on the same intent",
-    "somebody else committed first; the next try is planned on that version",
     "the step fails and is tried again",
     most_tries=3,
 )
+# Postgres ends a connection a moment after it is told to, or after the process is gone.
 LOCK: Final = Retry(
     "taking a source's lock from a run that gave no sign of life, or was killed on this host",
-    "Postgres ends a connection a moment after it is told to, or after the process is gone",
     "the source is busy (exit code 3)",
     most_tries=40,
     pauses=(0.05,),
 )
+# A run, or another step of this one, has it; whoever waits says so.
 SOURCE_FREE: Final = Retry(
     "taking a source's lock for a replay, or for a step of a run with several processes",
-    "a run, or another step of this one, has it; whoever waits says so",
     "there is no last try: it waits until it is interrupted",
     pauses=(1.0,),
 )
+# A run is going on, and does not wait for upkeep.
 UPKEEP_TURN: Final = Retry(
     "asking whether no run has the source, before upkeep writes to the next mirror",
-    "a run is going on, and does not wait for upkeep",
     "the mirror is left to the next upkeep",
     most_tries=61,
     pauses=(1.0,),
 )
+# Postgres, or something between, closed it; nothing was written on it yet.
 LEDGER_CONNECTION: Final = Retry(
     "the first query on an idle connection to the ledger",
-    "Postgres, or something between, closed it; nothing was written on it yet",
     "the step fails and is tried again",
     most_tries=2,
 )
+# Postgres takes some seconds to start or to stop.
 EMBEDDED_LEDGER: Final = Retry(
     "reaching an embedded ledger that another process starts or stops, and waiting for one to stop",
-    "Postgres takes some seconds to start or to stop",
     "the ledger is unavailable (exit code 3); a server that does not stop is left alone",
     seconds=60.0,
     pauses=(0.01,),
 )
+# The process names its port only once it is up.
 SPARK: Final = Retry(
     "reaching Spark's Java process",
-    "the process names its port only once it is up",
     "there is no last try while the process lives; if it dies, the step fails and is tried again",
     pauses=(0.02,),
 )
+# The server is restarting, or the network is down for a moment.
 SPARK_ELSEWHERE: Final = Retry(
     "a request to a server of Spark Connect (by PySpark)",
-    "the server is restarting, or the network is down for a moment",
     "the step fails and is tried again",
     most_tries=7,
     pauses=(0.05, 0.2, 0.8, 3.2, 12.8, 15.0),

@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from lockstep.pipeline.binlog.rows.table_map import TableMap
 from lockstep.pipeline.binlog.stream import ring as columns
 from lockstep.pipeline.binlog.stream.control import Query
 from lockstep.pipeline.binlog.stream.ring import TransactionGroup
@@ -98,14 +97,6 @@ def _read(buffer: TransactionBuffer, group: TransactionGroup) -> Iterator[Read]:
             tuple(query for at, query in group.statements if at == number),
             tuple(tables.get(number, ())),
         )
-
-
-def table_maps(source: MySqlServer, start: Coordinates, table: TableName) -> list[TableMap]:
-    """Each distinct TABLE_MAP of the table, in order."""
-    found: list[TableMap] = []
-    for buffer, _ in runs(source, start):
-        found = [known for known in buffer.maps.table_maps if known.table == table]
-    return found
 
 
 def changes(

@@ -168,7 +168,8 @@ def test_who_leaves_ends_the_thread(stand: MySqlStand, table: TableName) -> None
         with rows_read(source, structure) as batches:
             for _ in zip(range(wanted), batches, strict=False):
                 pass
-        with pytest.raises((ValueError, StopIteration)):
+        # What was left early is never taken for the end.
+        with pytest.raises(StopIteration if wanted == 99 else ValueError):
             next(batches)
     assert set(threading.enumerate()) == before
     assert _open_files() <= files

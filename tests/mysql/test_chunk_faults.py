@@ -20,33 +20,6 @@ def _second(place: Sliced) -> Range:
     return Range(first.through, second.through)
 
 
-@pytest.mark.thin
-@pytest.mark.parametrize(
-    ("change", "bound_too"),
-    [
-        ("drop table t", True),
-        ("rename table t to u", True),
-        ("alter table t add x int", False),
-        ("alter table t modify id bigint", False),
-        ("alter table t rename column id to k", True),
-        ("alter table t drop primary key", True),
-        ("alter table t drop primary key, add primary key (v)", False),
-    ],
-)
-def test_a_table_altered_between_chunks_is_told(
-    place: Sliced, change: str, bound_too: bool
-) -> None:
-    """Its next bound may still be found, the chunk is not read."""
-    rows = _second(place)
-    schema = place.schema()
-    place.do(change)
-    with pytest.raises(StructureMoved):
-        place.read(schema, rows)
-    if bound_too:
-        with pytest.raises(StructureMoved):
-            place.source.next_bound(schema, rows.after, 1)
-
-
 def test_a_table_that_compares_otherwise_is_told(place: Sliced) -> None:
     """Though its rows are the same: under the new collation D comes before c, and would be in
     no chunk."""

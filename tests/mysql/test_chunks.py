@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from random import Random
 
 import pytest
 from pymysql.cursors import Cursor
@@ -19,22 +18,17 @@ from lockstep.resources.mysql.receiving import ReadingCursor
 from lockstep.resources.mysql.select import select_rows
 from tests.fix_mysql import MySqlStand
 from tests.mysql.chunked import FEWER, NUMBERS, Sliced, knife, together
-from tests.mysql.random_tables import random_tables
 from tests.mysql.reading import settings
 
 # -- what is in a chunk -------------------------------------------------------------------
 
 
-def test_a_table_without_rows_is_one_empty_chunk(place: Sliced) -> None:
-    """There is no bound in it."""
-    place.do("create table t (id int primary key)")
-    assert list(place.ranges(10)) == [Range()]
-    assert place.chunks(10) == [{}]
-
-
 def test_the_last_chunk_is_never_empty(place: Sliced) -> None:
-    """Of one row, of exactly a chunk, of one more."""
-    place.do("create table t (id int primary key)", "insert into t values (1)")
+    """Of one row, of exactly a chunk, of one more. A table without rows is one chunk, without a
+    bound."""
+    place.do("create table t (id int primary key)")
+    assert (list(place.ranges(10)), place.chunks(10)) == ([Range()], [{}])
+    place.do("insert into t values (1)")
     assert place.chunks(1) == [{(1,): 1}]
     place.do("insert into t values (2), (3)")
     assert place.chunks(3) == [{(1,): 1, (2,): 1, (3,): 1}]
@@ -66,24 +60,6 @@ def test_a_table_of_a_thousand_columns_is_read(mysql: MySqlStand, database: str)
     assert len(chunk_key(found.schema)) == 16
     assert [sum(chunk.values()) for chunk in found.chunks] == [6, 6, 6, 2]
     assert together(found.chunks) == found.whole
-
-
-@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.soak)])
-@pytest.mark.since(9, 0)
-def test_random_tables_are_their_chunks(mysql: MySqlStand, database: str, seed: int) -> None:
-    """Keys of one to four columns of any types, among columns of any types."""
-    chance, several = Random(seed), 0
-    with knife(mysql) as cutting:
-        for table in random_tables(chance, 12):
-            one = Sliced(mysql, TableName(database, table.name))
-            rows = [table.row(chance) for _ in range(40)]
-            columns = ", ".join(table.written)
-            into = f"insert ignore into {table.name} ({columns}) values"
-            one.do(table.create(), f"{into} {', '.join(rows)}")
-            found = cutting.cut(one.table, chance.randint(1, 9))
-            assert together(found.chunks) == found.whole, table.create()
-            several += len(found.chunks) > 1
-    assert several > 4
 
 
 @pytest.mark.thin

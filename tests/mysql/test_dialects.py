@@ -70,21 +70,6 @@ def test_a_table_as_select(mysql: MySqlStand, t: str) -> None:
     assert inserted(changes_since(mysql, start), "c") == [1, 2]
 
 
-@pytest.mark.since(8, 3)
-def test_tagged_gtids_are_read(mysql: MySqlStand, t: str) -> None:
-    """A tag is part of the identity, and automatic numbers count by tag."""
-    ((uuid,),) = mysql.rows("select @@server_uuid")
-    found = after(
-        mysql,
-        t,
-        "set gtid_next = 'AUTOMATIC:dialects'",
-        "insert into t values (1, 1)",
-        "create table tagged (id int primary key)",
-        "set gtid_next = 'AUTOMATIC'",
-    )
-    assert [one.gtid for one in found] == [f"{uuid}:dialects:{n}" for n in (1, 2)]
-
-
 def test_the_statement_beside_its_rows_changes_nothing(mysql: MySqlStand, t: str) -> None:
     """ROWS_QUERY is for people: `_transactions` has its text."""
     (one,) = after(mysql, t, "set binlog_rows_query_log_events = on", "insert into t values (1, 1)")

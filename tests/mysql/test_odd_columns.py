@@ -14,19 +14,27 @@ from tests.mysql.reading import rows_read, server
 
 @pytest.mark.since(8, 0, 30)
 def test_a_generated_invisible_key_is_a_column(mysql: MySqlStand, database: str) -> None:
-    """my_row_id stands first in the images, in information_schema and in a SELECT by name."""
+    """my_row_id stands first in the images, in information_schema, even if the server is to show it
+    nowhere, and in a SELECT by name."""
     start = head(mysql)
-    with mysql.connect(database) as connection, connection.cursor() as cursor:
-        cursor.execute("set sql_generate_invisible_primary_key = on")
-        cursor.execute("create table t (v varchar(5), w int)")
-        cursor.execute("insert into t values ('a', 1), ('b', null)")
+    mysql.execute(
+        "set sql_generate_invisible_primary_key = on",
+        "create table t (v varchar(5), w int)",
+        "insert into t values ('a', 1), ('b', null)",
+        "set global show_gipk_in_create_table_and_information_schema = off",
+        database=database,
+    )
     table = TableName(database, "t")
     source = server(mysql)
-    structure = source.structure(table)
+    try:
+        structure = source.structure(table)
+        (schema,) = source.baseline([table]).tables
+    finally:
+        mysql.execute("set global show_gipk_in_create_table_and_information_schema = on")
     with rows_read(source, structure) as batches:
         rows = [row for batch in batches for row in batch.to_pylist()]
     log = logged(mysql, start, database)[table]
-    assert structure.primary_key == ("my_row_id",)
+    assert structure.primary_key == schema.primary_key == ("my_row_id",)
     assert (log.structure, log.rows("insert")) == (structure, rows)
     assert rows == [{"my_row_id": 1, "v": "a", "w": 1}, {"my_row_id": 2, "v": "b", "w": None}]
 
@@ -37,15 +45,22 @@ def test_a_generated_invisible_key_is_a_column(mysql: MySqlStand, database: str)
 def test_invalid_dates_quarantine_the_table(
     mysql: MySqlStand, database: str, kind: str, value: str
 ) -> None:
-    """What ALLOW_INVALID_DATES lets in is refused on the log's path too."""
-    start = head(mysql)
-    with mysql.connect(database) as connection, connection.cursor() as cursor:
-        cursor.execute("set sql_mode = 'ALLOW_INVALID_DATES'")
-        cursor.execute(f"create table t (id int primary key, d {kind})")
-        cursor.execute(f"insert into t values (1, '{value}')")
-    log = logged(mysql, start, database)[TableName(database, "t")]
+    """ALLOW_INVALID_DATES lets days in that no calendar has; no Arrow type holds them, whether they
+    come from the log or from a SELECT."""
+    start, table, source = head(mysql), TableName(database, "t"), server(mysql)
+    mysql.execute(
+        "set sql_mode = 'ALLOW_INVALID_DATES'",
+        f"create table t (id int primary key, d {kind})",
+        f"insert into t values (1, '{value}')",
+        database=database,
+    )
     with pytest.raises(TableError, match="an invalid date"):
-        log.rows("insert")
+        logged(mysql, start, database)[table].rows("insert")
+    with (
+        rows_read(source, source.structure(table)) as batches,
+        pytest.raises(TableError, match=f"'d' holds a value that is not a valid {kind}"),
+    ):
+        list(batches)
 
 
 @pytest.mark.parametrize(
@@ -87,3 +102,26 @@ def test_old_times_of_mariadb_are_refused(
         arrow_schema(server(mariadb).structure(table))
     with pytest.raises(TableError):
         logged(mariadb, start, mariadb_database)[table].rows("insert")
+
+
+KEYS = {
+    "PRIMARY KEY (v(3)) makes v unique as a whole": (
+        "id int, v varchar(20), primary key (v(3), id)",
+        ("v", "id"),
+    ),
+    "an index that is not unique is no key": ("id int not null, v varchar(20), key (id)", ()),
+    "the server names a UNIQUE key over NOT NULL in place of a PRIMARY KEY": (
+        "id int not null unique, v varchar(20)",
+        ("id",),
+    ),
+}
+
+
+@pytest.mark.servers("newest", "8.0")
+@pytest.mark.parametrize("what", KEYS)
+def test_keys_that_a_log_names(mysql: MySqlStand, database: str, what: str) -> None:
+    start, (columns, key) = head(mysql), KEYS[what]
+    statements = f"create table t ({columns})", "insert into t values (1, 'abcdef')"
+    mysql.execute(*statements, database=database)
+    structure = logged(mysql, start, database)[TableName(database, "t")].structure
+    assert structure is not None and structure.primary_key == key

@@ -173,13 +173,16 @@ def test_a_table_is_read_whole_or_refused_with_its_grant(place: Place, name: str
     source = place.source
     hint = f"GRANT SELECT ON `{place.database}`.`{case.table}` TO {place.account}"
     assert source.missing_grants([beside, table]) == ({table: hint} if name == "nothing" else {})
-    seen = {one.name for one in source.baseline().tables}
+    baseline = source.baseline()
+    seen = {one.name for one in baseline.tables}
     assert seen >= {beside}
     assert (table in seen) is (case.lacks is None)
     assert {one.name for one in source.structures()} == seen
     if case.lacks is None:
         assert len(source.structure(table).columns) == 4
         return
+    if name == "nothing":
+        assert [one.name for one in baseline.databases] == [place.database]
     for question in (lambda: source.structure(table), lambda: source.baseline([table])):
         with pytest.raises(TableError) as told:
             question()

@@ -15,12 +15,16 @@ from pymysql.constants import CLIENT
 from lockstep.pipeline.binlog.stream import ring as columns
 from lockstep.pipeline.binlog.transactions.identity import gtid_text
 from lockstep.pipeline.mirror.mapping import last_outcomes
+from lockstep.pipeline.proof.hashes import RowHasher
 from lockstep.pipeline.schema.types import arrow_schema
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.row_images import CHANGE_TYPES, RowImages
 from lockstep.pipeline.values.table import TableName, TableStructure
+from lockstep.resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
-from tests.mysql.logged import head
+from tests.mysql.chunked import knife, together
+from tests.mysql.hashed import asked_of, unequal_hashes
+from tests.mysql.logged import Logged, head
 from tests.mysql.random_tables import random_tables
 from tests.mysql.random_writes import RandomWrites
 from tests.mysql.reading import rows_read, runs, server
@@ -37,28 +41,52 @@ Rows = dict[Key, tuple[Any, ...]]
 @pytest.mark.parametrize(
     ("seed", "count"), [(1, 250), pytest.param(2, 10_000, marks=pytest.mark.soak)]
 )
-@pytest.mark.since(8, 0, 16)
+@pytest.mark.since(9, 0)
 def test_what_the_log_folds_to_is_what_the_tables_hold(
     mysql: MySqlStand, database: str, seed: int, count: int
 ) -> None:
     """Each before image is the row as it stood, each table ends as SELECT has it, through a
-    ring that holds all and through one that holds next to nothing."""
-    start = head(mysql)
-    _write(mysql, database, Random(seed), count)
+    ring that holds all and through one that holds next to nothing. TABLE_MAPs with full metadata
+    say what information_schema says. The server's hashes of the rows
+    are those of the log's values, and lead to the rows; chunk by chunk they are the table."""
+    start, chance, several = head(mysql), Random(seed), 0
+    _write(mysql, database, chance, count)
     whole = _read(mysql, start, database)
     small = _read(mysql, start, database, **SMALL)
     source = server(mysql)
     structures = [one for one in source.structures() if one.name.database == database]
-    for structure in structures:
-        with rows_read(source, structure) as batches:
+    with knife(mysql) as cutting:
+        for structure in structures:
+            with rows_read(source, structure) as found:
+                batches = list(found)
             expected = _by_key(structure, batches)
-        changes = whole.changes(structure)
-        assert _replayed(structure, changes) == expected
-        assert _by_key(structure, _folded(structure, changes).to_batches()) == expected
-        assert small.changes(structure).equals(changes)
-    assert len(structures) == TABLES
+            changes = whole.changes(structure)
+            assert _replayed(structure, changes) == expected
+            assert _by_key(structure, _folded(structure, changes).to_batches()) == expected
+            assert small.changes(structure).equals(changes)
+            assert whole.structures.get(structure.name) in (structure, None)
+            _require_hashes(source, structure, changes, batches)
+            cut = cutting.cut(structure.name, chance.randint(1, 9))
+            assert together(cut.chunks) == cut.whole, structure
+            several += len(cut.chunks) > 1
+    assert len(structures) == TABLES == len(whole.structures)
+    assert several > TABLES / 3
     assert whole.gtids == small.gtids
     assert len(set(whole.gtids)) == len(whole.gtids) > count * 0.8
+
+
+def _require_hashes(
+    source: MySqlServer, structure: TableStructure, changes: pa.Table, batches: list[pa.RecordBatch]
+) -> None:
+    log = Logged(structure)
+    for row in changes.drop_columns(["_sequence"]).to_pylist():
+        log.images.setdefault(row.pop("_change_type"), []).append(row)
+    asked = asked_of(source, structure)
+    assert unequal_hashes(asked, structure, "mysql", log, batches) == "", structure
+    for some in (batch.slice(0, 3) for batch in batches):
+        keys = RowHasher(structure, "mysql").key_hashes(some).tolist()
+        rows = source.rows_by_hash(structure, {*keys, 1}).rows
+        assert _by_key(structure, rows.to_batches()) == _by_key(structure, [some])
 
 
 def _write(stand: MySqlStand, database: str, chance: Random, count: int) -> None:
@@ -79,9 +107,11 @@ def _write(stand: MySqlStand, database: str, chance: Random, count: int) -> None
 
 @dataclass(slots=True)
 class _Read:
-    """What a log says: the images of each table, and the transactions in order."""
+    """What a log says: the images and the structure of each table, and the transactions in
+    order."""
 
     tables: dict[TableName, list[pa.Table]] = field(default_factory=dict)
+    structures: dict[TableName, TableStructure] = field(default_factory=dict)
     gtids: list[str] = field(default_factory=list)
 
     def changes(self, structure: TableStructure) -> pa.Table:
@@ -104,6 +134,7 @@ def _read(stand: MySqlStand, start: Coordinates, database: str, **options: Any) 
         read.gtids += [gtid_text(row, run.gtid_sources) for row in run.transactions]
         for block in run.blocks:
             for found in decoders.read(buffer, block):
+                read.structures[found.mapped.table] = found.structure
                 table = _numbered(found.images, found.which + events)
                 read.tables.setdefault(found.mapped.table, []).append(table)
             events += len(block.events)

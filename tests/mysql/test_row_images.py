@@ -1,70 +1,15 @@
-"""Row images that leave something out: columns, or most of a document."""
+"""Row images that leave out most of a document (PARTIAL_JSON)."""
 
 from __future__ import annotations
 
 import pytest
 
 from lockstep.pipeline.values.errors import TableError
-from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
-from tests.mysql.reading import changes, runs, server
+from tests.mysql.reading import changes, server
 from tests.mysql.sessions import changes_after
-from tests.pipeline.buffered import Decoders
-
-
-@pytest.mark.parametrize("image", ["minimal", "noblob"])
-def test_columns_an_image_leaves_out_are_null(mysql: MySqlStand, database: str, image: str) -> None:
-    """What is there is decoded, an after image with what its before image has; that something
-    is missing is said."""
-    start, table = head(mysql), TableName(database, "t")
-    mysql.execute(
-        "create table t (id int primary key, a int, b varchar(9), c blob, d int default 4)",
-        f"set binlog_row_image = {image}",
-        "insert into t (id, a, c) values (1, 2, x'ff')",
-        "update t set b = 'x'",
-        "delete from t",
-        database=database,
-    )
-    found = [(kind, *row.values()) for _, kind, row in changes(server(mysql), start, table)]
-    expected = {
-        "minimal": [
-            ("insert", 1, 2, None, b"\xff", None),
-            ("update_preimage", 1, None, None, None, None),
-            ("update_postimage", 1, None, "x", None, None),
-            ("delete", 1, None, None, None, None),
-        ],
-        "noblob": [
-            ("insert", 1, 2, None, b"\xff", 4),
-            ("update_preimage", 1, 2, None, None, 4),
-            ("update_postimage", 1, 2, "x", None, 4),
-            ("delete", 1, 2, "x", None, 4),
-        ],
-    }
-    assert found == expected[image]
-    assert not complete(mysql, start)
-
-
-def test_full_images_are_complete(mysql: MySqlStand, database: str) -> None:
-    """Every column is there, those that are NULL too."""
-    start = head(mysql)
-    mysql.execute(
-        "create table t (id int primary key, v int)",
-        "insert into t values (1, null)",
-        "update t set v = 2",
-        database=database,
-    )
-    assert complete(mysql, start)
-
-
-def complete(mysql: MySqlStand, start: Coordinates) -> bool:
-    """Whether the decoders of all tables since `start` say so."""
-    decoders = Decoders()
-    for buffer, run in runs(server(mysql), start):
-        for block in run.blocks:
-            list(decoders.read(buffer, block))
-    return all(decoder.is_complete for _, decoder in decoders.by_number.values())
 
 
 def test_whole_documents_of_partial_json_are_read(mysql: MySqlStand, database: str) -> None:

@@ -16,13 +16,12 @@ from lockstep.pipeline.schema.model import (
     ValueDefault,
 )
 from lockstep.pipeline.schema.rows import row_structure
-from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.mysql.server import MySqlServer
 from lockstep.resources.mysql.visible_tables import TABLES_PER_QUERY, Scope, scopes_of
 from tests.fix_mysql import MySqlStand
 from tests.mysql.filled import one_of_each
-from tests.mysql.reading import server, settings
+from tests.mysql.reading import server
 from tests.schema.information_schema import comparable, read_server
 
 BOTH = (
@@ -228,69 +227,6 @@ def test_keys_in_words(shop: Shop) -> None:
     assert shop.table("compressed").row_format == "compressed"
     assert shop.table("parts").partitioned
     assert shop.table("counted").collation == "latin1_bin"
-
-
-def test_a_period_is_known_by_its_columns(mariadb: MySqlStand, mariadb_database: str) -> None:
-    """ROW START and ROW END, and the table is system-versioned."""
-    mariadb.execute(MARIADB[3], database=mariadb_database)
-    (table,) = server(mariadb).baseline([TableName(mariadb_database, "periods")]).tables
-    assert [column.system_period for column in table.columns] == [None, "start", "end"]
-    assert table.system_versioned
-
-
-def test_a_table_without_a_form_that_is_read_has_a_type_of_its_own(
-    mariadb: MySqlStand, mariadb_database: str
-) -> None:
-    """Times as they were kept before MySQL 5.6 are never taken for today's."""
-    mariadb.execute("set global mysql56_temporal_format = off")
-    try:
-        mariadb.execute("create table t (a datetime, b time(3))", database=mariadb_database)
-    finally:
-        mariadb.execute("set global mysql56_temporal_format = on")
-    (table,) = server(mariadb).baseline([TableName(mariadb_database, "t")]).tables
-    assert [column.type for column in table.columns] == ["old datetime", "old time"]
-
-
-@pytest.mark.since(8, 0, 30)
-def test_a_key_of_the_server_s_own_is_there_though_not_shown(
-    mysql: MySqlStand, database: str
-) -> None:
-    """The row images have it."""
-    with mysql.connect(database) as connection, connection.cursor() as cursor:
-        cursor.execute("set sql_generate_invisible_primary_key = on")
-        cursor.execute("create table t (a int)")
-    mysql.execute("set global show_gipk_in_create_table_and_information_schema = off")
-    try:
-        baseline = server(mysql).baseline([TableName(database, "t")])
-    finally:
-        mysql.execute("set global show_gipk_in_create_table_and_information_schema = on")
-    (table,) = baseline.tables
-    assert table.primary_key == ("my_row_id",)
-    assert [column.name for column in table.columns] == ["my_row_id", "a"]
-
-
-def test_an_account_sees_what_it_may(mysql: MySqlStand, database: str) -> None:
-    """A table without any privilege is not seen, and its database is if another one is; asked
-    for by name it is not taken for gone."""
-    hidden = mysql.fresh_name()
-    mysql.execute(
-        f"create database {hidden}",
-        f"create table {hidden}.t (a int)",
-        f"create table {database}.t (a int)",
-        f"create table {database}.u (a int)",
-        f"create user {hidden} identified by 'x'",
-        f"grant replication client on *.* to {hidden}",
-        f"grant select on {database}.t to {hidden}",
-    )
-    source = MySqlServer(settings(mysql, user=hidden, password="x"))
-    found = source.baseline()
-    assert [table.name for table in found.tables] == [TableName(database, "t")]
-    assert [one.name for one in found.databases] == [database]
-    with pytest.raises(TableError, match="the account may not read the table: error 1142"):
-        source.baseline([TableName(hidden, "t")])
-    with pytest.raises(TableError, match="the account may not read the table: error 1142"):
-        source.structure(TableName(hidden, "t"))
-    mysql.execute(f"drop database {hidden}", f"drop user {hidden}")
 
 
 def test_databases_have_what_tables_inherit(shop: Shop) -> None:

@@ -151,7 +151,7 @@ def of_server(events: list[Listed]) -> dict[int, tuple[int, bool, GtidSet]]:
     return found
 
 
-def require_places(stand: MySqlStand, file: LogFile, share: float = 0.4) -> None:
+def require_places(stand: MySqlStand, file: LogFile, share: float) -> None:
     """Places of the file, drawn anew in each run, are what the server's own list of it says."""
     source = server(stand)
     events = listed(stand, file)
@@ -169,26 +169,24 @@ def require_places(stand: MySqlStand, file: LogFile, share: float = 0.4) -> None
             find_boundary(source, Coordinates(file, event.begin + 5))
 
 
+FLAVOURS = ("mysql", "mariadb", "mariadb11")
+
+
+@pytest.mark.parametrize(
+    ("fixture", "share"),
+    [
+        *((fixture, 0.4) for fixture in ("mysql", "mariadb11")),
+        *(pytest.param(fixture, 1, marks=pytest.mark.soak) for fixture in FLAVOURS),
+    ],
+)
 @pytest.mark.since(8, 0, 21)
-def test_places_of_a_log_of_mysql(mysql: MySqlStand, database: str) -> None:
-    """All kinds of transactions; a place is proven, rewound or refused as SHOW BINLOG EVENTS
-    has it."""
-    require_places(mysql, written(mysql, database, *_ANY_SERVER, _MYSQL))
-
-
-def test_places_of_a_log_of_mariadb_11(mariadb11: MySqlStand, mariadb11_database: str) -> None:
-    """… whose events do not all say where they end."""
-    require_places(mariadb11, written(mariadb11, mariadb11_database, *_ANY_SERVER, _MARIADB))
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("fixture", ["mysql", "mariadb", "mariadb11"])
-def test_every_place_of_a_log(fixture: str, request: pytest.FixtureRequest) -> None:
-    """All of them."""
+def test_places_of_a_log(fixture: str, share: float, request: pytest.FixtureRequest) -> None:
+    """All kinds of transactions; a place is proven, rewound or refused as SHOW BINLOG EVENTS has
+    it. Not all events of MariaDB 11 say where they end."""
     stand: MySqlStand = request.getfixturevalue(fixture)
     own = _MYSQL if fixture == "mysql" else _MARIADB
     with stand.own_database() as name:
-        require_places(stand, written(stand, name, *_ANY_SERVER, own), share=1)
+        require_places(stand, written(stand, name, *_ANY_SERVER, own), share)
 
 
 @pytest.fixture(params=["mysql", "mariadb"])

@@ -10,7 +10,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import rows_read, server
@@ -123,34 +122,3 @@ def test_padding_is_not_selected(mysql: MySqlStand, database: str) -> None:
         mysql.execute(
             "set global sql_mode = replace(@@global.sql_mode, 'PAD_CHAR_TO_FULL_LENGTH', '')"
         )
-
-
-@pytest.mark.parametrize(
-    ("kind", "value"), [("date", "2024-02-31"), ("datetime", "2023-02-29 1:1")]
-)
-def test_invalid_dates_are_said(mysql: MySqlStand, database: str, kind: str, value: str) -> None:
-    """ALLOW_INVALID_DATES lets days in that no calendar has; no Arrow type holds them."""
-    with mysql.connect(database) as connection, connection.cursor() as cursor:
-        cursor.execute("set sql_mode = 'ALLOW_INVALID_DATES'")
-        cursor.execute(f"create table t (id int primary key, d {kind})")
-        cursor.execute(f"insert into t values (1, '{value}')")
-    source = server(mysql)
-    with (
-        rows_read(source, source.structure(TableName(database, "t"))) as batches,
-        pytest.raises(TableError, match=f"'d' holds a value that is not a valid {kind}"),
-    ):
-        list(batches)
-
-
-def test_a_zero_date_in_a_key_is_said(mysql: MySqlStand, database: str) -> None:
-    """NULL would be one key for all such rows."""
-    with mysql.connect(database) as connection, connection.cursor() as cursor:
-        cursor.execute("set sql_mode = ''")
-        cursor.execute("create table t (d date primary key)")
-        cursor.execute("insert into t values ('0000-00-00'), ('2024-00-01'), ('2024-01-01')")
-    source = server(mysql)
-    with (
-        rows_read(source, source.structure(TableName(database, "t"))) as batches,
-        pytest.raises(TableError, match="key column 'd'"),
-    ):
-        list(batches)

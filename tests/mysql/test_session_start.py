@@ -93,25 +93,6 @@ def test_what_init_connect_began_is_over(stand: MySqlStand) -> None:
         stand.execute(f"set global init_connect = '{before}'")
 
 
-@pytest.fixture
-def limited(mysql: MySqlStand) -> Iterator[str]:
-    """An account that may ask three questions an hour."""
-    name = mysql.fresh_name()
-    mysql.execute(
-        f"create user {name} identified by 'x' with max_queries_per_hour 3",
-    )
-    yield name
-    mysql.execute(f"drop user {name}")
-
-
-def test_an_account_s_limit_is_named(mysql: MySqlStand, limited: str) -> None:
-    """As the server calls it."""
-    source = server(mysql, user=limited, password="x")
-    with pytest.raises(LockstepError, match="exceeded the 'max_questions' resource"):
-        for _ in range(2):
-            source.facts()
-
-
 @pytest.mark.parametrize("stand", KNOWN, indirect=True)
 def test_packets_too_small_for_statements_are_refused(stand: MySqlStand) -> None:
     """No session may set that for itself."""

@@ -95,9 +95,13 @@ def test_a_source_as_it_should_be_has_no_refusal(mysql: MySqlStand, database: st
 
 
 def test_each_table_is_looked_at(mysql: MySqlStand, database: str) -> None:
-    """Engines, partitions and names; a cascade that MySQL logs itself is fine."""
-    found = findings(server(mysql), filled(mysql, database))
-    native = look(mysql).settings.get("innodb_native_foreign_keys") != "OFF"
+    """Engines, partitions, names and foreign keys, with both actions; a cascade that MySQL logs
+    itself is fine."""
+    found, survey = findings(server(mysql), filled(mysql, database)), look(mysql)
+    child, parent = TableName(database, "items"), TableName(database, "orders")
+    key = SurveyedForeignKey(f"fk_{database}", child, parent, "NO ACTION", "CASCADE")
+    assert [one for one in survey.foreign_keys if one.child == child] == [key]
+    native = survey.settings.get("innodb_native_foreign_keys") != "OFF"
     assert levels(found, database) == {
         **({"items": "warning"} if native else {}),
         "fleeting": "refusal",
@@ -106,14 +110,6 @@ def test_each_table_is_looked_at(mysql: MySqlStand, database: str) -> None:
         "parts": "warning",
     }
     assert native or found["foreign keys"].level == "ok"
-
-
-def test_foreign_keys_are_seen(mysql: MySqlStand, database: str) -> None:
-    """With both actions, once each."""
-    survey = look(mysql, user=filled(mysql, database) and mysql.account)
-    child, parent = TableName(database, "items"), TableName(database, "orders")
-    key = SurveyedForeignKey(f"fk_{database}", child, parent, "NO ACTION", "CASCADE")
-    assert [one for one in survey.foreign_keys if one.child == child] == [key]
 
 
 def test_an_account_without_privileges_gets_its_grant(mysql: MySqlStand, bare: str) -> None:
@@ -228,8 +224,9 @@ def test_a_mariadb_replica_is_asked_about_itself(mariadb: MySqlStand) -> None:
 
 
 def test_a_mariadb_is_surveyed(mariadb: MySqlStand, mariadb_database: str) -> None:
-    """Sequences and system-versioned tables, which no list of base tables shows; what its
-    account may not see is granted by name; no hash of a password is kept."""
+    """Sequences and system-versioned tables, which no list of base tables shows; what its account
+    may not see is granted by name, and one that may see it is told which action is not logged; no
+    hash of a password is kept."""
     name = filled(
         mariadb,
         mariadb_database,
@@ -252,21 +249,15 @@ def test_a_mariadb_is_surveyed(mariadb: MySqlStand, mariadb_database: str) -> No
         found[f"{name}.items (fk_{name})"].hint
         == f"GRANT REFERENCES ON `{name}`.`items` TO 'lockstep'@'%';"
     )
+    running = mariadb.server
+    root = MySqlServer(settings(mariadb, user=running.user, password=running.password))
+    assert findings(root, name)[f"{name}.items (fk_{name})"].sentence.endswith(
+        "CASCADE, SET NULL or SET DEFAULT changes rows with no row events"
+    )
     assert survey.flavour == "mariadb"
     assert not any("PASSWORD" in line for line in survey.grants)
     assert found["replication privileges"].level == "ok"
     assert found["proxy"].level == "ok"
-
-
-def test_a_mariadb_s_cascade_is_warned_of(mariadb: MySqlStand, mariadb_database: str) -> None:
-    """An account that may see it is told which action is not logged."""
-    name = filled(mariadb, mariadb_database)
-    running = mariadb.server
-    source = MySqlServer(settings(mariadb, user=running.user, password=running.password))
-    found = findings(source, name)[f"{name}.items (fk_{name})"]
-    assert found.sentence.endswith(
-        "CASCADE, SET NULL or SET DEFAULT changes rows with no row events"
-    )
 
 
 def test_a_newer_mariadb_is_no_proxy(mariadb11: MySqlStand) -> None:

@@ -29,7 +29,6 @@ from tests.mysql.hashed import asking, unequal_hashes
 from tests.mysql.logged import Logged, Rows, exact, logged
 from tests.mysql.oracle import differences, heard, unreadable
 from tests.mysql.reading import server
-from tests.mysql.text_values import rows_by_text, text_session
 from tests.mysql.value_cases import ValueCase, value_cases
 
 EVERYWHERE = ("mysql", "mysql80", "mysql57", "mariadb", "mariadb11")
@@ -138,18 +137,6 @@ def test_mysql_replication_says_what_the_log_says(told: Told) -> None:
     }
     assert wrong == {}
     assert len(unread) < MOST_UNREAD
-
-
-def test_rows_are_what_the_text_protocol_prints(told: Told) -> None:
-    """Read in the binary protocol by compiled code, and as text by the driver: the same values,
-    floats to the bit; only NULL and zero and partial dates are NULL."""
-    wrong = []
-    with text_session(told.tables.stand) as cursor:
-        for table, structure in told.structures.items():
-            rows = [row for batch in told.selected[table] for row in batch.to_pylist()]
-            if exact(rows) != exact(rows_by_text(cursor, structure)):
-                wrong.append(told.tables.cases[table].name)
-    assert wrong == []
 
 
 @pytest.mark.parametrize("told", ["mysql drawn", "mariadb some"], indirect=True)

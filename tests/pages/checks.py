@@ -11,6 +11,13 @@ from lockstep.pipeline.values.engines import ENGINES, engine_of
 from tests.pages.made import MadePart, row
 
 _STATEMENT: Final = re.compile(r"(?:GRANT|ALTER USER|set global|stop replica|call) .*;")
+_FOR_GOOD: Final = re.compile(
+    r" \(and put it into the server's configuration"
+    r"(, and let applications (reconnect): open sessions keep their value)?\)"
+)
+"""What goes for every `set global`, which the page says once."""
+_NOTHING: Final = "nothing to do"
+_LIKEWISE: Final = "as above"
 _HEAD: Final = "| rule | looks at | level | what it costs | cure |\n|---|---|---|---|---|"
 
 
@@ -19,7 +26,7 @@ def tables() -> str:
     rules: list[CheckRule[Any]] = [*RUN_RULES, *CHECK_RULES]
     lines = []
     for topic in dict.fromkeys(rule.topic for rule in rules):
-        rows = [_row(rule) for rule in rules if rule.topic == topic]
+        rows = _rows([rule for rule in rules if rule.topic == topic])
         lines += [f"### {topic[0].upper()}{topic[1:]}", "", _HEAD, *rows, ""]
     return "\n".join([*lines, *_engines()])
 
@@ -34,14 +41,25 @@ def _engines() -> list[str]:
     return ["### Engines", "", "| engine | level | why |\n|---|---|---|", *rows, last]
 
 
-def _row(rule: CheckRule[Any]) -> str:
-    level = f"**{rule.level}**, of a run too" if rule.error and rule in RUN_RULES else rule.level
-    cells = (rule.name, rule.judged_facts, level, rule.consequence, _code(rule.cure))
-    return row(cells)
+def _rows(rules: list[CheckRule[Any]]) -> list[str]:
+    """A row a rule; a cure of several that follow one another stands in the first of them."""
+    cures = [_code(rule.cure) for rule in rules]
+    rows = []
+    for rule, cure, former in zip(rules, cures, ["", *cures], strict=False):
+        level: str = rule.level
+        if rule.error and rule in RUN_RULES:
+            level = f"**{level}**, of a run too"
+        told = _LIKEWISE if cure and cure == former else cure
+        facts = rule.judged_facts.removeprefix("global variable, ")
+        rows.append(row((rule.name, facts, level, rule.consequence, told)))
+    return rows
 
 
 def _code(cure: str) -> str:
     """A statement to be typed, as code; what follows it is prose."""
+    if cure == _NOTHING:
+        return ""
+    cure = _FOR_GOOD.sub(lambda found: f" and {found[2]}" if found[1] else "", cure)
     found = _STATEMENT.match(cure)
     if found is None:
         return cure

@@ -28,7 +28,6 @@ from lockstep.resources.mysql.decoder_compilation import LOG_COLUMNS, RESULT_COL
 from lockstep.resources.unity import column_json
 from tests.mysql import chunk_key_cases
 from tests.mysql.random_tables import random_tables
-from tests.mysql.text_values import converter
 from tests.mysql.value_cases import value_cases
 from tests.pipeline.results_made import KINDS
 from tests.schema.cases import OWN, read_cases
@@ -166,15 +165,6 @@ def _types(statements: Iterable[str]) -> set[str]:
     return types
 
 
-def _converted() -> set[str]:
-    types = set()
-    for column in COLUMNS:
-        with suppress(KeyError):
-            converter(column)
-            types.add(column.type)
-    return types
-
-
 CUT = (*chunk_key_cases.CASES, *chunk_key_cases.NOT_CUT)
 LISTS: dict[str, tuple[Callable[[], set[str]], set[str]]] = {
     "tests/cases/values": (
@@ -195,7 +185,6 @@ LISTS: dict[str, tuple[Callable[[], set[str]], set[str]]] = {
         lambda: _types(one.create() for one in random_tables(Random(1), 60)),
         set(),
     ),
-    "tests/mysql/text_values.py": (_converted, set()),
     "tests/mysql/chunk_key_cases.py": (
         lambda: _made(f"c {case.definition}" for case in CUT if "mysql" in case.servers),
         {"text", "blob", "json", "geometry", "vector"},

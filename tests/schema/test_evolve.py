@@ -19,7 +19,7 @@ from lockstep.pipeline.schema.effects import (
     UnknownTable,
     UnloggedChange,
 )
-from lockstep.pipeline.schema.evolve import evolve, with_unknown_tables
+from lockstep.pipeline.schema.evolve import evolve
 from lockstep.pipeline.schema.model import DatabaseCode, ServerSchema
 from lockstep.pipeline.schema.rows import row_structure, schema_of
 from lockstep.pipeline.schema.statements.changes import Irrelevant, NotUnderstood
@@ -212,11 +212,6 @@ def test_phases() -> None:
     for phase, columns in (("start", 3), ("rollback", 3), ("commit", 2)):
         done = evolve(schema, read, replace(MARIADB, alter_phase=phase))
         assert columns == len(done.schema.tables[named("a")].columns)
-
-
-def test_forgotten() -> None:
-    """Tables that a statement may have touched are unknown."""
-    assert {named("a")} == with_unknown_tables(after([_A]).schema, [named("a")]).unknown_tables
 
 
 def test_without_a_character_set() -> None:

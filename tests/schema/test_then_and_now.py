@@ -24,23 +24,15 @@ from tests.schema.mixed_log import minimal_log, mixed_log
 from tests.schema.reader import ALL, CHANGES, Reader, Rows, without_values
 
 
-def _check(mysql: MySqlStand, seed: int, statements: int) -> None:
+@pytest.mark.parametrize(
+    ("seed", "statements"),
+    [(1, 15), *(pytest.param(seed, 50, marks=pytest.mark.soak) for seed in range(2, 42))],
+)
+def test_later_is_as_along(mysql: MySqlStand, seed: int, statements: int) -> None:
+    """Statements of chance between rows: both changelogs, both histories and the server agree."""
     with minimal_log(mysql) as name:
         along, later = (Reader(server(mysql), [f"{name}_*.*"]) for _ in range(2))
         assert wrong(mysql, name, seed, along, later, statements=statements) == []
-
-
-def test_later_is_as_along(mysql: MySqlStand) -> None:
-    """15 statements of chance between rows: both changelogs, both histories and the server
-    agree."""
-    _check(mysql, 1, 15)
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("seed", range(2, 42))
-def test_later_is_as_along_for_long(mysql: MySqlStand, seed: int) -> None:
-    """50 of them, with other seeds."""
-    _check(mysql, seed, 50)
 
 
 def wrong(
@@ -50,16 +42,15 @@ def wrong(
     along: Reader,
     later: Reader,
     *,
-    statements: int = 50,
-    every: int = 3,
+    statements: int,
 ) -> list[str]:
-    """Mix a log while one of them reads along after every few statements, then let the other
+    """Mix a log while one of them reads along after every third statement, then let the other
     read it; both know the structures of the beginning only. What is not as it should be, a
     sentence each."""
     for reader in (along, later):
         reader.run()
     for number, _ in enumerate(mixed_log(stand, name, seed, statements), start=1):
-        if number % every == 0:
+        if number % 3 == 0:
             along.run()
     along.run_whole()
     later.run_whole()

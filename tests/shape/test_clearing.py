@@ -213,7 +213,8 @@ def test_rows_of_a_load_that_were_left_are_cleared(cleared: Cleared) -> None:
 
 
 def test_a_consumer_and_a_person_hold_it(cleared: Cleared) -> None:
-    """The person comes when the consumer holds it already, and is heard by whoever clears."""
+    """The person comes when the consumer holds it already, and is heard by whoever clears. Once it
+    is cleared, `earliest` is the first batch after which the changes of all tables are kept."""
     consumers = cleared.follower.ledger.consumers
     consumers.make_consumer(SOURCE, "reader", "earliest")
     cleared.hide()
@@ -232,18 +233,6 @@ def test_a_consumer_and_a_person_hold_it(cleared: Cleared) -> None:
     cleared.hide()
     assert len(cleared.clear()) == 1
     assert (cleared.found(), cleared.notes()) == ([], [])
-
-
-def test_a_consumer_begins_after_what_was_cleared(cleared: Cleared) -> None:
-    """`earliest` is the first batch after which the changes of all tables are kept."""
-    cleared.hide()
-    cleared.follower.run()
-    before = cleared.notes()
-    cleared.clear()
-    assert cleared.notes() == []
-    consumers = cleared.follower.ledger.consumers
-    cursor = consumers.make_consumer(SOURCE, "reader", "earliest").cursor
-    assert cursor == max(note.tightening.last_batch for note in before)
 
 
 def test_less_and_more_and_less_again(cleared: Cleared) -> None:
@@ -425,43 +414,37 @@ def test_a_ledger_of_before_it_was_cleared(cleared: Cleared, is_read_again: bool
     assert len(follower.mirror(f"{cleared.name}.c")) == 3
 
 
-@pytest.mark.parametrize("folder", ["_changes/{name}/c", "_ddl", "_transactions"])
-def test_files_into_which_somebody_put_changes_are_cleared(cleared: Cleared, folder: str) -> None:
-    """OPTIMIZE by another program, of a changelog to which no run publishes afterwards."""
-    lake, folder = cleared.follower.lake, f"{SOURCE}/{folder.format(name=cleared.name)}"
-    cleared.hide()
-    cleared.follower.run()
-    commits = lake.tables[folder]
-    put_together = pa.concat_tables(
-        lake.files[lake.path(f"{folder}/{p}")] for p in commits[-1].files
-    )
-    lake.files[lake.path(f"{folder}/part-0.parquet")] = put_together
-    commits.append(
-        replace(
-            commits[-1],
-            app_id="",
-            user_metadata="",
-            files=("part-0.parquet",),
-            operation="OPTIMIZE",
-        )
-    )
-    assert len(cleared.clear()) == 1
-    assert (cleared.found(), cleared.notes()) == ([], [])
-    cleared.do("insert into c (code, v) values ('new', 3)")
-    cleared.follower.run()
-    assert "part-0.parquet" not in lake.tables[folder][-1].files
-
-
-def test_files_of_a_killed_replay_are_cleared(cleared: Cleared) -> None:
-    folder = f"{scratch_path(SOURCE)}/_changes/{cleared.name}/c"
-    lake = cleared.follower.lake
-    lake.files[lake.path(f"{folder}/batch-000000000001-v1-00000.parquet")] = pa.table(
+def test_files_that_no_run_publishes_any_more_are_cleared(cleared: Cleared) -> None:
+    """Of a replay that was killed; into which another program put changes by OPTIMIZE, where no run
+    publishes afterwards; and of versions of upkeep, behind which the next run knows the log to
+    begin."""
+    lake, follower = cleared.follower.lake, cleared.follower
+    scratch = f"{scratch_path(SOURCE)}/_changes/{cleared.name}/c"
+    lake.files[lake.path(f"{scratch}/batch-000000000001-v1-00000.parquet")] = pa.table(
         {"secret": [WORD]}
     )
     cleared.hide()
-    cleared.follower.run()
+    follower.run()
+    changed = [f"{SOURCE}/{f}" for f in (f"_changes/{cleared.name}/c", "_ddl", "_transactions")]
+    optimized: dict[str, Any] = {"app_id": "", "user_metadata": "", "operation": "OPTIMIZE"}
+    for folder in changed:
+        commits = lake.tables[folder]
+        lake.files[lake.path(f"{folder}/part-0.parquet")] = pa.concat_tables(
+            lake.files[lake.path(f"{folder}/{path}")] for path in commits[-1].files
+        )
+        commits.append(replace(commits[-1], files=("part-0.parquet",), **optimized))
+    mirror = f"{SOURCE}/{cleared.name}/c"
+    commits = lake.tables[mirror]
+    said = metadata_of_kind(commits[-1].user_metadata, WriteKind.UPKEEP, shows=len(commits) - 1)
+    for _ in range(2):
+        commits.append(replace(commits[-1], **{**optimized, "user_metadata": said}))
     assert len(cleared.clear()) == 1
-    assert cleared.found() == []
+    assert (cleared.found(), cleared.notes()) == ([], [])
+    assert follower.ledger.examined_versions(SOURCE)[mirror] == len(commits) - 1
+    cleared.do("insert into c (code, v) values ('new', 3)")
+    follower.run()
+    assert not [f for f in changed if "part-0.parquet" in lake.tables[f][-1].files]
+    assert len(follower.mirror(f"{cleared.name}.c")) == 3
 
 
 @pytest.mark.parametrize("way", ["followed", "given", "read"])
@@ -519,17 +502,19 @@ def test_a_key_is_replaced_on_purpose(cleared: Cleared) -> None:
     cleared.clear()
     before = {row["code"] for row in cleared.follower.mirror(f"{cleared.name}.c")}
     former = PrivacyKey(KEY).fingerprint
+    cleared.do("insert into c (code) values ('new')")
     cleared.follower.key = b"another key that nobody guesses"
-    with pytest.raises(ConfigurationError) as refused:
+    with pytest.raises(ConfigurationError, match="hashed with the key") as refused:
         cleared.follower.run()
     assert former in refused.value.hint
+    assert {row["code"] for row in cleared.follower.mirror(f"{cleared.name}.c")} == before
     cleared.follower.replaces = former
     cleared.follower.run()
     (note,) = cleared.notes()
     assert (note.tightening.is_rehashed, note.tightening.columns) == (True, ())
     assert len(cleared.clear()) == 1
     after = {row["code"] for row in cleared.follower.mirror(f"{cleared.name}.c")}
-    assert (len(after), after & before) == (2, set())
+    assert (len(after), after & before) == (3, set())
     for hashed in before:
         assert cleared.found(hashed) == []
 
@@ -556,22 +541,6 @@ def test_a_key_counts_where_the_lake_has_hashes_of_it(cleared: Cleared) -> None:
     follower.key = b"a third key that nobody meant"
     with pytest.raises(ConfigurationError):
         follower.run()
-
-
-def test_two_versions_of_upkeep_are_cleared_with_the_rest(cleared: Cleared) -> None:
-    """The next run knows the log that begins behind them."""
-    mirror = f"{SOURCE}/{cleared.name}/c"
-    cleared.hide()
-    cleared.follower.run()
-    commits = cleared.follower.lake.tables[mirror]
-    said = metadata_of_kind(commits[-1].user_metadata, WriteKind.UPKEEP, shows=len(commits) - 1)
-    for _ in range(2):
-        commits.append(replace(commits[-1], app_id="", user_metadata=said, operation="OPTIMIZE"))
-    cleared.clear()
-    assert cleared.follower.ledger.examined_versions(SOURCE)[mirror] == len(commits) - 1
-    cleared.do("insert into c (code) values ('new')")
-    cleared.follower.run()
-    assert len(cleared.follower.mirror(f"{cleared.name}.c")) == 3
 
 
 def test_a_table_that_was_paused_is_read_again(cleared: Cleared) -> None:

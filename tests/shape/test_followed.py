@@ -48,14 +48,15 @@ ACTIONS, MORE = 20, 40
 RUNS = 4
 """As many more bring back what waits."""
 
+# These seeds hash keys, leave rows out and hide more meanwhile; one names the columns it shows.
 CASES = [
-    ("mysql", 1, ACTIONS),
+    ("mysql", 28, ACTIONS),
     pytest.param("mysql80", 2, ACTIONS, marks=pytest.mark.soak),
-    ("mariadb", 3, ACTIONS),
+    ("mariadb", 5, ACTIONS),
     *(
         pytest.param(flavour, seed, MORE, marks=pytest.mark.soak)
         for flavour in ("mysql", "mysql80", "mariadb")
-        for seed in range(4, 44)
+        for seed in range(1, 44)
     ),
 ]
 

@@ -175,23 +175,6 @@ def test_what_is_hidden_stays_hidden_under_every_name(statements: list[str]) -> 
     assert "secret" not in repr(tracker.history)
 
 
-def test_a_column_stays_hidden_that_a_person_says_was_renamed() -> None:
-    """`resume --schema FILE --rename ssn=social`: the settings do not name `social`."""
-    tracker = _followed()
-    customers = tracker.version(TableName("shop", "customers"))
-    assert customers is not None and customers.schema is not None
-    columns = [
-        replace(column, name="social") if column.name == "ssn" else column
-        for column in customers.schema.columns
-    ]
-    given = replace(customers.schema, columns=tuple(columns))
-    place, names = Coordinates(LogFile("binlog", 1), 900), ("id", "ssn", "email", "phone")
-    assert tracker.record_persons_schema(given, place, names).knowledge is Knowledge.UNKNOWN
-    kept = tracker.record_persons_schema(customers.schema, place, ("id", "ssn", "email", "phone"))
-    assert kept.shown_schema is not None
-    assert [column.name for column in kept.shown_schema.columns] == ["id", "email", "phone"]
-
-
 @pytest.mark.parametrize(
     "statements",
     [
