@@ -192,7 +192,7 @@ class SourceMachine(RuleBasedStateMachine):
 
 
 SETTINGS = settings(
-    max_examples=3,
+    max_examples=2,
     stateful_step_count=40,
     deadline=None,
     suppress_health_check=list(HealthCheck),

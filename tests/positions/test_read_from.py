@@ -25,7 +25,7 @@ from tests.positions.four_writers import MIXED, four_write, of_one_row
 from tests.positions.paused import Shop
 from tests.positions.servers import Pair, catch_up, promote, replicate
 
-ROWS = 500
+ROWS = 300
 TWENTY = SnapshotPlan(
     max_seconds=0.2, connections=3, pace=Pace(1e-9, least_rows=20, first_rows=20, most_rows=20)
 )
