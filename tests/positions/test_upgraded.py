@@ -1,5 +1,5 @@
-"""A source on MySQL 5.7 that is upgraded to 8.0, and then fails over to a newer replica; and servers
-that restart."""
+"""A source on MySQL 5.7 that is upgraded to 8.0, and then fails over to a newer replica; and
+servers that restart."""
 
 from __future__ import annotations
 
