@@ -9,7 +9,7 @@ from typing import Any, TypeVar, get_origin, get_type_hints
 
 import dagster as dg
 
-from lockstep.pipeline.values.errors import LockstepError, Recovery
+from lockstep.pipeline.values.errors import LockstepError, Recovery, SourceBusy
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -29,7 +29,8 @@ def evaluate_annotations(function: Function) -> Function:
 @contextmanager
 def dagster_failures() -> Iterator[None]:
     """Turn our errors into Dagster failures with message and hint. Dagster may retry
-    only failures that need no person."""
+    only failures that need no person. A source that another run has is no fault, so its
+    failure has no stack trace of ours."""
     try:
         yield
     except LockstepError as error:
@@ -37,4 +38,4 @@ def dagster_failures() -> Iterator[None]:
             description=f"{error.message}\nhint: {error.hint}",
             metadata={"hint": error.hint, "kind": type(error).__name__},
             allow_retries=error.recovery is Recovery.RETRY,
-        ) from error
+        ) from (None if isinstance(error, SourceBusy) else error)

@@ -70,8 +70,6 @@ def notify_people(
 ) -> None:
     """Notify the addresses of `[notify]` of each source whose trouble is not the one
     that they were last notified of. Raise nothing: errors become notes."""
-    if not settings.notify_references:
-        return
     for name in sources:
         try:
             _, source_verdict = assess_source(adapters, settings.source(name), datetime.now(UTC))

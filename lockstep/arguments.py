@@ -6,7 +6,7 @@ Not here: which command has which argument (`lockstep.grammar`).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from lockstep.grammar import UsageError
 from lockstep.pipeline.values.places import Place, parse_end, parse_place
@@ -15,6 +15,9 @@ from lockstep.resources.holders import account_name
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Callable
+
+Value = TypeVar("Value")
 
 
 def place_option(arguments: argparse.Namespace, option: str) -> Place | None:
@@ -26,10 +29,16 @@ def place_option(arguments: argparse.Namespace, option: str) -> Place | None:
 def place_argument(arguments: argparse.Namespace, name: str, text: str) -> Place:
     """Return the place that `text` names. `name`: the argument that has this value.
     Raise `UsageError` with the valid forms if the text names no place."""
+    return parsed(arguments, name, text, parse_end if name == "--until" else parse_place)
+
+
+def parsed(
+    arguments: argparse.Namespace, name: str, text: str, parse: Callable[[str], Value]
+) -> Value:
+    """Return what `parse` makes of the value of the argument `name`. Raise `UsageError`
+    if it raises ValueError."""
     try:
-        if name == "--until":
-            return parse_end(text)
-        return parse_place(text, as_start=arguments.command == "start-at")
+        return parse(text)
     except ValueError as error:
         hint = f"`lockstep {arguments.command} --help`"
         raise UsageError(f"{name}: {error}.", hint=hint) from None

@@ -21,7 +21,7 @@ from lockstep.pipeline.mirror.lineage import own_comments
 from lockstep.pipeline.model.table_state import TableState
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.types import sql_type
-from lockstep.pipeline.values.errors import LockstepError
+from lockstep.pipeline.values.errors import ConfigurationError, LockstepError
 from lockstep.pipeline.values.segment import SystemTable
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.adapters import Adapters
@@ -73,13 +73,24 @@ def sources_yaml(
     only_table: TableName | None,
 ) -> str | None:
     """Return the file's text with all mirrors of the sources, or only with the mirror
-    of one table; None if there is no mirror."""
-    entries = [
-        entry for name in sources for entry in _source_entries(context, adapters, name, only_table)
-    ]
+    of one table; None if there is no mirror. Raise `ConfigurationError` if two of
+    Lockstep's sources have a dbt source of the same name."""
+    entries: dict[str, dict[str, Any]] = {}
+    owners: dict[str, str] = {}
+    for source in sources:
+        for entry in _source_entries(context, adapters, source, only_table):
+            name = entry["name"]
+            if name in entries:
+                raise ConfigurationError(
+                    f"Mirrors of {owners[name]} and of {source} would both be in a dbt source "
+                    f"{name}.",
+                    hint="give the mirrors of one of them another database, by `into` under "
+                    "[[sources.table]]",
+                )
+            entries[name], owners[name] = entry, source
     if not entries:
         return None
-    content = {"version": 2, "sources": entries}
+    content = {"version": 2, "sources": [*entries.values()]}
     text: str = yaml.safe_dump(content, allow_unicode=True, sort_keys=False, width=100)
     return _FILE_HEAD + text
 

@@ -177,7 +177,7 @@ def read_at(source: str, at: str | None = None, *, config: str | Path = CONFIG) 
 
 def _parse_place(text: str) -> Place:
     try:
-        return parse_place(text, as_start=False)
+        return parse_place(text)
     except ValueError as error:
         raise ConfigurationError(f"{error}", hint="`lockstep versions --help`") from None
 

@@ -8,7 +8,7 @@ uses (`pipeline.run.context`).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -36,7 +36,7 @@ class StandbyPlan:
     where the source's very first run starts if the standby answers. `server_uuid`:
     None if it is not configured."""
 
-    start: Place | None
+    start: Place | Snapshot | None
     server_uuid: str | None = None
 
     def answers(self, facts: ServerFacts) -> bool:
@@ -134,11 +134,12 @@ class SourcePlan:
       again.
     - `allowed_statements`: a person declares that logged statements on these tables
       change no captured table.
+    - `ignores_case`: as in `MirrorNames`.
     """
 
     name: str
     patterns: TablePatterns
-    start: Place | None
+    start: Place | Snapshot | None
     budget: Budget = field(default_factory=Budget)
     start_policies: StartPolicies = field(default_factory=StartPolicies)
     lake_policies: LakePolicies = field(default_factory=LakePolicies)
@@ -149,6 +150,7 @@ class SourcePlan:
     reread_rows: RereadRows | None = None
     allowed_statements: StatementPatterns = field(default_factory=StatementPatterns)
     table_settings: tuple[TableSettings, ...] = ()
+    ignores_case: Callable[[], bool] = field(default=lambda: False, compare=False)
 
     @property
     def loads_new_tables(self) -> bool:
@@ -205,7 +207,8 @@ class SourcePlan:
     @property
     def mirror_names(self) -> MirrorNames:
         """The rules for the mirrors' names."""
-        return mirror_names_of(self.name, self.table_settings)
+        names = mirror_names_of(self.name, self.table_settings)
+        return replace(names, ignores_case=self.ignores_case)
 
     def mirror_name(self, table: TableName) -> TableName:
         """Return the name of the table's mirror."""
@@ -217,7 +220,7 @@ class SourcePlan:
         name = self.mirror_name(state.table)
         return None if is_folder_of(state.mirror, self.name, name) else name
 
-    def start_at(self, facts: ServerFacts) -> Place | None:
+    def start_at(self, facts: ServerFacts) -> Place | Snapshot | None:
         """Return the configured start on the server that answers."""
         if self.standby is not None and self.standby.answers(facts):
             return self.standby.start

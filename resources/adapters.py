@@ -168,9 +168,9 @@ class Adapters:
 
     def ports(self, source: str, progress: Progress) -> RunPorts:
         """Return everything that a run of the source needs."""
-        plan = self._settings.source(source).plan()
         server = self.server(source)
         lake = self.lake()
+        plan = replace(self._settings.source(source).plan(), ignores_case=lake.ignores_case)
         key = self._settings.privacy_key()
         return RunPorts(
             source=plan,

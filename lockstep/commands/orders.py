@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from lockstep import exits
-from lockstep.arguments import author_of, parse_table_name, place_argument, reason_of
+from lockstep.arguments import author_of, parse_table_name, parsed, reason_of
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError
 from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.model.table_state import OrderKind, TableCondition
+from lockstep.pipeline.run.begin import foresee_next_start
 from lockstep.pipeline.run.context import RunPorts, SilentProgress
 from lockstep.pipeline.run.orders import (
     OrderOutcome,
     OrderRequest,
-    foresee_next_start,
     give_order,
     plan_resume,
 )
@@ -28,6 +28,7 @@ from lockstep.pipeline.run.status.plan import Choice, choose_start
 from lockstep.pipeline.schema.model import schema_to_json
 from lockstep.pipeline.values.decisions import Continuity, Lease
 from lockstep.pipeline.values.errors import LockstepError, NothingMatches
+from lockstep.pipeline.values.places import parse_start
 from lockstep.pipeline.values.table import TableName, TablePatterns, has_wildcard
 from lockstep.resources.holders import holder_name
 
@@ -185,7 +186,7 @@ def _order_values(recorded: OrderOutcome) -> dict[str, Any]:
 def _choose_start(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """Record where the next run starts. Only that run uses the choice. A choice that no
     run could carry out is refused, and is not recorded."""
-    place = place_argument(arguments, "PLACE", arguments.place)
+    place = parsed(arguments, "PLACE", arguments.place, parse_start)
     reason = reason_of(arguments)
     source = context.one_source(arguments.source).name
     try:

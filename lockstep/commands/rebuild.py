@@ -37,8 +37,8 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             report = RebuildReport(origin, into)
             if not arguments.dry_run:
                 report = rebuild_as_of(ports, adapters.lake().copies, origin, into)
-    context.say(*_report_lines(report, is_planned=arguments.dry_run))
-    values = {"source": source, "dry_run": arguments.dry_run, **_values(report)}
+    context.say(*report_lines(report, is_planned=arguments.dry_run))
+    values = {"source": source, "dry_run": arguments.dry_run, **report_values(report)}
     return Outcome(exits.DONE, values)
 
 
@@ -71,13 +71,15 @@ def _require_outside(folder: Path, lake: Path) -> None:
         )
 
 
-def _report_lines(report: RebuildReport, *, is_planned: bool) -> Iterator[str]:
+def report_lines(report: RebuildReport, *, is_planned: bool) -> Iterator[str]:
     rows = "" if report.rows is None else f", {pluralize(report.rows, 'row')}"
     verb = "would be made in" if is_planned else "is in"
     yield f"{report.table} as of {report.cut} {verb} {report.into}{rows}"
     yield f"made from {_origin_words(report)}"
     if is_planned:
         yield "nothing is read or written (--dry-run)"
+    if (extent := report.origin.extent) is not None:
+        yield f"{report.table} is {extent.sentence}"
 
 
 def _origin_words(report: RebuildReport) -> str:
@@ -93,11 +95,12 @@ def _origin_words(report: RebuildReport) -> str:
     return f"{version}, and {changes}" if contents else version
 
 
-def _values(report: RebuildReport) -> dict[str, Any]:
+def report_values(report: RebuildReport) -> dict[str, Any]:
     cut_keys = "at as place, gtid, committed_at, batch.id as batch, is_end_of_batch as whole_batch"
     return {
         "table": report.table,
         "as_of": attributes(report.cut, cut_keys),
         **origin_values(report.origin.changelog_origin),
+        **attributes(report.origin.extent, "begins"),
         **attributes(report, "into, rows, seconds"),
     }

@@ -213,9 +213,9 @@ CHECK_RULES: Final = with_topic(
         "select",
         "SELECT on each captured table as a whole: some of its columns are not enough",
         "warning",
-        "`verify` cannot read it, and neither can a run: it follows the table only if the log "
-        "describes its columns, and quarantines it where it needs the source; without any "
-        "privilege a run does not even find it before its first row",
+        "`verify` cannot read it; a run follows it only if the log describes its columns, and "
+        "quarantines it where it needs the source; without any privilege a run does not find it "
+        "before its first row",
         "GRANT SELECT ON `database`.`table` TO 'user'@'host';",
         _judge_select,
     ),
@@ -223,8 +223,8 @@ CHECK_RULES: Final = with_topic(
         "lock tables",
         "LOCK TABLES (MySQL), on captured tables without a key",
         "warning",
-        "a key distinguishes rows that are re-read from later changes; without one, a read must "
-        "begin at an exact position, which takes a brief lock or a moment without commits",
+        "a read of such a table must begin at an exact position, which takes a brief lock or a "
+        "moment without commits",
         "GRANT LOCK TABLES ON `database`.* TO 'user'@'host';",
         _judge_lock,
     ),
@@ -257,8 +257,8 @@ CHECK_RULES: Final = with_topic(
         "waiting ALTER",
         "SELECT on performance_schema.metadata_locks, or PROCESS (MariaDB: PROCESS)",
         "warning",
-        "a read gives way to an ALTER only if it can see that one waits; otherwise the ALTER waits "
-        "for a table that is read in one piece, and every later query waits for the ALTER",
+        "a read gives way to an ALTER only if it can see that one waits; otherwise the ALTER, "
+        "and every later query, waits for a table that is read in one piece",
         "GRANT SELECT ON performance_schema.metadata_locks TO 'user'@'host'; (MariaDB: GRANT "
         "PROCESS ON *.*)",
         _judge_lock_visibility,
@@ -267,9 +267,9 @@ CHECK_RULES: Final = with_topic(
         "triggers and views",
         "TRIGGER and SHOW VIEW on *.*, and passed_statements in lockstep.toml",
         "warning",
-        "a statement that is logged instead of rows (by pt-heartbeat, pt-table-checksum, a managed "
-        "service) is passed only where its table is known to have no trigger that changes a "
-        "captured one; otherwise it stops a run. A warning only while a session logs statements",
+        "a statement that is logged instead of rows stops a run unless its table is known to "
+        "have no trigger that changes a captured one. A warning only while a session logs "
+        "statements",
         "GRANT TRIGGER, SHOW VIEW ON *.* TO 'user'@'host';",
         _judge_triggers_and_views,
     ),

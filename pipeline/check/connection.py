@@ -135,7 +135,7 @@ CONNECTION_RULES: Final = with_topic(
         "proxy",
         "the greeting's version and connection id against the server's, version_comment",
         "warning",
-        "proxies either refuse binlog dumps or move them to another server",
+        "proxies refuse binlog dumps, or move them to another server",
         "name the server itself as host and port",
         _judge_proxy,
     ),
@@ -193,13 +193,13 @@ _NOTABLE_VALUES: Final[Mapping[str, tuple[tuple[str, ...], Level, str]]] = {
     "binlog_format": (
         ("STATEMENT", "MIXED"),
         "warning",
-        "its changes are logged as statements: a statement that changes captured tables "
-        "quarantines them, and a statement that may change any table stops a run",
+        "a statement that changes captured tables quarantines them, and one that may change any "
+        "table stops a run",
     ),
     "binlog_row_image": (
         ("MINIMAL", "NOBLOB"),
         "warning",
-        "its rows are logged in part: merges look up what is left out, changelogs have NULL there",
+        "as under binlog_row_image",
     ),
     "binlog_row_value_options": (
         ("PARTIAL_JSON",),
@@ -209,12 +209,12 @@ _NOTABLE_VALUES: Final[Mapping[str, tuple[tuple[str, ...], Level, str]]] = {
     "skip_replication": (
         ("ON", "1"),
         "ok",
-        "its events carry a mark for replicas; they are read all the same",
+        "nothing: its events are read all the same",
     ),
     "binlog_transaction_compression": (
         ("ON",),
         "ok",
-        "its transactions are compressed, which costs some time and has no other effect",
+        "nothing: compressed transactions are read",
     ),
 }
 """Session variable → its unwanted or notable values, their level, and their effect."""
@@ -400,8 +400,8 @@ REPLICATION_RULES: Final = with_topic(
         "server id",
         "the ids of our dumps, @@server_id, SHOW REPLICAS",
         "warning",
-        "a server ends a dump when another one with the same id begins (MySQL goes by a "
-        "UUID, which differs for each dump; MariaDB goes by the id)",
+        "MariaDB ends a dump when another one with the same id begins (MySQL goes by a UUID of "
+        "each dump)",
         "give the server or replica an id outside the range of our dumps",
         _judge_server_id,
     ),
@@ -409,7 +409,7 @@ REPLICATION_RULES: Final = with_topic(
         "log_replica_updates",
         "log_replica_updates or log_slave_updates, on a replica or a Galera node",
         "refusal",
-        "changes that the server replicates are not in its log, and would never reach the lake",
+        "changes that the server replicates are not in its log",
         "set log_replica_updates = ON (before MySQL 8.0.26 and on MariaDB: log_slave_updates) in "
         "the server's configuration and restart it, or read from its source",
         _judge_log_replica_updates,
@@ -418,7 +418,7 @@ REPLICATION_RULES: Final = with_topic(
         "replica_preserve_commit_order",
         "replica_preserve_commit_order and replica_parallel_workers, on a replica",
         "warning",
-        "its log is in another order than its source's, so it has states that the source never had",
+        "its log has states that the source never had",
         "stop replica sql_thread; set global replica_preserve_commit_order = ON; "
         "start replica sql_thread;",
         _judge_commit_order,

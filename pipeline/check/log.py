@@ -105,10 +105,9 @@ _ADVISED_RULES: Final = (
         "binlog_row_image",
         ("FULL", "FULL_NODUP"),
         "warning",
-        "rows are logged in part; what is left out is looked up in the mirror, so merges cost "
-        "more, changelogs have NULL there, and a table is quarantined where the row is not in its "
-        "mirror, the log identifies its rows by another key, or MariaDB leaves columns out of an "
-        "update",
+        "what is left out is looked up in the mirror, so merges cost more, changelogs have NULL "
+        "there, and a table is quarantined where the row is not in its mirror, the log "
+        "identifies its rows by another key, or MariaDB leaves columns out of an update",
         set_global_hint("binlog_row_image", "'FULL'", for_sessions=True),
     ),
     _variable_rule(
@@ -136,16 +135,15 @@ _ADVISED_RULES: Final = (
         "binlog_order_commits",
         ("ON",),
         "warning",
-        "a consistent read may then match no place in the log, and `verify` compares a table that "
-        "is written to row by row, which takes longer",
+        "a consistent read may match no place in the log, so `verify` compares a table that is "
+        "written to row by row",
         set_global_hint("binlog_order_commits", "ON"),
     ),
     _variable_rule(
         "binlog_error_action",
         ("ABORT_SERVER",),
         "warning",
-        "when the log cannot be written (a full disk), the server goes on without it and "
-        "changes are lost without a trace",
+        "when the log cannot be written (a full disk), changes are lost without a trace",
         set_global_hint("binlog_error_action", "'ABORT_SERVER'"),
     ),
     _variable_rule(
@@ -159,8 +157,8 @@ _ADVISED_RULES: Final = (
         "mysql56_temporal_format",
         ("ON",),
         "warning",
-        "new TIME, DATETIME and TIMESTAMP columns have a form whose precision is not in "
-        "the log, and their tables would be quarantined",
+        "the log lacks the precision of new TIME, DATETIME and TIMESTAMP columns, and their "
+        "tables would be quarantined",
         set_global_hint("mysql56_temporal_format", "ON"),
     ),
     _variable_rule(
@@ -247,8 +245,8 @@ CHECK_RULES: Final = with_topic(
         "binlog_row_metadata",
         "global variable; any value will do",
         "ok",
-        "nothing: names, keys and members of columns come from the history of statements; with "
-        "FULL they are compared with the log, and a start in the past knows its tables",
+        "nothing: with FULL, the history's names, keys and members are compared with the log, "
+        "and a start in the past knows its tables",
         "nothing to do",
         _judge_metadata,
     ),
@@ -395,9 +393,8 @@ RETENTION_RULES: Final = with_topic(
         "reading tables",
         "binlog_expire_logs_seconds, against `max_seconds` under [sources.snapshot]",
         "warning",
-        "the log waits while a run reads tables from the source. It stops reading them after half "
-        "of the time that the log is kept, so that takes more runs, and a table that cannot be cut "
-        "into chunks may never be read",
+        "a run reads tables for half of the time that the log is kept at most, so that takes "
+        "more runs, and a table that cannot be cut into chunks may never be read",
         _ONE_WEEK_HINT,
         _judge_load_time,
     ),

@@ -39,6 +39,7 @@ from lockstep.pipeline.mirror.strategy import UNSTAMPED, UNSTAMPED_HINT
 from lockstep.pipeline.schema.types import MERGE_COLUMNS, TEXT_TYPES, arrow_schema, is_mergeable
 from lockstep.pipeline.source_plan import TableSettings
 from lockstep.pipeline.values.errors import ConfigurationError, TableError
+from lockstep.pipeline.values.mirror_names import ONLY_CASE_DIFFERS
 from lockstep.pipeline.values.retention import Retention
 from lockstep.pipeline.values.shown import name_list
 from lockstep.pipeline.values.table import Column, TableName, TableStructure, has_wildcard
@@ -136,10 +137,7 @@ def _judge_name_case(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
             names_by_folder[mirror_path("", structure.name).lower()].append(str(structure.name))
     for names in names_by_folder.values():
         if len(names) > 1:
-            yield Fault(
-                "differ in case only, and would share a folder on a store that ignores case",
-                ", ".join(names),
-            )
+            yield Fault(ONLY_CASE_DIFFERS, ", ".join(names))
 
 
 def _judge_mirror_names(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
@@ -232,8 +230,7 @@ COLUMN_RULES: Final = with_topic(
         f"({', '.join(sorted(filter(is_ambiguous, CHARACTER_SETS)))}), and members of ENUM and "
         "SET in it that cannot be told apart",
         "warning",
-        "keys that differ in MySQL would be the same text in the lake: the first key that "
-        "cannot be recovered exactly from its text quarantines the table",
+        "the first key that cannot be recovered exactly from its text quarantines the table",
         "convert the key's column to utf8mb4; give the members names that differ",
         _judge_ambiguous_keys,
     ),
@@ -249,7 +246,7 @@ COLUMN_RULES: Final = with_topic(
         "names and case",
         "names of captured tables that differ in case only",
         "refusal",
-        "they share a folder on a store that ignores case; no run refuses them",
+        "on a store that ignores case, a run quarantines the table that comes later",
         "rename one of them, or exclude it; a lake on a case-sensitive store goes on working",
         _judge_name_case,
     ),
@@ -257,8 +254,7 @@ COLUMN_RULES: Final = with_topic(
         "names of mirrors",
         "names that `into` gives to the mirrors of captured tables, in any case",
         "refusal",
-        "two tables cannot share a mirror: the table that has the mirror keeps it, and the other "
-        "is quarantined",
+        "the table that has the mirror keeps it, and the other is quarantined",
         "give one of them another `into`, or exclude it",
         _judge_mirror_names,
     ),
@@ -275,8 +271,8 @@ COLUMN_RULES: Final = with_topic(
         "many columns",
         f"tables with more than {MANY_COLUMNS} columns",
         "warning",
-        "Spark plans each write for ten to twenty seconds of processor time, once the mirror has "
-        "more than 10,000 rows",
+        "each write of a mirror of more than 10,000 rows takes ten to twenty seconds of "
+        "processor time",
         "exclude the table, or let the source run less often",
         _judge_column_count,
     ),
@@ -445,11 +441,10 @@ SHAPE_RULES: Final = with_topic(
     ),
     CheckRule(
         "names of hidden columns",
-        "names in exclude_columns, hash_columns and mask_columns; one with a wildcard may be for "
-        "columns that do not exist yet, and one whose column was dropped is only a warning",
+        "names without wildcards in exclude_columns, hash_columns and mask_columns; one whose "
+        "column was dropped is only a warning",
         "refusal",
-        "a name that no column has or had is a mistake, and would show the column that was meant: "
-        "runs read nothing",
+        "a name that no column has or had would show the column that was meant: runs read nothing",
         UNKNOWN_NAME_HINT,
         _judge_hiding_names,
         error=ConfigurationError,
@@ -458,8 +453,7 @@ SHAPE_RULES: Final = with_topic(
         "names of columns",
         "names in include_columns and types, likewise",
         "refusal",
-        "a name that no column has or had is a mistake: the column that was meant is left out, or "
-        "has its own type",
+        "the column that was meant is left out, or has its own type",
         "correct or remove it",
         _judge_other_names,
     ),
@@ -467,8 +461,7 @@ SHAPE_RULES: Final = with_topic(
         "row images for conditions",
         "binlog_row_image where rows is set",
         "refusal",
-        "the condition on rows needs whole images: an image without the condition's columns "
-        "quarantines the table",
+        "an image without the condition's columns quarantines the table",
         "set global binlog_row_image = 'FULL'; and let applications reconnect",
         _judge_row_images,
     ),
@@ -528,11 +521,9 @@ MIRROR_RULES: Final = with_topic(
     "the mirrors",
     CheckRule(
         "files of mirrors",
-        "whether each file of each mirror's newest version exists: one look-up for each file; in "
-        "an object store, a request for every thousand objects below the mirror",
+        "whether each file of each mirror's newest version exists",
         "warning",
-        "readers fail, and the first write that reads such a file quarantines the table; a write "
-        "that only appends goes on",
+        "readers fail, and the first write that reads such a file quarantines the table",
         "restore the files, or `lockstep reload TABLE --reason …`",
         _judge_files("mirror", "`lockstep reload {table} --reason …` rewrites its mirror"),
     ),
@@ -554,8 +545,7 @@ MIRROR_RULES: Final = with_topic(
         "`delta.deletedFileRetentionDuration` and `delta.logRetentionDuration` of each mirror, "
         "against `keep` under [lake]",
         "warning",
-        "promised versions cannot be read: VACUUM deletes their files, and Delta refuses them "
-        "because of their age",
+        "VACUUM deletes promised versions' files, and Delta refuses them because of their age",
         "in Spark: ALTER TABLE … SET TBLPROPERTIES with the longer times, as the line says",
         _judge_version_retention,
     ),

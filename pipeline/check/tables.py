@@ -214,10 +214,10 @@ RUN_RULES: Final = with_topic(
     "the tables",
     CheckRule(
         "patterns",
-        "tables of the source in lockstep.toml, against the tables the account sees",
+        "`tables`, against the tables that the account sees",
         "refusal",
-        "a pattern that matches no table is a mistake, or a privilege is missing; this does not "
-        "apply to helper tables (`shop._*`), which come and go",
+        "a pattern that matches no table is a mistake, or a privilege is missing; helper tables "
+        "(`shop._*`) may come and go",
         "correct the pattern, or grant SELECT on the tables it means",
         _judge_patterns,
         NothingMatches,
@@ -226,8 +226,7 @@ RUN_RULES: Final = with_topic(
         "primary key",
         "the PRIMARY KEY of each captured table",
         "warning",
-        "rows are identified by all their columns: each merge compares whole rows, and counts "
-        "equal ones",
+        "each merge compares whole rows, and counts equal ones",
         "add a PRIMARY KEY to each where merges are slow",
         _judge_primary_keys,
     ),
@@ -246,15 +245,14 @@ CHECK_RULES: Final = with_topic(
         "settings of tables",
         "each [[sources.table]] in lockstep.toml, against the captured tables",
         "refusal",
-        "a block, a pattern or a key that applies to no table is a mistake: the table that was "
-        "meant is followed by the source's settings",
+        "a block, a pattern or a key that applies to no table is a mistake",
         "correct or remove it",
         _judge_table_settings,
         NothingMatches,
     ),
     CheckRule(
         "exclude",
-        "names without wildcards in exclude of the source, against the tables the account sees",
+        "names without wildcards in `exclude`, against the tables that the account sees",
         "warning",
         "a name that no table has may be a mistake: the table that was meant is captured",
         "correct or remove it",
@@ -306,9 +304,9 @@ CHECK_RULES: Final = with_topic(
         "foreign keys",
         "foreign keys with CASCADE, SET NULL or SET DEFAULT, and innodb_native_foreign_keys",
         "warning",
-        "MariaDB, MySQL versions that leave foreign keys to InnoDB, and MySQL with "
-        "innodb_native_foreign_keys=ON do not log what these do to the child's rows: a run that "
-        "meets such a change of a parent quarantines the child, or re-reads it",
+        "where InnoDB carries them out (MariaDB, older MySQL, innodb_native_foreign_keys=ON), "
+        "what they do to the child's rows is not logged: a run that meets such a change of a "
+        "parent quarantines the child, or re-reads it",
         "set innodb_native_foreign_keys = OFF in the server's configuration and restart it; where "
         f"the server does not have it: {_REREAD_CURE}",
         _judge_foreign_keys,
@@ -325,8 +323,7 @@ CHECK_RULES: Final = with_topic(
         "partial mirrors",
         "tables that had rows before the position where we began to read their log",
         "warning",
-        "the mirror has only a part of the table: rows that existed before and have not changed "
-        "since are missing",
+        "rows that existed before and have not changed since are missing",
         "`lockstep verify` shows whether any are missing; a table that it finds equal is complete",
         _judge_extents,
     ),

@@ -100,16 +100,9 @@ def key_hashes(keys: pa.Table) -> Hashes:
     """Return a hash of each row of the key's columns, which have the mirror's types."""
     hashes = np.zeros(keys.num_rows, np.uint64)
     for column in keys.columns:
-        hashes = _mix_bits(hashes * np.uint64(_ODD) + _column_hashes(comparable(column)))
+        column_hashes = _array_hashes(comparable(column).combine_chunks())
+        hashes = _mix_bits(hashes * np.uint64(_ODD) + column_hashes)
     return hashes
-
-
-def _column_hashes(column: pa.ChunkedArray) -> Hashes:
-    values = column.combine_chunks()
-    if isinstance(values, pa.ChunkedArray):
-        parts = [_array_hashes(chunk) for chunk in values.chunks]
-        return np.concatenate(parts) if parts else np.zeros(0, np.uint64)
-    return _array_hashes(values)
 
 
 def _array_hashes(values: pa.Array) -> Hashes:

@@ -445,10 +445,6 @@ class ColumnTrack:
     is_convertible: bool = True
 
     @property
-    def begin(self) -> int:
-        return next(iter(self.names))
-
-    @property
     def end(self) -> int:
         """The last version that has the column."""
         return next(reversed(self.names))

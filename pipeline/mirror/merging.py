@@ -252,6 +252,8 @@ class ChangelogOrigin:
         return f"from {self.base} and {since}"
 
 
+ROWS_BEFORE_CHANGELOG: Final = "when its changelog began, the table already had rows"
+
 ReloadOrigin = ChangelogOrigin | str
 """Where a reload takes a mirror's rows from: the changelog, or the source for the
 reason that the text gives."""
@@ -279,7 +281,7 @@ def reload_origin(
     """
     settling = _last_settling_event(contents)
     if settling is None:
-        return "when its changelog began, the table already had rows"
+        return ROWS_BEFORE_CHANGELOG
     content, event = settling
     read = _rows_read(content, event)
     if event.kind is TableEventKind.COPIED:

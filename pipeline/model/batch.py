@@ -190,6 +190,12 @@ class Batch:
         assert self.end is not None, f"batch {self.id} is not captured"
         return self.end
 
+    @property
+    def captured_cursor(self) -> Cursor:
+        """The end and the anchor of a batch that is captured."""
+        assert self.anchor is not None, f"batch {self.id} is not captured"
+        return Cursor(self.id, self.captured_end, self.anchor, self.by_gtid)
+
 
 @dataclass(frozen=True, slots=True)
 class BatchTimes:

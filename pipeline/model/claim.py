@@ -63,7 +63,7 @@ class Claim:
     def with_batch(self, batch: Batch) -> Claim:
         """Return the claim to write before the files of that batch are listed in
         changelogs."""
-        position = None if batch.end is None else str(batch.end.at)
+        position = str(batch.captured_end.at)
         return replace(self, batch=batch.id, position=position, captured_at=batch.captured_at)
 
     def reset_to(self, batch: int, highest: int) -> Claim:
@@ -199,9 +199,8 @@ def _claim_clause(claim: Claim) -> str:
 def _ledger_clause(newest: Batch | None) -> str:
     if newest is None:
         return "the ledger captured nothing yet"
-    position = None if newest.end is None else newest.end.at
     captured = _captured_clause(newest.captured_at)
-    return f"the ledger ends with batch {newest.id} at {position}{captured}"
+    return f"the ledger ends with batch {newest.id} at {newest.captured_end.at}{captured}"
 
 
 def _captured_clause(moment: datetime | None) -> str:

@@ -378,6 +378,10 @@ class Structures(Protocol):
         """Return statements with an id above `after`, in the order in which they were
         read from the log."""
 
+    def statements_within(self, source: str, first: int, last: int) -> list[SchemaStatement]:
+        """Return the statements that these batches read, in the order in which they
+        were read from the log."""
+
     def statements(self, source: str, numbers: Collection[int]) -> dict[int, SchemaStatement]:
         """Return the statements of these ids; raise `LedgerRefused` if one is missing."""
 
@@ -401,9 +405,9 @@ class Tables(Protocol):
         no longer matter. A batch with an ALTER does not count, because the table keeps
         its rows."""
 
-    def partial_tables(self, source: str) -> list[Extent]:
+    def partial_tables(self, source: str, batch: int = LAST_BATCH) -> list[Extent]:
         """Return the tables of which the lake has only a part, by name, as of the
-        newest live batch."""
+        newest live batch up to `batch`."""
 
     def note_complete(self, lease: Lease, batch: int, tables: Collection[TableName]) -> None:
         """Record that the lake has all rows of these tables as of the batch's end."""
@@ -520,6 +524,10 @@ class Writes(Protocol):
     def intend(self, lease: Lease, intents: Collection[Intent]) -> dict[TableName, Intent]:
         """Record the intent of these writes, all or none; the ledger gives each its id
         and `txn_version`. A table has at most one open intent."""
+
+    def note_kept_rows(self, lease: Lease, intent: Intent) -> None:
+        """Record that after this open write the mirror may have rows that the source no
+        longer has, because the settings changed after its first try."""
 
     def settle(
         self,

@@ -104,11 +104,6 @@ class FoldedChanges:
     kept_columns: tuple[str, ...] = ()
     lacking_columns: tuple[str, ...] = ()
 
-    @property
-    def is_complete(self) -> bool:
-        """True if the changes contain every value that they write."""
-        return not self.kept_columns and not self.lacking_columns
-
 
 @dataclass(frozen=True, slots=True)
 class Append:
@@ -129,8 +124,8 @@ class Merge:
     outside the bounds are skipped. `completion`: rows that were read from the source,
     with the key and some other columns. The write sets these columns in rows of the
     mirror, but not in a row with a change whose `_sequence` is above
-    `completion.above`; it inserts no row of the completion. The changes are then
-    complete (`FoldedChanges.is_complete`) and have the column `_sequence`.
+    `completion.above`; it inserts no row of the completion. The changes then keep and
+    lack no column, and have the column `_sequence`.
     """
 
     target: MirrorTarget

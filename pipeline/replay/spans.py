@@ -59,7 +59,6 @@ from lockstep.pipeline.values.places import (
     Latest,
     OfRun,
     Place,
-    Snapshot,
     moment_text,
 )
 from lockstep.pipeline.values.position import Coordinates, LogFile, Position
@@ -248,7 +247,7 @@ def _batches_after(
             return [batch for batch in chain if not gtids.contains(batch.captured_end.gtid_set)]
         case OfRun(run):
             return [batch for batch in chain if batch.id >= runs[run]]
-        case _:
+        case Latest():
             raise SpanRefused(f"no span begins at {place}", hint="`lockstep replay --help`")
 
 
@@ -281,7 +280,7 @@ def _batches_before(
             return [batch for batch in chain if not batch.start.gtid_set.contains(gtids)]
         case OfRun(run):
             return [batch for batch in chain if batch.id <= runs[run]]
-        case _:
+        case Earliest():
             raise SpanRefused(f"no span ends at {place}", hint="`lockstep replay --help`")
 
 
@@ -430,11 +429,6 @@ def batch_at(
             )
         case AfterGtids(gtids):
             return _moved_to_newest(_batch_after_gtids(place, ordinary, gtids), chain)
-        case Snapshot():
-            raise PastRefused(
-                "'snapshot' is a way to start, not a place in time",
-                hint="name a moment, coordinates, GTIDs, a run, earliest or latest",
-            )
 
 
 def _moved_to_newest(place: PlaceInBatch, chain: Sequence[Batch]) -> PlaceInBatch:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from functools import partial
 from time import perf_counter
 
 from lockstep.pipeline.check import require_ready
@@ -59,6 +58,7 @@ from lockstep.pipeline.run.reports import CaptureReport, RereadCounts, softened_
 from lockstep.pipeline.run.reshaping import stop_reshaped_tables
 from lockstep.pipeline.run.stop_errors import collision_error, engine_error
 from lockstep.pipeline.run.table_plans import TablePlans, open_orders, plan_readings, plan_returns
+from lockstep.pipeline.schema.effects import LoggedStatement
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.statements.changes import AlterTable
 from lockstep.pipeline.schema.statements.read import Reading, read_change
@@ -483,17 +483,14 @@ def _stop_unsupported_engines(capture: BatchCapture, end: Coordinates | None = N
 
 
 def _stop_colliding_mirrors(capture: BatchCapture) -> None:
-    """Quarantine tables whose mirror would have the folder of another table's
-    mirror."""
+    """Quarantine tables that would have a folder of another table."""
     basis, ports = capture.basis, capture.basis.ports
-    if not ports.source.mirror_names.rules:
-        return
     states = ports.ledger.table_states(ports.source.name)
     tables = filter(ports.source.patterns.matches, ports.server.engines())
     for table, other in collisions(ports, states, tables).items():
         if basis.tables.is_wanted(table):
-            name = ports.source.mirror_name(table)
-            error = collision_error(table, other, name, in_lake=table in states)
+            names = ports.source.mirror_names
+            error = collision_error(table, other, names, in_lake=table in states)
             capture.table_changes.stop(table, basis.run_start.start.at, error)
 
 
@@ -513,29 +510,42 @@ def read_from_source(
     if ports.source.until is not None:
         order_later_readings(ports, lease, plans)
         return []
-    find_altered = partial(_hiding_tables_altered_in_log, ports, run_start)
+    find_altered = _LogOfAlterations(ports, run_start).hiding_tables
     column_readings, plans = read_columns(ports, plans, batch.id, find_altered)
     return [*column_readings, *load_tables(ports, lease, run_start, plans, find_altered)]
 
 
-def _hiding_tables_altered_in_log(
-    ports: RunPorts, run_start: RunStart, names: Collection[TableName]
-) -> frozenset[TableName]:
-    """Return those of some tables that are to be read from the server whose shape hides
-    something, and whose columns a statement in the log of this run altered. Before it
-    is followed, nobody knows under which names the server has what is hidden."""
-    shaped = ports.ledger.schemas_at(ports.source.name, shaped=True) if names else []
-    tables = sorted({version.table for version in shaped}.intersection(names))
-    if not tables:
-        return frozenset()
-    head = ports.server.facts().head
-    statements = (
-        statement
-        for statement in statements_between(ports, run_start, run_start.start.at, head)
-        if not _keeps_columns(read_change(statement.text, statement.context))
-    )
-    spans = spans_of_changes(statements, tables, case_folding(run_start.facts))
-    return frozenset(tables) & spans.keys()
+@dataclass(slots=True)
+class _LogOfAlterations:
+    """The statements in this run's log that altered columns, up to the log's end when it
+    was last asked. Each part of the log is read once."""
+
+    ports: RunPorts
+    run_start: RunStart
+    _statements: list[LoggedStatement] = field(default_factory=list)
+    _read_until: Coordinates | None = None
+
+    def hiding_tables(self, names: Collection[TableName]) -> frozenset[TableName]:
+        """Return those of some tables that are to be read from the server whose shape
+        hides something, and whose columns a statement in the log of this run altered.
+        Before it is followed, nobody knows under which names the server has what is
+        hidden."""
+        ports, run_start = self.ports, self.run_start
+        shaped = ports.ledger.schemas_at(ports.source.name, shaped=True) if names else []
+        tables = sorted({version.table for version in shaped}.intersection(names))
+        if not tables:
+            return frozenset()
+        head = ports.server.facts().head
+        self._statements += (
+            statement
+            for statement in statements_between(
+                ports, run_start, self._read_until or run_start.start.at, head
+            )
+            if not _keeps_columns(read_change(statement.text, statement.context))
+        )
+        self._read_until = head
+        spans = spans_of_changes(self._statements, tables, case_folding(run_start.facts))
+        return frozenset(tables) & spans.keys()
 
 
 def _keeps_columns(changes: Reading) -> bool:

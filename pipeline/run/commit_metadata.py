@@ -144,7 +144,6 @@ def _common_fields(
     batches: tuple[int, int],
     last: Batch | None,
 ) -> dict[str, Any]:
-    end = None if last is None else last.end
     fields: dict[str, Any] = {
         "format": METADATA_FORMAT,
         "kind": kind.value,
@@ -152,25 +151,22 @@ def _common_fields(
         "source": ports.source.name,
         "table": str(table),
         "batches": list(batches),
-        "place": None if end is None else str(end.at),
+        "place": None if last is None else str(last.captured_end.at),
     }
-    if last is not None and last.captured_at is not None:
+    if last is not None:
+        assert last.captured_at is not None, "only captured batches are in the lake"
         fields["captured_at"] = last.captured_at.isoformat()
     if isinstance(table, TableName):
         fields["name"] = _name_parts(table)
-    if last is not None and (
-        cursor := _cursor_fields(last, any_length=not isinstance(table, TableName))
-    ):
-        fields["cursor"] = cursor
+    if last is not None:
+        fields["cursor"] = _cursor_fields(last, any_length=not isinstance(table, TableName))
     return fields
 
 
 def _cursor_fields(batch: Batch, *, any_length: bool) -> dict[str, Any]:
     """Return what a recovered ledger needs to continue after the batch. `any_length`:
     include a GTID set of any length."""
-    end, anchor = batch.end, batch.anchor
-    if end is None or anchor is None:
-        return {}
+    end, anchor = batch.captured_end, batch.captured_cursor.anchor
     gtids = str(end.gtid_set)
     return {
         "server_uuid": end.server_uuid,
@@ -242,9 +238,8 @@ def _uncaptured_tables(
 def _new_structures(ports: RunPorts, batch: Batch) -> list[TableSchema]:
     """Return the table structures that the batch recorded, after statements or from the
     server."""
-    if batch.end is None:
-        return []
-    versions = ports.ledger.schemas_at(batch.source, batch=batch.id, place=batch.end.at)
+    place = batch.captured_end.at
+    versions = ports.ledger.schemas_at(batch.source, batch=batch.id, place=place)
     return [
         version.schema
         for version in versions

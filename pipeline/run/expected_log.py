@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from lockstep.pipeline.binlog.search.log_scan import log_between
 from lockstep.pipeline.ports.ledger import Batches, batch_content
-from lockstep.pipeline.values.places import Latest, Place
+from lockstep.pipeline.values.places import Latest, Place, Snapshot
 
 if TYPE_CHECKING:
     from lockstep.pipeline.ports.ledger import Ledger
@@ -19,7 +19,7 @@ def waiting_log_bytes(ledger: Batches, source: str) -> int:
 
 
 def expected_log_bytes(
-    ledger: Ledger, source: str, server: SourceServer, start: Place | None
+    ledger: Ledger, source: str, server: SourceServer, start: Place | Snapshot | None
 ) -> int | None:
     """Return an estimate of how many bytes of the log the next run will merge into
     mirrors (the Delta tables with the current rows); None if it will probably write

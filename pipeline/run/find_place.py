@@ -47,7 +47,6 @@ from lockstep.pipeline.values.places import (
     Latest,
     OfRun,
     Place,
-    Snapshot,
     moment_text,
     start_at,
 )
@@ -194,8 +193,6 @@ def resolve_place(ports: RunPorts, place: Place, facts: ServerFacts) -> StartPla
             return facts.head
         case OfRun(run):
             return _end_of_run(ports, run, facts)
-        case Snapshot():
-            raise snapshot_chosen_error()
 
 
 def snapshot_chosen_error() -> NotYet:

@@ -123,7 +123,7 @@ def _scan_log(
         prepared_transactions={},
     )
     scan = PastScan(basis, tables)
-    LogReading(basis, scan, on_unfollowed=scan.note_unknown_statement, starts_spark=False).run()
+    LogReading(basis, scan, on_unfollowed=scan.note_unknown_statement).run()
     return scan
 
 
@@ -145,14 +145,14 @@ class PastScan:
     rows. `pasts`: at first, each past is the whole log. A change that is missing in the
     log lets the past begin after this change."""
 
-    change_count = row_count = 0
+    row_count = 0
 
     def __init__(self, basis: Basis, tables: Collection[TableName]) -> None:
         self.structures: SchemaTracker = basis.structures
         self._start = basis.run_start.start.at
         self.pasts = {table: Past.after(self._start, _WHOLE_LOG_REASON) for table in tables}
         self._source, self._shaping = basis.ports.source, basis.ports.shaping
-        self._watch = CascadeWatch(basis.structures, self.is_wanted)
+        self.watch = CascadeWatch(basis.structures, self.is_wanted)
         self._unlogged_changes: dict[TableName, tuple[Coordinates | None, str]] = {}
         """Tables with a change in the present group that is not in the log, each with
         the place of the change (None if it is not known) and the reason."""
@@ -163,9 +163,6 @@ class PastScan:
 
     def is_wanted(self, table: TableName) -> bool:
         return table in self.pasts
-
-    def watches(self, table: TableName) -> bool:
-        return self._watch.watches(table)
 
     def reach(self, at: Coordinates | None) -> None:
         """Do nothing: no table of a scan waits for a place."""
@@ -178,8 +175,6 @@ class PastScan:
             past = after_statement(past_before, by_table[table], statement)
             if past != past_before:
                 self._begin_later(table, past)
-        if self._watch.refresh():
-            self._buffer.maps.update_captured()
 
     def note_unlogged_change(self, table: TableName, at: Coordinates, error: TableError) -> None:
         self._unlogged_changes[table] = at, error.reason
@@ -220,7 +215,7 @@ class PastScan:
         block. The watch returns only the first such change of each table, so it is
         asked again about the events after that change."""
         while len(block.events):
-            losses = self._watch.find_unlogged(group, block, self._buffer.maps.table_maps)
+            losses = self.watch.find_unlogged(group, block, self._buffer.maps.table_maps)
             if not losses:
                 return
             for table, loss in losses.items():

@@ -323,8 +323,12 @@ class _Merger:
     def _record_intents(self, jobs: Sequence[Job]) -> list[Job]:
         """Record the intents of the jobs: by now the jobs are known to be possible.
         Return the jobs with the recorded intents."""
-        new_intents = [job.task.intent for job in jobs if not job.task.intent.is_recorded]
+        intents = [job.task.intent for job in jobs]
+        new_intents = [intent for intent in intents if not intent.is_recorded]
         recorded_intents = self.ports.ledger.intend(self.lease, new_intents) if new_intents else {}
+        for intent in intents:
+            if intent.is_recorded and intent.may_have_kept_rows:
+                self.ports.ledger.note_kept_rows(self.lease, intent)
         jobs_to_write = []
         for job in jobs:
             intent = recorded_intents.get(job.task.intent.table, job.task.intent)

@@ -45,8 +45,8 @@ def tables_by_precedence(
     several of them: tables whose mirrors are already at their places, then tables whose
     mirrors are elsewhere, then new ones. `tables`: tables of the server, which may be
     new."""
-    plan = ports.source
-    if not plan.mirror_names.rules:
+    plan, tables = ports.source, [*tables]
+    if not plan.mirror_names.may_collide({*states, *tables}):
         return []
     misplaced = {
         table for table, state in states.items() if plan.new_mirror_name(state) is not None

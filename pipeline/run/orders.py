@@ -27,7 +27,7 @@ from lockstep.pipeline.run.agreement.lake_logs import (
     foreign_mirrors,
     mirror_judgement,
 )
-from lockstep.pipeline.run.begin import StartProposal, foresee_start
+from lockstep.pipeline.run.begin import StartProposal, foresee_next_start
 from lockstep.pipeline.run.consent import unknown_structure_error
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.logged_statements import dialect_of, recorded_statements
@@ -36,7 +36,7 @@ from lockstep.pipeline.run.load.by_condition import condition_refusal
 from lockstep.pipeline.run.mirror_places import collisions, next_place
 from lockstep.pipeline.run.reports import VerifyReport
 from lockstep.pipeline.run.status.schema_history import unknown_table_error
-from lockstep.pipeline.run.stop_errors import unsupported_error
+from lockstep.pipeline.run.stop_errors import collision_error, unsupported_error
 from lockstep.pipeline.run.table_plans import (
     TablePlans,
     changelog_origin_of,
@@ -171,12 +171,6 @@ def give_order(
     return OrderOutcome(order, f"{table} stops{place}; the other tables go on. {back}")
 
 
-def foresee_next_start(ports: RunPorts) -> StartProposal:
-    """Return the start of the next run; nothing is written."""
-    ledger, source = ports.ledger, ports.source.name
-    return foresee_start(ports, ledger.cursors(source).captured, ledger.open_override(source))
-
-
 def plan_resume(
     ports: RunPorts, request: OrderRequest, next_start: Callable[[], StartProposal] | None = None
 ) -> OrderOutcome:
@@ -222,10 +216,8 @@ def _require_followed(
             "`lockstep tables` shows what is captured",
         )
     if (other := collisions(ports, states).get(table)) is not None:
-        raise ConfigurationError(
-            f"no run follows {table}: its mirror would be at the place of the mirror of {other}",
-            hint="give one of the two another `into`, then repeat the command",
-        )
+        error = collision_error(table, other, ports.source.mirror_names, in_lake=True)
+        raise ConfigurationError(f"no run follows {table}: {error.reason}", hint=error.hint)
 
 
 def _require_renames(

@@ -36,7 +36,7 @@ from lockstep.pipeline.mirror.system_tables import system_table_path
 from lockstep.pipeline.model.batch import Batch, TableContent
 from lockstep.pipeline.model.gaps import CLOSING, Gap
 from lockstep.pipeline.model.lake_commit import WriteKind, metadata_text
-from lockstep.pipeline.model.table_state import TableEventKind
+from lockstep.pipeline.model.table_state import Extent, TableEventKind
 from lockstep.pipeline.ports.lease_check import no_check
 from lockstep.pipeline.ports.ledger import batch_content, table_contents
 from lockstep.pipeline.ports.mirror_writes import (
@@ -155,7 +155,7 @@ def _end_of_batch(batch: Batch) -> Cut:
         sequence=batch.sequence_before + batch.changes,
         at=end.at,
         committed_at=end.committed_at,
-        gtid=None if batch.anchor is None else batch.anchor.gtid or None,
+        gtid=batch.captured_cursor.anchor.gtid or None,
         previous_batch=batch.id,
     )
 
@@ -271,7 +271,8 @@ class RebuildOrigin:
     """What a table is rebuilt from as of a cut. `changelog_origin`: a mirror version or
     none, and the changes after it; `plan`: how the changes up to the cut are merged.
     `versions`: the versions of its structure, oldest first. `lineage`: how their
-    columns become the table's; `key`: its key columns.
+    columns become the table's; `key`: its key columns. `extent`: set if the table was
+    partial there.
     """
 
     table: TableName
@@ -281,6 +282,7 @@ class RebuildOrigin:
     versions: tuple[SchemaVersion, ...]
     lineage: ColumnLineage
     key: tuple[str, ...]
+    extent: Extent | None = None
 
 
 def origin_at(ports: RunPorts, table: TableName, place: Place) -> RebuildOrigin:
@@ -290,16 +292,18 @@ def origin_at(ports: RunPorts, table: TableName, place: Place) -> RebuildOrigin:
     cut = cut_at(ports, place)
     contents = _contents_at(ports, table, cut)
     _require_captured(ports, table, cut, contents)
+    extent = _extent_at(ports, table, cut, contents)
     versions = ports.ledger.mirror_versions(ports.source.name, table, cut.previous_batch)
     reasons = []
     base = newest_readable_version(ports, versions)
     if base is not None:
         try:
-            return _origin_from_version(ports, table, cut, base, contents)
+            origin = _origin_from_version(ports, table, cut, base, contents)
+            return replace(origin, extent=extent)
         except TableError as error:
             reasons.append(error.reason)
     try:
-        return _origin_from_changelog(ports, table, cut, contents)
+        return replace(_origin_from_changelog(ports, table, cut, contents), extent=extent)
     except TableError as error:
         reasons.append(error.reason)
     raise PastRefused(
@@ -332,6 +336,26 @@ def _contents_at(ports: RunPorts, table: TableName, cut: Cut) -> list[TableConte
         )
     earlier_content = replace(last, segments=tuple(segments), events=tuple(events))
     return [*contents[:-1], *([earlier_content] if segments or events else [])]
+
+
+def _extent_at(
+    ports: RunPorts, table: TableName, cut: Cut, contents: Sequence[TableContent]
+) -> Extent | None:
+    """Return the part of the table that the lake can have as of the cut; None if it has
+    all of its rows."""
+    batches = [cut.batch.id]
+    last_events = contents[-1].events if contents and contents[-1].batch == cut.batch.id else ()
+    if not cut.is_end_of_batch and not any(event.kind in CLOSING for event in last_events):
+        batches.append(cut.previous_batch)  # a later event of the batch may have made it whole
+    return next(
+        (
+            extent
+            for batch in batches
+            for extent in ports.ledger.partial_tables(ports.source.name, batch)
+            if extent.table == table and not (extent.empty_at and extent.empty_at <= cut.at)
+        ),
+        None,
+    )
 
 
 def _schema_version_of(

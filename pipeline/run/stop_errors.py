@@ -20,7 +20,8 @@ from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.table_effects import reason_schema_versioned
 from lockstep.pipeline.values.engines import reason_refused
 from lockstep.pipeline.values.errors import Need, StoppedBy, TableBusy, TableError
-from lockstep.pipeline.values.table import TableName
+from lockstep.pipeline.values.mirror_names import ONLY_CASE_DIFFERS, MirrorNames
+from lockstep.pipeline.values.table import TableName, quoted_table
 
 DISAGREEMENT: Final = "the log and the history disagree about its structure"
 """The reason of a table that stopped where the log showed another structure than the
@@ -37,7 +38,7 @@ def engine_error(table: TableName, reason: str) -> TableError:
     """Return the error of a table whose storage engine is not supported. The log does
     not have all its rows, so once it is cured they are read from the source."""
     hint = (
-        f"exclude it, or `alter table {table} engine = InnoDB`, then "
+        f"exclude it, or alter table {quoted_table(table)} engine = InnoDB; then "
         f"`lockstep resume {table.word} --reason …` reads it from the source"
     )
     return TableError(reason, hint=hint, need=Need.ROWS)
@@ -47,9 +48,9 @@ def versioning_error(table: TableName, reason: str) -> TableError:
     """Return the error of a system-versioned table. The log does not have its rows as
     they are, so once it is cured they are read from the source."""
     hint = (
-        f"exclude it, or `alter table {table} drop system versioning`, with its period and columns "
-        "if they were declared, which drops its history for good; then `lockstep resume "
-        f"{table.word} --reason …` reads it from the source"
+        f"exclude it, or alter table {quoted_table(table)} drop system versioning, with its period "
+        "and columns if they were declared, which drops its history for good; then "
+        f"`lockstep resume {table.word} --reason …` reads it from the source"
     )
     return TableError(reason, hint=hint, need=Need.ROWS)
 
@@ -76,16 +77,17 @@ def unsupported_error(schema: TableSchema) -> TableError | None:
 
 
 def collision_error(
-    table: TableName, other: TableName, name: TableName, *, in_lake: bool
+    table: TableName, other: TableName, names: MirrorNames, *, in_lake: bool
 ) -> TableError:
-    """Return the error of a table whose mirror would have the folder of the mirror of
-    table `other`. `name`: the name that both mirrors would have. `in_lake`: the lake
-    has the table, so that it lacks only changes in the log."""
-    return TableError(
-        f"its mirror would be called {name}, as the mirror of {other} is",
-        hint=f"give one of the two another `into`, then {resume_hint(table)}",
-        need=None if in_lake else Need.ROWS,
-    )
+    """Return the error of a table that would have a folder of table `other`. `in_lake`:
+    the lake has the table, so that it lacks only changes in the log."""
+    reason = f"its mirror would be called {names.of(table)}, as the mirror of {other} is"
+    cure = "give one of the two another `into`"
+    if names.differ_in_case(table, other):
+        reason = f"its name and {other} {ONLY_CASE_DIFFERS}, as this lake's does"
+        cure = "rename one of the two, or exclude it"
+    hint = f"{cure}; then {resume_hint(table)}"
+    return TableError(reason, hint=hint, need=None if in_lake else Need.ROWS)
 
 
 def reload_hint(table: TableName) -> str:

@@ -269,17 +269,15 @@ class StoppedReach:
             return None
         if facts.server_uuid != end.server_uuid:
             return "another server answers than the one that was read when it stopped"
-        if batch.end is None or batch.anchor is None:
-            return "the batch that it stopped in has no end"
-        if low == batch.end.at:
-            span = LogSpan(batch, batch.end, batch.anchor, low)
+        if low == batch.captured_end.at:
+            span = LogSpan(batch, batch.captured_end, batch.anchor, low)
         else:
             span = LogSpan(batch, batch.start, None, low)
         if not facts.lists(span.start.at.file):
             return f"the server purged the log after its place ({span.start.at.file})"
         if any(
             read_anchor_of(ports, place, facts) is not AnchorReading.SAME
-            for place in (cursor, Cursor(batch.id, batch.end, batch.anchor))
+            for place in (cursor, batch.captured_cursor)
         ):
             return "the server's log is not the one that was read when it stopped"
         return span

@@ -177,6 +177,9 @@ def recorded_statement(logged: LoggedStatement, followed: FollowedStatement) -> 
     )
 
 
+EMPTIED: Final = "emptied"
+"""The words of a `RecordedEffect` that a TRUNCATE has."""
+
 _MAX_DIFFERENCES: Final = 6
 """Largest number of differences in a sentence; further ones are only counted."""
 
@@ -191,7 +194,7 @@ def _recorded_effects(effect: Effect) -> Iterator[RecordedEffect]:
             yield RecordedEffect(table, f"is now called {to}")
             yield RecordedEffect(to, f"was called {table}")
         case Truncated(table):
-            yield RecordedEffect(table, "emptied")
+            yield RecordedEffect(table, EMPTIED)
         case Changed(table, before, after):
             sentences = differences(before, after)
             further = len(sentences) - _MAX_DIFFERENCES

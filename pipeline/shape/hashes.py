@@ -57,8 +57,6 @@ class PrivacyKey:
 
     def __init__(self, secret: bytes, *, replaces: str | None = None) -> None:
         self.replaces = replaces
-        if not secret:
-            raise ValueError("the privacy key is empty")
         block = hashlib.sha256().block_size
         key = secret if len(secret) <= block else hashlib.sha256(secret).digest()
         padded = key.ljust(block, b"\0")

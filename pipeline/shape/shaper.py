@@ -53,8 +53,6 @@ class Shaper:
     no column is hashed."""
 
     def __init__(self, shape: Shape, key: PrivacyKey | None = None) -> None:
-        if shape.has_hashes and key is None:
-            raise ValueError("a shape that hashes needs a key")
         self._shape, self._key = shape, key
         self.schema = arrow_schema(shape.structure)
         """The schema of shaped rows."""
@@ -219,7 +217,7 @@ class Shaper:
             case Visibility.SHOWN | Visibility.LEFT_OUT:
                 return values
             case Hash():
-                assert self._key is not None
+                assert self._key is not None, "a shape that hashes has a key"
                 lower = treatment is Hash.LOWER
                 return self._key.digests(canonical_texts(column, values, lower=lower))
             case Mask("year"):

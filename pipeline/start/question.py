@@ -17,7 +17,7 @@ from lockstep.pipeline.ports.source import ServerFacts
 from lockstep.pipeline.values.decisions import Continuity, Override
 from lockstep.pipeline.values.errors import LockstepError
 from lockstep.pipeline.values.gtid import GtidSet
-from lockstep.pipeline.values.places import Place
+from lockstep.pipeline.values.places import Place, Snapshot
 from lockstep.pipeline.values.policies import StartPolicies
 from lockstep.pipeline.values.position import Coordinates, LogFile
 
@@ -106,7 +106,7 @@ class Question:
     facts: ServerFacts
     cursor: Cursor | None = None
     anchor_reading: AnchorReading = AnchorReading.NOT_READ
-    configured_start: Place | None = None
+    configured_start: Place | Snapshot | None = None
     policies: StartPolicies = field(default_factory=StartPolicies)
     override: Override | None = None
     chosen_place: ChosenPlace | LockstepError | None = None

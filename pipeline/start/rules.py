@@ -198,8 +198,6 @@ def _set_unproven(question: Question) -> Answer:
     read = question.required_cursor.position.gtid_set
     if question.set_reading is not SetReading.PURGED:
         return None
-    if not question.is_other_server and not question.file_is_gone:
-        return None
     if not read.contains(question.purged_gtids) or not question.executed_gtids.contains(read):
         return None
     return HistoryUnproven(

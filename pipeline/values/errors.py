@@ -207,8 +207,8 @@ class RowsNotRead(TemporaryTrouble):
 class LeaseLost(TemporaryTrouble):
     """Another run took over the source. Nothing of this run was recorded after that.
 
-    Do nothing; if it happens again, find out why runs hang, or what ends connections to
-    Postgres (a firewall, a pooler's `server_lifetime`).
+    Nothing; if it happens again, find out why runs hang, or what ends connections to Postgres
+    (a firewall, a pooler's `server_lifetime`).
     """
 
 
@@ -220,8 +220,7 @@ class CommitConflict(TemporaryTrouble):
 
 
 class LakeUnavailable(TemporaryTrouble):
-    """The lake's storage cannot be written or read: it is full, read-only or not
-    reachable.
+    """The lake is full, read-only or not reachable.
 
     Free space, mount the lake or start the store, then run again.
     """
@@ -364,9 +363,8 @@ class PreparedBeforeStart(OperatorNeeded):
 
 
 class TransactionsWithoutGtid(OperatorNeeded):
-    """The log has anonymous transactions, which cannot be read: the place up to which
-    the log was read is known only as a GTID set, or the server's `gtid_mode` keeps it
-    from sending them.
+    """The log has anonymous transactions, and reading continues after a GTID set, or the
+    server's `gtid_mode` keeps it from sending them.
 
     Type `lockstep start-at PLACE --reason …`, or set `gtid_mode = ON_PERMISSIVE` until
     they are read.
@@ -430,16 +428,16 @@ class UnsupportedStatement(LogStops):
     """A statement in the log changes a captured table in a way that Lockstep cannot
     follow.
 
-    All transactions before it are captured. The hint names the place after it and, if
-    the statement was logged instead of row events, the setting that passes over it.
+    The hint names the place after it (all before it is captured) and, if the statement was
+    logged instead of row events, the setting that passes over it.
     """
 
 
 class UnsupportedEvent(LogStops):
     """The log has an event whose type is not on the allow-list.
 
-    All transactions before it are captured. Wait for a version that reads it, or
-    continue after it: `lockstep start-at`.
+    Wait for a version that reads it, or continue after it (all before it is captured):
+    `lockstep start-at`.
     """
 
 
@@ -454,9 +452,8 @@ class PreparedElsewhere(LogStops):
 class DamagedEvent(LogStops):
     """Bytes of the log violate its grammar or do not match their checksum.
 
-    Look at that place with `mysqlbinlog`, and restore the file if there is an intact
-    copy; else continue after it with `lockstep start-at`, then `lockstep verify
-    --repair`.
+    Restore the file if there is an intact copy; else continue after it with `lockstep
+    start-at`, then `lockstep verify --repair`.
     """
 
 

@@ -95,6 +95,10 @@ class NewestWrites:
     settled_write: SettledWrite | None
     last_txn_version: int
 
+    @property
+    def settled_intent(self) -> Intent | None:
+        return None if self.settled_write is None else self.settled_write.intent
+
 
 @dataclass(frozen=True, slots=True)
 class VersionSetEntry:

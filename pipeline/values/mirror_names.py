@@ -13,8 +13,8 @@ characters, so that it never needs escaping.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Set
+from dataclasses import dataclass, field
 from typing import Final
 
 from lockstep.pipeline.values.table import TableName, TablePatterns
@@ -65,13 +65,20 @@ class MirrorNameTemplate:
         return TableName(filled(self.database), filled(self.table))
 
 
+ONLY_CASE_DIFFERS: Final = (
+    "differ in case only, and would share a folder on a store that ignores case"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class MirrorNames:
     """The rules by which the mirrors of one source are named. The last rule whose
-    patterns match a table applies to it."""
+    patterns match a table applies to it. `ignores_case`: returns whether the lake's
+    store ignores the case of names; it is only called for names that differ in case."""
 
     source: str
     rules: tuple[tuple[TablePatterns, MirrorNameTemplate], ...] = ()
+    ignores_case: Callable[[], bool] = field(default=lambda: False, compare=False)
 
     def of(self, table: TableName) -> TableName:
         """Return the name of the table's mirror."""
@@ -82,31 +89,43 @@ class MirrorNames:
         """Return whether the setting `into` names the table's mirror."""
         return self._into(table) is not None
 
-    def lower_case_name(self, table: TableName) -> TableName:
-        """Return the mirror's name in lower case, as a case-insensitive file system
-        compares it."""
-        name = self.of(table)
-        return TableName(name.database.lower(), name.name.lower())
+    def may_collide(self, tables: Set[TableName]) -> bool:
+        """Return whether `collisions` may find any of these tables."""
+        return bool(self.rules) or len({_lower(table) for table in tables}) < len(tables)
+
+    def folder_names(self, table: TableName) -> Iterator[tuple[str, TableName]]:
+        """Yield the names of the table's folders, for its mirror and its changelog, in
+        lower case, as a case-insensitive file system compares them."""
+        yield "mirror", _lower(self.of(table))
+        yield "changelog", _lower(table)
 
     def collide(self, one: TableName, other: TableName) -> bool:
-        """Return whether the mirrors of two tables would have the same name. Names that
-        differ only in case count as the same if the setting `into` makes one of them.
-        The names of two source tables may differ only in case."""
-        if self.lower_case_name(one) != self.lower_case_name(other):
+        """Return whether two tables would share a folder. Names of mirrors that differ
+        only in case count as the same if the setting `into` makes one of them. The
+        names of two source tables may differ only in case, unless the store ignores
+        it."""
+        if self.differ_in_case(one, other) and self.ignores_case():
+            return True
+        if _lower(self.of(one)) != _lower(self.of(other)):
             return False
         return (
             self.of(one) == self.of(other) or self.is_configured(one) or self.is_configured(other)
         )
 
+    def differ_in_case(self, one: TableName, other: TableName) -> bool:
+        """Return whether the names of two tables differ only in case."""
+        return one != other and _lower(one) == _lower(other)
+
     def collisions(self, tables: Iterable[TableName]) -> dict[TableName, TableName]:
-        """Return each table whose mirror's name is already taken, with the earlier
+        """Return each table of which a folder's name is already taken, with the earlier
         table that has taken it."""
-        owners: dict[TableName, TableName] = {}
-        clashes = {}
+        owners: dict[tuple[str, TableName], TableName] = {}
+        clashes: dict[TableName, TableName] = {}
         for table in tables:
-            other = owners.setdefault(self.lower_case_name(table), table)
-            if other != table and self.collide(table, other):
-                clashes[table] = other
+            for name in self.folder_names(table):
+                other = owners.setdefault(name, table)
+                if other != table and self.collide(table, other):
+                    clashes.setdefault(table, other)
         return clashes
 
     def tables_named(self, name: TableName, tables: Iterable[TableName]) -> list[TableName]:
@@ -116,3 +135,7 @@ class MirrorNames:
     def _into(self, table: TableName) -> MirrorNameTemplate | None:
         matching = (into for match, into in reversed(self.rules) if match.matches(table))
         return next(matching, None)
+
+
+def _lower(name: TableName) -> TableName:
+    return TableName(name.database.lower(), name.name.lower())

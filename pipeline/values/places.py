@@ -15,10 +15,8 @@ start there (`pipeline.start`).
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from types import MappingProxyType
 from typing import NoReturn
 
 from lockstep.pipeline.values.gtid import GtidSet
@@ -132,31 +130,36 @@ class OfRun:
         return f"run:{self.run}"
 
 
-Place = Earliest | Latest | Snapshot | AtCoordinates | AtMoment | InFile | AfterGtids | OfRun
-
-_WORDS: Mapping[str, Earliest | Latest | Snapshot] = MappingProxyType(
-    {str(word): word for word in (Earliest(), Latest(), Snapshot())}
-)
+Place = Earliest | Latest | AtCoordinates | AtMoment | InFile | AfterGtids | OfRun
 
 
-def parse_place(text: str, *, as_start: bool = True) -> Place:
+def parse_place(text: str) -> Place:
     """Return the place that a person wrote, without regard to white space around it.
-
-    `snapshot` is accepted only if `as_start`. Raise ValueError with one sentence that
-    names the form that the text resembles, or else all forms.
-    """
-    text = text.strip()
-    word = _WORDS.get(text)
-    if isinstance(word, Snapshot) and not as_start:
-        raise ValueError(
+    Raise ValueError with one sentence that names the form that the text resembles, or
+    else all forms."""
+    start = _parse(text, f"{_FORMS} or latest")
+    if isinstance(start, Snapshot):
+        raise ValueError(  # noqa: TRY004 - it is the wrong text
             f"'snapshot' is a way to start, not a place in time; expected {_FORMS} or latest"
         )
-    return word or _in_log(text) or _by_name(text) or _refuse(text, as_start=as_start)
+    return start
+
+
+def parse_start(text: str) -> Place | Snapshot:
+    """Return the start that a person wrote, as `parse_place` does."""
+    return _parse(text, f"{_FORMS}, latest or snapshot")
+
+
+def _parse(text: str, forms: str) -> Place | Snapshot:
+    text = text.strip()
+    words: tuple[Place | Snapshot, ...] = (Earliest(), Latest(), Snapshot())
+    word = next((word for word in words if str(word) == text), None)
+    return word or _in_log(text) or _by_name(text) or _refuse(text, forms)
 
 
 def parse_end(text: str) -> Place:
     """Return the place that a person wrote for the end of a run, as `parse_place` does."""
-    place = parse_place(text, as_start=False)
+    place = parse_place(text)
     if place == Earliest():
         raise ValueError(
             "'earliest' is where the log begins: nothing ends there; expected "
@@ -189,7 +192,7 @@ def _by_name(text: str) -> Place | None:
     return None
 
 
-def _refuse(text: str, *, as_start: bool) -> NoReturn:
+def _refuse(text: str, forms: str) -> NoReturn:
     """Raise ValueError with the form that the text resembles most."""
     shown = repr(text if len(text) <= _SHOWN else text[:_SHOWN] + "…")
     if _FILE_END.search(text):
@@ -199,8 +202,7 @@ def _refuse(text: str, *, as_start: bool) -> NoReturn:
         )
     if _BARE_GTIDS.match(text):
         raise ValueError(f"{shown} looks like a GTID set; expected it after gtid:, as gtid:<set>")
-    last = ", latest or snapshot" if as_start else " or latest"
-    raise ValueError(f"{shown} is not a place in time; expected {_FORMS}{last}")
+    raise ValueError(f"{shown} is not a place in time; expected {forms}")
 
 
 def parse_moment(text: str) -> datetime:

@@ -26,7 +26,7 @@ from lockstep.pipeline.start.bounds import Budget
 from lockstep.pipeline.upkeep.decide import UpkeepPolicy
 from lockstep.pipeline.values.errors import ConfigurationError
 from lockstep.pipeline.values.mirror_names import MirrorNames, MirrorNameTemplate
-from lockstep.pipeline.values.places import Place
+from lockstep.pipeline.values.places import Place, Snapshot
 from lockstep.pipeline.values.policies import LakePolicies, StartPolicies
 from lockstep.pipeline.values.table import StatementPatterns, TablePatterns
 from lockstep.resources.config.model import ConfigFile, check_page_address, resolved_transport
@@ -35,7 +35,7 @@ from lockstep.resources.config.sources import SourceSection
 from lockstep.resources.config.values import (
     check_table_pattern,
     host_and_port,
-    parse_start,
+    parse_configured_start,
     refuse_plaintext,
 )
 from lockstep.resources.lake.spark.settings import has_local_tasks
@@ -165,8 +165,8 @@ class SourceSettings:
     def _pattern(self, text: str) -> str:
         return self._parse_reference(check_table_pattern, text)
 
-    def _place(self, start: str | None) -> Place | None:
-        return None if start is None else self._parse_reference(parse_start, start)
+    def _place(self, start: str | None) -> Place | Snapshot | None:
+        return None if start is None else self._parse_reference(parse_configured_start, start)
 
     def _parse_reference(self, parse: Callable[[str], Value], text: str, suffix: str = "") -> Value:
         return parse_reference(parse, text, self.folder, f"Source {self.name!r}{suffix}")

@@ -17,7 +17,7 @@ from pydantic import (
 )
 
 from lockstep.pipeline.values.mirror_names import MirrorNameTemplate
-from lockstep.pipeline.values.places import OfRun, Place, parse_place
+from lockstep.pipeline.values.places import OfRun, Place, Snapshot, parse_start
 from lockstep.pipeline.values.survey import is_loopback
 from lockstep.resources.config.secrets import is_reference, is_sensitive
 
@@ -42,10 +42,10 @@ class KeyMistake(ValueError):
         self.key = key
 
 
-def parse_start(text: str) -> Place:
+def parse_configured_start(text: str) -> Place | Snapshot:
     """Return the place in the log that the text names, from which a source is first
     captured."""
-    place = parse_place(text)
+    place = parse_start(text)
     if isinstance(place, OfRun):
         raise ValueError(  # noqa: TRY004 - pydantic expects ValueError
             f"{text!r} is the end of a run, but a source has no run before it starts; `lockstep "
@@ -70,7 +70,7 @@ def check_mirror_name(text: str) -> str:
 def check_start(text: str) -> str:
     """Return the text if it names a place in the log, or is a reference."""
     if not is_reference(text):
-        parse_start(text)
+        parse_configured_start(text)
     return text
 
 

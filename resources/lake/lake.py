@@ -24,7 +24,7 @@ from lockstep.resources.lake.spark.spark import Spark
 from lockstep.resources.lake.spark_catalog import SparkCatalog
 from lockstep.resources.lake.store.paths import LakePath, ObjectPath
 from lockstep.resources.lake.store.staging import Staging
-from lockstep.resources.lake.store.storage import lake_errors, sync_folder
+from lockstep.resources.lake.store.storage import ignores_case, lake_errors, sync_folder
 from lockstep.resources.lake.trial import require_correct_writes
 
 
@@ -69,6 +69,10 @@ class Lake:
         self.claims = FileClaims(path)
         self.copies = FolderCopies(path, staging=staging_folder, spark=spark)
         self.upkeep = SparkUpkeep(path, spark=spark, keep=keep)
+
+    def ignores_case(self) -> bool:
+        """Return whether names in the lake that differ only in case are the same."""
+        return ignores_case(self._path)
 
     def catalog(self, name: str) -> SparkCatalog:
         """Return one of Spark's catalogs."""

@@ -75,8 +75,6 @@ def next_bound(
     key = chunk_key(schema)
     if not key or (only_on_mysql(schema) and read_dialect(cursor).is_mariadb):
         return None
-    if row_count < 1:
-        raise ValueError(f"a chunk of {row_count} rows")
     _require_cut_by(schema, Range(after=after))
     cursor.execute(
         f"select {', '.join(key_expressions(schema))} from {quoted_table(schema.name)} "

@@ -60,7 +60,6 @@ from lockstep.pipeline.values.errors import (
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.position import Coordinates, LogFile, ServerProcess
 from lockstep.pipeline.values.retries import TABLE_READ
-from lockstep.pipeline.values.server_errors import Meaning, meaning_of
 from lockstep.pipeline.values.survey import Survey, grant_statement
 from lockstep.pipeline.values.table import TableName, TableStructure, quoted_table
 from lockstep.resources.mysql.chunks import (
@@ -103,6 +102,7 @@ from lockstep.resources.mysql.schemas import (
 from lockstep.resources.mysql.shaped import ShapedTable, ShapedTables
 from lockstep.resources.mysql.survey import take_survey
 from lockstep.resources.mysql.visible_tables import (
+    is_privilege_missing,
     scopes_of,
     select_by_table,
     unreadable_table_error,
@@ -315,7 +315,11 @@ class MySqlServer:
 
     def missing_grants(self, tables: Collection[TableName]) -> dict[TableName, str]:
         with self._query_sessions.cursor() as cursor:
-            refused_tables = [table for table in tables if _is_refused(cursor, table)]
+            refused_tables = [
+                table
+                for table in tables
+                if is_privilege_missing(cursor, f"select 1 from {quoted_table(table)} limit 0")
+            ]
             account = read_value(cursor, "select current_user()") if refused_tables else ""
         return {
             table: grant_statement("SELECT", quoted_table(table), account)
@@ -693,19 +697,6 @@ def read_baseline(cursor: Cursor, names: Collection[TableName] | None = None) ->
     raise TableBusy(
         "it kept being altered while its structure was read", hint="the next run tries it again"
     )
-
-
-def _is_refused(cursor: Cursor, table: TableName) -> bool:
-    """Return whether the account lacks the privilege to read the table. MySQL refuses
-    before it says whether the table exists."""
-    try:
-        _exists(cursor, table)
-    except pymysql.MySQLError as error:
-        meaning = meaning_of(number_of(error))
-        if meaning is Meaning.LOST:
-            raise
-        return meaning is Meaning.PRIVILEGE
-    return False
 
 
 def _exists(cursor: Cursor, table: TableName, columns: str = "1") -> bool:

@@ -112,13 +112,16 @@ def partly_visible_tables(cursor: Cursor, tables: Sequence[TableName]) -> Iterat
     """
     visible_whole = readable_tables(account_grants(cursor), tables)
     for table in tables:
-        if table not in visible_whole and _is_definition_refused(cursor, table):
+        definition = f"show create table {quoted_table(table)}"
+        if table not in visible_whole and is_privilege_missing(cursor, definition):
             yield table
 
 
-def _is_definition_refused(cursor: Cursor, table: TableName) -> bool:
+def is_privilege_missing(cursor: Cursor, statement: str) -> bool:
+    """Return whether the account lacks the privilege for a statement that reads. MySQL
+    refuses it before it says whether the table exists."""
     try:
-        cursor.execute(f"show create table {quoted_table(table)}")
+        cursor.execute(statement)
     except pymysql.MySQLError as error:
         meaning = meaning_of(number_of(error))
         if meaning is Meaning.LOST:

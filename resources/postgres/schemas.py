@@ -103,6 +103,10 @@ class PostgresSchemas(LedgerPort):
         rows = self._all("schema_statements", source=source, limit=limit, after=after)
         return [_schema_statement(row) for row in rows]
 
+    def statements_within(self, source: str, first: int, last: int) -> list[SchemaStatement]:
+        rows = self._all("statements_within", source=source, first=first, last=last)
+        return [_schema_statement(row) for row in rows]
+
     def statements(self, source: str, numbers: Collection[int]) -> dict[int, SchemaStatement]:
         rows = self._all("statements", source=source, numbers=sorted(numbers)) if numbers else []
         statements = {row["id"]: _schema_statement(row) for row in rows}

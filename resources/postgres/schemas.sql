@@ -72,6 +72,12 @@ join lockstep.batches b on b.id = s.batch and b.state <> 'abandoned'
 where s.source = %(source)s and s.id > %(after)s
 order by s.id limit %(limit)s
 
+-- name: statements_within
+select s.* from lockstep.schema_statements s
+join lockstep.batches b on b.id = s.batch and b.state <> 'abandoned'
+where s.source = %(source)s and s.batch between %(first)s and %(last)s
+order by s.id
+
 -- name: statements
 select * from lockstep.schema_statements where source = %(source)s and id = any(%(numbers)s)
 

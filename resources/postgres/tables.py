@@ -22,6 +22,7 @@ from lockstep.pipeline.model.table_state import (
     pause_texts,
     reload_texts,
 )
+from lockstep.pipeline.ports.ledger import LAST_BATCH
 from lockstep.pipeline.proof.proven import (
     ComparisonRecord,
     ComparisonResult,
@@ -63,8 +64,8 @@ class PostgresTables(LedgerPort):
         rows = self._all("complete_since", source=source)
         return {table_of(row): row["batch"] for row in rows}
 
-    def partial_tables(self, source: str) -> list[Extent]:
-        return self._cached(_extent, "partial_tables", source=source)
+    def partial_tables(self, source: str, batch: int = LAST_BATCH) -> list[Extent]:
+        return self._cached(_extent, "partial_tables", source=source, batch=batch)
 
     def note_complete(self, lease: Lease, batch: int, tables: Collection[TableName]) -> None:
         with self._transaction(lease) as transaction:

@@ -19,11 +19,12 @@ group by t.database, t.name
 select n.* from (
     select distinct on (e.database, e.name) e.* from lockstep.extents e
     join lockstep.batches b on b.id = e.batch and b.state <> 'abandoned'
-    where e.source = %(source)s
+    where e.source = %(source)s and e.batch <= %(batch)s
     order by e.database, e.name, e.batch desc, e.id desc
 ) n
 left join lockstep.table_states t using (source, database, name)
-where n.begins_base is not null and t.condition is distinct from 'dropped'
+where n.begins_base is not null
+  and (t.condition is distinct from 'dropped' or t.stopped_batch > %(batch)s)
 order by n.database, n.name
 
 -- name: record_extents

@@ -74,6 +74,10 @@ class PostgresWrites(LedgerPort):
             rows = [{**keys, **_intent_columns(intent)} for intent in intents]
             return {table_of(row): _intent(row) for row in transaction.insert("intend", rows)}
 
+    def note_kept_rows(self, lease: Lease, intent: Intent) -> None:
+        with self._transaction(lease, changes=("open_intents",)) as transaction:
+            transaction.run("note_kept_rows", source=lease.source, id=intent.id)
+
     def settle(
         self,
         lease: Lease,

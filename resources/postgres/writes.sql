@@ -27,6 +27,10 @@ insert into lockstep.writes (
 ) values %s
 returning *
 
+-- name: note_kept_rows
+update lockstep.writes set may_have_kept_rows = true
+where source = %(source)s and id = %(id)s and not may_have_kept_rows
+
 -- name: settle
 update lockstep.writes w set
     delta_version = %(delta_version)s, settled_at = clock_timestamp(),

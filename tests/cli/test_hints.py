@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -15,7 +15,8 @@ import pytest
 from lockstep.arguments import parse_table_name
 from lockstep.grammar import UsageError, make_parser, parse
 from lockstep.pipeline.run.agreement.lake_logs import replay_hint
-from lockstep.pipeline.values.errors import LockstepError
+from lockstep.pipeline.run.stop_errors import engine_error, versioning_error
+from lockstep.pipeline.values.errors import LockstepError, TableError
 from lockstep.pipeline.values.table import TableName
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -54,6 +55,16 @@ table's name can be typed unless the name is quoted."""
 class Mention(NamedTuple):
     where: str
     command: str
+
+
+@pytest.mark.parametrize("error", [engine_error, versioning_error])
+def test_a_statement_names_its_table_as_mysql_takes_it(
+    error: Callable[[TableName, str], TableError],
+) -> None:
+    """Beside the command for the same table, which a shell takes."""
+    hint = error(TABLE, "because").hint
+    assert "alter table `shop`.`today's orders` " in hint
+    assert f"`lockstep resume {TABLE.word} --reason …`" in hint
 
 
 def test_every_command_in_the_product_can_be_typed() -> None:

@@ -61,7 +61,7 @@ class Shop:
         table: str = "orders",
         ports: Callable[[], RunPorts] = nobody,
     ) -> ShownSchema:
-        at = parse_place(place, as_start=False) if place else None
+        at = parse_place(place) if place else None
         name = TableName(self.database, table)
         return show_schema(self.follower.ledger, SOURCE, name, at, ports)
 

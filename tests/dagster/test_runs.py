@@ -19,7 +19,7 @@ from lockstep.assets.table_news import batch_ends
 from lockstep.pipeline.mirror.layout import path_part
 from lockstep.pipeline.model.batch import BatchState
 from lockstep.pipeline.run.context import RunPorts
-from lockstep.pipeline.values.errors import LedgerUnavailable
+from lockstep.pipeline.values.errors import LedgerUnavailable, SourceBusy
 from lockstep.pipeline.values.position import Coordinates, Position
 from lockstep.pipeline.values.table import TableName
 from tests.dagster.place import Stand, checks_of, source_of
@@ -338,16 +338,23 @@ def test_a_click_on_a_table_with_nothing_captured_does_nothing(
     assert materialized(clicked) == set()
 
 
-def test_a_busy_source_fails_with_the_cure(stand: Stand) -> None:
-    """The failure holds our sentence and hint; nothing was done, nothing is retried."""
+def test_a_busy_source_fails_with_the_cure(stand: Stand, database: str) -> None:
+    """A run, and a click on one step: the failure holds our sentence and hint, and no stack trace
+    of ours; nothing was done, nothing is retried."""
     with stand.adapters.books.lock("shop", "another process", None):
-        result = stand.run()
-    assert not result.success
-    (failed,) = result.get_step_failure_events()
-    data = failed.step_failure_data
-    assert data.user_failure_data is not None
-    assert "busy" in (data.user_failure_data.description or "")
-    assert "hint" in data.user_failure_data.metadata
+        with pytest.raises(SourceBusy) as busy, stand.adapters.books.lock("shop", "a test", None):
+            pass
+        results = [stand.run(), stand.click(entries(database), NAMES.merged_key)]
+    for result in results:
+        assert not result.success
+        (failed,) = result.get_step_failure_events()
+        data = failed.step_failure_data
+        assert data.user_failure_data is not None
+        told = f"{busy.value.message}\nhint: {busy.value.hint}"
+        assert data.user_failure_data.description == told
+        assert "hint" in data.user_failure_data.metadata
+        assert data.error is not None
+        assert (data.error.cause, data.error.context) == (None, None)
     assert stand.adapters.books.batches("shop") == []
 
 

@@ -107,3 +107,32 @@ def _create(server: MySqlStand, tables: tuple[tuple[str, str], ...]) -> None:
             f"create table {quoted(*table)} (id int primary key, v int)",
             f"insert into {quoted(*table)} values (1, 1), (2, 2)",
         )
+
+
+def test_two_sources_whose_databases_would_be_one_to_dbt(
+    mysql: MySqlStand, tmp_path: Path, warm: WarmProcess
+) -> None:
+    """They are refused with the setting that tells them apart; each alone is printed."""
+    names = ("names_dbt_y", "dbt_y")
+    start = head(mysql)
+    mysql.execute(
+        *(f"create database {name}" for name in names),
+        *(f"create table {name}.t (id int primary key)" for name in names),
+        *(f"insert into {name}.t values (1)" for name in names),
+    )
+    password = 'password = "env:LOCKSTEP_TEST_PASSWORD"\ntls = "off"'
+    other = (
+        f'[[sources]]\nname = "shop_names"\nhost = "127.0.0.1"\nport = {mysql.port}\n'
+        f'user = "root"\n{password}\ntables = ["dbt_y.*"]\nstart = "{start}"\n'
+    )
+    project = Project.made(
+        tmp_path, port=mysql.port, tables=["names_dbt_y.*"], start=start, extra=other, warm=warm
+    )
+    project.run("run")
+    refused = project.run("read", "--dbt", expect=2)
+    sentence = "Mirrors of shop and of shop_names would both be in a dbt source shop_names_dbt_y."
+    assert sentence in " ".join(refused.stderr.split())
+    assert "by `into` under [[sources.table]]" in " ".join(refused.stderr.split())
+    printed = project.run("read", "--dbt", "--source", "shop_names").stdout
+    assert "- name: shop_names_dbt_y\n" in printed
+    mysql.execute(*(f"drop database {name}" for name in names))

@@ -75,7 +75,7 @@ def captured(log: Log, *, ring_bytes: int = 1 << 20) -> Captured:
         name: pa.concat_tables(store.pieces(f"shop/_changes/shop/{name}", segment.files))
         for name, segment in segments.items()
     }
-    return Captured(found, segments, [*tables.quarantines.values()], segmenter.change_count)
+    return Captured(found, segments, [*tables.quarantines.values()], tables.change_count)
 
 
 def begin(log: Log, number: int) -> None:

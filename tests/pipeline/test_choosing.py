@@ -14,7 +14,7 @@ from lockstep.pipeline.values.errors import (
     SourceUnavailable,
     StartUnreachable,
 )
-from lockstep.pipeline.values.places import parse_place
+from lockstep.pipeline.values.places import parse_start
 from lockstep.resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server, settings
@@ -40,7 +40,7 @@ class Shop:
     def choose(self, place: str, reason: str = "because", author: str = "ann") -> Choice:
         ledger = self.follower.ledger
         with ledger.lock(SOURCE, "test", None) as lease:
-            return choose_start(self.follower.ports(), lease, parse_place(place), reason, author)
+            return choose_start(self.follower.ports(), lease, parse_start(place), reason, author)
 
     def refused(self, place: str) -> LockstepError:
         """What a choice is refused with; nothing is recorded then."""

@@ -217,6 +217,9 @@ def test_a_query_s_text_is_behind_its_status() -> None:
     assert (found.database, found.text) == ("shop", "INSERT 'é'")
     with pytest.raises(DamagedEvent):
         read_query(event(EventType.QUERY, head[:15]))
+    loaded = head[:13] + bytes(13) + head[13:] + b"LOAD DATA INFILE 'x' INTO TABLE t"
+    found = read_query(event(EventType.EXECUTE_LOAD_QUERY, loaded))
+    assert (found.database, found.text[:9]) == ("shop", "LOAD DATA")
 
 
 MODES = "00 00000000 01 0000000000540000"

@@ -24,7 +24,9 @@ from tests.pipeline.start_made import MARIA, A, B, at, facts, gtids, question_of
 MOMENT = datetime(2026, 11, 1, 5, 30, tzinfo=UTC)
 
 
-def decided(place: Place | None, found: ServerFacts | None = None) -> tuple[StartRule, StartPlace]:
+def decided(
+    place: Place | Snapshot | None, found: ServerFacts | None = None
+) -> tuple[StartRule, StartPlace]:
     start = started(decide_start(question_of(found or facts(), configured_start=place)))
     assert (start.continued_batch, start.previous_batch, start.continuity) == (None, None, None)
     return start.rule, start.where

@@ -93,13 +93,13 @@ RESET = [
 )
 def test_a_place_is_a_batch(place: str, expected: int) -> None:
     """The newest whose end shows nothing after it; for GTIDs, the first that has them all."""
-    assert batch_for_place("shop", ORDINARY, parse_place(place, as_start=False)).id == expected
+    assert batch_for_place("shop", ORDINARY, parse_place(place)).id == expected
 
 
 def test_a_batch_that_caught_tables_up_stands_for_the_place_it_ends_at() -> None:
     """It ends where the one before it ended, and has more tables."""
     for place in ("latest", "binlog.000007:100", "2026-11-01T06:40:00Z"):
-        found = batch_for_place("shop", [*ORDINARY, CAUGHT_UP], parse_place(place, as_start=False))
+        found = batch_for_place("shop", [*ORDINARY, CAUGHT_UP], parse_place(place))
         assert found.id == 5
     found = batch_for_place("shop", [*ORDINARY, CAUGHT_UP], parse_place("binlog.000002:200"))
     assert found.id == 2
@@ -111,7 +111,7 @@ def test_the_place_at_which_tables_were_first_read_has_versions() -> None:
     first = batch(1, PLACES[1], PLACES[1], BatchKind.ORDINARY)
     chain = [first, *ORDINARY[1:]]
     for place in ("binlog.000001:100", "2026-11-01T06:10:00Z", f"gtid:{ONE}:1-10"):
-        assert batch_for_place("shop", chain, parse_place(place, as_start=False)).id == 1
+        assert batch_for_place("shop", chain, parse_place(place)).id == 1
     with pytest.raises(VersionSetUnknown, match="the history begins at"):
         batch_for_place("shop", chain, parse_place(f"gtid:{ONE}:1-9"))
     with pytest.raises(VersionSetUnknown, match="occurs more than once"):
@@ -135,7 +135,7 @@ def test_the_place_at_which_tables_were_first_read_has_versions() -> None:
 )
 def test_a_place_that_nothing_shows_is_refused(place: str) -> None:
     with pytest.raises(VersionSetUnknown, match=r"^shop: .*") as caught:
-        batch_for_place("shop", ORDINARY, parse_place(place, as_start=False))
+        batch_for_place("shop", ORDINARY, parse_place(place))
     assert "`lockstep " in caught.value.hint
 
 

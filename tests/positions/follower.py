@@ -29,7 +29,7 @@ from lockstep.pipeline.source_plan import SnapshotPlan, SourcePlan, StandbyPlan,
 from lockstep.pipeline.start.bounds import Budget
 from lockstep.pipeline.status.facts import Standing
 from lockstep.pipeline.values.decisions import Lease, RecordedDecision
-from lockstep.pipeline.values.places import Place, parse_place
+from lockstep.pipeline.values.places import Place, parse_place, parse_start
 from lockstep.pipeline.values.policies import LakePolicies, OnSourceChanged, StartPolicies
 from lockstep.pipeline.values.segment import Segment
 from lockstep.pipeline.values.table import StatementPatterns, TableName, TablePatterns
@@ -94,9 +94,11 @@ class Follower:
     """Of some of the tables."""
     run_id: str | None = None
     """Of the runs from now on."""
+    ignores_case: bool = False
+    """What the lake's store says of itself."""
 
     def ports(self, until: str | None = None) -> RunPorts:
-        start: Place | None = parse_place(self.start) if self.start else None
+        start = parse_start(self.start) if self.start else None
         plan = SourcePlan(
             SOURCE,
             TablePatterns(tuple(self.tables), ()),
@@ -109,6 +111,7 @@ class Follower:
             snapshot=self.snapshot,
             allowed_statements=StatementPatterns(tuple(self.passes)),
             table_settings=tuple(self.settings),
+            ignores_case=lambda: self.ignores_case,
         )
         return RunPorts(
             source=plan,

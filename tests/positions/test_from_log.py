@@ -539,6 +539,22 @@ def test_before_the_run(stand: MySqlStand) -> None:
         assert any(without in note for note in follower.notes) is (cases["altered"] == "t")
 
 
+def test_a_table_renamed_while_rows_of_it_are_prepared(mysql57: MySqlStand) -> None:
+    """MySQL 5.7 unlocks a table once the session that prepared its rows is gone. Its past begins
+    after their commit; the other name, which is not followed, does not matter."""
+    with shops(mysql57, ["renamed"]) as found:
+        shop = found["renamed"]
+        prepare_xa(mysql57, shop.name, f"insert into {shop.name}.t values (4, 4)")
+        shop.do("rename table t to u", "rename table u to t", f"xa commit '{shop.name}'")
+        committed = head(mysql57)
+        shop.do("update t set v = 8 where id = 1")
+        shop.run()
+        [given] = reload((shop, "t"))
+        assert f"from {committed}" in given.sentence
+        shop.run()
+        shop.require_same("t")
+
+
 @pytest.mark.thin
 @pytest.mark.parametrize("killed", [False, True])
 def test_a_ledger_that_is_lost_after_it(shop: Shop, killed: bool) -> None:

@@ -158,7 +158,7 @@ def _is_set_aside(case: str, shop: Shop) -> Iterator[None]:
     state = shop.state("s")
     assert state.has_stopped
     assert (state.reason or "").startswith("it is system-versioned: ")
-    assert f"`alter table {shop.name}.s drop system versioning`" in (state.hint or "")
+    assert f"alter table `{shop.name}`.`s` drop system versioning" in (state.hint or "")
     shop.resume("s")
     yield
     assert (shop.state("s").reason or "").startswith("it is system-versioned: ")

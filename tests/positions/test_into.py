@@ -19,7 +19,7 @@ from lockstep.pipeline.run.upkeep import delete_former_folders, plan_former_fold
 from lockstep.pipeline.snapshot.pace import Pace
 from lockstep.pipeline.source_plan import SnapshotPlan, TableSettings
 from lockstep.pipeline.values.errors import ConfigurationError
-from lockstep.pipeline.values.mirror_names import MirrorNameTemplate
+from lockstep.pipeline.values.mirror_names import ONLY_CASE_DIFFERS, MirrorNameTemplate
 from lockstep.pipeline.values.table import TablePatterns
 from tests.fix_ledger import LedgerOfTest
 from tests.fix_mysql import MySqlStand
@@ -220,7 +220,7 @@ def tables_that_meet_are_told_apart(shop: Shop) -> Iterator[None]:
         assert f"as the mirror of {shop.name}.{other} is" in str(state.reason)
         assert f"`lockstep resume {shop.name}.{table} --reason …`" in str(state.hint)
         assert state.mirror not in shop.follower.lake.tables
-    reason = f"its mirror would be at the place of the mirror of {shop.name}.a"
+    reason = f"its mirror would be called z_{shop.name}.T, as the mirror of {shop.name}.a is"
     with pytest.raises(ConfigurationError) as refused:
         shop.resume("c")
     assert refused.value.message == f"no run follows {shop.name}.c: {reason}"
@@ -522,3 +522,39 @@ def _lose(follower: Follower, behind: int | None = None) -> None:
     assert done == foreseen
     assert not done.reloads
     require_told(foreseen.table_plans, follower.ports())
+
+
+def test_tables_that_differ_in_case_on_a_store_that_ignores_it(
+    mysql: MySqlStand, database: str
+) -> None:
+    """The first one goes on, the other is set aside with the sentence of `lockstep check`, also if
+    it comes and goes within a run; on any other store they are followed both."""
+    follower = Follower(server(mysql), [f"{database}.*"], str(head(mysql)), ignores_case=True)
+    shop = Shop(mysql, database, follower)
+    shop.do("create table T (id int primary key, v int)", "insert into T values (1, 1)")
+    shop.run()
+    shop.do(
+        "create table t (id int primary key, v int)",
+        "insert into t values (2, 2)",
+        "insert into T values (3, 3)",
+    )
+    shop.run()
+    shop.require_same("T")
+    assert f"its name and {database}.T {ONLY_CASE_DIFFERS}" in str(shop.state("t").reason)
+    assert [name for name in follower.lake.tables if name.endswith("/t")] == []
+    with pytest.raises(ConfigurationError, match=ONLY_CASE_DIFFERS):
+        shop.resume("t")
+    shop.do("insert into t values (4, 4)", "rename table t to u")
+    shop.run()
+    shop.require_same("T")
+    shop.require_same("u")
+    shop.do(
+        "create table U (id int primary key, v int)",
+        "insert into U values (2, 2)",
+        "drop table U",
+        "insert into u values (5, 5)",
+    )
+    shop.run()
+    shop.require_same("T")
+    shop.require_same("u")
+    assert [name for name in follower.lake.tables if name.endswith("/U")] == []

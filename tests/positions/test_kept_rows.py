@@ -18,6 +18,7 @@ import pytest
 from lockstep.pipeline.mirror.layout import application_id
 from lockstep.pipeline.model.table_state import OrderKind, Supplier
 from lockstep.pipeline.run.proof.verify_rows import verify
+from lockstep.pipeline.run.status.plan import make_plan
 from lockstep.pipeline.source_plan import TableSettings
 from lockstep.pipeline.values.policies import (
     Deletes,
@@ -33,6 +34,7 @@ from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower
+from tests.positions.interrupted import Crash, mortal
 from tests.positions.servers import is_mariadb
 
 CREATE = "create table {t} (id int primary key, v int)"
@@ -216,6 +218,62 @@ def test_however_the_log_is_cut_the_rows_are_the_same(
             assert shown(late, table) == wanted
             assert shown(some, table) == wanted
             assert shown(at_once, table) == wanted
+
+
+def kept_row(mysql: MySqlStand, database: str) -> Follower:
+    """A mirror with a row that the source no longer has, and settings that do not say so."""
+    start = str(head(mysql))
+    table = f"{database}.t"
+    mysql.execute(CREATE.format(t=table), f"insert into {table} values (1, 1)")
+    follower = Follower(server(mysql), [f"{database}.*"], start)
+    follower.run()
+    follower.lake_policies = LakePolicies(deletes=Deletes.IGNORE)
+    mysql.execute(f"delete from {table}")
+    follower.run()
+    follower.lake_policies = LakePolicies()
+    return follower
+
+
+def test_a_plan_foretells_the_merge_into_a_mirror_that_kept_rows(
+    mysql: MySqlStand, database: str
+) -> None:
+    """Under settings that keep none any more: the run decides by what the ledger has of the
+    mirror's last write, and so does the plan before it."""
+    follower, table = kept_row(mysql, database), TableName(database, "t")
+    mysql.execute(f"insert into {table} values (1, 2)")
+    plan = make_plan(follower.ports())
+    assert plan.reading is not None
+    assert plan.reading.merge_sentences[table].startswith("merge: ")
+    follower.run()
+    assert follower.mirror(f"{table}") == [{"id": 1, "v": 2}]
+    [(_, written)] = follower.ledger.newest_writes(
+        SOURCE, [application_id(SOURCE, follower.states()[table], "mirror")]
+    ).items()
+    assert written.settled_write is not None
+    assert plan.reading.merge_sentences[table].partition(": ")[2] in str(
+        written.settled_write.reason
+    )
+
+
+def test_settings_that_change_between_two_tries_of_a_write(
+    mysql: MySqlStand, database: str
+) -> None:
+    """The first try would have deleted a row, the second one keeps it: later writes know it."""
+    start, table = str(head(mysql)), f"{database}.t"
+    mysql.execute(CREATE.format(t=table), f"insert into {table} values (1, 1)")
+    follower = Follower(server(mysql), [f"{database}.*"], start)
+    follower.run()
+    mysql.execute(f"delete from {table}")
+    with mortal(follower, "intend", after=True), pytest.raises(Crash):
+        follower.run()
+    follower.lake_policies = LakePolicies(deletes=Deletes.IGNORE)
+    with mortal(follower, "settle", after=False), pytest.raises(Crash):
+        follower.run()
+    assert follower.mirror(table) == [{"id": 1, "v": 1}], "it was kept"
+    follower.lake_policies = LakePolicies()
+    mysql.execute(f"insert into {table} values (1, 2)")
+    follower.run()
+    assert follower.mirror(table) == [{"id": 1, "v": 2}]
 
 
 # -- policies of tables ------------------------------------------------------------------------

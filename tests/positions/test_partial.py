@@ -6,15 +6,19 @@ from datetime import UTC, datetime
 
 import pytest
 
+from lockstep.commands import rebuild as show
 from lockstep.pipeline.run.dump.table_extents import partial_tables, record_complete
 from lockstep.pipeline.run.proof.verify_rows import verify
+from lockstep.pipeline.run.rebuild import RebuildReport, origin_at, rebuild_as_of
 from lockstep.pipeline.start.bounds import Budget
 from lockstep.pipeline.status.verdict import State, verdict
+from lockstep.pipeline.values.places import parse_place
 from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower
+from tests.twins.copies import MemoryCopies
 
 DATABASE = "partial"
 
@@ -109,3 +113,36 @@ def test_a_log_that_begins_with_its_tables_has_all_of_them(tables: MySqlStand) -
     follower.run()
     assert partial(follower) == {}
     assert follower.mirror(f"{DATABASE}.named") == [{"id": 1, "v": None}]
+
+
+def test_a_table_of_the_past_is_as_partial_as_it_was(tables: MySqlStand) -> None:
+    """Whatever it became later: at the end of a run, and before a TRUNCATE inside one."""
+    begin, name = str(head(tables)), TableName(DATABASE, "full")
+    tables.execute(f"insert into {name} values (2, 2)")
+    follower = Follower(server(tables), [f"{DATABASE}.*"], start=begin)
+    places = [str(follower.run().end.at)]
+    tables.execute(f"insert into {name} values (3, 3)")
+    places.append(str(head(tables)))
+    tables.execute(f"truncate table {name}", f"insert into {name} values (4, 4)")
+    places.append(str(head(tables)))
+    tables.execute(f"insert into {name} values (5, 5)")
+    follower.run()
+    tables.execute(f"drop table {name}")
+    follower.run()
+    ports = follower.ports()
+    copies = MemoryCopies(follower.lake)
+    lines = []
+    for number, text in enumerate(places):
+        origin = origin_at(ports, name, parse_place(text))
+        for is_planned in (True, False):
+            report = RebuildReport(origin, f"/past/{number}")
+            if not is_planned:
+                report = rebuild_as_of(ports, copies, origin, f"/past/{number}")
+            [*_, told] = show.report_lines(report, is_planned=is_planned)
+            lines.append(told)
+            extent = origin.extent
+            assert show.report_values(report)["begins"] == (extent and extent.begins)
+    sentence = (
+        f"{name} is partial: begins at {begin}, and older rows are missing unless they changed"
+    )
+    assert [line == sentence for line in lines] == [True] * 4 + [False] * 2

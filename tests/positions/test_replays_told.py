@@ -3,6 +3,7 @@ of a past that is broken."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from lockstep.commands import replay as show
 from lockstep.pipeline.model.table_state import OrderKind
 from lockstep.pipeline.replay.spans import Span
 from lockstep.pipeline.run.dump.table_extents import record_complete
@@ -245,3 +247,25 @@ def test_captured_batches_that_wait(mysql: MySqlStand, database: str) -> None:
     assert "is busy: a run" in told[0]
     with lock_when_free(lock, tell) as lease:
         assert lease.holder == "a replay"
+
+
+def test_a_replay_tells_of_each_batch_once(mysql: MySqlStand, database: str) -> None:
+    """Whether it is read again from the log or from its changelog alone: in the answer, and not
+    while it works as well."""
+    mysql.execute("create table t (id int primary key, v int)", database=database)
+    follower = Follower(server(mysql), [f"{database}.*"])
+    follower.run()
+    for key in (1, 2):
+        mysql.execute(f"insert into {database}.t values ({key}, 1)", "flush binary logs")
+        follower.run()
+    newest = mysql.rows("show binary logs")[-1][0]
+    mysql.execute(f"insert into {database}.t values (3, 1)")
+    follower.run()
+    mysql.execute(f"purge binary logs to '{newest}'")
+    report = follower.replay()
+    told = [*follower.notes, *show.replay_lines(report, is_planned=False)]
+    gone = [batch.batch.id for batch in report.batches if batch.reason_not_recaptured]
+    assert len(gone) == 2
+    for batch in gone:
+        assert len([line for line in told if re.search(rf"\bbatch {batch}\b", line)]) == 1, told
+    assert len([line for line in told if "batches" in line]) == 1, told

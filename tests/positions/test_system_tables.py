@@ -5,13 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from lockstep.pipeline.ports.changelog import Published
+from lockstep.pipeline.replay.spans import Span
 from lockstep.pipeline.run.acknowledge import acknowledge
 from lockstep.pipeline.run.merge import merge
+from lockstep.pipeline.run.status.span_report import report_of_span
+from lockstep.pipeline.values.places import parse_place
 from lockstep.pipeline.values.segment import SystemTable
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
@@ -193,6 +197,47 @@ class Mortal(MemoryChangelog):
 
 
 @pytest.mark.thin
+def test_a_report_lists_each_statement_on_a_captured_table(shop: Shop, other: str) -> None:
+    """Several of one table in a run, also those that left no event: of a table without a row so
+    far, of one that stopped, and those after which the rows are the same. Each once, at its place
+    in the order of the log, as `_ddl` has them."""
+    shop.do(
+        "create table c (id int primary key, v int)",
+        "alter table c add index by_v (v)",
+        "alter table b comment = 'first'",
+        "alter table b add column x int",
+        "insert into a values (7, 7)",
+        "alter table a add column x int, add column y int",
+        "truncate table a",
+        "alter table a drop column x",
+        "insert into c values (1, 1)",
+        "alter table c modify v varchar(10)",
+        "alter table c add column z int",
+        f"create table {other}.u (id int)",
+    )
+    shop.follower.run()
+    shop.do(
+        "insert into a (id, v) values (8, 8)", "alter table a add column z int", "truncate table a"
+    )
+    shop.follower.run()
+    whole = Span(parse_place("earliest"), parse_place("latest"))
+    report = report_of_span(shop.follower.ledger, SOURCE, whole, datetime.now(UTC))
+    told = [
+        (change.event.place.offset, change.event.table.name, change.effects[0].partition(": ")[2])
+        for change in report.structure_changes
+        if change.statement is not None
+    ]
+    expected = [
+        (row["end_offset"], table["name"], table["effect"])
+        for row in rows(shop, SystemTable.DDL)
+        for table in row["tables"]
+        if table["database"] == shop.name
+    ]
+    assert told == expected
+    kinds = [str(change.event.kind) for change in report.structure_changes]
+    assert kinds.count("truncated") == 2
+
+
 def test_each_batch_is_there_once(shop: Shop) -> None:
     """Wherever the process dies between the publishes, and however often it is repeated."""
     at = shop.stand.head()

@@ -4,12 +4,14 @@ the cure, and never taken for wrong."""
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from random import Random
 
 import pytest
 
 from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
+from tests.mysql.logged import head
 from tests.mysql.reading import server
 from tests.outside import verify
 from tests.positions.follower import Follower
@@ -121,3 +123,23 @@ def test_empty_tables(mysql: MySqlStand, database: str) -> None:
         ("keyless", 0, 1),
         ("never", 1, 0),
     ]
+
+
+def test_rows_that_differ_come_in_the_order_of_their_keys(mysql: MySqlStand, database: str) -> None:
+    """By value where a column of the key is a number: 9 before 10, and -1 before both."""
+    start = str(head(mysql))
+    keys = [(-1, "b"), (2, "a"), (9, "b"), (10, "a"), (10, "b"), (100, "a")]
+    mysql.execute(
+        "create table t (id bigint, s varchar(5), n decimal(5,1), primary key (id, s))",
+        "create table bare (n decimal(5,1))",
+        *(f"insert into t values ({number}, '{text}', 1)" for number, text in keys),
+        "insert into bare values (null), (9.5), (10), (-2)",
+        database=database,
+    )
+    follower = Follower(server(mysql), [f"{database}.*"], start)
+    follower.run()
+    for commits in follower.lake.tables.values():
+        commits[-1] = replace(commits[-1], rows=commits[-1].rows.slice(0, 0))
+    bare, table = verify(follower.ports(), show_values=True).tables
+    assert [row.key for row in table.rows] == [f"id={number}, s='{text}'" for number, text in keys]
+    assert [row.key for row in bare.rows] == ["n=None", "n=-2.0", "n=9.5", "n=10.0"]

@@ -142,6 +142,70 @@ def test_no_word_before_a_parenthesis_calls_a_stored_function(made: Server) -> N
     assert called == []
 
 
+READ = {
+    "load data infile 'SQL_LOAD-1' into table `t` fields terminated by '\\t' (`id`)": (
+        "INSERT t",
+        "",
+    ),
+    "load data local infile 'x' replace into table far.t partition (p0) ignore 1 lines (id, @w)"
+    " set v = (select max(v) from u)": ("DELETE t, INSERT t", "u"),
+    "load xml low_priority infile 'x' ignore into table t rows identified by '<row>'": (
+        "INSERT t",
+        "",
+    ),
+    "insert into t table u": ("INSERT t", "u"),
+    "insert into t partition (p0) select * from u partition (p0) x": ("INSERT t", "u"),
+    "insert into t select * from lateral (select v from u) l": ("INSERT t", "u"),
+    "insert into t select * from json_table('[1]', '$[*]' columns (a int path '$')) j": (
+        "INSERT t",
+        "",
+    ),
+    "insert into .t select a from (values row(1)) as w (a)": ("INSERT t", ""),
+    "update low_priority ignore t set v = 1": ("UPDATE t", "t"),
+    "delete history from t": ("DELETE t", ""),
+}
+"""Statements, and the tables that they change and read."""
+
+
+@pytest.mark.parametrize("statement", READ)
+def test_the_tables_of_a_statement(statement: str) -> None:
+    """LOAD DATA as the log has it, and what a table, a partition or a function may stand for."""
+    access = read_row_change(statement, StatementContext(ServerDialect(), "shop"))
+    writes = ", ".join(
+        f"{event} {table.name}" for table, events in access.writes for event in events
+    )
+    reads = ", ".join(table.name for table in access.reads)
+    assert (access.reason, (writes, reads)) == (None, READ[statement])
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "load data infile 'x' into table t set v = own()",
+        "load data infile x into table t",
+        "insert into t select * from own() f",
+        "insert into t select count (v) from u",
+        "insert into t values (next value for s)",
+        "insert into t values (?)",
+        "insert into t values (1))",
+        "insert into a.b.c values (1)",
+        "insert into t values (1) call p()",
+        "select 1 on duplicate key update v = 2",
+        "update t where v = 1",
+        "delete from t, u where id = 1",
+        "delete from t; delete from u",
+        "set statement sql_mode = 'ansi_quotes' for insert into t values (1)",
+        "handler t open",
+    ],
+)
+def test_a_statement_that_may_change_any_table(statement: str) -> None:
+    """What calls a stored function, draws from a sequence or cannot be read stops the run."""
+    facts = replace(ServerDialect(), version=101_100, flavour="mariadb")
+    access = read_row_change(statement, StatementContext(facts, "shop"))
+    assert access.reason is not None
+    assert access.writes == ()
+
+
 @pytest.mark.parametrize(
     "statement",
     [

@@ -76,14 +76,6 @@ class WireInput:
         self._whole_event: InputBytes | None = None
         self._piece: InputBytes | None = None
 
-    @property
-    def is_empty(self) -> bool:
-        """True if everything was read up to the end of an event."""
-        has_no_input = (
-            self._large_event is None and self._whole_event is None and self._piece is None
-        )
-        return has_no_input and not len(self._unread_rest)
-
     def put(self, data: Bytes, begin: int, end: int) -> None:
         """Take the next piece, `data[begin:end]`, which has HEADROOM free bytes before
         `begin`."""
@@ -118,8 +110,7 @@ class WireInput:
             self._whole_event = None
             return
         piece, self._piece = self._piece, None
-        if piece is None:
-            return
+        assert piece is not None, "an input was read"
         unread = piece.data[piece.at : piece.stop]
         if len(unread) <= HEADROOM:
             self._unread_rest = unread.copy()

@@ -60,7 +60,7 @@ class BatchCapture:
         self.segmenter = Segmenter(
             basis.tables, basis.structures, shaping, self.table_changes, self._system_table_rows
         )
-        self.reading = LogReading(basis, self.segmenter, keeps_all_prepared=True)
+        self.reading = LogReading(basis, self.segmenter, keeps_all_prepared=True, starts_spark=True)
 
     def rewrite(self, origins: Mapping[TableName, ChangelogOrigin]) -> None:
         """Record that the mirrors of these tables are rewritten from their changelogs.
@@ -140,7 +140,7 @@ class BatchCapture:
         record = CaptureRecord(
             end=end,
             anchor=anchor,
-            changes=self.segmenter.change_count,
+            changes=self.basis.tables.change_count,
             transactions=reading.transaction_count,
             log_bytes=reading.log_bytes,
             segments=segments,

@@ -290,10 +290,9 @@ class CapturedTables:
         self._unwritten_bytes = 0
         self._names = MirrorNames(source) if names is None else names
         self._used_folders = {*used_folders, *(state.mirror for state in states.values())}
-        self._folder_owners: dict[TableName, TableName] = {}
-        if self._names.rules:
-            for table in (*folder_precedence, *states):
-                self._folder_owners.setdefault(self._names.lower_case_name(table), table)
+        self._folder_owners: dict[tuple[str, TableName], TableName] = {}
+        for table in (*folder_precedence, *states):
+            self._take_folders(table)
         self._past_ranges, self._complete_since = past_ranges, complete_since
 
     def __getitem__(self, name: TableName) -> CapturedTable:
@@ -436,10 +435,15 @@ class CapturedTables:
         another table's mirror; otherwise None."""
         if self[table].is_known:
             return None
-        folder_owner = self._folder_owners.get(self._names.lower_case_name(table))
-        if folder_owner in (None, table) or not self._names.collide(table, folder_owner):
-            return None
-        return collision_error(table, folder_owner, self._names.of(table), in_lake=False)
+        for name in self._names.folder_names(table):
+            owner = self._folder_owners.get(name, table)
+            if owner != table and self._names.collide(table, owner):
+                return collision_error(table, owner, self._names, in_lake=False)
+        return None
+
+    def _take_folders(self, table: TableName) -> None:
+        for name in self._names.folder_names(table):
+            self._folder_owners.setdefault(name, table)
 
     # -- rows on their way to files ---------------------------------------------------------
 
@@ -637,8 +641,7 @@ class CapturedTables:
     def _new_state(self, table: TableName) -> TableState:
         if self.name_conflict(table) is not None:
             return new_table(self._source, table, no_place(self._source, table))
-        if self._names.rules:
-            self._folder_owners.setdefault(self._names.lower_case_name(table), table)
+        self._take_folders(table)
         # Never a folder that another table has or had: readers of the folder's old
         # versions would see both tables.
         name, is_configured = self._names.of(table), self._names.is_configured(table)

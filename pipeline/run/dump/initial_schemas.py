@@ -20,7 +20,7 @@ from lockstep.pipeline.binlog.stream.framing import FIRST_OFFSET
 from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
 from lockstep.pipeline.binlog.transactions.loop import Limits
 from lockstep.pipeline.mirror.generations import next_generation
-from lockstep.pipeline.model.batch import Batch, Cursor
+from lockstep.pipeline.model.batch import Batch
 from lockstep.pipeline.ports.ledger import Ledger, Structures
 from lockstep.pipeline.ports.source import Baseline, ServerFacts
 from lockstep.pipeline.run.begin import RunStart, read_anchor_of
@@ -152,10 +152,9 @@ def _batch_with_start(ports: RunPorts, run_start: RunStart) -> Batch | None:
     # checksums.
     start = run_start.start
     batch = ports.ledger.captured_batch(ports.source.name, start.server_uuid, start.at)
-    if batch is None or batch.end is None or batch.anchor is None:
+    if batch is None:
         return None
-    cursor = Cursor(batch.id, batch.end, batch.anchor)
-    same = read_anchor_of(ports, cursor, run_start.facts) is AnchorReading.SAME
+    same = read_anchor_of(ports, batch.captured_cursor, run_start.facts) is AnchorReading.SAME
     return batch if same else None
 
 

@@ -21,6 +21,7 @@ from lockstep.pipeline.binlog.transactions.spill import CommittedRows
 from lockstep.pipeline.run.begin import RunStart
 from lockstep.pipeline.run.context import RunPorts, capture_progress
 from lockstep.pipeline.run.dump.basis import Basis
+from lockstep.pipeline.run.dump.cascade_watch import CascadeWatch
 from lockstep.pipeline.run.dump.initial_schemas import LogError, with_command_to_continue
 from lockstep.pipeline.run.dump.logged_statements import (
     all_statements,
@@ -85,12 +86,14 @@ class LogTaker(Protocol):
     may have changed, and `apply_statement` if it may change a structure. Then, for the
     group, it calls `reach` with the group's end, `note_lost_rows` for tables that were
     changed while an XA transaction was prepared, and `put`. At the end of the log it
-    calls `reach(None)`.
+    calls `reach(None)`. It calls `note_unlogged_change` and `note_lost_rows` only for
+    tables that are wanted, and refreshes the watch after each statement.
     """
 
     @property
-    def change_count(self) -> int:
-        """Number of row images taken so far."""
+    def watch(self) -> CascadeWatch | None:
+        """Finds the rows that foreign keys change, which MySQL does not log; None if
+        they are not looked for."""
 
     @property
     def row_count(self) -> int:
@@ -102,11 +105,6 @@ class LogTaker(Protocol):
 
     def is_wanted(self, table: TableName) -> bool:
         """Return whether changes of the table are taken."""
-
-    def watches(self, table: TableName) -> bool:
-        """Return whether the table's events are needed even if the table is not
-        captured: cascades of a foreign key of which it is the parent may change rows of
-        captured tables."""
 
     def reach(self, at: Coordinates | None) -> None:
         """Begin to follow the tables that wait for this place or an earlier one. `at`
@@ -139,7 +137,7 @@ class LogReading:
       may raise it.
     - `keeps_all_prepared`: rows of prepared XA transactions are kept for every table,
       because the run that reads the commit may capture other tables.
-    - `starts_spark`: Spark is started at the first change.
+    - `starts_spark`: Spark is started at the first change that is captured.
     """
 
     def __init__(
@@ -149,11 +147,11 @@ class LogReading:
         *,
         on_unfollowed: Callable[[UnsupportedStatement], None] = raise_error,
         keeps_all_prepared: bool = False,
-        starts_spark: bool = True,
+        starts_spark: bool = False,
     ) -> None:
         ports, run_start, bounds = basis.ports, basis.run_start, basis.bounds
         self._ports, self._run_start, self._bounds = ports, run_start, bounds
-        self._structures = basis.structures
+        self._structures, self._tables = basis.structures, basis.tables
         self._taker = taker
         self._on_unfollowed = on_unfollowed
         self._group_begin: Coordinates | None = None
@@ -169,7 +167,7 @@ class LogReading:
         self.buffer = TransactionBuffer(
             run_start.start.at,
             begins=self._dump.begins,
-            is_captured=lambda table: taker.is_wanted(table) or taker.watches(table),
+            is_captured=self._is_needed,
             spool=ports.spool,
             source=ports.source.name,
             prepared=basis.prepared_transactions,
@@ -285,6 +283,12 @@ class LogReading:
         known_until = self._run_start.known_until
         return known_until is not None and at < known_until
 
+    def _is_needed(self, table: TableName) -> bool:
+        """Return whether the table's events are read: they are taken, or cascades of a
+        foreign key of which the table is the parent may change rows that are taken."""
+        watch = self._taker.watch
+        return self._taker.is_wanted(table) or (watch is not None and watch.watches(table))
+
     def _may_be_merge_table(self, table: TableName) -> bool:
         """Return whether rows that are logged under this name may be stored in captured
         tables: it is a MERGE table, or its structure is not known and some captured
@@ -333,6 +337,8 @@ class LogReading:
                     )
                 )
             self._taker.apply_statement(logged, followed)
+            if self._taker.watch is not None and self._taker.watch.refresh():
+                self.buffer.maps.update_captured()
         self._stop_merge_parts(group)
         self._taker.reach(group.end(-1))
         # Before the rows are put: a table that is lost must not get rows of this
@@ -340,9 +346,11 @@ class LogReading:
         committed_rows = self.buffer.prepared.take_committed()
         if committed_rows is not None:
             for table in self._tables_changed_while_prepared(committed_rows):
-                self._taker.note_lost_rows(table, group.begin(0), _CHANGED_WHILE_PREPARED_REASON)
+                if self._taker.is_wanted(table):
+                    reason = _CHANGED_WHILE_PREPARED_REASON
+                    self._taker.note_lost_rows(table, group.begin(0), reason)
         self._taker.put(group)
-        if self._taker.change_count and self._starts_spark:
+        if self._tables.change_count and self._starts_spark:
             self._starts_spark = False
             self._ports.mirrors.prepare(self._total_bytes)
         self._newest_commit.add(group.transactions)

@@ -76,7 +76,7 @@ class Segmenter:
         self._structures = structures
         self._table_changes = table_changes
         self._system_table_rows = system_table_rows
-        self._watch = CascadeWatch(structures, tables.is_wanted)
+        self.watch = CascadeWatch(structures, tables.is_wanted)
         self._decoder = ImageDecoder(
             structures,
             shaping,
@@ -90,10 +90,6 @@ class Segmenter:
         name."""
 
     @property
-    def change_count(self) -> int:
-        return self._tables.change_count
-
-    @property
     def tables_with_defaults(self) -> Set[TableName]:
         """Tables with inserted rows that lacked a column in the log, and got the
         DEFAULT that the history has for it."""
@@ -105,9 +101,6 @@ class Segmenter:
 
     def is_wanted(self, table: TableName) -> bool:
         return self._tables.is_wanted(table)
-
-    def watches(self, table: TableName) -> bool:
-        return self._watch.watches(table)
 
     def reach(self, at: Coordinates | None) -> None:
         self._table_changes.reach(at)
@@ -127,8 +120,8 @@ class Segmenter:
         """Return, for each parent of foreign keys that has events in this batch, and
         for each of `more_parents`, its children in the lake whose rows a cascade may
         have changed."""
-        by_parent = {table: self._watch.children(table) for table in more_parents}
-        by_parent |= self._watch.inspected_parents
+        by_parent = {table: self.watch.children(table) for table in more_parents}
+        by_parent |= self.watch.inspected_parents
         return {
             parent: frozenset(
                 child
@@ -148,8 +141,6 @@ class Segmenter:
                         self.present_names[former_name] = effect.to
                 self.present_names[effect.table] = effect.to
         actions = self._table_changes.apply_statement(statement, followed)
-        if self._watch.refresh():
-            self._decoder.buffer.maps.update_captured()
         # The system table `_ddl` gets only statements that the history recorded.
         if (
             self._system_table_rows is not None
@@ -299,7 +290,7 @@ class Segmenter:
         without logging the change."""
         maps = self._decoder.buffer.maps.table_maps
         cascades: dict[TableName, UnloggedCascade] = {}
-        for table, cascade in self._watch.find_unlogged(group, block, maps).items():
+        for table, cascade in self.watch.find_unlogged(group, block, maps).items():
             if not self._has_rows(cascade, block):
                 continue
             captured = self._tables[table]
@@ -308,7 +299,7 @@ class Segmenter:
                 continue
             # Only the events from `begin` on count for this table.
             taken_block = block.subset(captured.taken_events(group, block.events))
-            taken_cascades = self._watch.find_unlogged(group, taken_block, maps)
+            taken_cascades = self.watch.find_unlogged(group, taken_block, maps)
             if table in taken_cascades:
                 cascades[table] = taken_cascades[table]
         return cascades

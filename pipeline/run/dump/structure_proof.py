@@ -170,7 +170,7 @@ def _tables_to_compare(
         *segmenter.tables_with_rows(),
         *filter(segmenter.is_wanted, read_tables | earlier_tables),
     } - dropped
-    parents = segmenter.parents_with_children(filter(segmenter.watches, earlier_tables))
+    parents = segmenter.parents_with_children(filter(segmenter.watch.watches, earlier_tables))
     tables = captured | {parent for parent, children in parents.items() if children}
     return {
         table: parents.get(table, frozenset()) | ({table} if table in captured else frozenset())

@@ -50,8 +50,7 @@ def checked_hidden_columns(version: SchemaVersion, table_map: TableMap) -> tuple
     Raise `TableError` if map and version disagree, or if the hidden columns cannot be
     determined.
     """
-    if version.schema is None:
-        raise ValueError(f"{version.table}: version {version.version} is {version.knowledge}")
+    assert version.schema is not None, "only tables with a known structure are decoded"
     outlines, structure = read_outlines(table_map), logged_structure(version.schema)
     hidden = _hidden_column_indexes(outlines, structure, version.schema, table_map)
     # There are two outlines if it is unknown whether the server wrote a sign for YEAR

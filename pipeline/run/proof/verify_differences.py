@@ -13,7 +13,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from datetime import date, time, timedelta
 from decimal import Decimal
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -256,12 +256,10 @@ def differing_rows(
     }
     sample = sorted(wrong.all_keys)[:MOST_DETAILS]
     for kind, keys in kinds.items():
-        rows = [
-            _difference(sides, kind, source.get(key), lake.get(key), show_values=show_values)
-            for key in sample
-            if key in keys
-        ]
-        yield from sorted(rows, key=lambda row: row.key)
+        rows = [(source.get(key), lake.get(key)) for key in sample if key in keys]
+        rows.sort(key=lambda row: _key_values(sides, *row))
+        for in_source, in_lake in rows:
+            yield _difference(sides, kind, in_source, in_lake, show_values=show_values)
 
 
 def _source_rows(ports: RunPorts, cursor: Cursor, sides: BothSides, key_hashes: Hashes) -> pa.Table:
@@ -330,6 +328,18 @@ def _key_text(sides: BothSides, row: pa.RecordBatch | None, *, show_values: bool
     names = sides.hasher.key_columns
     [values] = row.select(list(names)).to_pylist()
     return ", ".join(f"{name}={_value_text(values[name])}" for name in names)
+
+
+def _key_values(
+    sides: BothSides, source: pa.RecordBatch | None, lake: pa.RecordBatch | None
+) -> tuple[tuple[bool, Any], ...]:
+    """Return the values of a row's key, by which rows are sorted: numbers by their
+    value, NULL first."""
+    row = source if source is not None else lake
+    if row is None:
+        return ()
+    [values] = row.select(list(sides.hasher.key_columns)).to_pylist()
+    return tuple((value is not None, value) for value in values.values())
 
 
 def _value_texts(row: pa.RecordBatch | None, names: tuple[str, ...]) -> dict[str, str]:

@@ -87,15 +87,12 @@ def read_log(
 class ImageTaker:
     """A `log_reader.LogTaker` that passes images to readers and captures nothing."""
 
-    change_count = 0
-    """Always 0: no Spark is started, because nothing will be merged."""
-
     def __init__(self, basis: Basis, readers: Mapping[TableName, TableReader]) -> None:
         self._readers = readers
         self._policies_of = basis.ports.source.policies_of
         self._treatments = basis.ports.shaping.treatment_texts
         self._decoding = ImageDecoder(basis.structures, basis.ports.shaping)
-        self._watch = CascadeWatch(basis.structures, self.is_wanted)
+        self.watch = CascadeWatch(basis.structures, self.is_wanted)
         self._start_gtids = basis.run_start.start.gtid_set
         self._gtids = GtidCollector()
         self.uncompared_tables: dict[TableName, UncomparedTable] = {}
@@ -103,9 +100,6 @@ class ImageTaker:
 
     def use_buffer(self, buffer: TransactionBuffer) -> None:
         self._decoding.use_buffer(buffer)
-
-    def watches(self, table: TableName) -> bool:
-        return self._watch.watches(table)
 
     def is_wanted(self, table: TableName) -> bool:
         return table in self._readers and table not in self.uncompared_tables
@@ -120,24 +114,20 @@ class ImageTaker:
                 self._stop_comparing(
                     table, f"it was altered at {logged.begin}: {consequence.reason}"
                 )
-        if self._watch.refresh():
-            self._decoding.buffer.maps.update_captured()
 
     def note_unlogged_change(self, table: TableName, at: Coordinates, error: TableError) -> None:
         self._stop_comparing(table, f"{error.reason}, at {at}")
 
     def note_lost_rows(self, table: TableName, at: Coordinates, reason: str) -> None:
-        if self.is_wanted(table):
-            self._stop_comparing(table, f"{reason}, at {at}")
+        self._stop_comparing(table, f"{reason}, at {at}")
 
     def put(self, group: TransactionGroup) -> None:
         tables_with_images: set[TableName] = set()
         for block in group.blocks:
             maps = self._decoding.buffer.maps.table_maps
-            for table, loss in self._watch.find_unlogged(group, block, maps).items():
-                if self.is_wanted(table):
-                    reason = f"rows changed at {loss.at} without being logged: {loss.reason}"
-                    self._stop_comparing(table, reason)
+            for table, loss in self.watch.find_unlogged(group, block, maps).items():
+                reason = f"rows changed at {loss.at} without being logged: {loss.reason}"
+                self._stop_comparing(table, reason)
             for table, _, part in split_by_table(block, maps):
                 if self.is_wanted(table) and self._take(table, part, group):
                     tables_with_images.add(table)

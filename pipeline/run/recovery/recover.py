@@ -45,7 +45,7 @@ from lockstep.pipeline.mirror.layout import (
     free_place,
     new_table,
 )
-from lockstep.pipeline.mirror.merging import reload_origin
+from lockstep.pipeline.mirror.merging import ROWS_BEFORE_CHANGELOG
 from lockstep.pipeline.mirror.system_tables import system_table_app_id
 from lockstep.pipeline.model.batch import CaptureRecord
 from lockstep.pipeline.model.claim import Unclaimed
@@ -74,7 +74,7 @@ from lockstep.pipeline.recovery import (
 from lockstep.pipeline.run.agreement.changelog_files import batches_in_file
 from lockstep.pipeline.run.agreement.claim import claim_folder, claim_of, lake_error
 from lockstep.pipeline.run.agreement.lake_logs import disagreeing_tables, unrecorded_commit_error
-from lockstep.pipeline.run.begin import foresee_start
+from lockstep.pipeline.run.begin import foresee_next_start
 from lockstep.pipeline.run.commit_metadata import recovery_metadata
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.mirror_places import collisions, move_reason, pending_moves
@@ -197,10 +197,7 @@ def _after_new_ledger(
         haves_and_wants.append((have, Want(rewrite=True)))
     # The mirror has rows that this ledger has not seen, so its changelog is not
     # complete.
-    reason_incomplete = reload_origin(
-        (), is_adopted=True, batches_after_gaps=(), overlapping_batches=()
-    )
-    return _priced_plans(ports, haves_and_wants, KnownReach(changelog=str(reason_incomplete)))
+    return _priced_plans(ports, haves_and_wants, KnownReach(changelog=ROWS_BEFORE_CHANGELOG))
 
 
 def _after_kept_ledger(ports: RunPorts, missing_rows: _MissingRows) -> TablePlans:
@@ -228,9 +225,7 @@ def _after_kept_ledger(ports: RunPorts, missing_rows: _MissingRows) -> TablePlan
 def tables_of_next_run(ports: RunPorts, known: KnownTables | None = None) -> TablePlans:
     """Return the plans of the next run, which continues where the ledger ends. `known`:
     the tables' states; None for the states in the ledger."""
-    source = ports.source.name
-    cursor, override = ports.ledger.cursors(source).captured, ports.ledger.open_override(source)
-    return plan_tables(ports, foresee_start(ports, cursor, override).run_start, known)
+    return plan_tables(ports, foresee_next_start(ports).run_start, known)
 
 
 def _after_start_over(ports: RunPorts) -> TablePlans:

@@ -44,7 +44,7 @@ from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.replay.segment_comparison import Details, SegmentResult
 from lockstep.pipeline.run.replay.settle import settle_replay_writes
 from lockstep.pipeline.run.stop_errors import arrow_errors_as_table_error, reload_hint
-from lockstep.pipeline.run.write.job import lineage_over, versions_between
+from lockstep.pipeline.run.write.job import lineage_over, may_keep_rows, versions_between
 from lockstep.pipeline.run.write.staged_fold import SegmentPart, image_count, unpacked_bytes
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import MirrorRefused, TableError
@@ -134,7 +134,8 @@ def _write_changes(mirror: _MirrorComparison, lease: Lease, changes: pa.Table) -
     app_id = application_id(source, state, "mirror")
     # The mirror shows the end of the batch `last`, before this write and after it. The
     # ledger gives the two numbers that are 0 here.
-    settled_write = ports.ledger.newest_writes(source, [app_id])[app_id].settled_write
+    newest_writes = ports.ledger.newest_writes(source, [app_id])[app_id]
+    policies = ports.source.policies_of(state.table)
     planned_intent = Intent(
         0,
         state.table,
@@ -143,7 +144,7 @@ def _write_changes(mirror: _MirrorComparison, lease: Lease, changes: pa.Table) -
         last.id,
         last.id,
         REPLAY,
-        may_have_kept_rows=settled_write is None or settled_write.intent.may_have_kept_rows,
+        may_have_kept_rows=may_keep_rows(policies, state, newest_writes.settled_intent),
     )
     intent = ports.ledger.intend(lease, [planned_intent])[state.table]
     files = [file for segment in mirror.plan.segments for file in segment.files]
@@ -153,7 +154,7 @@ def _write_changes(mirror: _MirrorComparison, lease: Lease, changes: pa.Table) -
         app_id=intent.app_id,
         txn_version=intent.txn_version,
         user_metadata=commit_metadata(ports, WriteKind.MERGE, state.table, [last], files),
-        policies=ports.source.policies_of(state.table),
+        policies=policies,
     )
     path = ports.mirrors.stage(f"{source}-replay", changes)
     try:
@@ -208,8 +209,6 @@ class _MirrorComparison:
         newest = ports.ledger.cursors(ports.source.name).acknowledged
         assert newest is not None, "the span is acknowledged"
         contents = table_contents(ports.ledger, ports.source.name, table, span[0].id, newest.batch)
-        if not contents:
-            return None
         plan = plan_merge([_with_new_files(content, new_segments) for content in contents])
         sequence_ranges = tuple(
             (batch.sequence_before, batch.sequence_before + batch.changes)

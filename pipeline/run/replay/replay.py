@@ -36,7 +36,7 @@ from itertools import pairwise
 from time import perf_counter
 
 from lockstep.pipeline.mirror.layout import scratch_path
-from lockstep.pipeline.model.batch import Batch, BatchContent, BatchState, Cursor
+from lockstep.pipeline.model.batch import Batch, BatchContent, BatchState
 from lockstep.pipeline.model.table_state import TableEvent, TableEventKind, TableState
 from lockstep.pipeline.ports.ledger import batch_content
 from lockstep.pipeline.ports.source import ServerFacts
@@ -197,10 +197,6 @@ def replay(
     if not selection.batches:
         return ReplayReport(span, (), (), lake_end=selection.lake_end, committed=commit)
     first, last = selection.batches[0], selection.batches[-1]
-    ports.progress.note(
-        f"{pluralize(len(selection.batches), 'batch is', 'batches are')} replayed, {first.id} to "
-        f"{last.id}: {first.start} to {last.end}"
-    )
     changelogs = _correct_changelogs(ports, lease, selection, commit=commit)
     ports.segments.delete_folder(scratch_path(ports.source.name))
     try:
@@ -367,7 +363,6 @@ def _compare_batch(
         segments = _recapture(ports, batch, facts, selection.hidden_tables(ports, batch))
     except _NotRecaptured as error:
         reason = error.reason
-        ports.progress.note(f"batch {batch.id} is replayed from its changelog alone: {reason}")
     results = comparison.compare(batch, segments)
     for segment in results:
         if segment.standing in (SegmentStanding.DIFFERENT, SegmentStanding.DAMAGED):
@@ -460,9 +455,9 @@ class _SpanFacts:
 
     def _read_anchor(self, batch: Batch) -> AnchorReading:
         if batch.id not in self._anchor_readings:
-            assert batch.anchor is not None, "it is acknowledged"
-            cursor = Cursor(batch.id, batch.captured_end, batch.anchor)
-            self._anchor_readings[batch.id] = read_anchor_of(self._ports, cursor, self.server_facts)
+            self._anchor_readings[batch.id] = read_anchor_of(
+                self._ports, batch.captured_cursor, self.server_facts
+            )
         return self._anchor_readings[batch.id]
 
 
@@ -553,7 +548,7 @@ def _capture_again(
         table_changes,
         unshaped_tables=unshaped_tables,
     )
-    LogReading(basis, segmenter, keeps_all_prepared=True, starts_spark=False).run()
+    LogReading(basis, segmenter, keeps_all_prepared=True).run()
     segments = tables.finish()
     if tables.change_count != batch.changes:
         raise _NotRecaptured(

@@ -274,11 +274,10 @@ def _cursor_after(ports: RunPorts, abandonments: Sequence[Abandonment]) -> Curso
     batches = [batch for batch in live_batches if batch.id not in abandoned_ids]
     if not batches:
         return acknowledged
-    batch = batches[-1]
-    if batch.end is None or batch.anchor is None:
-        return None
-    by_gtid = batch.by_gtid and captured.by_gtid
-    return Cursor(batch.id, batch.end, batch.anchor, by_gtid, captured.was_by_gtid)
+    # All batches whose capture has not finished are abandoned.
+    cursor = batches[-1].captured_cursor
+    by_gtid = cursor.by_gtid and captured.by_gtid
+    return replace(cursor, by_gtid=by_gtid, was_by_gtid=captured.was_by_gtid)
 
 
 def _planned_start(ports: RunPorts, proposal: StartProposal) -> PlannedStart:
@@ -326,7 +325,9 @@ class Choice:
     server_error: LockstepError | None = None
 
 
-def choose_start(ports: RunPorts, lease: Lease, place: Place, reason: str, author: str) -> Choice:
+def choose_start(
+    ports: RunPorts, lease: Lease, place: Place | Snapshot, reason: str, author: str
+) -> Choice:
     """Record where the next run is to start. This replaces an earlier choice.
 
     Raise `StartBehindCursor`, `StartUnreachable` or another refusal if the log does not

@@ -24,7 +24,7 @@ from lockstep.pipeline.binlog.stream.ring import Block, Integers, TransactionGro
 from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
 from lockstep.pipeline.binlog.transactions.spill import SummarisingSpool
 from lockstep.pipeline.mirror.clustering import unclusterable
-from lockstep.pipeline.mirror.layout import mirror_columns
+from lockstep.pipeline.mirror.layout import application_id, mirror_columns
 from lockstep.pipeline.mirror.lineage import is_stamp, taken_names
 from lockstep.pipeline.mirror.strategy import WriteFacts, choose, only_inserts
 from lockstep.pipeline.model.batch import Batch
@@ -41,6 +41,7 @@ from lockstep.pipeline.run.dump.log_reader import (
 from lockstep.pipeline.run.dump.renames import CopyDecider
 from lockstep.pipeline.run.dump.table_changes import StatementDecider
 from lockstep.pipeline.run.table_plans import TablePlans
+from lockstep.pipeline.run.write.job import may_keep_rows
 from lockstep.pipeline.schema.consequences import Action, Consequence
 from lockstep.pipeline.schema.effects import FollowedStatement, LoggedStatement
 from lockstep.pipeline.schema.rows import merge_key
@@ -193,7 +194,16 @@ def _merge_sentences(
     # inserts.
     continues = run_start.decision.continuity not in (Continuity.GAP, Continuity.OVERLAP)
     inserts_are_new = continues and not ports.ledger.gaps(ports.source.name)
-    states = ports.ledger.table_states(ports.source.name)
+    source = ports.source.name
+    states = ports.ledger.table_states(source)
+    app_ids = {
+        table: application_id(source, states[table], "mirror") for table in tables.keys() & states
+    }
+    newest_writes = ports.ledger.newest_writes(source, app_ids.values()) if app_ids else {}
+    last_intents = {
+        table: newest_writes[app_id].settled_intent for table, app_id in app_ids.items()
+    }
+    last_intents |= {intent.table: intent for intent in ports.ledger.open_intents(source)}
     merges = {}
     for table, tally in tables.items():
         policies = ports.source.policies_of(table)
@@ -211,8 +221,8 @@ def _merge_sentences(
             inserts_are_new=inserts_are_new,
             may_repeat=run_start.decision.continuity is Continuity.OVERLAP
             and table not in replaced_tables,
-            # Assumed: only a write looks for deleted rows in the mirror.
-            may_have_kept_rows=policies.keeps_rows,
+            may_have_kept_rows=policies.marks_deleted
+            or may_keep_rows(policies, states.get(table), last_intents.get(table)),
             has_stamps=bool(policies.stamps),
         )
         try:
@@ -359,8 +369,8 @@ class LogTally:
         """Transactions that change no captured table."""
         self.foreign_bytes = 0
         """Bytes of log of these transactions."""
-        self.change_count = 0
-        """Always 0: nothing is captured, and so nothing will be merged."""
+        self.watch = None
+        """A plan does not count what cascades may change in child tables."""
 
     @property
     def row_count(self) -> int:
@@ -373,11 +383,6 @@ class LogTally:
         """Return whether changes of a table count. If all its rows will be read later,
         earlier changes do not."""
         return table not in self._tables_read_later and self._captured_tables.is_wanted(table)
-
-    def watches(self, table: TableName) -> bool:
-        """Return False: a plan does not count what cascades may change in child
-        tables."""
-        return False
 
     def reach(self, at: Coordinates | None) -> None:
         """Do nothing: a plan reads no rows from MySQL."""
@@ -447,8 +452,7 @@ class LogTally:
     def note_lost_rows(self, table: TableName, at: Coordinates, reason: str) -> None:
         """Note that the table has to be re-read, because the log lacks its rows from
         here on."""
-        if self.is_wanted(table):
-            self._reread(table, reason)
+        self._reread(table, reason)
 
     def put(self, group: TransactionGroup) -> None:
         row_counts = np.zeros(len(group.transactions), np.int64)

@@ -25,7 +25,6 @@ from lockstep.pipeline.values.division import find_moment
 from lockstep.pipeline.values.errors import (
     LockstepError,
     NothingMatches,
-    PastRefused,
     SchemaUnknownAt,
     SpanRefused,
 )
@@ -39,7 +38,6 @@ from lockstep.pipeline.values.places import (
     Latest,
     OfRun,
     Place,
-    Snapshot,
 )
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.table import TableName
@@ -139,10 +137,6 @@ def _version_at(
                 raise _not_captured_error(source, "nothing was captured")
             at = resolve_end(ports, place, facts, cursor.position)
             return _version_at_coordinates(ledger, source, table, at, [facts.server_uuid])
-        case Snapshot():
-            raise PastRefused(
-                "'snapshot' is a way to start, not a place in time", hint="`lockstep schema --help`"
-            )
 
 
 def _servers(ledger: Batches, source: str) -> list[str]:
@@ -230,7 +224,7 @@ def _history_begin(
         return None
     if first.start.committed_at is not None:
         return first.start.committed_at
-    moments = [first.created_at, None if first.end is None else first.end.committed_at]
+    moments = [first.created_at, first.captured_end.committed_at]
     moments += [version.committed_at for version in versions]
     return min(moment for moment in moments if moment is not None)
 

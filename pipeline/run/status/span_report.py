@@ -8,7 +8,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from lockstep.pipeline.model.batch import Batch, BatchState, CapturedRows, RequestCounts
+from lockstep.pipeline.model.batch import (
+    Batch,
+    BatchContent,
+    BatchState,
+    CapturedRows,
+    RequestCounts,
+)
 from lockstep.pipeline.model.table_state import StoppedTable, TableEvent, TableEventKind
 from lockstep.pipeline.ports.ledger import Ledger, Structures
 from lockstep.pipeline.proof.proven import ComparisonRecord, open_differences
@@ -23,6 +29,8 @@ from lockstep.pipeline.run.unpruned_batches import (
     pruned_clause,
     unpruned_batches,
 )
+from lockstep.pipeline.schema.effects import EMPTIED
+from lockstep.pipeline.schema.history import SchemaStatement
 from lockstep.pipeline.values.errors import SpanRefused
 from lockstep.pipeline.values.intent import SettledWrite
 from lockstep.pipeline.values.segment import RowCounts
@@ -47,14 +55,26 @@ _EVENTS_OF_STATEMENTS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class StructureChange:
-    """An event of a table, such as an ALTER or a re-read. `statement`: its text without
-    literals; None if no statement caused the event. `effects`: sentences on what the
-    statement did."""
+    """An event of a table, such as an ALTER or a re-read, or a statement that left no
+    event. `statement`: its text without literals; None if no statement caused the
+    event. `effects`: sentences on what the statement did. `statement_id`: its id in the
+    ledger."""
 
     event: TableEvent
     committed_at: datetime | None
     statement: str | None
     effects: tuple[str, ...]
+    statement_id: int | None = None
+
+    @classmethod
+    def by_statement(cls, event: TableEvent, statement: SchemaStatement) -> StructureChange:
+        return cls(
+            event,
+            statement.committed_at,
+            first_words(statement.text, _MOST_WORDS),
+            statement.effects_on(event.table),
+            statement.id,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +215,6 @@ def _report(
     acknowledged_batches = [batch for batch in batches if batch.state is BatchState.ACKNOWLEDGED]
     contents = ledger.contents(source, first_plotted, last)
     captured_rows = [part for content in contents for part in content.captured_rows()]
-    events = (event for content in contents if content.batch >= first for event in content.events)
     tables = {part.table for part in captured_rows}
     # After a table was resumed, one write may merge much earlier batches too.
     writes = ledger.writes_within(source, first, last)
@@ -207,13 +226,50 @@ def _report(
         earlier_batches=earlier_batches,
         captured_rows=tuple(captured_rows),
         writes=tuple(write for write in writes if write.intended_at >= batches[0].created_at),
-        structure_changes=tuple(structure_changes(ledger, source, events)),
+        structure_changes=_changes_of(ledger, source, first, last, contents),
         version_set=version_set_of(ledger, source, acknowledged_batches[-1])
         if acknowledged_batches
         else None,
         stopped_tables=stopped_tables(ledger.table_states(source), lambda _: True),
         proofs=tuple(proof for proof in ledger.proofs(source) if proof.table in tables),
     )
+
+
+def _changes_of(
+    ledger: Ledger, source: str, first: int, last: int, contents: Iterable[BatchContent]
+) -> tuple[StructureChange, ...]:
+    """Return the structure changes of these batches in the order of the log: their
+    events, and their statements on captured tables that left none, because the table
+    had no row yet, had stopped, or has the same rows as before."""
+    scopes = ledger.capture_scopes(source)
+    statements = ledger.statements_within(source, first, last)
+    effects = {
+        (statement.batch, effect.table, effect.words)
+        for statement in statements
+        for effect in statement.effects
+    }
+    changes = [
+        (content.batch, change)
+        for content in contents
+        if content.batch >= first
+        for change in structure_changes(ledger, source, content.events)
+        # The event of a TRUNCATE names neither its statement nor its place.
+        if change.event.kind is not TableEventKind.TRUNCATED
+        or (content.batch, change.event.table, EMPTIED) not in effects
+    ]
+    with_event = {(change.statement_id, change.event.table) for _, change in changes}
+    for statement in statements:
+        earlier_scopes = [scope for scope in scopes if scope.batch <= statement.batch]
+        for table, words in {effect.table: effect.words for effect in statement.effects}.items():
+            if table is None or (statement.id, table) in with_event:
+                continue
+            if not all(scope.patterns.matches(table) for scope in earlier_scopes[-1:]):
+                continue
+            kind = TableEventKind.TRUNCATED if words == EMPTIED else TableEventKind.CHANGED
+            event = TableEvent(table, kind, 0, 0, statement.end)
+            changes.append((statement.batch, StructureChange.by_statement(event, statement)))
+    changes.sort(key=lambda pair: (pair[0], pair[1].event.place))
+    return tuple(change for _, change in changes)
 
 
 def structure_changes(
@@ -227,10 +283,4 @@ def structure_changes(
         if number is None:
             yield StructureChange(event, None, None, ())
             continue
-        statement = ledger.statements(source, [number])[number]
-        yield StructureChange(
-            event,
-            statement.committed_at,
-            first_words(statement.text, _MOST_WORDS),
-            statement.effects_on(event.table),
-        )
+        yield StructureChange.by_statement(event, ledger.statements(source, [number])[number])

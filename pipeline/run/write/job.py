@@ -276,7 +276,8 @@ def task_of(
         copied_rows = CopiedRows(intent.table, origin.base, batches=batch_ids)
     if copied_rows is not None and copied_rows.copied_version is not None:
         intent = replace(intent, copied_write_id=copied_rows.copied_version.write_id)
-    if not intent.is_recorded:
+    if not intent.may_have_kept_rows:
+        # A repeated try asks again: the settings may have changed since the first one.
         kept_rows = _may_have_kept_rows(ports, records, state, plan, copied_rows)
         intent = replace(intent, may_have_kept_rows=kept_rows)
     if without_changes:
@@ -323,19 +324,27 @@ def _may_have_kept_rows(
 ) -> bool:
     """Return whether the mirror may have rows after the write that the source no longer
     has, without a mark."""
-    if ports.source.policies_of(state.table).ignores_truncates:
+    policies = ports.source.policies_of(state.table)
+    if copied_rows is None and not plan.replaces_rows:
+        return may_keep_rows(policies, state, records.newest_writes.settled_intent)
+    copied_version = None if copied_rows is None else copied_rows.copied_version
+    has_kept_rows = copied_version is not None and copied_version.may_have_kept_rows
+    return policies.ignores_truncates or has_kept_rows
+
+
+def may_keep_rows(
+    policies: LakePolicies, state: TableState | None, last_intent: Intent | None
+) -> bool:
+    """Return whether a mirror may have rows that the source no longer has, without a
+    mark, after a write that does not replace all rows. `state`: the table's, and
+    `last_intent`: that of the write before; None if there is none."""
+    if policies.ignores_truncates:
         return True
-    if copied_rows is not None:
-        copied_version = copied_rows.copied_version
-        return copied_version is not None and copied_version.may_have_kept_rows
-    if plan.replaces_rows:
-        return False
-    settled_write = records.newest_writes.settled_write
-    if settled_write is None:
-        # A ledger that was made from the lake knows neither the settings of earlier
-        # writes nor which parts of the log were not read.
-        return state.adopted_version is not None
-    return settled_write.intent.may_have_kept_rows
+    if last_intent is not None:
+        return last_intent.may_have_kept_rows
+    # A ledger that was made from the lake knows neither the settings of earlier writes
+    # nor which parts of the log were not read.
+    return state is not None and state.adopted_version is not None
 
 
 def _contents_and_origin(
@@ -765,16 +774,15 @@ def may_repeat_changes(ports: RunPorts, batches: Sequence[Batch]) -> bool:
         return True
     source = ports.source.name
     for overlap in ports.ledger.live_batches(source, continuity=Continuity.OVERLAP):
-        if overlap.previous_batch is None or overlap.id > last.id:
+        if overlap.id > last.id:
             continue
-        for previous in ports.ledger.live_batches(
-            source, overlap.previous_batch, overlap.previous_batch
-        ):
-            if previous.end is None or last.end is None:
-                continue
+        before = overlap.previous_batch
+        assert before is not None, "it reads part of an earlier batch again"
+        for previous in ports.ledger.live_batches(source, before, before):
             # A server's clock may have been wrong at one of the ends, so both are
             # compared.
-            if not all(comes_after(place, previous.end) for place in (first.start, last.end)):
+            ends = (first.start, last.captured_end)
+            if not all(comes_after(end, previous.captured_end) for end in ends):
                 return True
     return False
 

@@ -441,9 +441,6 @@ class _HashingSink:
         self._is_discarding = False
         self.size = 0
 
-    def writable(self) -> bool:
-        return True
-
     def write(self, data: bytes | bytearray | memoryview) -> int:
         view = memoryview(data).cast("B")
         self._hash.update(view)
@@ -452,9 +449,6 @@ class _HashingSink:
             written += self._file.write(view[written:]) or 0
         self.size += len(view)
         return len(view)
-
-    def tell(self) -> int:
-        return self.size
 
     def flush(self) -> None:
         """Do nothing, because `write` has already passed everything to the operating

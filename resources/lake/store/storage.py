@@ -19,6 +19,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from json import JSONDecodeError
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from threading import get_ident
 from typing import IO
 
@@ -279,6 +280,17 @@ def sync_folder(folder: LakePath) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def ignores_case(folder: LakePath) -> bool:
+    """Return whether the store takes names in a folder that differ only in case for the
+    same name. A folder that does not exist yet will be as its parent is."""
+    if isinstance(folder, ObjectPath):
+        return False
+    existing = next(parent for parent in (folder, *folder.parents) if parent.is_dir())
+    with suppress(OSError), NamedTemporaryFile(prefix=".Case-", dir=existing) as file:
+        return (existing / Path(file.name).name.swapcase()).exists()
+    return False  # nothing can be written there
 
 
 def delta_tables(folder: LakePath) -> Iterator[LakePath]:

@@ -1441,7 +1441,7 @@ create table lockstep.load_files (
 -- went and which Delta table that was: another one in the same folder begins at version 0 again.
 -- `copies`: the settled write, of this table or of another one, whose version this one begins with; it
 -- may be forgotten once this one is settled. `may_have_kept_rows`: afterwards the mirror may have rows
--- that the source no longer has, without a mark.
+-- that the source no longer has, without a mark; a later try, with other settings, may add that.
 create sequence lockstep.txn_versions;
 
 create table lockstep.writes (
@@ -1540,7 +1540,8 @@ create trigger writes_begin before insert on lockstep.writes
 create function lockstep.writes_move() returns trigger language plpgsql as $$
 begin
     if lockstep.changes_besides(old, new, 'delta_version', 'settled_at', 'settled_token',
-            'given_up_at', 'reason', 'mirror', 'table_id') then
+            'given_up_at', 'reason', 'mirror', 'table_id', 'may_have_kept_rows')
+        or new.may_have_kept_rows < old.may_have_kept_rows then
         perform lockstep.refuse('writes_intent_stays', 'an intent is never regrouped');
     end if;
     if old.settled_at is not null then
