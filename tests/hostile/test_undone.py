@@ -44,11 +44,7 @@ from lockstep.pipeline.values.errors import (
 )
 from lockstep.pipeline.values.places import AtMoment, Earliest, Latest, moment_text, parse_place
 from lockstep.pipeline.values.table import TableName
-from lockstep.resources.lake.changelog.claims import (
-    CLAIM_NAME,
-    STRUCTURES_FOLDER,
-    FileClaims,
-)
+from lockstep.resources.lake.changelog.claims import CLAIM_NAME, STRUCTURES_FOLDER, FileClaims
 from tests.chance import by_chance, seed_of
 from tests.fix_mysql import MySqlStand
 from tests.hostile.histories import brought_together, changelog, go_on, lake_of, replayed

@@ -168,7 +168,7 @@ def name(mysql: MySqlStand) -> Iterator[str]:
 
 def followed(mysql: MySqlStand, name: str, disk: Lake, policies: LakePolicies) -> Followed:
     source = server(mysql)
-    reader = Reader(source, [f"{name}.*t"], policies_of_lake=policies, disk=disk)
+    reader = Reader(source, [f"{name}.*t"], lake_policies=policies, disk=disk)
     reader.run()
     assert disk.folder is not None
     return Followed(source, TableName(name, "t"), reader, disk.folder / SOURCE / name / "t")

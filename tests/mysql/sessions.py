@@ -66,7 +66,6 @@ class Shop:
 
     stand: MySqlStand
     database: str
-    flavour: str = "mysql"
 
     def head(self) -> Coordinates:
         return head(self.stand)

@@ -38,16 +38,14 @@ def stand(request: pytest.FixtureRequest) -> MySqlStand:
 @pytest.fixture(scope="module")
 def table(stand: MySqlStand) -> Iterator[TableName]:
     """A table of 32,768 rows, with a column whose name a statement must quote well."""
-    name = stand.fresh_name()
-    stand.execute(f"create database {name} character set utf8mb4")
-    stand.execute(
-        "create table t (id int primary key auto_increment, `a``%s?` varchar(20) not null)",
-        "insert into t (`a``%s?`) values ('it''s')",
-        *["insert into t (`a``%s?`) select concat('n', id) from t"] * 15,
-        database=name,
-    )
-    yield TableName(name, "t")
-    stand.execute(f"drop database {name}")
+    with stand.own_database() as name:
+        stand.execute(
+            "create table t (id int primary key auto_increment, `a``%s?` varchar(20) not null)",
+            "insert into t (`a``%s?`) values ('it''s')",
+            *["insert into t (`a``%s?`) select concat('n', id) from t"] * 15,
+            database=name,
+        )
+        yield TableName(name, "t")
 
 
 def rows(found: Any) -> list[tuple[Any, ...]]:

@@ -43,15 +43,13 @@ def bare(mysql_program: MySql, tmp_path_factory: pytest.TempPathFactory) -> Iter
 @pytest.fixture
 def shop(bare: MySqlStand) -> Iterator[str]:
     """A database with a table `t` of InnoDB and a table `m` of MyISAM."""
-    name = bare.fresh_name()
-    bare.execute(f"create database {name}")
-    bare.execute(
-        "create table t (id int primary key)",
-        "create table m (id int primary key) engine = myisam",
-        database=name,
-    )
-    yield name
-    bare.execute(f"drop database {name}")
+    with bare.own_database() as name:
+        bare.execute(
+            "create table t (id int primary key)",
+            "create table m (id int primary key) engine = myisam",
+            database=name,
+        )
+        yield name
 
 
 def test_what_knows_no_rollback_is_logged_at_once(bare: MySqlStand, shop: str) -> None:

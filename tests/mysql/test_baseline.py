@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Event
 
-import pytest
 from pymysql.cursors import Cursor
 
 from lockstep.pipeline.ports.source import Baseline
 from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
+from tests.mysql.chunked import Sliced
 from tests.mysql.logged import head
 from tests.mysql.reading import Read, server, transactions
 from tests.mysql.writers import beside
@@ -38,14 +38,10 @@ def creating(stand: MySqlStand, database: str) -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("flavour", ["mysql", "mariadb"])
-def test_what_is_before_low_is_there_and_what_is_behind_high_is_not(
-    request: pytest.FixtureRequest, flavour: str
-) -> None:
+def test_what_is_before_low_is_there_and_what_is_behind_high_is_not(place: Sliced) -> None:
     """Beside a session that makes tables; the statements between are in the log."""
-    stand: MySqlStand = request.getfixturevalue(flavour)
-    database = request.getfixturevalue("database" if flavour == "mysql" else "mariadb_database")
-    start, source = head(stand), server(stand)
+    stand, database, source = place.stand, place.table.database, place.source
+    start = head(stand)
     with creating(stand, database):
         baselines = [source.baseline() for _ in range(6)]
     made = [read for read in transactions(source, start) if read.statements]

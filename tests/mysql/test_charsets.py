@@ -110,15 +110,16 @@ class Asked:
 
 @contextmanager
 def asking(name: str, stand: MySqlStand) -> Iterator[Asked]:
-    database = stand.fresh_name()
-    stand.execute(f"create database `{database}`")
-    with stand.connect(database) as connection, connection.cursor() as cursor:
+    with (
+        stand.own_database() as database,
+        stand.connect(database) as connection,
+        connection.cursor() as cursor,
+    ):
         cursor.execute("create table byte (b varbinary(1) primary key)")
         every = ", ".join(f"(x'{byte:02x}')" for byte in range(256))
         cursor.execute(f"insert into byte values {every}")
         cursor.execute("set session group_concat_max_len = 1 << 20")
         yield Asked(name, cursor)
-    stand.execute(f"drop database `{database}`")
 
 
 @pytest.fixture(scope="module")

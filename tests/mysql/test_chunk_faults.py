@@ -106,7 +106,8 @@ def test_a_server_s_time_limit_ends_no_chunk(
 
 
 def test_a_session_ended_for_being_idle_loses_nothing(place: Sliced) -> None:
-    """Rows that were sent are there, whenever they are taken; the next chunk has new sessions."""
+    """Rows that were sent are there, whenever they are taken. The next chunk has new sessions, and
+    none is kept between two, whose server would end it for being idle."""
     rows, schema = _second(place), place.schema()
     source = place.account(f"select on {place.table.database}.*")
     with source.chunk(schema, rows) as snapshot:
@@ -116,15 +117,6 @@ def test_a_session_ended_for_being_idle_loses_nothing(place: Sliced) -> None:
         assert rows_of(snapshot) == {(2, 2): 1}
     with source.chunk(schema, Range(after=rows.through)) as snapshot:
         assert rows_of(snapshot) == {(3, 3): 1}
-
-
-def test_a_chunk_is_opened_in_sessions_of_its_own(place: Sliced) -> None:
-    """None is kept between two, whose server would end it for being idle."""
-    rows, schema = _second(place), place.schema()
-    source = place.account(f"select on {place.table.database}.*")
-    with source.chunk(schema, rows) as snapshot:
-        assert _sessions(place, "true")
-        assert rows_of(snapshot) == {(2, 2): 1}
     until(lambda: not _sessions(place, "command <> 'Binlog Dump'"))
 
 

@@ -82,15 +82,14 @@ class LongLog:
 @pytest.fixture(scope="module", params=["mysql", "mariadb", "mariadb11"])
 def long_log(request: pytest.FixtureRequest) -> Iterator[LongLog]:
     stand: MySqlStand = request.getfixturevalue(request.param)
-    database, start = stand.fresh_name(), head(stand)
-    stand.execute(f"create database {database}")
-    stand.execute(
-        "create table t (id int primary key auto_increment, a mediumblob)",
-        *["insert into t (a) values (repeat('x', 4000000))"] * 8,
-        database=database,
-    )
-    yield LongLog(stand, start)
-    stand.execute(f"drop database {database}")
+    start = head(stand)
+    with stand.own_database() as database:
+        stand.execute(
+            "create table t (id int primary key auto_increment, a mediumblob)",
+            *["insert into t (a) values (repeat('x', 4000000))"] * 8,
+            database=database,
+        )
+        yield LongLog(stand, start)
 
 
 def test_dumps_that_are_left_end_on_the_server(long_log: LongLog) -> None:

@@ -16,12 +16,10 @@ from tests.mysql.sessions import Shop, inserted
 def shop(request: pytest.FixtureRequest) -> Iterator[Shop]:
     """On each MariaDB in turn, with a table each of InnoDB (t), MyISAM (m) and Aria (a)."""
     stand: MySqlStand = request.getfixturevalue(request.param)
-    name = stand.fresh_name()
-    stand.execute(f"create database {name}")
-    for table, engine in (("t", "innodb"), ("m", "myisam"), ("a", "aria")):
-        stand.execute(f"create table {name}.{table} (id int primary key) engine = {engine}")
-    yield Shop(stand, name, "mariadb")
-    stand.execute(f"drop database {name}")
+    with stand.own_database() as name:
+        for table, engine in (("t", "innodb"), ("m", "myisam"), ("a", "aria")):
+            stand.execute(f"create table {name}.{table} (id int primary key) engine = {engine}")
+        yield Shop(stand, name)
 
 
 def after(shop: Shop, *statements: str) -> list[tuple[int, list[str]]]:

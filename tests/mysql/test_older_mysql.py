@@ -7,15 +7,11 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
-from cryptography.x509.oid import NameOID
+from cryptography.hazmat.primitives import serialization
 
 from demo.mysql_search import Program
 from demo.mysqld import mysql_server
@@ -55,11 +51,7 @@ class Shop:
 
     def values(self, table: str, column: str) -> list[Any]:
         """A column of a mirror, sorted."""
-        (mirror,) = (
-            state.mirror
-            for name, state in self.follower.ledger.table_states(SOURCE).items()
-            if name.name == table
-        )
+        mirror = self.follower.states()[TableName(self.database, table)].mirror
         rows = self.follower.lake.tables[mirror][-1].rows.to_pylist()
         return sorted(row[column] for row in rows)
 
@@ -220,9 +212,11 @@ def test_a_server_without_a_certificate_says_so(mysql57: MySqlStand) -> None:
     assert "ssl_cert" in refused.value.hint
 
 
-def test_a_tls_that_is_too_old_says_so(mysql57_program: Program, tmp_path: Path) -> None:
+def test_a_tls_that_is_too_old_says_so(
+    mysql_newest: MySqlStand, mysql57_program: Program, tmp_path: Path
+) -> None:
     """With a certificate they speak TLS 1.1, which the OpenSSL of today does not."""
-    with _with_certificate(mysql57_program, tmp_path) as stand:
+    with _with_certificate(mysql57_program, tmp_path, mysql_newest) as stand:
         for tls in ("required", "verify"):
             with pytest.raises(TlsRefused, match=r"TLS 1\.1 at most") as refused:
                 MySqlServer(settings(stand, tls=tls)).facts()
@@ -231,31 +225,24 @@ def test_a_tls_that_is_too_old_says_so(mysql57_program: Program, tmp_path: Path)
 
 
 @contextmanager
-def _with_certificate(program: Program, folder: Path) -> Iterator[MySqlStand]:
-    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
-    now = datetime.now(UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .sign(key, hashes.SHA256())
-    )
-    pem = serialization.Encoding.PEM
-    (folder / "cert.pem").write_bytes(certificate.public_bytes(pem))
+def _with_certificate(program: Program, folder: Path, newest: MySqlStand) -> Iterator[MySqlStand]:
+    """With the certificate that the newest server made for itself, and its key in the older form of
+    the two."""
+    ((made,),) = newest.rows("select @@datadir")
+    key = serialization.load_pem_private_key(Path(made, "server-key.pem").read_bytes(), None)
     (folder / "key.pem").write_bytes(
         key.private_bytes(
-            pem, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.TraditionalOpenSSL,
+            serialization.NoEncryption(),
         )
     )
     options = (
         *UNHURRIED,
-        f"--ssl-ca={folder / 'cert.pem'}",
-        f"--ssl-cert={folder / 'cert.pem'}",
+        *(
+            f"--ssl-{name}={made}{file}.pem"
+            for name, file in (("ca", "ca"), ("cert", "server-cert"))
+        ),
         f"--ssl-key={folder / 'key.pem'}",
     )
     with killed_at_last(mysql_server(program, folder, os.environ, options=options)) as running:

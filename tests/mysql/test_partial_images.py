@@ -237,14 +237,14 @@ def test_deleted_rows_stay_with_what_they_had(mysql: MySqlStand, database: str) 
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_mirrors_of_mariadb_are_equal_or_quarantined(mariadb: MySqlStand, seed: int) -> None:
+def test_mirrors_of_mariadb_are_equal_or_quarantined(
+    mariadb: MySqlStand, mariadb_database: str, seed: int
+) -> None:
     """There REPLACE changes columns that its images leave out, and nothing tells which."""
-    database = mariadb.fresh_name()
-    mariadb.execute(f"create database `{database}` character set utf8mb4")
-    follower = made(mariadb, database)
+    follower = made(mariadb, mariadb_database)
     writes = PartialWrites(Random(seed))
     for _ in range(2):
-        mariadb.execute(*writes.statements(60), database=database)
+        mariadb.execute(*writes.statements(60), database=mariadb_database)
         follower.run()
         found = verify(follower.ports())
         assert [str(table) for table in found.tables if not table.equal] == []
@@ -253,10 +253,11 @@ def test_mirrors_of_mariadb_are_equal_or_quarantined(mariadb: MySqlStand, seed: 
     assert all("binlog_row_image is not FULL" in reason for reason in reasons.values())
 
 
-def test_what_mariadb_tells_in_full_is_merged(mariadb11: MySqlStand) -> None:
+def test_what_mariadb_tells_in_full_is_merged(
+    mariadb11: MySqlStand, mariadb11_database: str
+) -> None:
     """FULL_NODUP leaves out what did not change, and deletes of MINIMAL have the key."""
-    database = mariadb11.fresh_name()
-    mariadb11.execute(f"create database `{database}` character set utf8mb4")
+    database = mariadb11_database
     mariadb11.execute(
         "create table t (id int primary key, a int default 5, b text)", database=database
     )

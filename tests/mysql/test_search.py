@@ -29,6 +29,7 @@ from lockstep.pipeline.values.position import Coordinates, LogFile, Position
 from lockstep.resources.mysql.server import MySqlServer
 from tests.chance import by_chance
 from tests.fix_mysql import MySqlStand
+from tests.mysql.chunked import Sliced
 from tests.mysql.logged import head
 from tests.mysql.reading import runs, server
 
@@ -189,13 +190,6 @@ def test_places_of_a_log(fixture: str, share: float, request: pytest.FixtureRequ
         require_places(stand, written(stand, name, *_ANY_SERVER, own), share)
 
 
-@pytest.fixture(params=["mysql", "mariadb"])
-def shop(request: pytest.FixtureRequest) -> Iterator[tuple[MySqlStand, str]]:
-    """A server of either flavour, and a database there."""
-    fixture = "database" if request.param == "mysql" else "mariadb_database"
-    yield request.getfixturevalue(request.param), request.getfixturevalue(fixture)
-
-
 def several_files(stand: MySqlStand, database: str) -> Coordinates:
     """Transactions in five files, some of them by sessions with clocks of their own; where
     the first file begins."""
@@ -221,13 +215,10 @@ def every_commit(stand: MySqlStand, start: Coordinates) -> list[tuple[int, Coord
     ]
 
 
-def test_any_moment_has_the_fewest_transactions_on_its_wrong_side(
-    shop: tuple[MySqlStand, str],
-) -> None:
+def test_any_moment_has_the_fewest_transactions_on_its_wrong_side(place: Sliced) -> None:
     """To the microsecond where the log has it, by seconds elsewhere; sessions that set their
     clocks back included. The first of such places in the order of the log counts."""
-    stand, database = shop
-    start = several_files(stand, database)
+    stand, start = place.stand, several_files(place.stand, place.table.database)
     source, end_of_log = server(stand), head(stand)
     binlogs = binlogs_from(stand, start.file)
     commits = every_commit(stand, start)
@@ -279,10 +270,9 @@ def test_a_moment_in_several_files_reads_two_of_them(mysql: MySqlStand, database
     assert counted.read <= most + buffers < sum(log.size for log in binlogs)
 
 
-def test_the_end_of_a_set_and_the_file_before_it(shop: tuple[MySqlStand, str]) -> None:
+def test_the_end_of_a_set_and_the_file_before_it(place: Sliced) -> None:
     """Every transaction's own GTIDs, executed up to it, lead to its end, and to its file."""
-    stand, database = shop
-    start = several_files(stand, database)
+    stand, start = place.stand, several_files(place.stand, place.table.database)
     source, end_of_log = server(stand), head(stand)
     binlogs = binlogs_from(stand, start.file)
     begun = find_boundary(source, start)

@@ -14,30 +14,28 @@ from tests.fix_mysql import MySqlStand
 from tests.mysql.sessions import Shop, inserted
 
 UNKNOWN_XID = 1397
-FLAVOURS = {"mysql": "mysql", "mariadb": "mariadb", "mariadb11": "mariadb"}
 
 
-@pytest.fixture(params=FLAVOURS)
+@pytest.fixture(params=["mysql", "mariadb", "mariadb11"])
 def shop(request: pytest.FixtureRequest) -> Iterator[Shop]:
     """Each server in turn; nothing stays prepared there."""
-    yield from _shop(request.getfixturevalue(request.param), FLAVOURS[request.param])
+    yield from _shop(request.getfixturevalue(request.param))
 
 
 @pytest.fixture
 def mysql_shop(mysql: MySqlStand) -> Iterator[Shop]:
     """One for what MySQL alone does."""
-    yield from _shop(mysql, "mysql")
+    yield from _shop(mysql)
 
 
-def _shop(stand: MySqlStand, flavour: str) -> Iterator[Shop]:
-    name = stand.fresh_name()
-    stand.execute(f"create database {name}", f"create table {name}.t (id int primary key)")
-    yield Shop(stand, name, flavour)
-    for form, gtrid, _, xid in stand.rows("xa recover"):
-        parts = xid.encode("latin-1") if isinstance(xid, str) else xid
-        one, two = parts[:gtrid].hex(), parts[gtrid:].hex()
-        stand.execute(f"xa rollback x'{one}', x'{two}', {form}")
-    stand.execute(f"drop database {name}")
+def _shop(stand: MySqlStand) -> Iterator[Shop]:
+    with stand.own_database() as name:
+        stand.execute(f"create table {name}.t (id int primary key)")
+        yield Shop(stand, name)
+        for form, gtrid, _, xid in stand.rows("xa recover"):
+            parts = xid.encode("latin-1") if isinstance(xid, str) else xid
+            one, two = parts[:gtrid].hex(), parts[gtrid:].hex()
+            stand.execute(f"xa rollback x'{one}', x'{two}', {form}")
 
 
 def prepared(xid: str, *values: int) -> list[str]:

@@ -43,7 +43,7 @@ Rows = dict[tuple[Any, ...], dict[str, Any]]
 class Reader(Follower):
     """A follower with policies of its own, and a lake on disk if it is given one."""
 
-    policies_of_lake: LakePolicies = field(
+    lake_policies: LakePolicies = field(
         default_factory=lambda: LakePolicies(
             on_rewrite=OnRewrite.RESNAPSHOT, foreign_keys=ForeignKeys.RESNAPSHOT
         )
@@ -51,11 +51,9 @@ class Reader(Follower):
     disk: Lake | None = None
 
     def ports(self, until: str | None = None) -> RunPorts:
-        made = super().ports(until)
-        made = replace(made, source=replace(made.source, lake_policies=self.policies_of_lake))
-        if self.disk is None:
+        made, lake = super().ports(until), self.disk
+        if lake is None:
             return made
-        lake = self.disk
         return replace(made, segments=lake.segments, changelog=lake.changelog, mirrors=lake.mirrors)
 
     def run_whole(self) -> None:

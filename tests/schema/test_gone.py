@@ -14,7 +14,7 @@ def test_a_table_goes_and_nothing_else(mysql: MySqlStand) -> None:
     """What the mirror held stays, deleted rows among it."""
     with minimal_log(mysql) as name:
         policies = LakePolicies(deletes=Deletes.SOFT)
-        reader = Reader(server(mysql), [f"{name}_p.*"], policies_of_lake=policies)
+        reader = Reader(server(mysql), [f"{name}_p.*"], lake_policies=policies)
         reader.run()
         table = f"{name}_p.first"
         mysql.execute(f"insert into {table} values (1), (2)", f"delete from {table} where id = 1")

@@ -38,17 +38,15 @@ def test_mysql(mysql: MySqlStand, share: float) -> None:
         assert _accepted(mysql, "mysql", share) > (100 if share == 1 else 20)
 
 
-def test_mariadb(mariadb: MySqlStand) -> None:
-    """The lake has what MariaDB 10.11 has."""
-    with mariadb.metadata("NO_LOG"):
-        assert _accepted(mariadb, "mariadb") > 140
-
-
-@pytest.mark.soak
-def test_mariadb11(mariadb11: MySqlStand) -> None:
-    """The lake has what MariaDB 11.4 has, whose log has the names of columns."""
-    with mariadb11.metadata("FULL"):
-        assert _accepted(mariadb11, "mariadb") > 140
+@pytest.mark.parametrize(
+    ("fixture", "metadata"),
+    [("mariadb", "NO_LOG"), pytest.param("mariadb11", "FULL", marks=pytest.mark.soak)],
+)
+def test_mariadb(request: pytest.FixtureRequest, fixture: str, metadata: str) -> None:
+    """The lake has what MariaDB has: 10.11, and 11.4, whose log has the names of columns."""
+    stand: MySqlStand = request.getfixturevalue(fixture)
+    with stand.metadata(metadata):
+        assert _accepted(stand, "mariadb") > 140
 
 
 def _accepted(stand: MySqlStand, flavour: str, share: float = 1) -> int:
@@ -61,7 +59,7 @@ def _accepted(stand: MySqlStand, flavour: str, share: float = 1) -> int:
     for case in cases:
         tables = (f"create table {case.database}.{table} {_TABLE}" for table in "tu")
         stand.execute(f"create database {case.database}", *tables)
-    reader = Reader(server(stand), [f"{first}_*.*"], policies_of_lake=_POLICIES)
+    reader = Reader(server(stand), [f"{first}_*.*"], lake_policies=_POLICIES)
     reader.run()
     for case in cases:
         _write(stand, case, 0)

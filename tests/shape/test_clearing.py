@@ -17,7 +17,6 @@ import pytest
 from lockstep.pipeline.mirror.layout import scratch_path
 from lockstep.pipeline.model.lake_commit import WriteKind, metadata_of_kind
 from lockstep.pipeline.model.table_state import OrderKind
-from lockstep.pipeline.replay.spans import Span
 from lockstep.pipeline.run import orders
 from lockstep.pipeline.run.acknowledge import acknowledge
 from lockstep.pipeline.run.capture import capture
@@ -26,8 +25,7 @@ from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.merge import merge
 from lockstep.pipeline.run.orders import OrderRequest, give_order
 from lockstep.pipeline.run.rebuild import origin_at
-from lockstep.pipeline.run.recovery.recover import recover, run_to_undo
-from lockstep.pipeline.run.replay.replay import replay
+from lockstep.pipeline.run.recovery.recover import run_to_undo
 from lockstep.pipeline.run.replay.segment_comparison import changelog_folder
 from lockstep.pipeline.run.reshaping import plaintext_sentence, stop_reshaped_tables
 from lockstep.pipeline.schema import tracker
@@ -99,6 +97,11 @@ class Cleared:
         left = [note for note in self.follower.notes[before:] if "not cleared yet" in note]
         assert [note.id for note in told] == [note.id for note in done] or left
         return done
+
+    def require_cleared(self, count: int = 1) -> None:
+        """So much waited to be cleared; nothing of it is left anywhere."""
+        assert len(self.clear()) == count
+        assert (self.found(), self.notes()) == ([], [])
 
     def notes(self) -> list[UnclearedValues]:
         return self.follower.ledger.uncleared_values(SOURCE)
@@ -231,8 +234,7 @@ def test_a_consumer_and_a_person_hold_it(cleared: Cleared) -> None:
     assert "the lawyers look at it" in note.hint
     assert cleared.found()
     cleared.hide()
-    assert len(cleared.clear()) == 1
-    assert (cleared.found(), cleared.notes()) == ([], [])
+    cleared.require_cleared()
 
 
 def test_less_and_more_and_less_again(cleared: Cleared) -> None:
@@ -246,8 +248,7 @@ def test_less_and_more_and_less_again(cleared: Cleared) -> None:
         assert cleared.clear() == ()
     assert len(cleared.notes()) == 2
     consumers.drop_consumer(SOURCE, "reader", author="ada", reason="gone")
-    assert len(cleared.clear()) == 2
-    assert (cleared.found(), cleared.notes()) == ([], [])
+    cleared.require_cleared(2)
 
 
 def test_a_time_before_does_not_come_back(cleared: Cleared) -> None:
@@ -263,11 +264,10 @@ def test_a_time_before_does_not_come_back(cleared: Cleared) -> None:
         origin_at(cleared.follower.ports(), cleared.table, parse_place(str(cursor.position.at)))
     assert f"as of {cursor.position.at} " not in str(refused.value.hint)
     cleared.clear()
-    span, ports = Span(parse_place("earliest"), parse_place("latest")), cleared.follower.ports()
-    with cleared.follower.leased() as lease, pytest.raises(SpanRefused):
-        replay(ports, lease, span, only_tables=frozenset({cleared.table}))
+    with pytest.raises(SpanRefused):
+        cleared.follower.replay(only_tables=frozenset({cleared.table}))
     with pytest.raises(PastRefused):
-        origin_at(ports, cleared.table, parse_place(str(cursor.position.at)))
+        origin_at(cleared.follower.ports(), cleared.table, parse_place(str(cursor.position.at)))
     cleared.follower.order(OrderKind.RELOAD, cleared.table)
     cleared.follower.run()
     assert cleared.found() == []
@@ -309,12 +309,7 @@ def test_a_replay_of_all_leaves_cleared_changes_out(
         assert {segment.table for _, segment in lost} == {table, beside}
         ports = follower.ports()
         segments: Any = Opened(ports.segments)
-        with follower.leased() as lease:
-            report = replay(
-                replace(ports, segments=segments),
-                lease,
-                Span(parse_place("earliest"), parse_place("latest")),
-            )
+        report = follower.replay(replace(ports, segments=segments))
         assert cleared.found(word) == []
         assert not [
             batch
@@ -350,10 +345,7 @@ def test_one_person_after_another_is_left_out_of_replays(mysql: MySqlStand) -> N
         assert (cleared.notes(), cleared.found("p1")) == ([], [])
         before = changelogs(follower)
         lost = _lose_files(follower, {beside}, after=0, of_all=beside)
-        with follower.leased() as lease:
-            report = replay(
-                follower.ports(), lease, Span(parse_place("earliest"), parse_place("latest"))
-            )
+        report = follower.replay()
         assert [segment.is_replaced for segment in report.segments].count(True) == len(lost) == 4
         assert (changelogs(follower), cleared.found("p1")) == (before, [])
 
@@ -398,16 +390,12 @@ def test_a_ledger_of_before_it_was_cleared(cleared: Cleared, is_read_again: bool
     cleared.clear()
     assert cleared.found() == []
     follower.restore_ledger(kept)
-    everything = Span(parse_place("earliest"), parse_place("latest"))
-    with follower.leased() as lease:
-        recover(follower.ports(), lease, author="somebody")
-        replay(follower.ports(), lease, everything)
+    follower.recover()
+    follower.replay()
     assert not [path for path in cleared.found() if "shop/" in path]
     follower.run()
-    assert len(cleared.clear()) == 1
-    assert (cleared.found(), cleared.notes()) == ([], [])
-    with follower.leased() as lease:
-        report = replay(follower.ports(), lease, everything)
+    cleared.require_cleared()
+    report = follower.replay()
     assert (cleared.found(), report.unreplaced_segments) == ([], ())
     cleared.do("insert into c (code, v) values ('new', 3)")
     follower.run()
@@ -438,8 +426,7 @@ def test_files_that_no_run_publishes_any_more_are_cleared(cleared: Cleared) -> N
     said = metadata_of_kind(commits[-1].user_metadata, WriteKind.UPKEEP, shows=len(commits) - 1)
     for _ in range(2):
         commits.append(replace(commits[-1], **{**optimized, "user_metadata": said}))
-    assert len(cleared.clear()) == 1
-    assert (cleared.found(), cleared.notes()) == ([], [])
+    cleared.require_cleared()
     assert follower.ledger.examined_versions(SOURCE)[mirror] == len(commits) - 1
     cleared.do("insert into c (code, v) values ('new', 3)")
     follower.run()
@@ -583,10 +570,7 @@ def test_names_that_a_table_had_and_tables_that_nothing_reads(cleared: Cleared) 
         cleared.clear()
     assert (cleared.found(), cleared.notes()) == ([], [])
     # A replay has nothing to compare with mirrors that were deleted.
-    with follower.leased() as lease:
-        report = replay(
-            follower.ports(), lease, Span(parse_place("earliest"), parse_place("latest"))
-        )
+    report = follower.replay()
     assert {table.name for table in report.tables} == {"beside", "e", "left_out"}
     assert cleared.found() == []
 
@@ -608,17 +592,14 @@ def test_a_ledger_that_is_lost_before_it_is_cleared(cleared: Cleared) -> None:
     cleared.hide()
     cleared.follower.run()
     cleared.follower.lose_ledger()
-    with cleared.follower.leased() as lease:
-        recover(cleared.follower.ports(), lease, author="somebody")
+    cleared.follower.recover()
     (note,) = cleared.notes()
     assert "was not read from the source since" in note.hint
     cleared.follower.run()
-    assert len(cleared.clear()) == 1
-    assert (cleared.found(), cleared.notes()) == ([], [])
+    cleared.require_cleared()
     # Once all is cleared, a ledger that is lost again has nothing to read.
     cleared.follower.lose_ledger()
-    with cleared.follower.leased() as lease:
-        recover(cleared.follower.ports(), lease, author="somebody")
+    cleared.follower.recover()
     assert cleared.notes() == []
 
 
@@ -627,15 +608,13 @@ def test_a_lake_of_before_it_was_cleared(cleared: Cleared) -> None:
     what was cleared, although the restored lake still does."""
     follower = cleared.follower
     follower.lose_ledger()
-    with follower.leased() as lease:
-        recover(follower.ports(), lease, author="somebody")
+    follower.recover()
     older = lake_of(follower.lake)
     cleared.hide()
     follower.run()
     assert len(cleared.clear()) == 1
     follower.lake = older
-    with follower.leased() as lease:
-        recover(follower.ports(), lease, author="somebody")
+    follower.recover()
     changes = follower.lake.tables[f"{SOURCE}/_changes/{cleared.name}/c"][-1].rows
     assert WORD not in str(changes.to_pylist())
 
@@ -656,12 +635,10 @@ def test_a_ledger_that_is_lost_after_the_mirror_moved(cleared: Cleared, place: s
     cleared.follower.run()
     assert cleared.follower.mirror(f"{cleared.name}.c")
     cleared.follower.lose_ledger()
-    with cleared.follower.leased() as lease:
-        recover(cleared.follower.ports(), lease, author="somebody")
+    cleared.follower.recover()
     assert len(cleared.notes()) == 1
     cleared.follower.run()
-    assert len(cleared.clear()) == 1
-    assert (cleared.found(), cleared.notes()) == ([], [])
+    cleared.require_cleared()
 
 
 def test_rows_that_a_policy_keeps_go_too(mysql: MySqlStand) -> None:
@@ -697,8 +674,7 @@ def test_rows_that_a_policy_keeps_go_too(mysql: MySqlStand) -> None:
                     deaths += 1
         assert deaths > 2
         cleared.follower.run()
-        assert len(cleared.clear()) == 2
-        assert (cleared.found(), cleared.notes()) == ([], [])
+        cleared.require_cleared(2)
         assert len(cleared.follower.mirror(f"{name}.c")) == 1
 
 
