@@ -157,12 +157,17 @@ class Follower:
             return give_reload(ports, lease, plan_reload(ports, asked, supplier))
 
     def replay(
-        self, since: str = "earliest", until: str = "latest", *, commit: bool = True
+        self,
+        since: str = "earliest",
+        until: str = "latest",
+        *,
+        ports: RunPorts | None = None,
+        **options: Any,
     ) -> ReplayReport:
-        """What `lockstep replay` does."""
+        """What `lockstep replay` does, maybe through ports of which the test changed some."""
         span = Span(parse_place(since), parse_place(until))
         with self.leased() as lease:
-            return replay(self.ports(), lease, span, commit=commit)
+            return replay(ports or self.ports(), lease, span, **options)
 
     def rebuilt(self, table: TableName, place: Place | str) -> list[dict[str, Any]]:
         """The rows of a table that is made again as of a place, and then thrown away."""

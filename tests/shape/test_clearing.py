@@ -309,7 +309,7 @@ def test_a_replay_of_all_leaves_cleared_changes_out(
         assert {segment.table for _, segment in lost} == {table, beside}
         ports = follower.ports()
         segments: Any = Opened(ports.segments)
-        report = follower.replay(replace(ports, segments=segments))
+        report = follower.replay(ports=replace(ports, segments=segments))
         assert cleared.found(word) == []
         assert not [
             batch
