@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from lockstep.pipeline.model.batch import Batch
-from lockstep.pipeline.model.gaps import ClosedTable, Gap
+from lockstep.pipeline.model.gaps import Gap
 from lockstep.pipeline.model.table_state import (
     Handover,
     TableCondition,
@@ -267,8 +267,9 @@ def test_a_gaps_parts_go_with_the_rows_and_close_by_events(ledger: Ledger, lease
     (gap,) = ledger.gaps(lease.source)
     (done, *_) = ledger.batches(lease.source)
     assert done.acknowledged_at is not None
-    told = ClosedTable(last.id, done.acknowledged_at, TableEventKind.TRUNCATED, str(ORDERS))
-    assert gap.closed == {str(STOCK): told}
+    [(part, event)] = gap.closed.items()
+    assert (part, event.kind, event.table) == (str(STOCK), TableEventKind.TRUNCATED, str(ORDERS))
+    assert (event.batch, event.at) == (last.id, done.acknowledged_at)
     assert gap.open_tables == (str(ORDERS),)
 
 

@@ -175,7 +175,7 @@ def test_a_table_that_the_account_cannot_see(
     ports = follower.ports()
     (listed,) = table_values(SOURCE, ports.source.patterns, ports.server, follower.ledger)
     assert (listed["captured"], listed["why_not"], listed["hint"]) == (True, None, grant)
-    evidence = SourceEvidence(ports.server.survey(), ports.source.patterns)
+    evidence = SourceEvidence(ports.server.survey(), ports.source)
     findings = preflight(ports.server, evidence, follower.states())
     assert ("warning", str(table), grant) in {
         (one.level, one.subject, one.hint) for one in findings

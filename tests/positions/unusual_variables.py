@@ -19,7 +19,7 @@ from lockstep.pipeline.check import SourceEvidence, preflight
 from lockstep.pipeline.run.proof.verify_rows import verify
 from lockstep.pipeline.run.proof.verify_schema import verify_schema
 from lockstep.pipeline.snapshot.pace import Pace
-from lockstep.pipeline.source_plan import SnapshotPlan
+from lockstep.pipeline.source_plan import SnapshotPlan, SourcePlan
 from lockstep.pipeline.values.errors import LockstepError
 from lockstep.pipeline.values.table import TablePatterns
 from tests.fix_mysql import MySqlStand
@@ -275,7 +275,9 @@ def _first_run(stand: MySqlStand, name: str) -> Follower:
     source = server(stand)
     follower = Follower(source, [f"{name}.*"], start="snapshot")
     follower.snapshot = SnapshotPlan(max_seconds=1e9, connections=1, pace=SMALL)
-    looked = SourceEvidence(source.survey(), TablePatterns((f"{name}.*",)))
+    looked = SourceEvidence(
+        source.survey(), SourcePlan("shop", TablePatterns((f"{name}.*",)), None)
+    )
     preflight(source, looked, {})
     follower.run()
     return follower
