@@ -154,6 +154,7 @@ def test_another_server_behind_the_same_address(
         assert other.port == stand.port
         assert uuid_of(other) != follower.ledger.server_periods(SOURCE)[0].server_uuid
         put(other, 16)
+        follower.server = MySqlServer(settings(other))  # each run has one of its own
         follower.run()
         require_rule(follower, StartRule.RESUME_OTHER_SERVER)
         require_same(follower, other)

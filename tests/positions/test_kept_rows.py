@@ -220,6 +220,29 @@ def test_however_the_log_is_cut_the_rows_are_the_same(
             assert shown(at_once, table) == wanted
 
 
+@pytest.mark.parametrize("supplier", [None, Supplier.CHANGELOG, Supplier.SOURCE])
+def test_a_kept_column_goes_where_all_rows_are_replaced(
+    stand: MySqlStand, supplier: Supplier | None
+) -> None:
+    """By a TRUNCATE and by either reload; rows that went stay."""
+    with stand.own_database() as name:
+        table = f"{name}.t"
+        [follower] = followers(stand, [table], 1)
+        stand.execute(
+            f"insert into {table} values (1, 1), (2, 2)",
+            f"delete from {table} where id = 1",
+            f"alter table {table} drop column v, add column w int",
+        )
+        follower.run()
+        assert [row["v"] for row in follower.mirror(table)] == [1, 2]
+        if supplier is None:
+            stand.execute(f"truncate table {table}")
+        else:
+            follower.reload(TableName(name, "t"), supplier)
+        follower.run()
+        assert [sorted(row) for row in follower.mirror(table)] == [["_deleted_at", "id", "w"]] * 2
+
+
 def kept_row(mysql: MySqlStand, database: str) -> Follower:
     """A mirror with a row that the source no longer has, and settings that do not say so."""
     start = str(head(mysql))
