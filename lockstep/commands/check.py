@@ -133,14 +133,9 @@ def _preflight(
     server, plan = adapters.server(source.name), source.plan()
     evidence = SourceEvidence(
         server.survey(),
-        plan.patterns,
+        plan,
         longest_pause=longest_pause_from_now(source.schedule),
         keep_versions=settings.version_retention(),
-        snapshot_plan=plan.snapshot,
-        allowed_statements=plan.allowed_statements,
-        policies_of=plan.policies_of,
-        table_settings=plan.table_settings,
-        mirror_names=plan.mirror_names,
         shaping=plan.shaping(settings.privacy_key()),
     )
     states: Mapping[TableName, TableState] = {}

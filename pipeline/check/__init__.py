@@ -180,7 +180,7 @@ def preflight(
     """Return every finding about a source, gravest first. `evidence`: all facts except
     structures and invisible tables, for which this function asks the server. `states`:
     the states of the tables in the ledger."""
-    run_evidence = RunEvidence.of(evidence.survey, server.tables(), evidence.patterns, states)
+    run_evidence = RunEvidence.of(evidence.survey, server.tables(), evidence.plan.patterns, states)
     visible_tables = {table.name for table in run_evidence.tables}
     names = [table.name for table in evidence.tables if evidence.shaping.rules_of(table.name)]
     schemas = server.current_schemas(names).tables if names else {}
@@ -188,6 +188,6 @@ def preflight(
         evidence,
         all_structures=server.structures(),
         schemas_to_shape=[schemas[name] for name in sorted(schemas)],
-        invisible_tables=invisible_tables(server, evidence.patterns, states, visible_tables),
+        invisible_tables=invisible_tables(server, evidence.plan.patterns, states, visible_tables),
     )
     return check_findings(run_evidence, evidence)

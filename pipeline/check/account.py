@@ -136,7 +136,7 @@ def _judge_password(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
 
 def _judge_connections(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     limit = int(evidence.variable("max_user_connections") or 0)
-    needed = _MIN_CONNECTIONS + _CONNECTIONS_PER_CHUNK * evidence.snapshot_plan.connections
+    needed = _MIN_CONNECTIONS + _CONNECTIONS_PER_CHUNK * evidence.plan.snapshot.connections
     if 0 < limit < needed:
         yield Fault(
             f"max_user_connections is {limit}: a run holds one connection for the log, others "
@@ -174,10 +174,10 @@ def _judge_prepared_statements(evidence: SourceEvidence) -> Iterator[RuleVerdict
 
 
 def _judge_triggers_and_views(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
-    if evidence.allowed_statements.texts:
+    if evidence.plan.allowed_statements.texts:
         yield Fine(
             "statements in the log that change them are passed on your word (passed_statements): "
-            + ", ".join(evidence.allowed_statements.texts)
+            + ", ".join(evidence.plan.allowed_statements.texts)
         )
     grants = evidence.grants
     if grants is None:

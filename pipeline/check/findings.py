@@ -16,14 +16,11 @@ from lockstep.pipeline.ports.source import ListedTable, ServerFacts
 from lockstep.pipeline.schema.history import SchemaVersion
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.shape.shaping import Shaping
-from lockstep.pipeline.source_plan import SnapshotPlan, TableSettings
+from lockstep.pipeline.source_plan import SourcePlan
 from lockstep.pipeline.values.errors import LockstepError
-from lockstep.pipeline.values.mirror_names import MirrorNames
-from lockstep.pipeline.values.policies import LakePolicies
 from lockstep.pipeline.values.retention import DEFAULT_KEEP, Retention
 from lockstep.pipeline.values.survey import Grant, Survey, SurveyedTable, read_grants
 from lockstep.pipeline.values.table import (
-    StatementPatterns,
     TableName,
     TablePatterns,
     TableStructure,
@@ -100,13 +97,7 @@ class SourceEvidence:
     - `extents`: tables of which the lake may have only a part.
     - `mirrors`: the existing ones; `keep_versions`: how long their versions are to stay
       readable.
-    - `snapshot_plan`: the settings for reading tables from the source.
-    - `allowed_statements`: tables whose statements are passed over because a person
-      vouches for them.
-    - `policies_of` returns the policies with which the lake follows a table.
-    - `table_settings`: the blocks of settings for some tables.
     - `ledger_tables`: tables in the ledger.
-    - `mirror_names`: the rules for naming mirrors.
     - `shaping`: the settings that hide or change columns and rows; `schemas_to_shape`:
       the structures of the captured tables to which such settings apply;
       `shaped_versions`: the newest versions of the tables that the lake already shows
@@ -116,17 +107,12 @@ class SourceEvidence:
     """
 
     survey: Survey
-    patterns: TablePatterns
+    plan: SourcePlan
     longest_pause: timedelta | None = None
     extents: Sequence[Extent] = ()
     mirrors: Sequence[MirrorEvidence] = ()
     keep_versions: timedelta = DEFAULT_KEEP
-    snapshot_plan: SnapshotPlan = field(default_factory=SnapshotPlan)
-    allowed_statements: StatementPatterns = field(default_factory=StatementPatterns)
-    policies_of: Callable[[TableName], LakePolicies] = lambda _: LakePolicies()
-    table_settings: Sequence[TableSettings] = ()
     ledger_tables: Collection[TableName] = ()
-    mirror_names: MirrorNames = field(default_factory=lambda: MirrorNames(""))
     all_structures: Sequence[TableStructure] = ()
     shaping: Shaping = field(default_factory=Shaping)
     schemas_to_shape: Sequence[TableSchema] = ()
@@ -137,14 +123,13 @@ class SourceEvidence:
     @property
     def tables(self) -> list[SurveyedTable]:
         """The captured tables."""
-        return [table for table in self.survey.tables if self.patterns.matches(table.name)]
+        return [table for table in self.survey.tables if self.plan.patterns.matches(table.name)]
 
     @property
     def structures(self) -> list[TableStructure]:
         """The structures of captured tables."""
-        return [
-            structure for structure in self.all_structures if self.patterns.matches(structure.name)
-        ]
+        matches = self.plan.patterns.matches
+        return [structure for structure in self.all_structures if matches(structure.name)]
 
     @property
     def grants(self) -> tuple[Grant, ...] | None:

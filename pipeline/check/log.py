@@ -347,7 +347,7 @@ def _judge_retention(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
 
 def _judge_load_time(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     settings = evidence.survey.settings
-    reading_time = ReadingTime(log_retention(settings), evidence.snapshot_plan.max_seconds)
+    reading_time = ReadingTime(log_retention(settings), evidence.plan.snapshot.max_seconds)
     if reading_time.shortening_sentence is not None:
         yield Fault(reading_time.shortening_sentence, cure=set_global_hint(*week_setting(settings)))
 

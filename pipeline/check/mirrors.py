@@ -133,7 +133,7 @@ def _judge_key_dates(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
 def _judge_name_case(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     names_by_folder = defaultdict(list)
     for structure in evidence.structures:
-        if not evidence.mirror_names.is_configured(structure.name):
+        if not evidence.plan.mirror_names.is_configured(structure.name):
             names_by_folder[mirror_path("", structure.name).lower()].append(str(structure.name))
     for names in names_by_folder.values():
         if len(names) > 1:
@@ -142,8 +142,8 @@ def _judge_name_case(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
 
 def _judge_mirror_names(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     tables = sorted(table.name for table in evidence.tables)
-    for table, other in evidence.mirror_names.collisions(tables).items():
-        name = evidence.mirror_names.of(table)
+    for table, other in evidence.plan.mirror_names.collisions(tables).items():
+        name = evidence.plan.mirror_names.of(table)
         yield Fault(f"their mirrors would both be called {name}", f"{other}, {table}")
 
 
@@ -174,7 +174,7 @@ def _judge_renamed_columns(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
 
 def _judge_mirror_columns(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     for structure in evidence.structures:
-        policies = evidence.policies_of(structure.name)
+        policies = evidence.plan.policies_of(structure.name)
         for name, owner, alternative in taken_names(structure.names, policies):
             yield Fault(
                 f"would be quarantined: column {name!r} has the name of {owner}",
@@ -187,7 +187,7 @@ def _judge_mirror_columns(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
 
 def _judge_clustering(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     for structure in evidence.structures:
-        names = evidence.policies_of(structure.name).cluster_by
+        names = evidence.plan.policies_of(structure.name).cluster_by
         if not names:
             continue
         try:
@@ -374,7 +374,7 @@ def _name_faults(
     all_columns = {table: {*names} for table, names in evidence.past_columns.items()}
     for table, names in present_columns.items():
         all_columns.setdefault(table, set()).update(names)
-    for block in evidence.table_settings:
+    for block in evidence.plan.table_settings:
         unknown = unknown_names(block, all_columns, settings)
         if any(map(block.match.matches, all_columns)):
             for setting, name in unknown:

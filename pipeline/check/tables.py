@@ -73,7 +73,7 @@ def _judge_foreign_keys(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
         reread_tables = {
             key.child
             for key in acting_keys
-            if evidence.policies_of(key.child).foreign_keys is ForeignKeys.RESNAPSHOT
+            if evidence.plan.policies_of(key.child).foreign_keys is ForeignKeys.RESNAPSHOT
         }
         if reread_tables:
             yield Fine("changes by foreign keys are not logged: runs read those tables again")
@@ -141,7 +141,7 @@ def _judge_name_case(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
 
 def _judge_extents(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     for extent in evidence.extents:
-        if evidence.patterns.matches(extent.table):
+        if evidence.plan.patterns.matches(extent.table):
             yield Fault(extent.sentence, str(extent.table), extent.hint)
 
 
@@ -187,24 +187,24 @@ def _judge_stopped_tables(evidence: RunEvidence) -> Iterator[RuleVerdict]:
 def _judge_table_settings(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     """Report blocks of settings with a pattern or a key that applies to no table."""
     names = {*(table.name for table in evidence.tables), *evidence.ledger_tables}
-    captured = [name for name in names if evidence.patterns.matches(name)]
-    for number, block in enumerate(evidence.table_settings, 1):
+    captured = [name for name in names if evidence.plan.patterns.matches(name)]
+    for number, block in enumerate(evidence.plan.table_settings, 1):
         for pattern in block.match.unmatched_patterns(captured):
             yield Fault(f"its pattern {pattern!r} matches no captured table", block.label)
         matched = filter(block.match.matches, captured)
-        later_blocks = evidence.table_settings[number:]
+        later_blocks = evidence.plan.table_settings[number:]
         later_policies = [policies_given_to(name, later_blocks) for name in matched]
         for key in block.policies:
             if later_policies and all(key in policies for policies in later_policies):
                 fault = f"its {key!r} applies to no table: later blocks override it for all of them"
                 yield Fault(fault, block.label)
-    for table, words in settings_in_words(captured, evidence.table_settings).items():
+    for table, words in settings_in_words(captured, evidence.plan.table_settings).items():
         yield Fine(words, str(table))
 
 
 def _judge_exclusions(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     names = {*(table.name for table in evidence.survey.tables), *evidence.ledger_tables}
-    for name in evidence.patterns.unmatched_exclusions(names):
+    for name in evidence.plan.patterns.unmatched_exclusions(names):
         yield Fault(
             f"the name {name!r} in `exclude` matches no table that the account can see", name
         )

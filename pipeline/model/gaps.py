@@ -46,26 +46,14 @@ class GapEvent:
     it was acknowledged or the rows were compared. `place`: number of the log file and
     offset of the statement."""
 
+    json_keys: ClassVar = ("batch", "at as closed_at", "by", "table")
+
     table: str
     batch: int
     at: datetime
     kind: TableEventKind | None
     new_name: str = ""
     place: tuple[int, int] = (0, 0)
-
-
-@dataclass(frozen=True, slots=True)
-class ClosedTable:
-    """The closing of a table after a gap, in the acknowledged batch `batch`, where the
-    table's name was `table`. An event of a `kind` in `CLOSING` closed it; if `kind` is
-    None, a comparison with the source did, at the batch's end."""
-
-    json_keys: ClassVar = ("batch", "at as closed_at", "by", "table")
-
-    batch: int
-    at: datetime
-    kind: TableEventKind | None
-    table: str
 
     @property
     def by(self) -> str:
@@ -76,8 +64,9 @@ class ClosedTable:
 class Gap:
     """The part of the log from `begin` to `end`, which no batch read, because `author`
     decided so (`decision`) for `reason`. `batch`: the first batch after it. `tables`:
-    the tables that may lack changes of it; `closed`: those of them that are closed;
-    `new_names`: the names of those that are open and were renamed since."""
+    the tables that may lack changes of it; `closed`: those of them that are closed,
+    each with the event that closed it; `new_names`: the names of those that are open
+    and were renamed since."""
 
     decision: int
     batch: int
@@ -87,7 +76,7 @@ class Gap:
     tables: tuple[str, ...]
     begin: str
     end: str
-    closed: Mapping[str, ClosedTable] = field(default_factory=lambda: MappingProxyType({}))
+    closed: Mapping[str, GapEvent] = field(default_factory=lambda: MappingProxyType({}))
     new_names: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
@@ -112,7 +101,7 @@ def with_closed(gap: Gap, events: Iterable[GapEvent]) -> Gap:
     """Return the gap with its closed tables. `events`: events of any batches and
     tables, in the order of the log."""
     names = {table: table for table in gap.tables}  # its tables → their names at the event
-    closed: dict[str, ClosedTable] = {}
+    closed: dict[str, GapEvent] = {}
     later = (event for event in events if event.batch >= gap.batch)
     # Events of one statement have one place.
     for (_, are_renames), events_together in groupby(
@@ -124,7 +113,7 @@ def with_closed(gap: Gap, events: Iterable[GapEvent]) -> Gap:
             continue
         for event in events_together:
             for table in [table for table, name in names.items() if name == event.table]:
-                closed[table] = ClosedTable(event.batch, event.at, event.kind, event.table)
+                closed[table] = event
                 del names[table]
     new_names = {table: name for table, name in names.items() if table != name}
     return replace(gap, closed=closed, new_names=new_names)

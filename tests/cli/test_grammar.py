@@ -13,18 +13,11 @@ from typing import NoReturn
 import pytest
 
 from lockstep.arguments import author_of, parse_table_name
-from lockstep.grammar import UsageError, make_parser, parse
+from lockstep.grammar import UsageError, parse
 from lockstep.pipeline.values.table import TableName
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 HEAVY = {"dagster", "numba", "pyarrow", "pydantic", "psycopg2", "pymysql", "pyspark", "rich"}
-
-
-def test_help_names_what_there_is_and_nothing_else() -> None:
-    words = set(make_parser().format_help().split())
-    known = {"init", "check", "tables", "plan", "run", "status", "start-at", "verify", "read"}
-    known |= {"schema", "pause", "resume", "reload", "versions"}
-    assert known <= words
 
 
 @pytest.mark.parametrize(
@@ -39,6 +32,8 @@ def test_help_names_what_there_is_and_nothing_else() -> None:
         "start-at x",
         "schema",
         "resume",
+        "resume --reason",
+        "--json resume a.b --nonsense",
         "pause a.b",
         "reload a.b",
         "recover --back-to 3 --start-over",
@@ -50,13 +45,8 @@ def test_what_cannot_be_read_is_a_usage_error(line: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse(line.split())
     assert re.fullmatch(r"`lockstep.* --help`", caught.value.hint)
-
-
-@pytest.mark.parametrize("line", ["resume --reason", "--json resume a.b --nonsense", "resume"])
-def test_the_help_that_applies_is_the_commands(line: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        parse(line.split())
-    assert caught.value.hint == "`lockstep resume --help`"
+    if "resume" in line:
+        assert caught.value.hint == "`lockstep resume --help`"
 
 
 @pytest.mark.parametrize(("typed", "meant"), [("stauts", "status"), ("--json varify", "verify")])
@@ -113,11 +103,10 @@ def test_help_imports_nothing_heavy() -> None:
     assert done.stdout.endswith(f"lockstep {version('lockstep')}\n")
 
 
-@pytest.mark.parametrize("command", ["read", "tables", "versions"])
-def test_what_people_read_with_does_not_load_what_status_needs(command: str) -> None:
+def test_what_people_read_with_does_not_load_what_status_needs() -> None:
     """That is most of Lockstep, and takes longer than such a command."""
     program = (
-        f"import sys, lockstep.commands.{command}\n"
+        "import sys\nfrom lockstep.commands import read, tables, versions\n"
         "assert 'lockstep.commands.status' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", program], cwd=REPOSITORY, check=True)

@@ -8,12 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from lockstep.pipeline.model.table_state import OrderKind, StopPlace, TableOrder
-from lockstep.pipeline.run.orders import (
-    OrderOutcome,
-    OrderRequest,
-    give_order,
-    read_definition,
-)
+from lockstep.pipeline.run.orders import OrderOutcome, OrderRequest, give_order, read_definition
 from lockstep.pipeline.schema.context import ServerDialect
 from lockstep.pipeline.schema.model import DatabaseSchema, ServerSchema, TableSchema
 from lockstep.pipeline.values.errors import ConfigurationError, LedgerRefused, NothingMatches

@@ -127,46 +127,6 @@ def test_structures_then_and_now(mysql: MySqlStand, database: str, project: Type
     assert f"{table} is read from the source: " in project.run("plan")
 
 
-def test_orders_from_the_command_line(mysql: MySqlStand, database: str, project: Typed) -> None:
-    """Paused, resumed and reloaded: recorded once, and shown by `status`."""
-    table = f"{database}.orders"
-    project.run("pause", table, expect=2)  # --reason is missing
-    project.run("pause", f"{database}.order", "--reason", "a load", expect=2)
-    paused = project.json("pause", table, "--reason", "a load", "--author", "ann")
-    assert (paused["order"]["author"], paused["stopped_place"]) == ("ann", head(mysql))
-    status = project.json("status", expect=6)["sources"]["shop"]
-    assert [(one["state"], one["order"]) for one in status["tables"]] == [("stopped", None)]
-    assert f"  {table} was stopped by a person at {head(mysql)}: ann paused it: a load" in (
-        project.run("status", expect=6).splitlines()
-    )
-    assert "the next run follows" in project.run("resume", table)
-    (one,) = project.json("status", expect=3)["sources"]["shop"]["tables"]
-    assert (one["stopped_by"], one["order"]["kind"]) == ("person", "resume")
-    project.run("reload", table, expect=2)  # --reason is missing
-    by = ("--reason", "a file is lost", "--author", "ann")
-    # A pattern brings no table back that waits for a person.
-    assert project.json("reload", f"{database}.*", *by)["tables"] == {}
-    foreseen = project.json("reload", table, *by, "--dry-run")["tables"][table]
-    assert foreseen["order_id"] is None
-    reloaded = project.json("reload", table, *by)["tables"][table]
-    assert reloaded["order_id"] is not None
-    assert f"the next run rewrites the mirror of {table}, from the " in reloaded["next"]
-    assert reloaded["next"] == foreseen["next"]
-    assert f"{reloaded['next']}".endswith("; this also resumes the table")
-    said = project.run("reload", table, *by)
-    assert said.startswith(f"shop: recorded: reload {table} (ann: a file is lost)\nshop: the next")
-    (one,) = project.json("status", expect=3)["sources"]["shop"]["tables"]
-    assert (one["stopped_by"], one["order"]["kind"]) == ("person", "reload")
-    assert "the next run rewrites its mirror" in project.run("status", expect=3)
-    # With several sources, the one that has the table is meant.
-    file = project.project.folder / "lockstep.toml"
-    before, block, source = file.read_text().partition("[[sources]]")
-    another = source.replace('"shop"', '"another"')
-    file.write_text(f"{before}{block}{source}\n{block}{another}")
-    assert project.json("reload", table, *by, "--dry-run")["source"] == "shop"
-    project.run("reload", f"{database}.*", *by, "--dry-run", expect=2)
-
-
 def test_orders_about_several_tables(
     mysql: MySqlStand, database: str, project: Typed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -188,6 +148,8 @@ def test_orders_about_several_tables(
     project.run("resume", pattern, *because, expect=2)  # none is stopped
     assert [*project.json("pause", orders, items, *because)["tables"]] == [orders, items]
     project.run("pause", pattern, *because, expect=2)  # none is followed
+    # A pattern brings no table back that waits for a person.
+    assert project.json("reload", pattern, *because)["tables"] == {}
     project.run("resume", orders, f"{database}.nothing", expect=2)
     found.clear()
     foreseen = project.json("resume", pattern, "--dry-run")["tables"]
@@ -202,6 +164,20 @@ def test_orders_about_several_tables(
         orders: "resume",
     }
     assert resumed[orders]["next"] == foreseen[orders]["next"]
+
+
+def test_of_several_sources_the_one_that_has_the_table_is_meant(
+    database: str, project: Typed
+) -> None:
+    """A pattern may mean tables of each."""
+    file = project.project.folder / "lockstep.toml"
+    before, block, source = file.read_text().partition("[[sources]]")
+    another = source.replace('"shop"', '"another"')
+    file.write_text(f"{before}{block}{source}\n{block}{another}")
+    asked = ("--reason", "a file is lost", "--dry-run")
+    told = project.json("reload", f"{database}.orders", *asked)
+    assert (told["source"], told["tables"][f"{database}.orders"]["order_id"]) == ("shop", None)
+    project.run("reload", f"{database}.*", *asked, expect=2)
 
 
 def test_a_resume_with_a_structure(mysql: MySqlStand, database: str, project: Typed) -> None:

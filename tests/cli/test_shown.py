@@ -22,7 +22,7 @@ from lockstep import exits
 from lockstep.assets import run_page
 from lockstep.commands import report as report_command
 from lockstep.commands import verify
-from lockstep.commands.check import finding_lines, level_counts
+from lockstep.commands.check import finding_lines
 from lockstep.commands.read import refusal_reasons, several_generations, table_snippets
 from lockstep.commands.recover import changelog_values
 from lockstep.commands.replay import exit_code, replay_lines, replay_values
@@ -118,12 +118,6 @@ def test_long_lines_of_what_is_fine_are_folded() -> None:
     shown = list(finding_lines(many))
     assert max(map(len, shown)) <= 100
     assert all(f"binlog_setting_{n} = ON" in " ".join(shown) for n in (0, 7, 19))
-
-
-def test_counting() -> None:
-    """Nothing is said of levels without a finding."""
-    assert level_counts([OK]) == "1 ok"
-    assert level_counts([REFUSED, REFUSED, OK]) == "2 refusals, 1 ok"
 
 
 # -- tables that are not followed ------------------------------------------------------------
@@ -234,19 +228,6 @@ def test_an_excluded_table_asks_for_nothing() -> None:
         (False, None, None),
         (True, None, None),
     ]
-
-
-def test_the_object_tells_the_order() -> None:
-    """Null where there is none; the structure itself is not repeated."""
-    told = {one["table"]: one for one in to_json(inactive_values(TABLES))}
-    assert (told["shop.d"]["state"], told["shop.d"]["order"]) == ("dropped", None)
-    assert told["shop.e"]["order"] == {
-        "kind": "resume",
-        "author": "bob",
-        "reason": "mended",
-        "ordered_at": "2026-11-01T06:00:00+00:00",
-        "with_structure": False,
-    }
 
 
 # -- consumers -------------------------------------------------------------------------------

@@ -118,8 +118,10 @@ def test_rows_that_were_read_again_add_up(stand: Stand, mysql: MySqlStand, datab
     assert failing(stand) == {"rows_add_up": "ERROR"}
 
 
-def test_what_is_old_is_told(stand: Stand, database: str) -> None:
-    """A proof and a consumer that are older than versions are kept; not before."""
+def test_what_is_old_is_told(stand: Stand, mysql: MySqlStand, database: str) -> None:
+    """A proof and a consumer that are older than versions are kept; not before. A consumer of a
+    source that was idle is not late: it waits since there is something to read, however old what it
+    read last is."""
     stand.run()
     books = stand.adapters.books
     books.consumers.make_consumer("shop", "billing", "earliest")
@@ -131,17 +133,10 @@ def test_what_is_old_is_told(stand: Stand, database: str) -> None:
     assert failing(stand) == {}
     stand.adapters.later = timedelta(days=31)
     assert failing(stand) == {"proofs_are_recent": "WARN", "consumers_keep_up": "WARN"}
-
-
-def test_a_consumer_of_a_source_that_was_idle_is_not_late(
-    stand: Stand, mysql: MySqlStand, database: str
-) -> None:
-    """It waits since there is something to read, however old what it read last is."""
-    stand.run()
-    cursor = stand.adapters.books.cursors("shop").acknowledged
-    assert cursor is not None
-    stand.adapters.books.consumers.make_consumer("shop", "billing", cursor.batch)
-    stand.adapters.books.database.tell(
+    stand.adapters.later = timedelta()
+    books.consumers.drop_consumer("shop", "billing", author="ann", reason="it was idle")
+    books.consumers.make_consumer("shop", "billing", cursor.batch)
+    books.database.tell(
         "update lockstep.batches set acknowledged_at = acknowledged_at - interval '31 days'"
     )
     mysql.execute("insert into a values (8, 8)", database=database)

@@ -31,11 +31,9 @@ NIGHTLY = '[sources.replay]\nschedule = "0 3 * * *"\nspan = "2h"\n'
 
 @pytest.fixture
 def stand(mysql: MySqlStand, database: str, tmp_path: Path) -> Iterator[Stand]:
-    """A source with one table, whose past is replayed each night. Runs at a time record theirs in
-    files, as they do elsewhere: SQLite's tables in memory lock each other out."""
+    """A source with one table, whose past is replayed each night."""
     mysql.execute("create table a (id int primary key, v int)", database=database)
-    home = dagster_home(tmp_path / ".lockstep")
-    with source_of(mysql, database, tmp_path, extra=NIGHTLY, home=home) as made:
+    with source_of(mysql, database, tmp_path, extra=NIGHTLY) as made:
         yield made
 
 
@@ -137,13 +135,9 @@ def test_the_past_of_tables_read_as_they_are_begins_with_their_run(
     assert filled(stand)[:2] == hours(begins, 2)
 
 
-def test_each_night_the_last_hours_are_one_run(
-    stand: Stand, mysql: MySqlStand, database: str
-) -> None:
+def test_each_night_the_last_hours_are_one_run(stand: Stand) -> None:
     """The range of the closed partitions that the span touches; before the first is closed, a
-    sentence. While another run has the source, a replay waits and is not taken for dead; then it
-    goes on."""
-    mysql.execute("insert into a values (1, 1)", database=database)
+    sentence."""
     stand.run()
     coverage = stand.coverages()["shop"]
     tick = stand.definitions().resolve_schedule_def("lockstep_shop_replay_schedule")
@@ -157,9 +151,20 @@ def test_each_night_the_last_hours_are_one_run(
         [request] = told.run_requests or []
         keys = [hours(coverage.begins + number * HOUR, 1)[0] for number in begins]
         assert [request.tags[tag] for tag in RANGE] == keys
-    stand.adapters.later = HOUR
-    [first, *_] = hours(stand.coverages()["shop"].begins, 1)
-    with ThreadPoolExecutor(1) as threads, ExitStack() as held:
+
+
+def test_a_replay_waits_for_a_run(mysql: MySqlStand, database: str, tmp_path: Path) -> None:
+    """It is not taken for dead meanwhile; then it goes on. Runs at a time record theirs in files:
+    SQLite's tables in memory lock each other out."""
+    rows, home = "create table a (id int primary key)", dagster_home(tmp_path / ".lockstep")
+    with (
+        source_of(mysql, database, tmp_path, rows, extra=NIGHTLY, home=home) as stand,
+        ThreadPoolExecutor(1) as threads,
+        ExitStack() as held,
+    ):
+        stand.run()
+        stand.adapters.later = HOUR
+        [first] = hours(stand.coverages()["shop"].begins, 1)
         held.enter_context(stand.adapters.books.lock("shop", "a run", None))
         waiting = threads.submit(replayed, stand, first, first)
         while not (found := waits(stand)):

@@ -327,17 +327,6 @@ def test_a_click_does_not_acknowledge_what_was_not_merged(
     assert stand.adapters.books.unfinished_batches("shop") == []
 
 
-def test_a_click_on_a_table_with_nothing_captured_does_nothing(
-    stand: Stand, mysql: MySqlStand, database: str
-) -> None:
-    """It succeeds and materializes nothing; it does not read the source."""
-    stand.run()
-    mysql.execute("insert into a values (1, 1)", database=database)
-    clicked = stand.click(entries(database), NAMES.table_key(TableName(database, "a")))
-    assert clicked.success
-    assert materialized(clicked) == set()
-
-
 def test_a_busy_source_fails_with_the_cure(stand: Stand, database: str) -> None:
     """A run, and a click on one step: the failure holds our sentence and hint, and no stack trace
     of ours; nothing was done, nothing is retried."""

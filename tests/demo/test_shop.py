@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import random
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import pytest
 
 from demo import shop
-from demo.shop import Errands
 from tests.fix_mysql import MySqlStand
 
 pytestmark = pytest.mark.acceptance
@@ -66,33 +64,6 @@ def test_nobody_is_left_when_traffic_stopped(mysql: MySqlStand, opened: str) -> 
     counts = busy(mysql, opened, until=50)
     left = [t.name for t in threading.enumerate() if t.name.startswith("shop")]
     assert (left, counts.committed >= 50) == ([], True)
-
-
-class Recorder:
-    """A cursor that remembers what it was asked; keys are given out from 1."""
-
-    def __init__(self) -> None:
-        self.asked: list[tuple[str, object]] = []
-        self.lastrowid = 0
-
-    def execute(self, query: str, args: Sequence[object] = (), /) -> None:
-        self.lastrowid += query.startswith("insert into orders")
-        self.asked.append((query, args))
-
-    def executemany(self, query: str, args: Sequence[Sequence[object]], /) -> None:
-        self.asked.append((query, args))
-
-
-def test_one_seed_gives_one_course_of_events() -> None:
-    """The same seed asks for the same statements with the same values; another does not."""
-
-    def asked(seed: int) -> list[tuple[str, object]]:
-        recorder, errands = Recorder(), Errands(random.Random(seed), 0)
-        for _ in range(100):
-            errands.choose()(recorder)
-        return recorder.asked
-
-    assert (asked(1) == asked(1), asked(1) == asked(2)) == (True, False)
 
 
 def test_what_stops_a_worker_is_raised() -> None:

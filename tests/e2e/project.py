@@ -144,6 +144,19 @@ class Project:
     def json(self, *arguments: str, expect: int | None = 0) -> Any:
         return json.loads(self.run(*arguments, "--json", expect=expect).stdout)
 
+    def ledger_rows(self) -> list[str]:
+        """Every row of every table of the embedded ledger, as text behind its table's name."""
+        with closing(EmbeddedServer(self.folder / ".lockstep" / "ledger")) as server:
+            tables = run(
+                server.dsn,
+                "select tablename from pg_tables where schemaname = 'lockstep' order by 1",
+            )
+            return [
+                f"{table}: {row}"
+                for (table,) in tables
+                for (row,) in run(server.dsn, f"select t::text from lockstep.{table} t order by 1")
+            ]
+
     def status(self) -> Any:
         """How the source stands, well or not."""
         return self.json("status", expect=None)["sources"]["shop"]

@@ -179,7 +179,6 @@ def stops(recording: Recording, project: Project, first: str) -> None:
     ask("resume-dry-run", project, "resume", NOTES, *BECAUSE, "--dry-run")
     ask("resume-not-stopped", project, "resume", ORDERS, *BECAUSE, expect=5)
     ask("resume-quarantined", project, "resume", NOTES, *BECAUSE)
-    ask("resume-quarantined-run", project, "run")
     ask("pause", project, "pause", ITEMS, *BECAUSE)
     ask("pause-unknown", project, "pause", f"{DATABASE}.nothing", *BECAUSE, expect=2)
     happen("items changed, paused", f"use {DATABASE}", "update items set more = more + 1")
@@ -215,7 +214,6 @@ def differences(recording: Recording, project: Project, first: str) -> None:
     source = ("--from", "source", *BECAUSE)
     ask("reload-source-dry-run", project, "reload", VISITS, *source, "--dry-run")
     ask("reload-source", project, "reload", VISITS, *source)
-    ask("reload-source-run", project, "run")
     ask("reload", project, "reload", ORDERS, *BECAUSE)
     ask("reload-plan", project, "plan")
     ask("reload-run", project, "run")
@@ -240,7 +238,7 @@ def repeats(recording: Recording, project: Project, first: str) -> None:
 def looks(recording: Recording, project: Project, first: str) -> None:
     """What writes nothing but a page."""
     ask = recording.ask
-    for command in ("check", "tables", "plan", "metrics", "versions"):
+    for command in ("check", "tables", "versions"):
         ask(command, project, command)
     ask("status", project, "status", expect=6)
     ask("versions-at", project, "versions", "--at", first)

@@ -13,7 +13,6 @@ import gzip
 import re
 import signal
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -24,13 +23,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from lockstep import exits
-from lockstep.resources.postgres.embedded import EmbeddedServer
 from tests.e2e.points import Point
 from tests.e2e.project import Project
 from tests.e2e.searched import Kept, Place, Secrets, search, spelled
 from tests.e2e.warm import TIMEOUT, WarmProcess
 from tests.fix_mysql import MySqlStand
-from tests.ledger.servers import run as asked
 
 pytestmark = pytest.mark.acceptance
 
@@ -261,7 +258,7 @@ class Canary:
 
     def keep(self, moment: str) -> None:
         self.kept.keep(moment, self.project.folder)
-        self.kept.add(moment, "ledger", b"\n".join(dump(self.project)))
+        self.kept.add(moment, "ledger", "\n".join(self.project.ledger_rows()).encode())
 
 
 def opened_files(process: int) -> Iterator[bytes]:
@@ -435,19 +432,3 @@ def tell_all(canary: Canary, mysql: MySqlStand, database: str) -> None:
         canary.tell(*command)
     canary.show("tests.e2e.shown", "dagster")
     canary.show("tests.e2e.shown", "consumers")
-
-
-def dump(project: Project) -> Sequence[bytes]:
-    """Each row of the ledger, as text."""
-    with closing(EmbeddedServer(project.folder / ".lockstep" / "ledger")) as server:
-        tables = asked(
-            server.dsn,
-            "select n.nspname || '.' || c.relname from pg_class c"
-            " join pg_namespace n on n.oid = c.relnamespace"
-            " where n.nspname = 'lockstep' and c.relkind = 'r'",
-        )
-        return [
-            f"{table}: {row}".encode()
-            for (table,) in tables
-            for (row,) in asked(server.dsn, f"select t::text from {table} t")
-        ]

@@ -220,7 +220,7 @@ def test_a_statement_that_may_change_any_table_ends_the_run(
 
 def test_every_command_refuses_it_before_anything_is_locked(follow: Follow) -> None:
     """`check` and a run name the pooler and the cure, and leave nothing behind. (Each mode of it:
-    `tests/ledger/test_poolers.py`.)"""
+    `tests/ledger/test_connection.py`.)"""
     project = follow(start="earliest", first=True)
     found = programs_folder()
     with debian_server(executable_programs(account_of(found / "none"), found)) as server:

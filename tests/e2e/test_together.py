@@ -10,18 +10,15 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from lockstep.assets.definitions import build_definitions, definitions_of
+from lockstep.assets.definitions import definitions_of
 from lockstep.assets.home import dagster_home
-from lockstep.assets.names import SourceNames, job_name
+from lockstep.assets.names import SourceNames
 from lockstep.pipeline.values.table import TableName
-from lockstep.resources.adapters import Adapters
-from lockstep.resources.config import load_settings
 from tests.e2e.conftest import Follow
 from tests.e2e.dagster_run import DAGSTER
 from tests.e2e.points import Point
 from tests.e2e.project import Project
 from tests.e2e.warm import TIMEOUT, WarmProcess
-from tests.fix_mysql import MySqlStand
 from tests.hostile.takeovers import asleep, taking_over
 
 TRANSPORT = '{ type = "file", log_file_path = "events.jsonl", append = true }'
@@ -36,37 +33,6 @@ def project(follow: Follow) -> Project:
         extra='schedule = "*/10 * * * *"\n',
         top=f"[lineage]\ntransport = {TRANSPORT}\n",
     )
-
-
-def test_two_runs_at_once(
-    project: Project, mysql: MySqlStand, database: str, rival: WarmProcess
-) -> None:
-    """One works; the other ends at once with 3 and says who holds the source."""
-    other = replace(project, warm=rival)
-    with asleep(project, Point.CAPTURE_RECORDED) as working:
-        refused = other.run("run", expect=3).stderr
-        working.wake()
-        code, said = working.end()
-    assert code == 0, said
-    assert "busy" in refused or "held" in refused, refused
-    assert project.unequal(mysql, f"{database}.orders") == {}
-
-
-def test_the_next_tick_works_after_a_kill(
-    project: Project, mysql: MySqlStand, database: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nobody touches anything: the tick asks for a run, and the run repairs."""
-    monkeypatch.setenv("LOCKSTEP_TEST_PASSWORD", "")
-    project.killed(Point.WRITE_SETTLED, "after")
-    settings = load_settings(project.config)
-    definitions = build_definitions(settings, {}, lambda: Adapters(settings, on_warning=print))
-    schedule = definitions.resolve_schedule_def(f"{job_name('shop')}_schedule")
-    with dg.DagsterInstance.local_temp() as instance:
-        tick = schedule.evaluate_tick(dg.build_schedule_context(instance=instance))
-    assert tick.run_requests is not None
-    assert len(tick.run_requests) == 1
-    project.run("run")
-    assert project.unequal(mysql, f"{database}.orders") == {}
 
 
 @pytest.fixture

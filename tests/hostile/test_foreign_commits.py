@@ -16,8 +16,6 @@ import pytest
 from deltalake import DeltaTable, Field, write_deltalake
 from deltalake.schema import PrimitiveType
 
-from lockstep.pipeline.mirror.layout import changelog_path
-from lockstep.pipeline.mirror.strategy import Scale
 from lockstep.pipeline.model.batch import Batch, BatchState
 from lockstep.pipeline.model.foreign_commits import (
     Ahead,
@@ -29,22 +27,19 @@ from lockstep.pipeline.model.foreign_commits import (
 )
 from lockstep.pipeline.model.lake_commit import LakeCommit, LogSince, metadata_text
 from lockstep.pipeline.model.table_state import OrderKind, TableState
-from lockstep.pipeline.ports.changelog import Published
-from lockstep.pipeline.ports.mirror_writes import MirrorWrite
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.position import Coordinates, Position
-from lockstep.resources.lake.changelog.changelog import DeltaChangelog
 from lockstep.resources.lake.changelog.claims import FileClaims
 from lockstep.resources.lake.delta import delta_log
 from lockstep.resources.lake.delta.delta_log import log_since
-from lockstep.resources.lake.delta.pin import Head
 from lockstep.resources.lake.mirror.mirror import SparkMirrors
 from lockstep.resources.lake.spark.log_store import FILE_LOG_STORE, FILE_LOG_STORE_SETTING
 from lockstep.resources.lake.spark.session import SparkProcess
 from tests.lake.conftest import Lake
+from tests.lake.test_log_store import LateWriter
 from tests.outside import tables_to_quarantine
 from tests.positions.fake import TABLE, FakeServer
-from tests.positions.follower import SOURCE, Follower
+from tests.positions.follower import Follower
 from tests.positions.interrupted import Crash, interrupted
 from tests.positions.one_table import NOBODY
 
@@ -370,25 +365,10 @@ def test_each_operation_is_found(stand: Stand, name: str, idle: bool) -> None:
     try_operation(stand, name, idle=idle)
 
 
-class Interrupted(SparkMirrors):
-    """Somebody commits when the mirror was looked at, before our own commit."""
-
-    meanwhile: Callable[[], None] | None = None
-
-    def _commit_write(
-        self, session: SparkSession, write: MirrorWrite, head: Head, chosen: Scale
-    ) -> None:
-        then, self.meanwhile = self.meanwhile, None
-        if then is not None:
-            then()
-        super()._commit_write(session, write, head, chosen)
-
-
 def test_an_insert_below_our_own_commit_is_found(stand: Stand, folder: Path) -> None:
     """It came behind the look and before our append: the newest commit is ours all the same."""
-    mirrors = Interrupted(folder, staging=folder.parent / "staging", spark=stand.spark)
-    stand.mirrors = mirrors
-    mirrors.meanwhile = lambda: stand.sql(BY_SPARK["INSERT"])
+    others = iter([BY_SPARK["INSERT"]])
+    stand.mirrors = LateWriter(folder, stand.spark, lambda: [*map(stand.sql, others)])
     stand.write()
     for _ in range(2):
         state = stand.run()
@@ -396,31 +376,3 @@ def test_an_insert_below_our_own_commit_is_found(stand: Stand, folder: Path) -> 
     stand.resume()
     assert stand.run().is_complete
     stand.require_same()
-
-
-class InterruptedChangelog(DeltaChangelog):
-    """The same for a changelog: some of its rows come a second time."""
-
-    meanwhile: str | None = None
-
-    def publish(self, folder: str, **how: Any) -> Published:
-        if folder == self.meanwhile:
-            self.meanwhile = None
-            table = DeltaTable(str(self._lake / folder))
-            write_deltalake(table, table.to_pyarrow_table(), mode="append")
-        return super().publish(folder, **how)
-
-
-def test_an_append_below_our_own_files_is_found(stand: Stand, folder: Path) -> None:
-    """It came behind the look at the changelog and before our commit."""
-    changelog = InterruptedChangelog(folder)
-    stand.disk = replace(stand.disk, changelog=changelog)
-    changelog.meanwhile = changelog_path(SOURCE, TABLE)
-    stand.write()
-    state = stand.run()
-    assert state.has_stopped
-    assert "may lack changes, or have some that never happened" in (state.reason or "")
-    assert "It lists the captured files now" in (state.reason or "")
-    stand.resume()
-    stand.write()
-    assert stand.run().is_complete

@@ -203,7 +203,14 @@ SEEDS: Final = [1, *(pytest.param(seed, marks=pytest.mark.soak) for seed in rang
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize(("flavour", "tables"), [("mysql", 12), ("mariadb", 13), ("mariadb11", 13)])
+@pytest.mark.parametrize(
+    ("flavour", "tables"),
+    [
+        ("mysql", 12),
+        ("mariadb", 13),
+        pytest.param("mariadb11", 13, marks=pytest.mark.soak),
+    ],
+)
 def test_values_of_defaults(
     request: pytest.FixtureRequest, flavour: str, tables: int, seed: int
 ) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from lockstep.pipeline.model.table_state import OrderKind, Supplier, TableEventKind
 from lockstep.pipeline.run.orders import OrderRequest, plan_reload
-from lockstep.pipeline.values.errors import ForeignCommit, PastRefused
+from lockstep.pipeline.values.errors import PastRefused
 from lockstep.pipeline.values.policies import LakePolicies, Readers
 from tests.fix_mysql import MySqlStand
 from tests.outside import capture, coming_back, merge, tables_to_quarantine
@@ -238,22 +238,6 @@ def test_a_changelog_that_begins_later_is_not_enough(mysql: MySqlStand, database
     shop.run()
     shop.require_whole("a", rereads=1)
     assert shop.events("a").count(TableEventKind.REBUILT) == 1
-
-
-def test_a_lake_that_is_away_is_nobody_s_table(shop: Shop) -> None:
-    """Nothing that was acknowledged is there: the folder is not mounted, and nothing is
-    quarantined or begun again."""
-    kept, claims = dict(shop.follower.lake.tables), dict(shop.follower.lake.claims)
-    shop.follower.lake.tables.clear()
-    shop.follower.lake.claims.clear()
-    write(shop, 2)
-    with pytest.raises(ForeignCommit, match="the lake is behind its ledger"):
-        shop.run()
-    shop.follower.lake.tables.update(kept)
-    shop.follower.lake.claims.update(claims)
-    shop.run()
-    shop.require_whole("a")
-    shop.require_whole("b")
 
 
 STATEMENTS = (

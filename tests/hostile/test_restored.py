@@ -33,7 +33,7 @@ from tests.positions.follower import SOURCE, Follower
 from tests.positions.interrupted import interrupted
 from tests.twins.claims import MemoryClaims
 
-DRAWN = 3
+DRAWN = 2
 """So many moments, or pairs of them, of a real server in each `make test`, and three times as many
 pairs of one that is its log alone; all of them in `make soak`."""
 
@@ -315,9 +315,3 @@ def test_a_new_ledger_that_starts_over_begins_anew(history: History) -> None:
 def _recoveries(follower: Follower) -> list[RecordedDecision]:
     found = follower.decisions(limit=100)
     return [one for one in found if one.decision.kind == RECOVERY_KIND]
-
-
-def test_a_lake_that_is_gone_is_not_begun_again(history: History) -> None:
-    """A folder that is not mounted looks as if it had been removed."""
-    follower = history.together(-1, 0)
-    assert "the lake is behind its ledger" in refusal(follower).message

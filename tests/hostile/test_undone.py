@@ -29,6 +29,8 @@ from lockstep.pipeline.run.rebuild import origin_at, rebuild_as_of
 from lockstep.pipeline.run.replay.selection import select_batches
 from lockstep.pipeline.run.status.span_report import report_of_span
 from lockstep.pipeline.run.status.status import log_state
+from lockstep.pipeline.schema.model import ValueDefault
+from lockstep.pipeline.schema.rows import schema_of
 from lockstep.pipeline.snapshot.condition import read_condition
 from lockstep.pipeline.source_plan import RereadRows
 from lockstep.pipeline.values.errors import (
@@ -43,12 +45,8 @@ from lockstep.pipeline.values.errors import (
     StoppedBy,
 )
 from lockstep.pipeline.values.places import AtMoment, Earliest, Latest, moment_text, parse_place
-from lockstep.pipeline.values.table import TableName
-from lockstep.resources.lake.changelog.claims import (
-    CLAIM_NAME,
-    STRUCTURES_FOLDER,
-    FileClaims,
-)
+from lockstep.pipeline.values.table import Column, TableName, TableStructure
+from lockstep.resources.lake.changelog.claims import CLAIM_NAME, STRUCTURES_FOLDER, FileClaims
 from tests.chance import by_chance, seed_of
 from tests.fix_mysql import MySqlStand
 from tests.hostile.histories import brought_together, changelog, go_on, lake_of, replayed
@@ -308,6 +306,23 @@ def test_damaged_files_say_nothing(tmp_path: Path, damage: bytes) -> None:
     assert claims.structures(SOURCE, "a key") is None
     claims.clear_structures(SOURCE, lambda structure: structure)
     assert file.read_bytes() == damage
+
+
+def test_cleared_structures_are_read_by_their_key(tmp_path: Path) -> None:
+    """The values are gone from the file, whose hash is another than its name by then."""
+    claims = FileClaims(tmp_path)
+    column = Column("v", "varchar", length=9, charset="utf8mb4")
+    schema = schema_of(TableStructure(TableName("shop", "t"), (column,), ()))
+    [plain] = schema.columns
+    with_value = replace(schema, columns=(replace(plain, default=ValueDefault("secret")),))
+    key = claims.store_structures(SOURCE, [with_value])
+    assert claims.structures(SOURCE, key) == [with_value]
+    for _ in range(2):
+        claims.clear_structures(SOURCE, lambda _: schema)
+        assert claims.structures(SOURCE, key) == [schema]
+    texts = [file.read_text() for file in tmp_path.rglob("*.json")]
+    assert not any("secret" in text for text in texts)
+    assert claims.structures(SOURCE, "another key") is None
 
 
 # -- other siblings ----------------------------------------------------------------------------

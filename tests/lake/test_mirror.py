@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from types import NoneType
 
@@ -12,7 +10,6 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from lockstep.pipeline.mirror.layout import changelog_names
 from lockstep.pipeline.ports.mirror_writes import Append, FoldedChanges, Merge, staged_paths
 from lockstep.pipeline.ports.mirrors import MirrorCommit
 from lockstep.pipeline.values.errors import (
@@ -25,7 +22,6 @@ from lockstep.pipeline.values.retention import DEFAULT_KEEP, Retention
 from tests.lake.conftest import ALIKE, Lake
 from tests.lake.made import (
     PEOPLE,
-    Row,
     a_target,
     a_write,
     changes,
@@ -54,28 +50,6 @@ def test_segments_are_appended_as_they_are(written_lake: Lake) -> None:
         {"id": 1, "name": "a"},
         {"id": 2, "name": None},
     ]
-
-
-@pytest.mark.parametrize("written_lake", ALIKE, indirect=True)
-def test_merge_inserts_updates_and_deletes(written_lake: Lake) -> None:
-    """One image per key; a delete of a key that is not there changes nothing; a key that changes
-    is a delete and an insert, in one commit."""
-    lake = written_lake
-    before = [{"id": number, "name": "old"} for number in (1, 2, 3, 5)]
-    lake.before.write(a_write(lake.before, 1, "append", before))
-    merged = [update(id=1, name="new"), delete(id=2), {"id": 4, "name": None}, delete(id=9)]
-    merged += [delete(id=5, name="old"), update(id=6, name="old")]
-    commit = lake.mirrors.write(
-        a_write(lake.mirrors, 2, "merge", merged, bounds=(("id", "1", "9"),))
-    )
-    assert commit.delta_version == 1
-    assert content(lake.mirrors, MIRROR, PEOPLE, 1) == [
-        {"id": 1, "name": "new"},
-        {"id": 3, "name": "old"},
-        {"id": 4, "name": None},
-        {"id": 6, "name": "old"},
-    ]
-    assert content(lake.mirrors, MIRROR, PEOPLE, 0) == before
 
 
 @pytest.mark.parametrize("written_lake", ALIKE, indirect=True)
@@ -113,45 +87,6 @@ def test_the_same_transaction_with_another_description_is_foreign(lake: Lake) ->
         lake.mirrors.write(a_write(lake.mirrors, 1, "append", [{"id": 2}], user_metadata="two"))
 
 
-@pytest.mark.parametrize("written_lake", ALIKE, indirect=True)
-def test_odd_names_are_kept(written_lake: Lake) -> None:
-    """Dots, backticks, umlauts, quotes, SQL words, and a changelog's own column. A key of two
-    columns matches whole: rows that share a part of it are other rows, also to a delete."""
-    mirrors, before, key = written_lake.mirrors, written_lake.before, ("the.key", "select")
-    names = ["a.b", "x`y", "täble$1", "it's", 'say"so', "_change_type"]
-    texts = ((name, pa.string()) for name in (key[1], *names))
-    kept = pa.schema([(key[0], pa.int64()), *texts])
-    spelled = pa.schema(list(zip(changelog_names(kept.names), kept.types, strict=True)))
-
-    def row(number: int, text: str, value: str = "v") -> Row:
-        return {**dict.fromkeys(spelled.names, value), key[0]: number, key[1]: text}
-
-    there = [row(1, "x"), row(1, "y"), row(9, "x"), row(9, "z")]
-    first = a_write(before, 1, "append", there, schema=spelled)
-    assert isinstance(first, Append)
-    parts = (own_part(staged_paths(first), kept),)
-    before.write(Append(replace(first.target, schema=kept), parts))
-    second = a_write(
-        mirrors,
-        2,
-        "merge",
-        [
-            update(**row(1, "y", "new")),
-            row(1, "y "),
-            row(2, "x"),
-            delete(**row(9, "z")),
-            delete(**row(8, "x")),
-        ],
-        schema=spelled,
-        key=key,
-        bounds=(("the.key", "0", "9"),),
-    )
-    mirrors.write(replace(second, target=replace(second.target, schema=kept)))
-    found = [tuple(one.values()) for one in content(mirrors, MIRROR, kept, 1)]
-    left = [row(1, "x"), row(1, "y", "new"), row(1, "y "), row(2, "x"), row(9, "x")]
-    assert sorted(found) == [tuple(one.values()) for one in left]
-
-
 def test_staged_files_can_be_removed_twice(lake: Lake) -> None:
     """A step that repeats finds nothing to do."""
     path = lake.mirrors.stage("x", pa.table({"a": [1]}))
@@ -175,18 +110,6 @@ def test_a_mirror_has_the_promised_properties(disk: Lake, folder: Path) -> None:
     (folder / MIRROR / "_delta_log" / f"{0:020d}.crc").unlink()
     assert disk.mirrors.retention(MIRROR) == Retention.for_keep(DEFAULT_KEEP)
     assert disk.mirrors.retention("shop/shop/none") is None
-
-
-def test_a_file_of_few_rows_is_written_anew(disk: Lake, folder: Path) -> None:
-    """No row of it is marked as deleted, as rows among many are (`test_upkeep`)."""
-    rows = [{"id": number, "name": "a"} for number in range(1000)]
-    disk.mirrors.write(a_write(disk.mirrors, 1, "append", rows))
-    disk.mirrors.write(a_write(disk.mirrors, 2, "merge", [delete(id=7)]))
-    log = folder / MIRROR / "_delta_log" / f"{1:020d}.json"
-    actions = map(json.loads, log.read_text().splitlines())
-    (added,) = [action["add"] for action in actions if "add" in action]
-    assert "deletionVector" not in added
-    assert len(content(disk.mirrors, MIRROR, PEOPLE, 1)) == 999
 
 
 def test_four_tables_at_once_keep_to_themselves(disk: Lake, folder: Path) -> None:

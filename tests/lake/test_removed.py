@@ -30,7 +30,7 @@ from lockstep.resources.lake.store.storage import (
 from tests.fix_objects import ObjectStore
 from tests.lake.conftest import Lake, lake_at
 from tests.lake.made import PEOPLE, a_target, a_write, content, folded, own_part
-from tests.lake.test_late_holder import Sleeper
+from tests.lake.test_log_store import LateWriter
 
 MIRROR = "shop/shop/people"
 
@@ -224,11 +224,11 @@ def test_a_log_is_cut_and_what_can_be_committed_stays(tmp_path: Path, spark: Spa
         gone = [{"_change_type": "delete", **BARE[3]}]
         assert mirrors.write(a_write(mirrors, 17, "merge", gone)).delta_version == cut_at + 2
 
-    sleeper = Sleeper(
+    late_writer = LateWriter(
         place, spark, lambda: mirrors.delete_history(MIRROR, version, "{}", meanwhile)
     )
     with pytest.raises(CommitConflict):
-        sleeper.write(a_write(sleeper, 18, "append", [{"id": 50, "name": "z"}]))
+        late_writer.write(a_write(late_writer, 18, "append", [{"id": 50, "name": "z"}]))
     shown = [CUT[0], *CUT[2:], {"id": 40, "name": "y"}]
     newest = version + 3
     assert (late.exists(), content(mirrors, MIRROR, PEOPLE, newest)) == (True, shown)

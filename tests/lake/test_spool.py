@@ -166,12 +166,6 @@ def test_remove_takes_one_file(spool: FileSpool | MemorySpool) -> None:
     spool.open("shop", second).close()
 
 
-def test_a_scratch_file_is_not_sealed(spool: FileSpool | MemorySpool) -> None:
-    """It has no name a later run could find."""
-    with pytest.raises(ValueError, match="prepared"):
-        spool.seal(spool.create_scratch_file())
-
-
 # -- the disk ------------------------------------------------------------------------
 
 

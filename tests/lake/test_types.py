@@ -10,9 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from deltalake import DeltaTable, QueryBuilder
 
+from lockstep.pipeline.mirror.system_tables import SYSTEM_TABLE_SCHEMAS, system_table_path
 from lockstep.pipeline.schema.types import FAMILIES, Family, arrow_schema
+from lockstep.pipeline.values.segment import SystemTable
 from lockstep.pipeline.values.table import Column, TableName, TableStructure
 from lockstep.resources.lake.spark.session import SparkProcess
 from tests.lake.conftest import Lake
@@ -161,33 +164,58 @@ def test_all_readers_see_the_types_of_the_schema(
     assert exact(by_spark) == exact(content(disk.mirrors, MIRROR, SCHEMA, 1))
 
 
+MOMENT = datetime(2026, 11, 1, 6, 0, 0, 123456, tzinfo=UTC)
+TOUCHED = [
+    {
+        "database": "shop",
+        "name": name,
+        "effect": "is now called",
+        "schema_version": version,
+        "action": action,
+        "reason": None,
+    }
+    for name, version, action in (("a", 2, "re-read"), ("b", None, None))
+]
+OF_SYSTEM_TABLES: dict[pa.DataType, Any] = {
+    pa.string(): "text",
+    pa.int64(): 7,
+    pa.timestamp("us", tz="UTC"): MOMENT,
+    pa.list_(pa.string()): ["insert into t values (1)", ""],
+    pa.bool_(): True,
+}
+"""A value of each type; that of a list of tables is `TOUCHED`."""
+
+
+@pytest.mark.parametrize("system_table", [None, *SystemTable])
 def test_every_type_survives_segment_and_changelog(
-    disk: Lake, folder: Path, spark: SparkProcess
+    disk: Lake, folder: Path, spark: SparkProcess, system_table: SystemTable | None
 ) -> None:
     """Spark and delta-rs read from the published files what was written, also where a folder's name
-    looks like a partition."""
-    rows: list[Row] = [{"id": 1, **LEAST}, {"id": 2, **GREATEST}, {"id": 3, **NOTHING}]
-    batch = changes(SCHEMA, rows)
-    writer = disk.segments.open(FOLDER, batch=1, schema_version=1, schema=batch.schema)
+    looks like a partition, and of the source's own tables (`_ddl`, `_transactions`)."""
+    if system_table is None:
+        path, schema = FOLDER, SCHEMA
+        rows: list[Row] = [{"id": 1, **LEAST}, {"id": 2, **GREATEST}, {"id": 3, **NOTHING}]
+        batch = changes(SCHEMA, rows)
+    else:
+        path, schema = system_table_path("shop", system_table), SYSTEM_TABLE_SCHEMAS[system_table]
+        rows = [{field.name: OF_SYSTEM_TABLES.get(field.type, TOUCHED) for field in schema}]
+        batch = pa.Table.from_pylist(rows, schema=schema)
+    writer = disk.segments.open(path, batch=1, schema_version=1, schema=batch.schema)
     writer.write(batch)
     files = writer.close()
     disk.changelog.publish(
-        FOLDER, app_id="app", batch=1, schema=batch.schema, files=files, user_metadata="batch 1"
+        path, app_id="app", batch=1, schema=batch.schema, files=files, user_metadata="batch 1"
     )
-    assert exact(
-        _table_rows(pa.concat_tables(disk.segments.pieces(FOLDER, files, SCHEMA.names)))
-    ) == exact(rows)
-    query = QueryBuilder().register("log", DeltaTable(folder / FOLDER))
-    by_delta_rs = pa.table(query.execute("select * from log order by id").read_all())
-    assert exact(_table_rows(by_delta_rs.select(SCHEMA.names).cast(SCHEMA))) == exact(rows)
-    frame = spark.session().read.format("delta").load(str(folder / FOLDER)).orderBy("id")
-    by_spark = pa.table(frame.select(SCHEMA.names).toArrow()).cast(SCHEMA)
-    assert exact(_table_rows(by_spark)) == exact(rows)
-
-
-def _table_rows(table: pa.Table) -> list[Row]:
-    rows: list[Row] = table.to_pylist()
-    return rows
+    names = schema.names
+    assert exact(pa.concat_tables(disk.segments.pieces(path, files, names)).to_pylist()) == exact(
+        rows
+    )
+    query = QueryBuilder().register("log", DeltaTable(folder / path))
+    by_delta_rs = pa.table(query.execute(f"select * from log order by {names[0]}").read_all())
+    assert exact(by_delta_rs.select(names).cast(schema).to_pylist()) == exact(rows)
+    frame = spark.session().read.format("delta").load(str(folder / path)).orderBy(names[0])
+    by_spark = pa.table(frame.select(names).toArrow()).cast(schema)
+    assert exact(by_spark.to_pylist()) == exact(rows)
 
 
 KEYS: dict[pa.DataType, tuple[Any, Any]] = {

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
 
 import pytest
 
-from lockstep.pipeline.model.batch import Batch, BatchTimes
+from lockstep.pipeline.model.batch import Batch
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.run.status.span_report import report_of_run
 from lockstep.pipeline.run.unpruned_batches import batch_of_run
@@ -17,20 +16,13 @@ from lockstep.resources.postgres import batches
 from lockstep.resources.postgres.batches import batch_of
 from lockstep.resources.postgres.rows import Row
 from tests.ledger.made import (
-    CONTIGUOUS,
     DECISION,
     MOMENT,
-    OTHER,
-    SERVER,
     begun,
-    captured_elsewhere,
-    elsewhere,
     first_captured,
     following,
     newest,
     next_captured,
-    on,
-    position,
     record,
 )
 
@@ -95,24 +87,6 @@ def test_a_run_of_many_batches_is_plotted_with_few_earlier_ones(
     report = report_of_run(ledger, source, "run-2", MOMENT)
     assert report.batches == own
     assert report.earlier_batches == tuple(earlier[3 - shown_count :])
-
-
-def test_the_times_of_batches(ledger: Ledger, lease: Lease) -> None:
-    """Those of each captured batch's ends, and of which server; nothing was committed in the
-    last."""
-    assert ledger.batch_times(lease.source) == []
-    first = first_captured(ledger, lease)
-    batch = following(ledger, lease)
-    assert [one.id for one in ledger.batch_times(lease.source)] == [first.id]
-    second = captured_elsewhere(ledger, lease, batch, on(SERVER, position(300), minutes=10))
-    there = elsewhere(ledger, lease, second, CONTIGUOUS, on(OTHER, position(4)))
-    end = replace(on(OTHER, position(300)), committed_at=None)
-    third = captured_elsewhere(ledger, lease, there, end)
-    times = ledger.batch_times(lease.source)
-    assert times == [BatchTimes.of(one) for one in (first, second, third)]
-    assert [one.server_uuid for one in times] == [SERVER, SERVER, OTHER]
-    assert [one.end for one in times] == [MOMENT, MOMENT + timedelta(minutes=10), None]
-    assert not any(one.is_acknowledged or one.catches_up for one in times)
 
 
 def trust(ledger: Ledger, lease: Lease) -> list[tuple[bool, bool]]:

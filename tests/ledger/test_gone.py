@@ -1,9 +1,8 @@
 """The ledger goes away at any call of a run: exit code 3, and the next run is right.
 
-A server that is its log, a lake in memory, a ledger that from a call on refuses connections, ends
-them once, or carries a call out and loses its answer: in memory at calls of some kinds; in
-Postgres, whose connections really end, at calls that write, or at one where all that is its own is
-that nobody connects. Which calls is drawn anew each time. The soak takes every call there is.
+A server that is its log, a lake in memory, and a Postgres that from a call on refuses connections,
+ends them once, or carries a call out and whose answer is lost: at calls of some kinds. Which calls
+is drawn anew each time. The soak takes every call there is.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import psycopg2
 import pytest
@@ -30,9 +29,7 @@ from lockstep.pipeline.run.run import RunRecord, RunSession
 from lockstep.pipeline.values.errors import LedgerUnavailable, LockstepError
 from lockstep.pipeline.values.retries import STEP
 from lockstep.resources.postgres.ledger import PostgresLedger, open_ledger
-from tests import fix_ledger
 from tests.chance import by_chance
-from tests.fix_ledger import LedgerOfTest
 from tests.positions.fake import FakeServer
 from tests.positions.follower import Follower
 
@@ -52,40 +49,6 @@ WRITES = frozenset(
 )
 
 
-class Database(Protocol):
-    """Where a ledger's books are, and what may happen to it."""
-
-    def open(self) -> PostgresLedger: ...
-
-    def go(self) -> None: ...
-
-    def come_back(self) -> None: ...
-
-    def require_there(self) -> None: ...
-
-
-@dataclass
-class Away:
-    """One that nobody may reach for a while, in each call by itself."""
-
-    there: fix_ledger.Database = field(default_factory=fix_ledger.Database)
-    gone: bool = False
-
-    def open(self) -> PostgresLedger:
-        return LedgerOfTest(self.there)
-
-    def go(self) -> None:
-        self.gone = True
-        LedgerOfTest(self.there).lose_lock("shop")
-
-    def come_back(self) -> None:
-        self.gone = False
-
-    def require_there(self) -> None:
-        if self.gone:
-            raise LedgerUnavailable("It is gone.", hint="run again")
-
-
 @dataclass(frozen=True)
 class Postgres:
     """A database of the tests' server that can be gone while the server serves others."""
@@ -96,9 +59,6 @@ class Postgres:
     def open(self) -> PostgresLedger:
         dsn = self.server.replace("dbname=postgres", f"dbname={DATABASE}")
         return open_ledger(dsn, Path())
-
-    def require_there(self) -> None:
-        """It says so itself."""
 
     def go(self) -> None:
         """It takes no connections any more, and ends those it has."""
@@ -135,10 +95,7 @@ def postgres(embedded_dsn: str) -> Iterator[Postgres]:
 class Counted:
     """The ledger of a run; `act` happens in its call number `due`, from 1."""
 
-    def __init__(
-        self, database: Database, ledger: Ledger, calls: list[str], due: int, act: Act
-    ) -> None:
-        self._database = database
+    def __init__(self, ledger: Ledger, calls: list[str], due: int, act: Act) -> None:
         self._ledger = ledger
         self._calls = calls
         self._due = due
@@ -148,12 +105,10 @@ class Counted:
         call: Callable[..., Any] = getattr(self._ledger, name)
 
         def counted(*args: Any, **kwargs: Any) -> Any:
-            def reached() -> Any:
-                self._database.require_there()
-                return call(*args, **kwargs)
-
             self._calls.append(name)
-            return self._act(reached) if len(self._calls) == self._due else reached()
+            if len(self._calls) == self._due:
+                return self._act(lambda: call(*args, **kwargs))
+            return call(*args, **kwargs)
 
         return counted
 
@@ -166,7 +121,7 @@ class Adapters:
     """What a session asks for; its ledger is opened anew when the session wants that."""
 
     follower: Follower
-    database: Database
+    database: Postgres
     due: int
     act: Act
     calls: list[str] = field(default_factory=list)
@@ -175,7 +130,7 @@ class Adapters:
     def ledger(self) -> Ledger:
         if self.opened is None:
             self.opened = self.database.open()
-        return cast("Ledger", Counted(self.database, self.opened, self.calls, self.due, self.act))
+        return cast("Ledger", Counted(self.opened, self.calls, self.due, self.act))
 
     def consumers(self) -> Consumers:
         raise AssertionError("no step asks for them")
@@ -198,7 +153,7 @@ class Shop:
     """A source of its own on the shared database."""
 
     source: str
-    database: Database
+    database: Postgres
     server: FakeServer
     follower: Follower
 
@@ -254,20 +209,15 @@ def _never(call: Callable[[], Any]) -> Any:
     raise AssertionError("no call has this number")
 
 
-def opened(database: Database, name: str) -> Shop:
+@pytest.fixture
+def shop(request: pytest.FixtureRequest, postgres: Postgres) -> Shop:
     """A source after its first run."""
     server = FakeServer(UUID, 1)
     follower = Follower(cast("SourceServer", server), ["shop.*"], start="earliest")
-    made = Shop(name, database, server, follower)
+    made = Shop(str(request.node.name), postgres, server, follower)
     made.write()
     assert made.run(0, _never)[0] is None
     return made
-
-
-@pytest.fixture
-def shop(request: pytest.FixtureRequest, postgres: Postgres) -> Shop:
-    """One whose ledger is in Postgres."""
-    return opened(postgres, str(request.node.name))
 
 
 Chosen = Callable[[Sequence[str]], Iterator[int]]
@@ -288,11 +238,6 @@ def _some_kinds(calls: Sequence[str]) -> Iterator[int]:
 
 def _some_writing(calls: Sequence[str]) -> Iterator[int]:
     yield from sorted(by_chance().sample(list(_writing(calls)), 3))
-
-
-def _one_writing(calls: Sequence[str]) -> Iterator[int]:
-    names = ("record_capture", "settle", "acknowledge")
-    yield calls.index(by_chance().choice(names)) + 1
 
 
 def _calls(shop: Shop, chosen: Chosen) -> list[int]:
@@ -328,9 +273,6 @@ def _gone(shop: Shop, due: int, *, behind: bool) -> None:
     shop.require_right()
 
 
-BEHIND = pytest.mark.parametrize("behind", [False, True], ids=["before", "behind"])
-
-
 @pytest.mark.parametrize(
     ("chosen", "behind"),
     [
@@ -340,24 +282,15 @@ BEHIND = pytest.mark.parametrize("behind", [False, True], ids=["before", "behind
         pytest.param(_every, True, marks=pytest.mark.soak),
     ],
 )
-def test_the_ledger_is_gone_at_any_call(chosen: Chosen, behind: bool) -> None:
+def test_the_ledger_is_gone_at_any_call(shop: Shop, chosen: Chosen, behind: bool) -> None:
     """Tried three times, then exit code 3; once it is back the next run ends with all there,
     nothing doubled. Also where a call that writes is carried out and its answer is lost: nobody
     knows whether it was."""
-    shop = opened(Away(), "shop")
     for due in _calls(shop, chosen):
         _gone(shop, due, behind=behind)
 
 
-@BEHIND
-@pytest.mark.parametrize("chosen", [_one_writing, pytest.param(_every, marks=pytest.mark.soak)])
-def test_postgres_is_gone_at_a_write(shop: Shop, chosen: Chosen, behind: bool) -> None:
-    """The same where nobody can connect any more."""
-    for due in _calls(shop, chosen):
-        _gone(shop, due, behind=behind)
-
-
-@BEHIND
+@pytest.mark.parametrize("behind", [False, True], ids=["before", "behind"])
 @pytest.mark.parametrize("chosen", [_some_writing, pytest.param(_every, marks=pytest.mark.soak)])
 def test_postgres_drops_every_connection_at_a_write(
     shop: Shop, postgres: Postgres, chosen: Chosen, behind: bool

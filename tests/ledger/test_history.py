@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from random import Random
 
 import pytest
 
@@ -133,127 +134,83 @@ def test_a_history_is_given_back_whole(ledger: Ledger, lease: Lease) -> None:
     assert ledger.databases_at(lease.source) == [replace(database, batch=batch.id)]
 
 
-def test_a_place_has_the_newest_version_up_to_it(ledger: Ledger, lease: Lease) -> None:
-    """Three versions over two batches: a batch sees its own up to the place, and all of the
-    batches before it."""
-    first = recorded(ledger, lease, begun(ledger, lease), version(ORDERS, 1, 10))
-    second = recorded(
-        ledger, lease, following(ledger, lease), version(ORDERS, 2, 120), version(ORDERS, 3, 150)
-    )
-    asked = [(first, 4), (first, 10), (first, 104), (second, 104), (second, 119)]
-    asked += [(second, 120), (second, 149), (second, 150), (second, 204)]
-    found = [
-        ledger.schema_at(lease.source, ORDERS, batch=batch.id, place=place(offset))
-        for batch, offset in asked
-    ]
-    expected = [None, 1, 1, 1, 1, 2, 2, 3, 3]
-    assert [one and one.version for one in found] == expected
-    later = ledger.schema_at(lease.source, ORDERS, batch=second.id, place=place(4, number=2))
-    assert later is not None
-    assert (later.version, later.batch) == (3, second.id)
-    assert ledger.schema_at(lease.source, STOCK, batch=second.id, place=place(204)) is None
+def test_a_place_has_the_newest_versions_up_to_it(ledger: Ledger, lease: Lease) -> None:
+    """A batch sees its own versions up to the place, and all of the batches before it; of two at a
+    place, as in one transaction, the later holds. What is dropped there is left out. A batch that
+    goes back keeps nothing from the answers of the one before it."""
+    chance, source, batch = Random(0), lease.source, begun(ledger, lease)
+    learnt: list[tuple[int, int, SchemaVersion]] = []
+    databases: list[tuple[int, int, DatabaseVersion]] = []
+    latin = DatabaseSchema("shop", "latin1", "latin1_bin")
+    for number in range(8):
+        start = batch.start.at.offset
+        for offset in sorted(chance.choices(range(start, start + 100, 10), k=chance.randrange(5))):
+            table = chance.choice((ORDERS, STOCK))
+            one = version(table, 1 + sum(some.table == table for *_, some in learnt), offset)
+            if chance.random() < 0.3:
+                one = replace(DROPPED, table=table, version=one.version, since=one.since)
+            learnt.append((batch.id, offset, replace(one, statement_number=None)))
+            schema = latin if chance.random() < 0.5 else None
+            databases.append((batch.id, offset, DatabaseVersion("shop", place(offset), schema)))
+        history = BatchHistory(
+            versions=tuple(one for of, _, one in learnt if of == batch.id),
+            databases=tuple(one for of, _, one in databases if of == batch.id),
+        )
+        ledger.record_capture(lease, batch.id, replace(record(batch), history=history))
+        if number == 4:
+            batch = elsewhere(ledger, lease, batch, OVERLAP, start=position(54))
+        else:
+            batch = following(ledger, lease)
+    offsets = sorted({offset + more for _, offset, _ in learnt for more in (-1, 0)})
+    places = [(one.id, offset) for one in ledger.live_batches(source) for offset in offsets]
+    for asked in places:
+        seen = [one for of, offset, one in learnt if (of, offset) <= asked]
+        newest_versions = {one.table: one for one in seen}
+        for table in (ORDERS, STOCK):
+            found = ledger.schema_at(source, table, batch=asked[0], place=place(asked[1]))
+            expected = newest_versions.get(table)
+            assert (found and found.version) == (expected and expected.version)
+        there = [one for one in newest_versions.values() if one.knowledge is Knowledge.KNOWN]
+        tables = ledger.schemas_at(source, batch=asked[0], place=place(asked[1]))
+        assert numbers(tables) == sorted(numbers(there))
+        shown = [one for of, offset, one in databases if (of, offset) <= asked][-1:]
+        found_names = ledger.databases_at(source, batch=asked[0], place=place(asked[1]))
+        assert len(found_names) == sum(one.schema is not None for one in shown)
+    assert numbers(ledger.schemas_at(source)) == numbers(tables)
+    last = [one for *_, one in learnt if one.table == ORDERS][-1]
+    now = ledger.schema_at(source, ORDERS)
+    assert now is not None and now.version == last.version
 
 
-def test_of_two_versions_at_a_place_the_later_holds(ledger: Ledger, lease: Lease) -> None:
-    """Several statements may stand in one transaction."""
-    batch = recorded(
-        ledger, lease, begun(ledger, lease), version(ORDERS, 1, 20), version(ORDERS, 2, 20, "a")
-    )
-    found = ledger.schema_at(lease.source, ORDERS, batch=batch.id, place=place(20))
-    assert found is not None
-    assert found.version == 2
-    assert ledger.schema_at(lease.source, ORDERS) == found
-
-
-def test_a_start_that_goes_back_carries_versions_on(ledger: Ledger, lease: Lease) -> None:
-    """Nothing is deleted: each batch keeps the answers it was read with."""
-    first = recorded(
-        ledger, lease, begun(ledger, lease), version(ORDERS), version(ORDERS, 2, 50, "a")
-    )
-    again = elsewhere(ledger, lease, first, OVERLAP, start=position(4))
-    carried = replace(version(ORDERS, 3), origin=VersionOrigin.CARRIED)
-    second = recorded(ledger, lease, again, carried, version(ORDERS, 4, 50, "b"))
-    found = [
-        ledger.schema_at(lease.source, ORDERS, batch=batch.id, place=place(offset))
-        for batch in (first, second)
-        for offset in (49, 50)
-    ]
-    assert [one and one.version for one in found] == [1, 2, 3, 4]
-    assert ledger.schema_at(lease.source, ORDERS) == found[-1]
-
-
-def test_all_tables_and_databases_of_a_place(ledger: Ledger, lease: Lease) -> None:
-    """By name; what is dropped there is left out."""
-    shop, other = (
-        DatabaseVersion(name, place(4), DatabaseSchema(name, "latin1", "latin1_bin"))
-        for name in ("shop", "other")
-    )
-    gone, gone_stock = (
-        replace(other, since=place(30), schema=None),
-        replace(DROPPED, statement_number=None),
-    )
-    batch = begun(ledger, lease)
-    versions = (version(STOCK), version(ORDERS), replace(ADDED, statement_number=None), gone_stock)
-    history = BatchHistory((), versions, (shop, other, gone))
-    ledger.record_capture(lease, batch.id, replace(record(batch), history=history))
-
-    def at(offset: int) -> tuple[list[tuple[TableName, int]], list[str]]:
-        asked = (batch.id, place(offset))
-        tables = ledger.schemas_at(lease.source, batch=asked[0], place=asked[1])
-        databases = ledger.databases_at(lease.source, batch=asked[0], place=asked[1])
-        return numbers(tables), [database.name for database in databases]
-
-    assert at(3) == ([], [])
-    assert at(4) == ([(ORDERS, 1), (STOCK, 1)], ["other", "shop"])
-    assert at(20) == ([(ORDERS, 2), (STOCK, 1)], ["other", "shop"])
-    assert at(30) == ([(ORDERS, 2)], ["shop"])
-    assert numbers(ledger.schemas_at(lease.source)) == [(ORDERS, 2)]
-    assert [database.name for database in ledger.databases_at(lease.source)] == ["shop"]
-    dropped = ledger.schema_at(lease.source, STOCK)
-    assert dropped is not None
-    assert dropped.knowledge is Knowledge.DROPPED
-
-
-def test_what_an_abandoned_batch_learnt_is_not_seen(ledger: Ledger, lease: Lease) -> None:
-    """Nor are its numbers given again; by its number a version is still there."""
+def test_numbers_of_an_abandoned_batchs_versions_are_not_given_again(
+    ledger: Ledger, lease: Lease
+) -> None:
+    """By its number such a version is still there."""
     recorded(ledger, lease, begun(ledger, lease), version(ORDERS))
-    batch = following(ledger, lease)
-    database = DatabaseVersion("shop", place(4), DatabaseSchema("shop", "latin1", "latin1_bin"))
-    learnt = BatchHistory((STATEMENT,), (ADDED, version(STOCK)), (database,))
-    ledger.record_capture(lease, batch.id, replace(record(batch), history=learnt))
+    batch = recorded(ledger, lease, following(ledger, lease), version(ORDERS, 2, 110))
     ledger.abandon(lease, batch.id, "damaged")
-    assert numbers(ledger.schemas_at(lease.source)) == [(ORDERS, 1)]
-    assert numbers(ledger.schema_versions(lease.source, ORDERS)) == [(ORDERS, 1)]
-    assert ledger.schema_at(lease.source, STOCK) is None
-    assert ledger.databases_at(lease.source) == []
-    assert ledger.schema_statements(lease.source) == []
     assert ledger.schema_version(lease.source, ORDERS, 2).batch == batch.id
-    assert ledger.last_versions(lease.source) == {ORDERS: 2, STOCK: 1}
+    assert ledger.last_versions(lease.source) == {ORDERS: 2}
     again = following(ledger, lease)
     with refused(ledger, lease, "table_versions_pk"):
         recorded(ledger, lease, again, version(ORDERS, 2, 120))
-    recorded(ledger, lease, again, version(ORDERS, 3, 120), version(STOCK, 2, 120))
-    for offset in (119, 120):
-        found = ledger.schema_at(lease.source, ORDERS, batch=again.id, place=place(offset))
-        assert found is not None
-        assert found.version == (3 if offset == 120 else 1)
-    assert numbers(ledger.schemas_at(lease.source)) == [(ORDERS, 3), (STOCK, 2)]
+    recorded(ledger, lease, again, version(ORDERS, 3, 120))
+    found = [
+        ledger.schema_at(lease.source, ORDERS, batch=again.id, place=place(offset))
+        for offset in (119, 120)
+    ]
+    assert [one and one.version for one in found] == [1, 3]
 
 
-def test_a_history_begins_with_a_baseline(ledger: Ledger, lease: Lease) -> None:
-    """Of tables, or of databases alone; what the log tells beside rows is none, nor is what
-    an abandoned batch read."""
+def test_what_the_log_tells_beside_rows_is_no_baseline(ledger: Ledger, lease: Lease) -> None:
+    """A history begins with one, of tables or of databases alone."""
     batch = begun(ledger, lease)
     recorded(ledger, lease, batch, replace(version(ORDERS), origin=VersionOrigin.TABLE_MAP))
     assert ledger.has_history(lease.source) is False
-    batch = recorded(ledger, lease, following(ledger, lease), version(STOCK))
-    assert ledger.has_history(lease.source) is True
-    ledger.abandon(lease, batch.id, "damaged")
-    assert ledger.has_history(lease.source) is False
     batch = following(ledger, lease)
     shop = DatabaseVersion("shop", place(4), DatabaseSchema("shop", "latin1", "latin1_bin"))
-    empty = replace(record(batch), history=BatchHistory(databases=(shop,)))
-    ledger.record_capture(lease, batch.id, empty)
+    alone = replace(record(batch), history=BatchHistory(databases=(shop,)))
+    ledger.record_capture(lease, batch.id, alone)
     assert ledger.has_history(lease.source) is True
 
 
@@ -292,16 +249,13 @@ def test_a_place_belongs_to_the_newest_batch_that_read_it(ledger: Ledger, lease:
     assert ledger.captured_batch(lease.source, SERVER, place(60)) == first
 
 
-def test_sources_have_histories_of_their_own(ledger: Ledger, lease: Lease) -> None:
-    """Tables may have the same names."""
+def test_what_another_source_has_is_nobody_elses(ledger: Ledger, lease: Lease) -> None:
+    """Not even by its number."""
     with ledger.lock(f"{lease.source} beside", "beside", None) as beside:
         batch = begun(ledger, beside)
         history = BatchHistory((STATEMENT,), (version(ORDERS),), ())
         ledger.record_capture(beside, batch.id, replace(record(batch), history=history))
         (told,) = ledger.schema_statements(beside.source)
-    assert ledger.schema_at(lease.source, ORDERS) is None
-    assert ledger.last_versions(lease.source) == {}
-    assert ledger.captured_batch(lease.source, SERVER, place(4)) is None
     with pytest.raises(LedgerRefused):
         ledger.statements(lease.source, [told.id])
     with pytest.raises(LedgerRefused):

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from lockstep.pipeline.model.batch import Batch, CaptureRecord
 from lockstep.pipeline.model.load import ChunkRows, FollowedLoad, JoinedLoad, Load, LoadBasis
-from lockstep.pipeline.model.table_state import OrderKind, SnapshotFiles, TableEvent, TableEventKind
+from lockstep.pipeline.model.table_state import SnapshotFiles, TableEvent, TableEventKind
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.proof.proven import ComparisonResult
 from lockstep.pipeline.snapshot.chunks import Bound, Range
@@ -32,7 +32,7 @@ FIRST, SECOND = Range(None, MIDDLE), Range(MIDDLE, None)
 FILE = SegmentFile("load.parquet", 5, 1000, "0" * 64)
 
 
-def _begun(ledger: Ledger, lease: Lease) -> None:
+def merged_orders(ledger: Ledger, lease: Lease) -> None:
     """A first batch with the table, merged."""
     batch = first_captured(ledger, lease, ORDERS)
     merged(ledger, lease, ORDERS, batch.id, batch.id, 0)
@@ -140,16 +140,9 @@ def test_a_void_load_frees_its_table(ledger: Ledger, lease: Lease) -> None:
     assert other.id != load.id
 
 
-def test_a_pause_withdraws_the_load_of_its_table(ledger: Ledger, lease: Lease) -> None:
-    _begun(ledger, lease)
-    read_load(ledger, lease)
-    ledger.order_table(lease, ORDERS, OrderKind.PAUSE, author="ada", reason="a trial")
-    assert ledger.open_loads(lease.source) == []
-
-
 def test_a_loading_table_is_merged_once_it_is_joined(ledger: Ledger, lease: Lease) -> None:
     """What is captured of it meanwhile waits; then it is pending from where it was followed."""
-    _begun(ledger, lease)
+    merged_orders(ledger, lease)
     load = read_load(ledger, lease)
     begun = following(ledger, lease)
     ledger.record_capture(lease, begun.id, follows(begun, load))
@@ -168,7 +161,7 @@ def test_a_loading_table_is_merged_once_it_is_joined(ledger: Ledger, lease: Leas
 def test_rows_that_were_read_again_differ_no_more(ledger: Ledger, lease: Lease) -> None:
     """A comparison before the reload says nothing of the rows that it read; one since does."""
     different = [ComparisonResult(ORDERS, True, None, 7)]
-    _begun(ledger, lease)
+    merged_orders(ledger, lease)
     ledger.note_compared(lease.source, different)
     load = read_load(ledger, lease)
     begun = following(ledger, lease)
@@ -179,37 +172,3 @@ def test_rows_that_were_read_again_differ_no_more(ledger: Ledger, lease: Lease) 
     assert ledger.proofs(lease.source) == []
     ledger.note_compared(lease.source, different)
     assert [proof.differing_count for proof in ledger.proofs(lease.source)] == [7]
-
-
-def test_an_abandoned_batch_leaves_the_chunks(ledger: Ledger, lease: Lease) -> None:
-    _begun(ledger, lease)
-    load = read_load(ledger, lease)
-    begun = following(ledger, lease)
-    ledger.record_capture(lease, begun.id, follows(begun, load))
-    last = following(ledger, lease)
-    ledger.record_capture(lease, last.id, joins(last, the_load(ledger, lease)))
-    ledger.abandon(lease, last.id, "damaged")
-    kept = the_load(ledger, lease)
-    assert kept.followed_from is not None
-    assert ledger.table_states(lease.source)[ORDERS].is_loading
-    ledger.abandon(lease, begun.id, "damaged")
-    assert the_load(ledger, lease) == load
-    assert ledger.table_states(lease.source)[ORDERS].is_complete
-
-
-def test_a_whole_load_is_joined_by_the_batch_that_follows_it(ledger: Ledger, lease: Lease) -> None:
-    _begun(ledger, lease)
-    load = ledger.order_load(lease, ORDERS, author="ada", reason="older than the log")
-    ledger.begin_load(lease, load.id, READING)
-    ledger.plan_chunk(lease, load.id, 0, Range(None, None))
-    ledger.record_chunk(lease, load.id, 0, rows(120, FILE))
-    begun = following(ledger, lease)
-    both = replace(
-        follows(begun, load),
-        tables=(state(ORDERS),),
-        joined_loads=(JoinedLoad(load.id, ORDERS),),
-        snapshots=(SnapshotFiles(ORDERS, 1, begun.sequence_before, (FILE,)),),
-    )
-    ledger.record_capture(lease, begun.id, both)
-    assert ledger.open_loads(lease.source) == []
-    assert ledger.table_states(lease.source)[ORDERS].is_complete

@@ -1,13 +1,17 @@
-"""Tables that stop and go on: quarantined, paused, resumed, by every ledger."""
+"""Tables that stop and go on, as the ledger keeps them: quarantined, paused, resumed, caught up,
+dropped; writes given up with them; and states, which are what their events make of them."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
+import psycopg2
 import pytest
+from psycopg2.extras import RealDictCursor
 
-from lockstep.pipeline.model.batch import Batch
-from lockstep.pipeline.model.life import MirrorReplaced
+from lockstep.pipeline.model.batch import Batch, BatchKind
+from lockstep.pipeline.model.life import MirrorRemoved, state_after
 from lockstep.pipeline.model.table_state import (
     OrderKind,
     StoppedTable,
@@ -17,14 +21,22 @@ from lockstep.pipeline.model.table_state import (
     TableState,
 )
 from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.schema.history import BatchHistory
+from lockstep.pipeline.schema.model import ForeignKey
 from lockstep.pipeline.values.decisions import Lease
-from lockstep.pipeline.values.errors import Need, StoppedBy
+from lockstep.pipeline.values.errors import LedgerRefused, Need, StoppedBy
+from lockstep.pipeline.values.position import Coordinates, Position
 from lockstep.pipeline.values.table import TableName
+from lockstep.resources.postgres.ledger import open_ledger
+from lockstep.resources.postgres.life_events import event_of
 from tests.ledger.made import (
+    CONTIGUOUS,
     ORDERS,
+    SERVER,
     STOCK,
     begun,
     begun_write,
+    elsewhere,
     first_captured,
     following,
     intended,
@@ -35,6 +47,7 @@ from tests.ledger.made import (
     record,
     schema,
     state,
+    version,
 )
 from tests.ledger.refusals import refused
 from tests.ledger.servers import Stand
@@ -109,52 +122,39 @@ def test_a_paused_table_holds_nothing_up(ledger: Ledger, lease: Lease) -> None:
 
 
 def test_a_resumed_table_is_caught_up_by_a_capture(ledger: Ledger, lease: Lease) -> None:
-    """The order is open until then; then it is active, and what it missed is pending."""
+    """The order is open until then; then the table is followed, and what it missed is pending, to
+    be merged in steps, none of them twice. A write that was begun before it stopped counts once it
+    is settled."""
     first = first_captured(ledger, lease, ORDERS)
+    opened = intended(ledger, lease, ORDERS, first.id, first.id)
+    second, third = next_captured(ledger, lease, ORDERS), next_captured(ledger, lease, ORDERS)
     pause(ledger, lease)
+    assert orders(ledger, lease).missing_since == first.id
+    ledger.settle(lease, opened, 1)
+    assert orders(ledger, lease).missing_since == second.id
     ledger.mark_merged(lease)
-    ledger.acknowledge(lease, first.id)
+    for batch in (first, second, third):
+        ledger.acknowledge(lease, batch.id)
+    resume(ledger, lease)
+    pause(ledger, lease)
+    assert ledger.open_orders(lease.source) == []
     order = resume(ledger, lease)
     assert ledger.open_orders(lease.source) == [order]
-    assert (order.kind, order.stopped) == (OrderKind.RESUME, StopPlace(first.id, place(104)))
-    assert orders(ledger, lease).stopped_by is StoppedBy.PERSON
+    assert (order.kind, order.stopped) == (OrderKind.RESUME, StopPlace(third.id, place(304)))
     batch = carried_out(ledger, lease, order.id)
     assert ledger.open_orders(lease.source) == []
-    assert orders(ledger, lease) == replace(state(ORDERS), missing_since=first.id)
-    assert ledger.pending_batches(lease.source) == {ORDERS: [first.id, batch.id]}
+    assert orders(ledger, lease) == replace(state(ORDERS), missing_since=second.id)
+    assert ledger.pending_batches(lease.source) == {ORDERS: [second.id, third.id, batch.id]}
+    merged(ledger, lease, ORDERS, second.id, second.id, 2)
+    assert orders(ledger, lease).missing_since == third.id
+    with refused(ledger, lease, "writes_(never_overlap|of_captured_batches)"):
+        intended(ledger, lease, ORDERS, first.id, batch.id)
     assert ledger.mark_merged(lease) == []
-    merged(ledger, lease, ORDERS, first.id, batch.id, 1)
+    merged(ledger, lease, ORDERS, third.id, batch.id, 3)
     assert orders(ledger, lease) == state(ORDERS)
-    assert ledger.pending_batches(lease.source) == {}
     assert ledger.mark_merged(lease) == [batch.id]
     ledger.acknowledge(lease, batch.id)
     assert [one.table for one in ledger.version_set(lease.source, batch.id).entries] == [ORDERS]
-
-
-def test_what_was_missed_may_be_merged_in_steps(ledger: Ledger, lease: Lease) -> None:
-    """Each step brings the mirror closer; none is done twice."""
-    first = first_captured(ledger, lease, ORDERS)
-    second = next_captured(ledger, lease, ORDERS)
-    pause(ledger, lease)
-    ledger.mark_merged(lease)
-    batch = carried_out(ledger, lease, resume(ledger, lease).id)
-    merged(ledger, lease, ORDERS, first.id, first.id, 1)
-    assert orders(ledger, lease).missing_since == second.id
-    with refused(ledger, lease, "writes_(never_overlap|of_captured_batches)"):
-        intended(ledger, lease, ORDERS, first.id, batch.id)
-    merged(ledger, lease, ORDERS, second.id, batch.id, 2)
-    assert orders(ledger, lease).missing_since is None
-
-
-def test_a_write_that_was_begun_counts_once_it_is_settled(ledger: Ledger, lease: Lease) -> None:
-    """Nobody knew whether it was in the lake when the table was paused."""
-    first = first_captured(ledger, lease, ORDERS)
-    intent = intended(ledger, lease, ORDERS, first.id, first.id)
-    second = next_captured(ledger, lease, ORDERS)
-    pause(ledger, lease)
-    assert orders(ledger, lease).missing_since == first.id
-    ledger.settle(lease, intent, 1)
-    assert orders(ledger, lease).missing_since == second.id
 
 
 def test_a_capture_sets_a_table_aside_at_a_place(ledger: Ledger, lease: Lease) -> None:
@@ -172,26 +172,18 @@ def test_a_capture_sets_a_table_aside_at_a_place(ledger: Ledger, lease: Lease) -
     ]
 
 
-def test_outside_a_capture_a_table_stops_where_the_captures_are(
-    ledger: Ledger, lease: Lease
-) -> None:
-    """Its mirror lacks what was not merged."""
+def test_a_resume_may_bring_a_structure(ledger: Ledger, lease: Lease) -> None:
+    """A newer order takes the place of one that is open. Outside a capture a table stops where the
+    captures are; its mirror lacks what was not merged."""
     first = first_captured(ledger, lease, ORDERS)
     merged(ledger, lease, ORDERS, first.id, first.id, 1)
     second = next_captured(ledger, lease, ORDERS)
-    third = next_captured(ledger, lease, ORDERS)
     ledger.quarantine(lease, replace(QUARANTINED, at=None))
-    quarantined = orders(ledger, lease)
-    assert (quarantined.stopped, quarantined.missing_since) == (
-        StopPlace(third.id, place(304)),
+    stopped = orders(ledger, lease)
+    assert (stopped.stopped, stopped.missing_since) == (
+        StopPlace(second.id, place(204)),
         second.id,
     )
-
-
-def test_a_resume_may_bring_a_structure(ledger: Ledger, lease: Lease) -> None:
-    """A newer order takes the place of one that is open."""
-    first_captured(ledger, lease, ORDERS)
-    ledger.quarantine(lease, replace(QUARANTINED, at=None))
     older = resume(ledger, lease)
     assert ledger.open_orders(lease.source) == [older]
     given = schema(ORDERS, "note")
@@ -216,42 +208,6 @@ def test_a_resume_may_bring_a_structure(ledger: Ledger, lease: Lease) -> None:
         carry_out(ledger, lease, older)
     carry_out(ledger, lease, newer)
     assert orders(ledger, lease).is_complete
-    assert ledger.open_orders(lease.source) == []
-
-
-def test_a_table_may_stop_again_while_it_is_caught_up(ledger: Ledger, lease: Lease) -> None:
-    """Further on, for another reason; the order is carried out all the same."""
-    first = first_captured(ledger, lease, ORDERS)
-    ledger.quarantine(lease, replace(QUARANTINED, at=None))
-    ledger.mark_merged(lease)
-    batch = carried_out(ledger, lease, resume(ledger, lease).id, quarantined=True)
-    quarantined = orders(ledger, lease)
-    assert quarantined.has_stopped
-    assert (quarantined.stopped, quarantined.missing_since) == (
-        StopPlace(batch.id, place(280)),
-        first.id,
-    )
-    assert ledger.open_orders(lease.source) == []
-    again = resume(ledger, lease)
-    assert ledger.open_orders(lease.source) == [again]
-
-
-@pytest.mark.parametrize("quarantined", [False, True])
-def test_an_order_is_open_again_when_its_batch_is_abandoned(
-    ledger: Ledger, lease: Lease, quarantined: bool
-) -> None:
-    """And the table stands where it stood."""
-    first = first_captured(ledger, lease, ORDERS)
-    ledger.quarantine(lease, replace(QUARANTINED, at=None))
-    ledger.mark_merged(lease)
-    before = orders(ledger, lease)
-    order = resume(ledger, lease)
-    batch = carried_out(ledger, lease, order.id, quarantined=quarantined)
-    ledger.abandon(lease, batch.id, "damaged")
-    assert ledger.open_orders(lease.source) == [order]
-    assert orders(ledger, lease) == before
-    assert before.stopped == StopPlace(first.id, place(104))
-    carried_out(ledger, lease, order.id)
     assert ledger.open_orders(lease.source) == []
 
 
@@ -282,119 +238,6 @@ def test_a_pause_outlives_the_batch_that_caught_the_table_up(ledger: Ledger, lea
     assert (stood.stopped, stood.missing_since) == (StopPlace(first.id, place(104)), first.id)
 
 
-def test_what_an_abandoned_batch_quarantined_goes_on(ledger: Ledger, lease: Lease) -> None:
-    """Nothing that it captured is there any more."""
-    first = first_captured(ledger, lease, ORDERS)
-    merged(ledger, lease, ORDERS, first.id, first.id, 1)
-    batch = following(ledger, lease)
-    made = replace(record(batch, ORDERS), stopped_tables=(QUARANTINED,))
-    ledger.record_capture(lease, batch.id, made)
-    ledger.abandon(lease, batch.id, "damaged")
-    after = orders(ledger, lease)
-    assert (after.condition, after.stopped) == (TableCondition.FOLLOWING, None)
-    assert (after.reason, after.missing_since) == (None, None)
-
-
-def test_a_paused_table_stays_so_whatever_a_capture_says(ledger: Ledger, lease: Lease) -> None:
-    """Only an order starts it again."""
-    first_captured(ledger, lease, ORDERS)
-    pause(ledger, lease)
-    before = orders(ledger, lease)
-    batch = following(ledger, lease)
-    told = replace(state(ORDERS), changelog_generation=2)
-    made = replace(record(batch), tables=(told,), stopped_tables=(QUARANTINED,))
-    ledger.record_capture(lease, batch.id, made)
-    assert orders(ledger, lease) == before
-
-
-def test_a_pause_before_anything_is_captured(ledger: Ledger, lease: Lease) -> None:
-    """There is no place to stop at: it is paused all the same."""
-    batch = begun(ledger, lease)
-    ledger.record_capture(lease, batch.id, record(batch, ORDERS, first=True))
-    ledger.abandon(lease, batch.id, "damaged")
-    assert pause(ledger, lease).stopped is None
-    paused = orders(ledger, lease)
-    assert (paused.stopped_by, paused.stopped) == (StoppedBy.PERSON, None)
-    assert paused.position == "nowhere in the log yet"
-    resume(ledger, lease)
-    assert [order.kind for order in ledger.open_orders(lease.source)] == [OrderKind.RESUME]
-
-
-@pytest.mark.parametrize("state_", ["paused", "quarantined", "dropped"])
-def test_a_pause_of_what_has_stopped(ledger: Ledger, lease: Lease, state_: str) -> None:
-    """It stays where it stopped, open orders are withdrawn, and what it lacks is kept until it is
-    followed again; abandoning the batch that started it brings all of that back."""
-    first_captured(ledger, lease, ORDERS)
-    if state_ == "paused":
-        pause(ledger, lease)
-        resume(ledger, lease)
-    elif state_ == "quarantined":
-        ledger.quarantine(lease, replace(QUARANTINED, need=Need.ROWS, by=StoppedBy.RUN))
-        resume(ledger, lease)
-    else:
-        second = following(ledger, lease)
-        told = replace(state(ORDERS), condition=TableCondition.DROPPED)
-        ledger.record_capture(lease, second.id, replace(record(second), tables=(told,)))
-    before = orders(ledger, lease)
-    given = ledger.order_table(lease, ORDERS, OrderKind.PAUSE, author="ann", reason="x")
-    assert given.stopped == before.stopped
-    paused = orders(ledger, lease)
-    assert paused.stopped_by is StoppedBy.PERSON
-    need = None if state_ == "paused" else Need.ROWS
-    assert (paused.stopped, paused.need) == (before.stopped, need)
-    assert ledger.open_orders(lease.source) == []
-    order = resume(ledger, lease)
-    third = following(ledger, lease)
-    ledger.record_capture(lease, third.id, replace(record(third), orders_done=(order.id,)))
-    assert orders(ledger, lease).need is None
-    ledger.abandon(lease, third.id, "damaged")
-    assert orders(ledger, lease) == paused
-
-
-@pytest.mark.parametrize("state_", ["following", "paused", "quarantined"])
-def test_a_reload(ledger: Ledger, lease: Lease, state_: str) -> None:
-    """A followed table stops until the next run; any other stays as it is until the batch that
-    carries the order out, and is that again when the batch is given up."""
-    first_captured(ledger, lease, ORDERS)
-    if state_ == "paused":
-        pause(ledger, lease)
-    elif state_ == "quarantined":
-        ledger.quarantine(lease, QUARANTINED)
-    before = orders(ledger, lease)
-    order = ledger.order_table(lease, ORDERS, OrderKind.RELOAD, author="ann", reason="lost")
-    assert [one.kind for one in ledger.open_orders(lease.source)] == [OrderKind.RELOAD]
-    stopped = orders(ledger, lease)
-    if state_ == "following":
-        assert stopped.stopped_by is StoppedBy.RUN
-        assert stopped.stopped is not None
-        assert stopped.reason == "ann has it reloaded: lost"
-    else:
-        assert stopped == before
-    second = following(ledger, lease)
-    ledger.record_capture(lease, second.id, replace(record(second), orders_done=(order.id,)))
-    assert orders(ledger, lease).is_complete
-    ledger.abandon(lease, second.id, "damaged")
-    assert orders(ledger, lease) == stopped
-    assert [one.id for one in ledger.open_orders(lease.source)] == [order.id]
-
-
-def test_a_mirror_that_is_lost_has_a_successor(ledger: Ledger, lease: Lease) -> None:
-    """In another folder, with nothing of the table in it; the write that was open is given up,
-    and the next one takes its batches."""
-    batch = first_captured(ledger, lease, ORDERS)
-    before = orders(ledger, lease)
-    opened = begun_write(ledger, lease, ORDERS, "a", batch.id, batch.id)
-    assert ledger.open_intents(lease.source) == [opened]
-    ledger.give_up(lease, ORDERS)
-    ledger.give_up(lease, ORDERS)
-    assert ledger.open_intents(lease.source) == []
-    after = ledger.record_event(lease, ORDERS, MirrorReplaced("elsewhere"))
-    assert after == orders(ledger, lease)
-    assert after == replace(
-        before, mirror="elsewhere", mirror_generation=2, mirror_schema_version=None
-    )
-
-
 def test_orders_of_other_sources_are_not_ours(ledger: Ledger, lease: Lease) -> None:
     """Each source has its own."""
     first_captured(ledger, lease, ORDERS)
@@ -406,3 +249,194 @@ def test_orders_of_other_sources_are_not_ours(ledger: Ledger, lease: Lease) -> N
     following(ledger, lease)
     with refused(ledger, lease, "table_orders_known"):
         carry_out(ledger, lease, order)
+
+
+REFUSED = StoppedTable(ORDERS, "a value is refused", "mend it", "batch 1", need=Need.MIRROR)
+
+
+# -- writes that are given up with their table -------------------------------------------
+
+
+def test_a_table_quarantined_at_its_merge_leaves_no_intent(ledger: Ledger, lease: Lease) -> None:
+    """Another table's stays; what was given up stays so, and another write may take its batches."""
+    first = first_captured(ledger, lease, ORDERS, STOCK)
+    intent = intended(ledger, lease, ORDERS, first.id, first.id)
+    other = intended(ledger, lease, STOCK, first.id, first.id)
+    for _ in range(2):
+        ledger.quarantine(lease, REFUSED)
+        assert ledger.open_intents(lease.source) == [other]
+        assert ledger.intents_of_batch(lease.source, first.id) == [intent, other]
+    with refused(ledger, lease, "writes_given_up_once"):
+        ledger.settle(lease, intent, 1)
+    batch = carried_out(ledger, lease, resume(ledger, lease).id)
+    assert ledger.table_states(lease.source)[ORDERS].is_complete
+    later = intended(ledger, lease, ORDERS, first.id, batch.id)
+    assert later.txn_version > intent.txn_version
+    ledger.quarantine(lease, REFUSED)
+    again = carried_out(ledger, lease, resume(ledger, lease).id)
+    last = merged(ledger, lease, ORDERS, first.id, again.id, 1)
+    assert [one.intent for one in ledger.writes_within(lease.source, first.id, first.id)] == [last]
+    assert list(ledger.pending_batches(lease.source)) == [STOCK]
+
+
+# -- a state and its events --------------------------------------------------------------
+
+
+_SOURCE = "the source of a life"
+
+
+def _lived(ledger: Ledger, lease: Lease) -> dict[int, Coordinates]:
+    """Orders come back from a pause in a batch that drops stock; the next one, which quarantines
+    stock's successor and drops orders, is abandoned: its start."""
+    first = first_captured(ledger, lease, ORDERS, STOCK)
+    for number, table in enumerate((ORDERS, STOCK), start=2):
+        merged(ledger, lease, table, first.id, first.id, number)
+    ledger.mark_merged(lease)
+    ledger.acknowledge(lease, first.id)
+    ledger.order_table(lease, ORDERS, OrderKind.PAUSE, author="ada", reason="a repair")
+    order = ledger.order_table(
+        lease, ORDERS, OrderKind.RESUME, author="ada", reason="it is repaired"
+    )
+    batch = following(ledger, lease)
+    made = replace(record(batch, ORDERS), orders_done=(order.id,), tables=(_dropped(STOCK),))
+    ledger.record_capture(lease, batch.id, made)
+    batch = following(ledger, lease)
+    aside = StoppedTable(STOCK, "why", "hint", str(place(220)), place(220), Need.COLUMNS)
+    made = replace(record(batch), tables=(_dropped(ORDERS), state(STOCK)), stopped_tables=(aside,))
+    ledger.record_capture(lease, batch.id, made)
+    ledger.abandon(lease, batch.id, "damaged")
+    ledger.order_table(lease, ORDERS, OrderKind.PAUSE, author="ada", reason="another repair")
+    return {batch.id: batch.start.at}
+
+
+def _dropped(table: TableName) -> TableState:
+    return replace(state(table), condition=TableCondition.DROPPED, stopped=None)
+
+
+def test_a_state_is_what_its_events_make_of_it(embedded_dsn: str) -> None:
+    """Each event says who told it."""
+    with open_ledger(embedded_dsn, Path()) as ledger:
+        with ledger.lock(_SOURCE, "a test", None) as lease:
+            begins = _lived(ledger, lease)
+        states = ledger.table_states(_SOURCE)
+    connection = psycopg2.connect(embedded_dsn)
+    with connection.cursor(cursor_factory=RealDictCursor) as cursor:
+        cursor.execute("select * from lockstep.table_life where source = %s order by id", [_SOURCE])
+        rows = cursor.fetchall()
+    connection.close()
+    assert {name.name: one.condition.value for name, one in states.items()} == {
+        "orders": "stopped",
+        "stock": "dropped",
+    }
+    assert all(row["token"] for row in rows)
+    assert {
+        name: state_after(
+            name,
+            [(row["batch"], event_of(row)) for row in rows if row["name"] == name.name],
+            begins,
+        )
+        for name in states
+    } == {name: replace(one, missing_since=None) for name, one in states.items()}
+
+
+# -- a batch that catches tables up ------------------------------------------------------
+
+
+def caught_up(ledger: Ledger, lease: Lease, start: Position, order: int) -> Batch:
+    """From that place to the end of the newest batch, for orders alone."""
+    cursor = ledger.cursors(lease.source).captured
+    assert cursor is not None
+    followed = newest(ledger, lease)
+    batch = elsewhere(ledger, lease, followed, CONTIGUOUS, start, BatchKind.CATCHING_UP)
+    made = record(batch, ORDERS, end=cursor.position)
+    made = replace(
+        made, anchor=cursor.anchor, orders_done=(order,), tables=(), by_gtid=cursor.by_gtid
+    )
+    ledger.record_capture(lease, batch.id, made)
+    return newest(ledger, lease)
+
+
+def test_the_chain_goes_on_behind_it(ledger: Ledger, lease: Lease) -> None:
+    """It ends where the batch ended that it follows: the cursor is another's end, numbers go
+    on, and what it read again belongs to the batch that read it first."""
+    first = first_captured(ledger, lease, ORDERS, STOCK)
+    merged(ledger, lease, ORDERS, first.id, first.id, 1)
+    ledger.order_table(lease, ORDERS, OrderKind.PAUSE, author="ada", reason="")
+    second = next_captured(ledger, lease, STOCK)
+    before = ledger.cursors(lease.source).captured
+    order = ledger.order_table(lease, ORDERS, OrderKind.RESUME, author="ada", reason="")
+    assert first.end is not None and before is not None
+    batch = caught_up(ledger, lease, first.end, order.id)
+    assert [one.catches_up for one in (first, second, batch)] == [False, False, True]
+    assert (batch.start, batch.end, batch.previous_batch) == (first.end, second.end, second.id)
+    assert batch.sequence_before == second.sequence_before + second.changes
+    after = ledger.cursors(lease.source).captured
+    assert after == replace(before, batch=batch.id)
+    assert ledger.captured_batch(lease.source, SERVER, place(150)) == second
+    assert ledger.table_states(lease.source)[ORDERS].is_complete
+    assert ledger.pending_batches(lease.source)[ORDERS] == [batch.id]
+    third = following(ledger, lease)
+    assert (third.start, third.continued_batch) == (batch.end, batch.id)
+    assert ledger.live_batches(lease.source, batch.id, batch.id) == [batch]
+
+
+# -- foreign keys, and mirrors that are removed ------------------------------------------
+
+
+def test_tables_with_foreign_keys(ledger: Ledger, lease: Lease) -> None:
+    """By what they have now: a key that came later counts, one that is gone does not."""
+    key = ForeignKey("fk", ("a",), STOCK, ("b",), "CASCADE")
+
+    plain, other = version(ORDERS), version(STOCK)
+    assert plain.schema is not None
+    assert other.schema is not None
+    with_key = replace(other, schema=replace(other.schema, foreign_keys=(key,)))
+    first = begun(ledger, lease)
+    history = BatchHistory(versions=(plain, with_key))
+    ledger.record_capture(lease, first.id, replace(record(first), history=history))
+    assert ledger.schemas_at(lease.source, referring=True) == [replace(with_key, batch=first.id)]
+    second = following(ledger, lease)
+    gained = replace(version(ORDERS, 2, 110), schema=replace(plain.schema, foreign_keys=(key,)))
+    history = BatchHistory(versions=(gained, version(STOCK, 2, 120)))
+    ledger.record_capture(lease, second.id, replace(record(second), history=history))
+    assert ledger.schemas_at(lease.source, referring=True) == [replace(gained, batch=second.id)]
+    ledger.abandon(lease, second.id, "damaged")
+    assert ledger.schemas_at(lease.source, referring=True) == [replace(with_key, batch=first.id)]
+
+
+def test_a_mirror_ends_once(ledger: Ledger, lease: Lease) -> None:
+    """The next life of a dropped table is another generation, whose writes have versions of
+    their own; a table that is there keeps its mirror."""
+    first = first_captured(ledger, lease, ORDERS)
+    merged(ledger, lease, ORDERS, first.id, first.id, 7)
+    settled = ledger.newest_writes(lease.source, [f"{lease.source}/{ORDERS}@1"])[
+        f"{lease.source}/{ORDERS}@1"
+    ].settled_write
+    assert settled is not None
+    with pytest.raises(LedgerRefused, match="table_states_dropped"):
+        ledger.record_event(lease, ORDERS, MirrorRemoved())
+    with pytest.raises(LedgerRefused, match="table_states_dropped"):
+        ledger.record_event(lease, STOCK, MirrorRemoved())
+    second = following(ledger, lease)
+    gone = replace(state(ORDERS), condition=TableCondition.DROPPED)
+    ledger.record_capture(lease, second.id, replace(record(second, ORDERS), tables=(gone,)))
+    app_id = settled.intent.app_id
+    intent = begun_write(ledger, lease, ORDERS, app_id, second.id, second.id)
+    ledger.settle(lease, intent, 8, shows=1)
+    for _ in range(2):
+        ledger.record_event(lease, ORDERS, MirrorRemoved())
+        found = ledger.table_states(lease.source)[ORDERS]
+        assert (found.generation, found.mirror_schema_version) == (2, None)
+    ledger.mark_merged(lease)
+    ledger.acknowledge(lease, first.id)
+    ledger.acknowledge(lease, second.id)
+    assert ledger.version_set(lease.source, second.id).entries == []
+    third = following(ledger, lease)
+    again = replace(state(ORDERS), generation=2)
+    ledger.record_capture(lease, third.id, replace(record(third, ORDERS), tables=(again,)))
+    intent = begun_write(ledger, lease, ORDERS, "another", third.id, third.id)
+    ledger.settle(lease, intent, 0, shows=1)
+    ledger.mark_merged(lease)
+    ledger.acknowledge(lease, third.id)
+    (entry,) = ledger.version_set(lease.source, third.id).entries
+    assert (entry.table, entry.delta_version) == (ORDERS, 0)

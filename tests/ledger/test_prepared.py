@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-
-import pytest
+from random import Random
 
 from lockstep.pipeline.model.batch import (
     Batch,
@@ -16,14 +15,7 @@ from lockstep.pipeline.model.batch import (
 )
 from lockstep.pipeline.ports.ledger import Ledger, batch_content
 from lockstep.pipeline.values.decisions import Lease
-from tests.ledger.made import (
-    ORDERS,
-    begun,
-    following,
-    newest,
-    prepared,
-    record,
-)
+from tests.ledger.made import ORDERS, begun, following, newest, prepared, record
 from tests.ledger.refusals import refused
 from tests.ledger.servers import Stand
 
@@ -62,54 +54,28 @@ def test_they_are_given_back_as_recorded(stand: Stand, source: str) -> None:
         assert stand.other.open_prepared(source) == list(made)
 
 
-def test_they_stay_open_over_batches(ledger: Ledger, lease: Lease) -> None:
-    """Whatever happens to the batch that read them, later ones add theirs."""
-    first = captured(ledger, lease, b"a")
-    ledger.mark_merged(lease)
-    ledger.acknowledge(lease, first[0].batch)
-    second = captured(ledger, lease, b"b")
-    captured(ledger, lease)
-    assert ledger.open_prepared(lease.source) == [*first, *second]
-
-
-@pytest.mark.parametrize("committed", [True, False])
-def test_one_that_is_ended_is_open_no_longer(ledger: Ledger, lease: Lease, committed: bool) -> None:
-    """Committed or rolled back; the others stay."""
-    a, b = captured(ledger, lease, b"a", b"b")
-    captured(ledger, lease)
-    captured(ledger, lease, ended=(EndedTransaction(a, committed),))
-    assert ledger.open_prepared(lease.source) == [b]
-
-
-def test_an_xid_is_used_again(ledger: Ledger, lease: Lease) -> None:
-    """By the batch that ends it, and by later ones."""
-    (first,) = captured(ledger, lease, b"a")
-    (second,) = captured(ledger, lease, b"a", ended=(EndedTransaction(first, committed=True),))
-    assert ledger.open_prepared(lease.source) == [second]
-    captured(ledger, lease, ended=(EndedTransaction(second, committed=False),))
-    (fourth,) = captured(ledger, lease, b"a")
-    assert ledger.open_prepared(lease.source) == [fourth]
-
-
-def test_an_abandoned_batch_takes_what_it_prepared_with_it(ledger: Ledger, lease: Lease) -> None:
-    """It will be read again, by the batch that begins there anew."""
-    captured(ledger, lease)
-    captured(ledger, lease, b"a")
-    ledger.abandon(lease, newest(ledger, lease).id, "damaged")
-    assert ledger.open_prepared(lease.source) == []
-    again = captured(ledger, lease, b"a")
-    assert ledger.open_prepared(lease.source) == list(again)
-
-
-def test_an_abandoned_batch_opens_what_it_ended(ledger: Ledger, lease: Lease) -> None:
-    """Also where it used the same XID again; the next one may end it otherwise."""
-    a, b = captured(ledger, lease, b"a", b"b")
-    ended = (EndedTransaction(a, committed=True), EndedTransaction(b, committed=False))
-    captured(ledger, lease, b"a", ended=ended)
-    ledger.abandon(lease, newest(ledger, lease).id, "damaged")
-    assert ledger.open_prepared(lease.source) == [a, b]
-    captured(ledger, lease, ended=(EndedTransaction(a, committed=False),))
-    assert ledger.open_prepared(lease.source) == [b]
+def test_each_is_open_until_a_batch_ends_it(ledger: Ledger, lease: Lease) -> None:
+    """Whatever becomes of the batch that read it. XIDs are used again, also by the batch that ends
+    them; each batch knows what it ended, committed or rolled back, in the order of prepares."""
+    chance, opened = Random(0), list[PreparedTransaction]()
+    ended_by = dict[int, tuple[PreparedTransaction, ...]]()
+    for number in range(12):
+        ended = [one for one in opened if chance.random() < 0.4]
+        opened = [one for one in opened if one not in ended]
+        free = {b"a", b"b", b"c", b"d"} - {one.xid.gtrid for one in opened}
+        names = sorted(name for name in free if chance.random() < 0.6)
+        ends = [EndedTransaction(one, chance.random() < 0.5) for one in ended]
+        opened += captured(ledger, lease, *names, ended=(*chance.sample(ends, len(ends)),))
+        assert ledger.open_prepared(lease.source) == opened
+        batch = newest(ledger, lease).id
+        ended_by[batch] = (*ended,)
+        if number % 4 == 0:
+            ledger.mark_merged(lease)
+            ledger.acknowledge(lease, ledger.unfinished_batches(lease.source)[0].id)
+    assert any(len(some) > 1 for some in ended_by.values())
+    assert {
+        batch: batch_content(ledger, lease.source, batch).ended_transactions for batch in ended_by
+    } == ended_by
 
 
 def test_batches_are_abandoned_down_to_the_one_that_prepared(ledger: Ledger, lease: Lease) -> None:
@@ -122,40 +88,6 @@ def test_batches_are_abandoned_down_to_the_one_that_prepared(ledger: Ledger, lea
     assert ledger.open_prepared(lease.source) == [a]
     ledger.abandon(lease, a.batch, "damaged")
     assert ledger.open_prepared(lease.source) == []
-
-
-def test_a_batch_knows_what_it_ended(ledger: Ledger, lease: Lease) -> None:
-    """Committed or rolled back, in the order of their prepares, until it is abandoned."""
-    a, b, c = captured(ledger, lease, b"a", b"b", b"c")
-    captured(ledger, lease, ended=(EndedTransaction(b, committed=True),))
-    first = newest(ledger, lease).id
-    captured(
-        ledger,
-        lease,
-        ended=(EndedTransaction(c, committed=False), EndedTransaction(a, committed=True)),
-    )
-    second = newest(ledger, lease).id
-    assert [
-        batch_content(ledger, lease.source, of).ended_transactions
-        for of in (a.batch, first, second)
-    ] == [
-        (),
-        (b,),
-        (a, c),
-    ]
-    ledger.abandon(lease, second, "damaged")
-    assert batch_content(ledger, lease.source, second).ended_transactions == ()
-
-
-def test_sources_share_no_xids(ledger: Ledger, lease: Lease) -> None:
-    """Each has its own open ones, and ends only those."""
-    (ours,) = captured(ledger, lease, b"a")
-    with ledger.lock(f"{lease.source} beside", "beside", None) as beside:
-        (theirs,) = captured(ledger, beside, b"a")
-        assert ledger.open_prepared(beside.source) == [theirs]
-        with refused(ledger, lease, "prepared_known"):
-            captured(ledger, beside, ended=(EndedTransaction(ours, committed=True),))
-    assert ledger.open_prepared(lease.source) == [ours]
 
 
 # -- refused -------------------------------------------------------------------------

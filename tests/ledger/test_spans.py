@@ -1,4 +1,5 @@
-"""What is asked of many batches at once is what each of them answers."""
+"""What batches have: rows, events, structures that mirrors show, files that a replay put in the
+place of others; and what is asked of many batches at once is what each of them answers."""
 
 from __future__ import annotations
 
@@ -17,31 +18,45 @@ from lockstep.pipeline.model.batch import (
     EndedTransaction,
     ExtraRows,
 )
-from lockstep.pipeline.model.table_state import SnapshotFiles, TableEvent, TableEventKind
+from lockstep.pipeline.model.table_state import (
+    SnapshotFiles,
+    TableEvent,
+    TableEventKind,
+)
 from lockstep.pipeline.ports.ledger import Ledger, batch_content, table_contents
 from lockstep.pipeline.replay.spans import Span, batches_in_span, ends_early, needed_id_ranges
 from lockstep.pipeline.schema.history import BatchHistory
 from lockstep.pipeline.values.decisions import Lease
-from lockstep.pipeline.values.errors import SpanRefused
+from lockstep.pipeline.values.errors import LedgerRefused, SpanRefused
+from lockstep.pipeline.values.intent import REPLAY
 from lockstep.pipeline.values.places import AtMoment, Earliest, Latest, Place
-from lockstep.pipeline.values.segment import RowCounts, SegmentFile
+from lockstep.pipeline.values.segment import (
+    RevisedSegment,
+    Revision,
+    Revisions,
+    SegmentFile,
+    with_revised_names,
+)
 from lockstep.pipeline.values.table import TableName
 from tests.ledger.made import (
     MOMENT,
     ORDERS,
     STOCK,
+    begun_write,
     first_captured,
     following,
+    intended,
     merged,
+    newest,
     next_captured,
     place,
     position,
     prepared,
     record,
+    state,
     version,
 )
-from tests.ledger.test_events import FILES
-from tests.ledger.test_revisions import revision
+from tests.ledger.refusals import refused
 
 BATCHES = 24
 TABLES = (ORDERS, STOCK)
@@ -128,6 +143,8 @@ def test_all_at_once_is_each_by_itself(ledger: Ledger, lease: Lease, seed: int) 
     live = ledger.live_batches(source, 0, 1 << 62)
     for first, last in ((live[at].id, live[at + 9].id) for at in range(0, len(live) - 9, 7)):
         inside = [one for one in live if first <= one.id <= last]
+        contents = ledger.contents(source, first, last)
+        assert contents == [batch_content(ledger, source, one.id) for one in inside]
         touched = {one.id: _touched(ledger, one) for one in inside}
         assert ledger.first_changes(source, first, last).keys() == set().union(*touched.values())
         assert ledger.special_batches(source, first, last).with_structures == {
@@ -190,45 +207,175 @@ def _elsewhere(ledger: Ledger, batch: Batch) -> ExtraRows | None:
     return ExtraRows.PREPARED if early else None
 
 
-def test_a_span_has_what_its_batches_have(ledger: Ledger, lease: Lease) -> None:
-    """Rows by batch and table, events, writes; nothing of batches outside of it, or abandoned."""
-    source = lease.source
-    first = first_captured(ledger, lease, STOCK, ORDERS)
-    second = following(ledger, lease)
-    truncated = TableEvent(ORDERS, TableEventKind.TRUNCATED, second.sequence_before, 1, place(150))
-    read = SegmentFile("rows.parquet", 40, 4000, "a" * 64)
-    reread = TableEvent(
-        STOCK, TableEventKind.REREAD, second.sequence_before, 1, place(160), "it was asked"
+# -- what happens to tables between their changes ----------------------------------------
+
+
+FILES = (
+    SegmentFile("0.parquet", 5, 1000, "0" * 64),
+    SegmentFile("1.parquet", 7, 2000, "f" * 64),
+)
+
+
+def event(
+    batch: Batch, kind: TableEventKind = TableEventKind.TRUNCATED, changes: int = 0
+) -> TableEvent:
+    return TableEvent(ORDERS, kind, batch.sequence_before + changes, 1, place(110))
+
+
+def with_events(batch: Batch, *events: TableEvent) -> CaptureRecord:
+    return replace(record(batch), changes=10, events=events)
+
+
+def captured(ledger: Ledger, lease: Lease, *events: TableEventKind) -> Batch:
+    """A batch without changes, in which this happened to the orders."""
+    batch = following(ledger, lease)
+    made = with_events(batch, *(event(batch, kind) for kind in events))
+    ledger.record_capture(lease, batch.id, made)
+    return newest(ledger, lease)
+
+
+def test_events_and_snapshots_are_given_back_whole(ledger: Ledger, lease: Lease) -> None:
+    """Events in the order of the log, snapshots with their files, by name."""
+    first_captured(ledger, lease, ORDERS, STOCK)
+    batch = following(ledger, lease)
+    reread = replace(event(batch, TableEventKind.REREAD, 4), reason="partitions were exchanged")
+    changed = replace(event(batch, TableEventKind.CHANGED, 4), version=2)
+    copied = replace(event(batch, TableEventKind.COPIED, 4), reason="it was stock", origin=STOCK)
+    events = (
+        replace(event(batch), table=STOCK),
+        event(batch),
+        copied,
+        changed,
+        replace(reread, version=2),
+        event(batch, TableEventKind.DROPPED, 10),
     )
-    ledger.record_capture(
-        lease,
-        second.id,
-        replace(
-            record(second, ORDERS),
-            events=(truncated, reread),
-            snapshots=(SnapshotFiles(STOCK, 1, second.sequence_before, (read,)),),
-        ),
+    parts = (
+        SnapshotFiles(STOCK, 1, batch.sequence_before, ()),
+        SnapshotFiles(ORDERS, 2, batch.sequence_before + 4, FILES, ("a", "b")),
     )
-    lost = next_captured(ledger, lease, STOCK)
-    ledger.abandon(lease, lost.id, "damaged")
-    assert [
-        (rows.batch, rows.table, rows.counts, rows.image_count, rows.size, rows.rows_read)
-        for content in ledger.contents(source, first.id, lost.id)
-        for rows in content.captured_rows()
-    ] == [
-        (first.id, ORDERS, RowCounts(1, 2, 3), 10, 3000, 0),
-        (first.id, STOCK, RowCounts(1, 2, 3), 10, 3000, 0),
-        (second.id, ORDERS, RowCounts(1, 2, 3), 10, 3000, 0),
-        (second.id, STOCK, RowCounts(), 0, 4000, 40),
+    made = replace(
+        with_events(batch, *events),
+        history=BatchHistory(versions=(version(ORDERS, 2, 110),)),
+        snapshots=parts,
+    )
+    ledger.record_capture(lease, batch.id, made)
+    assert list(batch_content(ledger, lease.source, batch.id).events) == [
+        events[1],
+        events[0],
+        *events[2:],
     ]
-    assert batch_content(ledger, source, first.id).events == ()
-    contents = ledger.contents(source, first.id, lost.id)
-    assert [one for content in contents for one in content.events] == [truncated, reread]
-    merged(ledger, lease, ORDERS, first.id, second.id, 5)
-    merged(ledger, lease, STOCK, first.id, first.id, 6)
-    for batch, versions in ((first.id, [5, 6]), (second.id, [5]), (lost.id, [])):
-        writes = ledger.writes_within(source, batch, batch)
-        assert [write.delta_version for write in writes] == versions
-        assert writes == ledger.writes_within(source, batch, batch)
-        assert all(write.intended_at <= write.settled_at for write in writes)
-    assert ledger.contents(source, second.id + 1, lost.id) == []
+    assert list(batch_content(ledger, lease.source, batch.id).snapshots) == [*reversed(parts)]
+    assert batch_content(ledger, "another source", batch.id).events == ()
+    assert batch_content(ledger, "another source", batch.id).snapshots == ()
+
+
+EXPLAINED = (
+    TableEventKind.COPIED,
+    TableEventKind.REREAD,
+    TableEventKind.REFRESHED,
+    TableEventKind.REBUILT,
+)
+
+
+@pytest.mark.parametrize("kind", [k for k in TableEventKind if k not in EXPLAINED])
+def test_a_batch_waits_for_what_happened(
+    ledger: Ledger, lease: Lease, kind: TableEventKind
+) -> None:
+    """Although it has no changes of the table; and its version set does."""
+    first = first_captured(ledger, lease, ORDERS)
+    merged(ledger, lease, ORDERS, first.id, first.id, 1)
+    batch = captured(ledger, lease, kind)
+    assert ledger.pending_batches(lease.source) == {ORDERS: [batch.id]}
+    assert ledger.mark_merged(lease) == [first.id]
+    merged(ledger, lease, ORDERS, batch.id, batch.id, 2)
+    assert ledger.pending_batches(lease.source) == {}
+    assert ledger.mark_merged(lease) == [batch.id]
+    for one in (first, batch):
+        ledger.acknowledge(lease, one.id)
+    entries = [ledger.version_set(lease.source, one.id).entries for one in (first, batch)]
+    assert [[entry.delta_version for entry in entry_set] for entry_set in entries] == [[1], [2]]
+
+
+def test_a_settled_write_tells_what_the_mirror_shows(ledger: Ledger, lease: Lease) -> None:
+    """Until another one tells; one that is settled again tells nothing new."""
+    first = first_captured(ledger, lease, ORDERS)
+
+    def shown() -> int | None:
+        return ledger.table_states(lease.source)[ORDERS].mirror_schema_version
+
+    assert shown() is None
+    intent = intended(ledger, lease, ORDERS, first.id, first.id)
+    with refused(ledger, lease, "table_states_mirror_schema_version"):
+        ledger.settle(lease, intent, 1, shows=2)
+    ledger.settle(lease, intent, 1, shows=1)
+    batch = following(ledger, lease)
+    history = BatchHistory(versions=(version(ORDERS, 2, 110),))
+    changed = replace(event(batch, TableEventKind.CHANGED), version=2)
+    made = replace(with_events(batch, changed), history=history, tables=(state(ORDERS),))
+    ledger.record_capture(lease, batch.id, made)
+    assert shown() == 1
+    later = intended(ledger, lease, ORDERS, batch.id, batch.id)
+    ledger.settle(lease, later, 2, shows=2)
+    ledger.settle(lease, later, 2, shows=1)
+    assert shown() == 2
+    third = next_captured(ledger, lease, ORDERS)
+    merged(ledger, lease, ORDERS, third.id, third.id, 3)
+    assert shown() == 2
+
+
+# -- files that a replay put in the place of a batch's own -------------------------------
+
+
+def revision(ledger: Ledger, lease: Lease, batch: int) -> Revision:
+    """Of the batch's first segment, whose files are named by another content."""
+    segment = batch_content(ledger, lease.source, batch).segments[0]
+    files = with_revised_names(replace(file, sha256="1" * 64) for file in segment.files)
+    told = RevisedSegment(batch, segment.table, segment.schema_version, files)
+    return ledger.begin_revision(lease, [told])
+
+
+def test_files_are_those_of_the_newest_settled_revision(
+    ledger: Ledger, lease: Lease, batches: list[int]
+) -> None:
+    """An open one, and one that was given up, change nothing; settling is for good."""
+    first, source = batches[0], lease.source
+    before = batch_content(ledger, lease.source, first).segments
+
+    def counts() -> dict[int, int]:
+        return dict(ledger.special_batches(source, first, batches[-1]).revision_counts)
+
+    assert ledger.revisions(source) == Revisions(0, None)
+    opened = revision(ledger, lease, first)
+    assert ledger.revisions(source) == Revisions(opened.id, opened)
+    assert (batch_content(ledger, lease.source, first).segments, counts()) == (before, {})
+    with pytest.raises(LedgerRefused):
+        revision(ledger, lease, first)
+    ledger.end_revision(lease, opened, settled=False)
+    with refused(ledger, lease, "revisions_end_once"):
+        ledger.end_revision(lease, opened, settled=True)
+    assert batch_content(ledger, lease.source, first).segments == before
+    assert ledger.revisions(source) == Revisions(opened.id, None)
+    done = revision(ledger, lease, first)
+    for _ in range(2):
+        ledger.end_revision(lease, done, settled=True)
+    [other, *rest] = batch_content(ledger, lease.source, first).segments
+    assert other == replace(before[0], files=done.segments[0].files)
+    assert (rest, counts()) == (list(before[1:]), {first: 1})
+    ledger.end_revision(lease, revision(ledger, lease, first), settled=True)
+    assert counts() == {first: 2}
+
+
+def test_what_is_no_revision(ledger: Ledger, lease: Lease) -> None:
+    """One that nobody began."""
+    with refused(ledger, lease, "revisions_known"):
+        ledger.end_revision(lease, Revision(0, ()), settled=True)
+
+
+def test_writes_of_replays(ledger: Ledger, lease: Lease, batches: list[int]) -> None:
+    """They are of acknowledged batches, as often as somebody wants, and cover nothing."""
+    for delta_version in (10, 11):
+        intent = begun_write(ledger, lease, ORDERS, "m", batches[-1], batches[-1], REPLAY)
+        assert ledger.open_intents(lease.source) == [intent]
+        ledger.settle(lease, intent, delta_version)
+    captured = next_captured(ledger, lease, ORDERS)
+    assert ledger.pending_batches(lease.source) == {ORDERS: [captured.id]}

@@ -29,7 +29,7 @@ from tests.ledger.made import (
     record,
     state,
 )
-from tests.ledger.test_catching_up import caught_up
+from tests.ledger.test_orders import caught_up
 
 QUARANTINED = StoppedTable(STOCK, "a value", "resume it", "batch 1")
 
@@ -46,17 +46,6 @@ def acknowledged(ledger: Ledger, lease: Lease, *batches: int) -> None:
     ledger.mark_merged(lease)
     for batch in batches:
         ledger.acknowledge(lease, batch)
-
-
-def test_a_set_says_which_delta_table_each_version_is_of(ledger: Ledger, lease: Lease) -> None:
-    """By its id: a table that is made anew in the folder is another one."""
-    batch = first_captured(ledger, lease, ORDERS)
-    settled(ledger, lease, ORDERS, batch.id, batch.id, 7, "a")
-    acknowledged(ledger, lease, batch.id)
-    assert ledger.version_set(lease.source, batch.id).entries == [
-        VersionSetEntry(ORDERS, "s/shop/orders", 7, "a")
-    ]
-    assert ledger.version_set(lease.source, batch.id).missing_tables == []
 
 
 def test_a_set_names_the_newest_version_with_its_rows(ledger: Ledger, lease: Lease) -> None:
@@ -88,21 +77,35 @@ def test_a_set_names_the_newest_version_with_its_rows(ledger: Ledger, lease: Lea
 
 
 def test_a_set_is_as_of_its_batch_for_good(ledger: Ledger, lease: Lease) -> None:
-    """What comes later changes nothing of it, also where only some tables changed."""
+    """Once that is acknowledged; with the id of each Delta table, for one that is made anew in the
+    folder is another. What comes later changes nothing of it, also where only some tables changed.
+    A table that is dropped is not missing."""
     first = first_captured(ledger, lease, ORDERS, STOCK)
     settled(ledger, lease, ORDERS, first.id, first.id, 1, "a")
     settled(ledger, lease, STOCK, first.id, first.id, 1, "b")
+    ledger.mark_merged(lease)
+    assert ledger.version_set(lease.source, first.id).entries == []
     acknowledged(ledger, lease, first.id)
-    before = ledger.version_set(lease.source, first.id).entries
     second = next_captured(ledger, lease, STOCK)
     settled(ledger, lease, STOCK, second.id, second.id, 2, "b")
-    acknowledged(ledger, lease, second.id)
     third = next_captured(ledger, lease)
-    acknowledged(ledger, lease, third.id)
-    assert ledger.version_set(lease.source, first.id).entries == before
-    for batch in (second, third):
-        found = ledger.version_set(lease.source, batch.id).entries
-        assert [(one.table, one.delta_version) for one in found] == [(ORDERS, 1), (STOCK, 2)]
+    acknowledged(ledger, lease, second.id, third.id)
+    fourth = following(ledger, lease)
+    gone = replace(state(STOCK), condition=TableCondition.DROPPED)
+    event = TableEvent(STOCK, TableEventKind.DROPPED, fourth.sequence_before, 1, place(350))
+    dropped = replace(record(fourth), tables=(gone,), events=(event,))
+    ledger.record_capture(lease, fourth.id, dropped)
+    settled(ledger, lease, STOCK, fourth.id, fourth.id, 3, "b")
+    acknowledged(ledger, lease, fourth.id)
+    orders, path = VersionSetEntry(ORDERS, "s/shop/orders", 1, "a"), "s/shop/stock"
+    for batch, others in (
+        (first, [VersionSetEntry(STOCK, path, 1, "b")]),
+        (second, [VersionSetEntry(STOCK, path, 2, "b")]),
+        (third, [VersionSetEntry(STOCK, path, 2, "b")]),
+        (fourth, []),
+    ):
+        found = ledger.version_set(lease.source, batch.id)
+        assert (found.entries, found.missing_tables) == ([orders, *others], [])
 
 
 def test_what_is_merged_together_is_in_the_last_set(ledger: Ledger, lease: Lease) -> None:
@@ -203,32 +206,3 @@ def test_a_table_stays_in_the_set_of_a_batch_that_only_catches_up_others(
         fourth.id: [orders, stock] if resumed else [orders],
     }
     assert ledger.version_set(lease.source, third.id).missing_tables == []
-
-
-def test_a_table_that_is_gone_is_not_missing(ledger: Ledger, lease: Lease) -> None:
-    """The source has it no more: the sets go on without it, and are whole."""
-    first = first_captured(ledger, lease, ORDERS, STOCK)
-    settled(ledger, lease, ORDERS, first.id, first.id, 1, "a")
-    settled(ledger, lease, STOCK, first.id, first.id, 1, "b")
-    acknowledged(ledger, lease, first.id)
-    second = following(ledger, lease)
-    gone = replace(state(STOCK), condition=TableCondition.DROPPED)
-    event = TableEvent(STOCK, TableEventKind.DROPPED, second.sequence_before, 1, place(150))
-    dropped = replace(record(second), tables=(gone,), events=(event,))
-    ledger.record_capture(lease, second.id, dropped)
-    settled(ledger, lease, STOCK, second.id, second.id, 2, "b")
-    acknowledged(ledger, lease, second.id)
-    assert [one.table for one in ledger.version_set(lease.source, first.id).entries] == [
-        ORDERS,
-        STOCK,
-    ]
-    assert [one.table for one in ledger.version_set(lease.source, second.id).entries] == [ORDERS]
-    assert ledger.version_set(lease.source, second.id).missing_tables == []
-
-
-def test_no_batch_but_an_acknowledged_one_has_a_set(ledger: Ledger, lease: Lease) -> None:
-    first = first_captured(ledger, lease, ORDERS)
-    settled(ledger, lease, ORDERS, first.id, first.id, 1, "a")
-    ledger.mark_merged(lease)
-    assert ledger.version_set(lease.source, first.id).entries == []
-    assert ledger.version_set(lease.source, first.id).missing_tables == []

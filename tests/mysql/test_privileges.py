@@ -9,6 +9,7 @@ from typing import Final
 import pytest
 
 from lockstep.pipeline.check import SourceEvidence, preflight
+from lockstep.pipeline.source_plan import SourcePlan
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import TableName, TablePatterns
 from lockstep.resources.mysql.server import MySqlServer
@@ -191,7 +192,11 @@ def test_a_table_is_read_whole_or_refused_with_its_grant(place: Place, name: str
     found = {
         (finding.subject, finding.hint)
         for finding in preflight(
-            source, SourceEvidence(source.survey(), TablePatterns((f"{place.database}.*",))), {}
+            source,
+            SourceEvidence(
+                source.survey(), SourcePlan("shop", TablePatterns((f"{place.database}.*",)), None)
+            ),
+            {},
         )
     }
     if name != "nothing":

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from lockstep.pipeline.check import Finding, SourceEvidence, preflight
+from lockstep.pipeline.source_plan import SourcePlan
 from lockstep.pipeline.values.errors import SourceUnavailable
 from lockstep.pipeline.values.survey import Channel, SessionOverride, Survey, SurveyedForeignKey
 from lockstep.pipeline.values.table import TableName, TablePatterns
@@ -43,7 +44,11 @@ def filled(stand: MySqlStand, name: str, *more: str) -> str:
 
 def findings(source: MySqlServer, name: str) -> dict[str, Finding]:
     """By subject; of a rule that speaks of several tables, each of them."""
-    found = preflight(source, SourceEvidence(source.survey(), TablePatterns((f"{name}.*",))), {})
+    found = preflight(
+        source,
+        SourceEvidence(source.survey(), SourcePlan("shop", TablePatterns((f"{name}.*",)), None)),
+        {},
+    )
     return {finding.subject: finding for finding in found}
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from lockstep.pipeline.check.findings import MirrorEvidence, RunEvidence, SourceEvidence
 from lockstep.pipeline.model.table_state import Extent
 from lockstep.pipeline.ports.source import ListedTable
+from lockstep.pipeline.source_plan import SourcePlan
 from lockstep.pipeline.values.survey import AnsweringServer, Survey, SurveyedTable
 from lockstep.pipeline.values.table import Column, TableName, TablePatterns, TableStructure
 
@@ -87,7 +88,13 @@ def looked(
     partial: tuple[Extent, ...] = (),
     mirrors: tuple[MirrorEvidence, ...] = (),
 ) -> SourceEvidence:
-    return SourceEvidence(survey, PATTERNS, pause, partial, mirrors, all_structures=structures)
+    plan = SourcePlan("shop", PATTERNS, None)
+    return SourceEvidence(survey, plan, pause, partial, mirrors, all_structures=structures)
+
+
+def planned(evidence: SourceEvidence, **changes: Any) -> SourceEvidence:
+    """With other settings of the source."""
+    return replace(evidence, plan=replace(evidence.plan, **changes))
 
 
 def known(**changes: Any) -> RunEvidence:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from lockstep.pipeline.model.gaps import (
-    ClosedTable,
     Gap,
     GapEvent,
     with_closed,
@@ -30,7 +29,7 @@ def test_a_part_is_closed_once_by_what_comes_first_behind_the_gap() -> None:
     """What lies before it counts for nothing, nor what happens to others."""
     happened = [_read("shop.a", 4), _read("shop.x", 5), _read("shop.a", 5), _read("shop.a", 9)]
     gap = with_closed(GAP, happened)
-    assert gap.closed == {"shop.a": ClosedTable(5, AT, REREAD, "shop.a")}
+    assert gap.closed == {"shop.a": GapEvent("shop.a", 5, AT, REREAD)}
     assert gap.open_tables == ("shop.b", "shop.c")
 
 
@@ -42,7 +41,7 @@ def test_a_comparison_closes_a_part_under_the_name_that_it_has_by_then() -> None
         GapEvent("shop.b", 7, AT, None),
     ]
     gap = with_closed(GAP, happened)
-    assert gap.closed == {"shop.c": ClosedTable(6, AT, None, "shop.c")}
+    assert gap.closed == {"shop.c": GapEvent("shop.c", 6, AT, None)}
     names = [TableName("shop", name) for name in "xcba"]
     assert gap.open_among(names) == [names[3], names[0]]
 

@@ -24,14 +24,14 @@ from lockstep.pipeline.schema.treatments import Conversion, Hash, Mask
 from lockstep.pipeline.shape.hashes import PrivacyKey
 from lockstep.pipeline.shape.shape import ShapeRules
 from lockstep.pipeline.shape.shaping import Shaping
-from lockstep.pipeline.source_plan import SourcePlan, TableSettings
+from lockstep.pipeline.source_plan import TableSettings
 from lockstep.pipeline.values.errors import (
     ConfigurationError,
     NothingMatches,
     PrivilegeMissing,
     ServerSettings,
 )
-from lockstep.pipeline.values.mirror_names import MirrorNames, MirrorNameTemplate
+from lockstep.pipeline.values.mirror_names import MirrorNameTemplate
 from lockstep.pipeline.values.policies import Deletes, ForeignKeys, LakePolicies
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.retention import Retention
@@ -53,6 +53,7 @@ from tests.pipeline.preflight_made import (
     SURVEY,
     known,
     looked,
+    planned,
     surveyed,
     table,
 )
@@ -104,7 +105,7 @@ def followed(*found: Column, **policies: Any) -> SourceEvidence:
     """A table with these columns, or without a key, which is followed by these policies."""
     structure = table(*found) if found else replace(table(ID), primary_key=())
     evidence = looked(structures=(structure,))
-    return replace(evidence, policies_of=lambda _: replace(LakePolicies(), **policies))
+    return planned(evidence, lake_policies=replace(LakePolicies(), **policies))
 
 
 BLOCK = TablePatterns((str(ORDERS),))
@@ -125,9 +126,9 @@ def shown(
         last = replace(schema.columns[-1], generated="1", stored=False)
         schema = replace(schema, columns=(*schema.columns[:-1], last))
     settings = (TableSettings(BLOCK, {}, ShapeRules(**rules)),)
-    plan = SourcePlan("shop", BLOCK, None, table_settings=settings)
-    shaping = plan.shaping(None if key is None else PrivacyKey(key))
-    return replace(looked(), table_settings=settings, shaping=shaping, schemas_to_shape=(schema,))
+    evidence = planned(looked(), table_settings=settings)
+    shaping = evidence.plan.shaping(None if key is None else PrivacyKey(key))
+    return replace(evidence, shaping=shaping, schemas_to_shape=(schema,))
 
 
 def hashed_with(key: bytes) -> SourceEvidence:
@@ -148,7 +149,8 @@ def hashed_with(key: bytes) -> SourceEvidence:
 
 def shown_again() -> SourceEvidence:
     """The lake is hashed, and the settings hide nothing any more."""
-    return replace(hashed_with(b"a key"), shaping=Shaping(), table_settings=(), schemas_to_shape=())
+    hashed = planned(hashed_with(b"a key"), table_settings=())
+    return replace(hashed, shaping=Shaping(), schemas_to_shape=())
 
 
 def dropped(**rules: Any) -> SourceEvidence:
@@ -174,8 +176,8 @@ def into(text: str, *tables: str) -> SourceEvidence:
     found = tuple(
         SurveyedTable(TableName("shop", name), "BASE TABLE", "InnoDB", False) for name in tables
     )
-    rules = ((TablePatterns(("*",)), MirrorNameTemplate.parse(text)),)
-    return replace(looked(surveyed(tables=found)), mirror_names=MirrorNames("shop", rules))
+    rule = TableSettings(TablePatterns(("*",)), {}, into=MirrorNameTemplate.parse(text))
+    return planned(looked(surveyed(tables=found)), table_settings=(rule,))
 
 
 RUN_CASES: list[tuple[str, RunEvidence, str, type[Exception] | None]] = [
@@ -201,9 +203,9 @@ SHORT = MirrorEvidence(
 )
 
 CASES: list[tuple[str, SourceEvidence, str]] = [
-    ("settings of tables", replace(looked(), table_settings=(block("shop.nothing"),)), "refusal"),
-    ("settings of tables", replace(looked(), table_settings=(block("shop.orders"),)), "ok"),
-    ("exclude", replace(looked(), patterns=TablePatterns(("*.*",), ("shop.ordrs",))), "warning"),
+    ("settings of tables", planned(looked(), table_settings=(block("shop.nothing"),)), "refusal"),
+    ("settings of tables", planned(looked(), table_settings=(block("shop.orders"),)), "ok"),
+    ("exclude", planned(looked(), patterns=TablePatterns(("*.*",), ("shop.ordrs",))), "warning"),
     ("one server", answering(identity=("db2", "3306", "2", "uuid-2")), "refusal"),
     ("proxy", answering(version_comment="(ProxySQL)"), "warning"),
     ("proxy", answering(greeting_version="8.0.11"), "warning"),
@@ -234,7 +236,7 @@ CASES: list[tuple[str, SourceEvidence, str]] = [
     ),
     (
         "triggers and views",
-        replace(
+        planned(
             looked(surveyed(grants=ALL)), allowed_statements=StatementPatterns(("mysql.rds_%",))
         ),
         "ok",
@@ -614,8 +616,8 @@ def test_a_server_without_the_switch_has_another_cure() -> None:
     assert finding.hint is not None
     assert 'foreign_keys = "resnapshot"' in finding.hint
     assert "innodb_native" not in finding.hint
-    followed = replace(
-        looked(survey), policies_of=lambda table: LakePolicies(foreign_keys=ForeignKeys.RESNAPSHOT)
+    followed = planned(
+        looked(survey), lake_policies=LakePolicies(foreign_keys=ForeignKeys.RESNAPSHOT)
     )
     assert [one.level for one in _judged("foreign keys", followed)] == ["ok"]
 
@@ -651,12 +653,14 @@ def test_a_block_holds_for_some_table() -> None:
     found = _judged(
         "settings of tables",
         replace(
-            looked(),
-            table_settings=(
-                block("shop.*", deletes=Deletes.SOFT, updated_columns=True),
-                block("shop.orders", "shop.carts", deletes=Deletes.IGNORE),
-                block("shop.items", deletes=Deletes.REMOVE),
-                block("shop.gone", "old.*", deletes=Deletes.SOFT),
+            planned(
+                looked(),
+                table_settings=(
+                    block("shop.*", deletes=Deletes.SOFT, updated_columns=True),
+                    block("shop.orders", "shop.carts", deletes=Deletes.IGNORE),
+                    block("shop.items", deletes=Deletes.REMOVE),
+                    block("shop.gone", "old.*", deletes=Deletes.SOFT),
+                ),
             ),
             ledger_tables=(TableName("shop", "gone"), TableName("shop", "kept")),
         ),
@@ -673,7 +677,7 @@ def test_a_block_holds_for_some_table() -> None:
         ("shop.kept", 'deletes = "soft", updated_columns = true'),
         ("shop.orders", 'deletes = "ignore", updated_columns = true'),
     ]
-    over = replace(looked(), table_settings=(block("shop.orders"), block("shop.*")))
+    over = planned(looked(), table_settings=(block("shop.orders"), block("shop.*")))
     [refused] = [one for one in _judged("settings of tables", over) if one.level != "ok"]
     assert refused.sentence == (
         "its 'deletes' applies to no table: later blocks override it for all of them"

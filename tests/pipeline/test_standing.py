@@ -10,7 +10,7 @@ import pytest
 
 from lockstep.commands.status import exit_code, proof_lines, proof_values, status_lines
 from lockstep.pipeline.model.batch import Batch, BatchState
-from lockstep.pipeline.model.gaps import ClosedTable, Gap
+from lockstep.pipeline.model.gaps import Gap, GapEvent
 from lockstep.pipeline.model.json_values import to_json
 from lockstep.pipeline.model.table_state import Extent, StoppedTable, TableEventKind
 from lockstep.pipeline.ports.source import ServerFacts
@@ -428,7 +428,7 @@ def test_a_run_that_reads_a_table_in_one_piece_is_not_judged_by_what_it_records(
 
 def test_a_gap_is_part_of_the_sentence() -> None:
     """Fine is not the same as whole; what is whole again is history."""
-    closed = ClosedTable(9, NOW, TableEventKind.REREAD, "shop.orders")
+    closed = GapEvent("shop.orders", 9, NOW, TableEventKind.REREAD)
     history = replace(GAP, closed={"shop.orders": closed})
     assert verdict(standing(gaps=(history,)), NOW, None) == verdict(standing(), NOW, None)
     told = "\n".join(

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from lockstep.pipeline.model.table_state import OrderKind, Supplier
+from lockstep.pipeline.shape.shape import ShapeRules
 from lockstep.pipeline.snapshot.pace import Pace
 from lockstep.pipeline.source_plan import SnapshotPlan
 from lockstep.pipeline.values.errors import (
@@ -25,10 +26,15 @@ from lockstep.pipeline.values.errors import (
     StoppedBy,
 )
 from lockstep.pipeline.values.policies import DroppedColumns, LakePolicies
+from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.table import TableName
+from lockstep.resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
+from tests.mysql.logged import head
 from tests.outside import repair, verify
 from tests.positions.interrupted import Crash, mortal
+from tests.positions.paused import Shop
+from tests.positions.test_columns_read import columns_read
 from tests.shape import reference
 from tests.shape.follower import KEY, ShapedFollower
 from tests.shape.random_traffic import ROLES, SECRET, Traffic, rules_of, settings_of
@@ -262,3 +268,37 @@ def test_mirrors_are_what_settings_show(
     finally:
         # A later test's ledger would have the structures of its tables.
         place.traffic.forget()
+
+
+def test_the_log_is_searched_once_for_all_tables_that_hide_something(
+    mysql: MySqlStand, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many of them get a column whose values are read from the source: whether that part of
+    the log altered one of them is asked for each."""
+    tables, dump, begins = ("t", "t1", "t2"), MySqlServer.dump, list[Coordinates]()
+
+    def noted(server: MySqlServer, start: Coordinates, *args: Any, **options: Any) -> Any:
+        begins.append(start)
+        return dump(server, start, *args, **options)
+
+    rules = {f"{database}.*": ShapeRules(exclude_columns=("w",))}
+    follower = ShapedFollower(mysql, [f"{database}.*"], rules, start=str(head(mysql)))
+    shop = Shop(mysql, database, follower)
+    shop.do(
+        *(f"create table {table} (id int primary key, v int, w int, x int)" for table in tables),
+        *(f"insert into {table} values (1, 1, 1, 1)" for table in tables),
+    )
+    shop.run()
+    shop.do(*(f"alter table {table} add g int as (v * 2) stored" for table in tables))
+    # A run that ends at a place of a person's choice leaves the reading to the next one.
+    begin = follower.run(until="latest").end.at
+    shop.do(*(f"insert into {table} (id, v) values (4, 4)" for table in tables))
+    monkeypatch.setattr(MySqlServer, "dump", noted)
+    shop.run()
+    assert columns_read(shop) == [("g",)] * len(tables)
+    for table in tables:
+        mirror = follower.mirror(f"{database}.{table}")
+        assert mirror == [
+            {"id": key, "v": key, "x": x, "g": 2 * key} for key, x in ((1, 1), (4, None))
+        ]
+    assert begins.count(begin) == 2, "the search, and the capture"

@@ -131,8 +131,7 @@ def refusals(follower: ShapedFollower) -> list[Finding]:
     ports = follower.ports()
     evidence = SourceEvidence(
         ports.server.survey(),
-        ports.source.patterns,
-        table_settings=ports.source.table_settings,
+        ports.source,
         shaping=ports.shaping,
     )
     found = preflight(ports.server, evidence, {})

@@ -197,22 +197,15 @@ class CapturedTable:
         return np.flatnonzero((file_numbers > file) | ((file_numbers == file) & (ends > offset)))
 
     @property
-    def stopped_earlier(self) -> StoppedTable | None:
-        """How the table was stopped before this capture; None if it was not, or if the
-        capture brings it back."""
+    def stopped_at(self) -> Coordinates | None:
+        """The place at which the table stopped, in this capture or before it. None if
+        it did not stop at a known place, or if the capture brings it back."""
+        if self.quarantine is not None:
+            return self.quarantine.at
         state = self.state
         if not self.is_captured or state is None or state.stopped_by is None:
             return None
-        at = None if state.stopped is None else state.stopped.at
-        return StoppedTable(
-            self.name,
-            reason=state.reason or "",
-            hint=state.hint or "",
-            position=state.place,
-            at=at,
-            need=state.need,
-            by=state.stopped_by,
-        )
+        return None if state.stopped is None else state.stopped.at
 
     @property
     def is_known(self) -> bool:

@@ -293,12 +293,12 @@ class TableChanges:
     ) -> None:
         """Let a stopped table wait for a person's consent, if the statement gave it
         rows or columns of which its mirror would show more than was shown before."""
-        stopped = table.quarantine or table.stopped_earlier
-        if stopped is None or table.name in self._tables.waiting_tables:
+        at = table.stopped_at
+        if at is None or table.name in self._tables.waiting_tables:
             return  # `_join_reading` sees the error of a table that is being read.
         error = self._decider.hidden_rows_error(table.name, consequence, followed)
-        if error is not None and error.need is Need.CONSENT and stopped.at is not None:
-            self._record_stop(table.name, stopped.at, error)
+        if error is not None and error.need is Need.CONSENT:
+            self._record_stop(table.name, at, error)
 
     def _record_consequence(
         self, table: CapturedTable, consequence: Consequence, statement: LoggedStatement
