@@ -52,9 +52,9 @@ from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.hostile.histories import lake_of
 from tests.hostile.test_foreign_files import Files, ports_on_disk
+from tests.mysql.logged import head
 from tests.positions.follower import SOURCE
 from tests.positions.interrupted import Crash, interrupted, mortal
-from tests.positions.servers import head
 from tests.positions.test_replays import changelogs
 from tests.shape.follower import KEY, ShapedFollower, followed_by_nobody
 from tests.twins.lake import MemoryLake
@@ -294,8 +294,7 @@ def test_a_replay_of_all_leaves_cleared_changes_out(
     were captured. Other tables of their batches are whole afterwards, and so are later changes of
     this one."""
     with mysql.own_database() as name:
-        file, offset = head(mysql)
-        cleared = Cleared(mysql, name, start=f"{file}:{offset}")
+        cleared = Cleared(mysql, name, start=str(head(mysql)))
         follower, table, beside = cleared.follower, cleared.table, TableName(name, "beside")
         cleared.do(
             "update c set secret = 'before' where code = 'other'",
@@ -317,7 +316,7 @@ def test_a_replay_of_all_leaves_cleared_changes_out(
         assert {segment.table for _, segment in lost} == {table, beside}
         ports = follower.ports()
         segments: Any = Opened(ports.segments)
-        report = follower.replay(replace(ports, segments=segments))
+        report = follower.replay(ports=replace(ports, segments=segments))
         assert cleared.found(word) == []
         assert not [
             batch
@@ -338,8 +337,7 @@ def test_a_replay_of_all_leaves_cleared_changes_out(
 def test_one_person_after_another_is_left_out_of_replays(mysql: MySqlStand) -> None:
     """Changes of whoever was left out already were not numbered, those of the next one were."""
     with mysql.own_database() as name:
-        file, offset = head(mysql)
-        cleared = Cleared(mysql, name, start=f"{file}:{offset}")
+        cleared = Cleared(mysql, name, start=str(head(mysql)))
         follower, beside = cleared.follower, TableName(name, "beside")
         for person in (1, 2):
             cleared.hide(ShapeRules(rows=f"v > {person}"))
