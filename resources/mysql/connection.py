@@ -46,6 +46,7 @@ from lockstep.pipeline.values.survey import grant_statement
 
 _NO_BINLOG = 1381  # ER_NO_BINARY_LOGGING
 _TLS_REQUIRED = 3159  # ER_SECURE_TRANSPORT_REQUIRED
+_PACKET_TOO_LARGE = 1153  # ER_NET_PACKET_TOO_LARGE
 _WRONG_PASSWORD = 1045  # ER_ACCESS_DENIED_ERROR
 
 _LOGIN_HINT: Final = "check user and password of the source in lockstep.toml"
@@ -517,6 +518,8 @@ def _execute_unless_refused(cursor: Cursor, statement: str) -> bool:
     try:
         cursor.execute(statement)
     except pymysql.MySQLError as error:
+        if number_of(error) == _PACKET_TOO_LARGE:  # after which the server closes the connection
+            _require_packet_size(f"less than {len(statement)}")
         if meaning_of(number_of(error)) not in _REFUSALS:
             raise
         return False
@@ -584,7 +587,7 @@ def _in_one_spelling(value: str) -> str:
 
 
 def _require_packet_size(size: str | None) -> None:
-    if size is None or int(size) < LEAST_PACKET_BYTES:
+    if size is None or not size.isdigit() or int(size) < LEAST_PACKET_BYTES:
         raise ServerSettings(
             f"max_allowed_packet is {size}, which is too small for Lockstep's statements",
             hint=f"set global max_allowed_packet = {1 << 26}; (and put it into the server's "

@@ -106,6 +106,28 @@ def test_packets_too_small_for_statements_are_refused(stand: MySqlStand) -> None
     assert told.value.hint == set_global_hint("max_allowed_packet", "67108864")
 
 
+def test_packets_too_small_for_the_statement_that_was_composed_are_refused(
+    mysql: MySqlStand,
+) -> None:
+    """The server closes the connection of a session that sends it."""
+    ours(mysql)
+    [(packet, buffer)] = mysql.rows(
+        "select @@global.max_allowed_packet, @@global.net_buffer_length"
+    )
+    mysql.execute("set global net_buffer_length = 1024", "set global max_allowed_packet = 1024")
+    try:
+        more = f", @a = '{'a' * 1000}'"
+        with (
+            pytest.raises(ServerSettings, match="max_allowed_packet is less than"),
+            connect(settings(mysql), extra_assignments=more),
+        ):
+            pytest.fail("it was sent")
+    finally:
+        mysql.execute(
+            f"set global max_allowed_packet = {packet}", f"set global net_buffer_length = {buffer}"
+        )
+
+
 def test_a_variable_that_an_account_may_not_set_is_named(
     mysql: MySqlStand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
