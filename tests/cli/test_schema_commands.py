@@ -138,7 +138,7 @@ def test_orders_about_several_tables(
         found.append(arguments)
         return foresee_next_start(*arguments)
 
-    monkeypatch.setattr("lockstep.pipeline.run.orders.foresee_next_start", find_start)
+    monkeypatch.setattr("lockstep.commands.orders.foresee_next_start", find_start)
     orders, items = f"{database}.orders", f"{database}.items"
     pattern, because = f"{database}.*", ("--reason", "a load")
     mysql.execute("create table items (id int primary key)", database=database)
