@@ -123,9 +123,8 @@ TOGETHER = {
     "two servers": tuple(
         f"tests/positions/test_{name}.py"
         for name in (
-            *("failover", "failover_order", "gaps", "gtid_switched", "load_faults"),
-            *("mariadb_failover", "read_from", "replays_told", "reused_gtids", "rewritten"),
-            *("source_load", "standby", "start_at", "whole_logs", "without_gtids"),
+            *("failover", "first_log", "load_faults", "read_from", "replays_told", "rewritten"),
+            *("standby", "start_at", "whole_logs", "without_gtids"),
         )
     ),
     "Spark": (

@@ -325,9 +325,12 @@ class SourceServer(Protocol):
         server does not have the table. Raise `TableBusy` if other sessions prevent the
         lock, and `TableError` if the account may not read all columns."""
 
-    def empty_tables(self, tables: Collection[TableName]) -> frozenset[TableName]:
-        """Return the tables that had no row at some moment of this call. Tables that
-        cannot be read are left out."""
+    def empty_tables(
+        self, tables: Collection[TableName], after: Coordinates
+    ) -> frozenset[TableName]:
+        """Return the tables that had no row at some moment of this call, when every
+        transaction before the place `after` could be read. Tables that cannot be read
+        are left out, and so are all if such a transaction is not committed yet."""
 
     def snapshot(
         self, table: TableSchema | TableStructure, columns: Sequence[str] | None = None

@@ -270,12 +270,17 @@ def _clear_texts(
         if new_file is not None:
             cleared.append(ClearedFile(batch, table, file.path, new_file))
     if cleared:
+        batches = {file.batch for file in cleared}
+        listed = ports.changelog.listed_files(folder) or {}
         ports.changelog.revise(
             folder,
             app_id=f"{system_table_app_id(source, table)}/cleared",
             revision=note.id,
             schema=SYSTEM_TABLE_SCHEMAS[table],
-            removed_paths=[file.old_path for file in cleared],
+            # Among them are new files of a clearing that was killed before the ledger knew them.
+            removed_paths=[
+                path for path in listed if batch_of(path) in batches and path not in kept_paths
+            ],
             files=[file.new_file for file in cleared],
             user_metadata=removal_metadata(ports, WriteKind.REVISE, table, (1, through)),
             require_held=require_held,
@@ -295,18 +300,19 @@ def _system_files(
     earlier clearing deleted it, and this ledger was restored from a copy without that
     clearing."""
     folder = system_table_path(ports.source.name, table)
-    listed = {**(ports.changelog.listed_files(folder) or {})}
+    recorded_batches = set[int]()
     for first in range(above + 1, through + 1, _PAGE_SIZE):
         last = min(first + _PAGE_SIZE - 1, through)
         for content in ports.ledger.contents(ports.source.name, first, last):
             for segment in content.system_segments:
                 for file in segment.files if segment.table is table else ():
-                    listed.pop(file.path, None)
                     if not _is_missing(ports, folder, file.path):
+                        recorded_batches.add(content.batch)
                         yield content.batch, file
-    for path, size in listed.items():
+    for path, size in (ports.changelog.listed_files(folder) or {}).items():
         batch = batch_of(path) or 0
-        if above < batch <= through and not _is_missing(ports, folder, path):
+        is_old = above < batch <= through and batch not in recorded_batches
+        if is_old and not _is_missing(ports, folder, path):
             yield batch, SegmentFile(path, size=size)
 
 

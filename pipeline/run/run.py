@@ -151,6 +151,7 @@ class RunSession:
                     raise
                 message = error.message.removesuffix(".")
                 self.progress.note(f"{message}. Trying again in {wait_seconds:g} s.")
+                self._find_server_again()
             except BaseException as error:
                 known_error = self.translate_error(error)
                 if known_error is not None:
@@ -244,6 +245,13 @@ class RunSession:
     def _note_wait(self, sentence: str) -> None:
         self.progress.note(sentence)
         self.on_wait()
+
+    def _find_server_again(self) -> None:
+        """Let the next attempt use the server to which the source's address leads then:
+        each port uses one server only."""
+        if self._ports_and_lease is not None:
+            ports, lease = self._ports_and_lease
+            self._ports_and_lease = (replace(ports, server=self._make_ports().server), lease)
 
     def _reconnect(self) -> None:
         """Close the ledger, so that its next use connects again, and forget the lease.

@@ -63,7 +63,9 @@ class OnRewrite(Policy):
 
 class DroppedColumns(Policy):
     """A dropped column stays in the mirror with its old values and is no longer filled;
-    or it is removed. A later column of that name replaces the kept one."""
+    or it is removed. A later column of that name replaces the kept one. A write that
+    replaces all rows (a TRUNCATE, a re-read, `lockstep reload`) removes it, also from
+    rows that `deletes` keeps; earlier versions of the mirror still have its values."""
 
     KEEP = "keep"
     DROP = "drop"

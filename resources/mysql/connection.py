@@ -19,7 +19,7 @@ import socket
 import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -36,6 +36,7 @@ from lockstep.pipeline.values.errors import (
     LockstepError,
     PrivilegeMissing,
     ServerSettings,
+    SourceMoving,
     SourceRefused,
     SourceUnavailable,
     TlsRefused,
@@ -116,7 +117,9 @@ probes."""
 @dataclass(frozen=True, slots=True)
 class ConnectionSettings:
     """The address and account of a server. `tls`: "verify" (certificate and name are
-    verified), "required" (encrypted, unverified) or "off". Timeouts are in seconds."""
+    verified), "required" (encrypted, unverified) or "off". Timeouts are in seconds.
+    `server`: the identity of the server that has to answer (`open_connection`); None if
+    any may."""
 
     host: str
     port: int
@@ -126,6 +129,7 @@ class ConnectionSettings:
     tls_ca: str | None = None
     connect_timeout: float = 10.0
     read_timeout: float = 60.0
+    server: str | None = None
 
     def __repr__(self) -> str:
         return f"ConnectionSettings({self.user}@{self.host}:{self.port}, tls={self.tls})"
@@ -149,7 +153,24 @@ def open_connection(
 ) -> pymysql.Connection[Cursor]:
     """Return a connection whose session has the variables of `SESSION_VARIABLES`: UTC,
     autocommit, utf8mb4, no limits. `extra_assignments`: more assignments, each after a
-    comma. The caller closes the connection, and wraps its use in `translate_errors`."""
+    comma. Raise `SourceMoving` if another server than `settings.server` answers. The
+    caller closes the connection, and wraps its use in `translate_errors`."""
+    return _open_identified(settings, extra_assignments, **options)[0]
+
+
+def open_and_identify(
+    settings: ConnectionSettings,
+) -> tuple[pymysql.Connection[Cursor], ConnectionSettings]:
+    """Return a connection as `open_connection` does, and settings by which only the
+    same server is used. Errors are raised as `pipeline.values.errors`."""
+    with translate_errors(settings):
+        connection, identity = _open_identified(settings, "")
+    return connection, replace(settings, server=identity)
+
+
+def _open_identified(
+    settings: ConnectionSettings, extra_assignments: str, **options: Any
+) -> tuple[pymysql.Connection[Cursor], str]:
     connection: pymysql.Connection[Cursor] = _Connection(
         host=settings.host,
         port=settings.port,
@@ -165,12 +186,24 @@ def open_connection(
     )
     greeting: Any = connection  # PyMySQL has no type for this call
     try:
-        _session_start(settings, greeting.get_server_info()).begin(connection, extra_assignments)
+        session_start = _session_start(replace(settings, server=None), greeting.get_server_info())
+        identity = session_start.begin(connection, extra_assignments)
+        _require_same_server(settings, identity)
     except BaseException:
         if connection.open:
             connection.close()
         raise
-    return connection
+    return connection, identity
+
+
+def _require_same_server(settings: ConnectionSettings, identity: str) -> None:
+    if settings.server not in {None, identity}:
+        raise SourceMoving(
+            f"{settings.host}:{settings.port} leads to another server now: {identity}, not "
+            f"{settings.server}",
+            hint="run again; if it happens every time, give the address of one server in "
+            "lockstep.toml",
+        )
 
 
 class _Connection(pymysql.Connection):
@@ -425,6 +458,10 @@ SESSION_VARIABLES: Final = {
 """Variable → its value in SQL, in the order in which they are set. No server has all of
 them."""
 
+_IDENTITY: Final = ("server_uuid", "hostname", "port", "server_id")
+"""Variables by which servers are told apart. MariaDB has no server_uuid, and all nodes of a Galera
+cluster may have the same server_id."""
+
 _KEPT_MODES: Final = (
     "ALLOW_INVALID_DATES",
     "NO_UNSIGNED_SUBTRACTION",
@@ -455,20 +492,23 @@ class SessionStart:
     each later session begins with one round trip."""
 
     def __init__(self) -> None:
-        self._statement: str | None = None
+        self._composed: tuple[str, str] | None = None
+        """The statement, and the identity of the only server that does not refuse it."""
 
-    def begin(self, connection: pymysql.Connection[Cursor], extra_assignments: str) -> None:
+    def begin(self, connection: pymysql.Connection[Cursor], extra_assignments: str) -> str:
         """Set all variables, and `extra_assignments`: assignments for this session
-        only. Raise `ServerSettings` if a variable has another value and the account may
-        not set it."""
+        only. Return the server's identity. Raise `ServerSettings` if a variable has
+        another value and the account may not set it."""
+        composed = self._composed
         with connection.cursor() as cursor:
-            if self._statement is None or not _execute_unless_refused(
-                cursor, self._statement + extra_assignments
+            if composed is None or not _execute_unless_refused(
+                cursor, composed[0] + extra_assignments
             ):
-                self._statement = _set_and_compose(cursor, extra_assignments)
+                composed = self._composed = _set_and_compose(cursor, extra_assignments)
         driver: Any = connection  # no public attribute for it
         if driver.server_status & SERVER_STATUS.SERVER_STATUS_IN_TRANS:
             connection.rollback()  # init_connect began it
+        return composed[1]
 
 
 def _execute_unless_refused(cursor: Cursor, statement: str) -> bool:
@@ -483,9 +523,9 @@ def _execute_unless_refused(cursor: Cursor, statement: str) -> bool:
     return True
 
 
-def _set_and_compose(cursor: Cursor, extra_assignments: str) -> str:
-    """Set the variables of this session, and return the statement that does so at this
-    server."""
+def _set_and_compose(cursor: Cursor, extra_assignments: str) -> tuple[str, str]:
+    """Set the variables of this session. Return the statement that does so at this
+    server, and the server's identity; every other server refuses the statement."""
     cursor.execute(_LIFT_LIMITS)
     cursor.execute(_SHOW_VARIABLES)
     variables = {str(name).lower(): str(value) for name, value in cursor.fetchall()}
@@ -504,7 +544,10 @@ def _set_and_compose(cursor: Cursor, extra_assignments: str) -> str:
             if _try_to_set(cursor, name, value, variables)
         }
         cursor.execute(_set_statement(assignments) + extra_assignments)
-    return _set_statement(assignments)
+    names = [name for name in _IDENTITY if name in variables]
+    identity = ":".join(variables[name] for name in names)
+    refusal = f", sql_auto_is_null = if(concat_ws(':', @@{', @@'.join(names)}) = %s, 0, 2)"
+    return _set_statement(assignments) + cursor.mogrify(refusal, (identity,)), identity
 
 
 def _set_statement(assignments: Mapping[str, str]) -> str:

@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, Final
 
 import pymysql
@@ -35,6 +36,7 @@ from lockstep.resources.mysql.connection import (
     ConnectionSettings,
     connect,
     number_of,
+    open_and_identify,
     read_dialect,
 )
 from lockstep.resources.mysql.reader import translate_table_errors
@@ -46,12 +48,19 @@ _WAIT_SECONDS: Final = 1
 
 
 class Replica:
-    """Reads from `replica`, a replica of `source`. Threads may share it: once
-    one thread has found that the replica reached a place, all use that place."""
+    """Reads from `replica`, a replica of `source`, and from no other one to which its
+    address leads later. Threads may share it: once one thread has found that the
+    replica reached a place, all use that place."""
 
     def __init__(self, source: ConnectionSettings, replica: ConnectionSettings) -> None:
-        self._source, self._replica = source, replica
+        self._source, self._configured_replica = source, replica
         self._low_marks: dict[tuple[TableName, Coordinates], LowMark] = {}
+
+    @cached_property
+    def _replica(self) -> ConnectionSettings:
+        connection, identified = open_and_identify(self._configured_replica)
+        connection.close()
+        return identified
 
     @contextmanager
     def chunk(
@@ -102,8 +111,8 @@ class Replica:
                 self._require_usable_settings(source, replica)
                 self._require_no_own_transactions(source, replica)
         except LockstepError as error:
-            return ReadReplica(_address(self._replica), error.message, error.hint)
-        return ReadReplica(_address(self._replica))
+            return ReadReplica(_address(self._configured_replica), error.message, error.hint)
+        return ReadReplica(_address(self._configured_replica))
 
     @contextmanager
     def _cursors(self) -> Iterator[tuple[Cursor, Cursor]]:

@@ -73,6 +73,7 @@ from lockstep.resources.mysql.connection import (
     ConnectionSettings,
     connect,
     number_of,
+    open_and_identify,
     open_connection,
     read_dialect,
     translate_errors,
@@ -147,8 +148,12 @@ class QuerySessions:
             except BaseException:
                 _close(connection)
                 raise
-            self.close()  # another thread may have returned a session meanwhile
-            self._idle_sessions.append((connection, monotonic()))
+            self.keep(connection)
+
+    def keep(self, connection: pymysql.Connection[Cursor]) -> None:
+        """Keep a session for the next query."""
+        self.close()  # another thread may have returned a session meanwhile
+        self._idle_sessions.append((connection, monotonic()))
 
     def close(self) -> None:
         """Close the idle session; the next query opens another."""
@@ -223,20 +228,24 @@ class MySqlServer:
 
     @cached_property
     def _settings(self) -> ConnectionSettings:
-        """The settings of the primary, or of the standby if only the standby answers.
-        The choice is made once: a run never changes its server halfway. If neither
+        """The settings of the primary, or of the standby if only the standby answers,
+        with the identity of the server that answered. The choice is made once: a run
+        never changes its server halfway, wherever the address leads later. If neither
         answers, the primary's error is raised."""
-        if self._standby is None:
-            return self._primary
         try:
-            with connect(self._primary):
-                return self._primary
+            return self._identify(self._primary)
         except (SourceUnavailable, HostUnknown) as error:
+            if self._standby is None:
+                raise
             try:
-                with connect(self._standby):
-                    return self._standby
+                return self._identify(self._standby)
             except (SourceUnavailable, HostUnknown):
                 raise error from None
+
+    def _identify(self, settings: ConnectionSettings) -> ConnectionSettings:
+        connection, identified = open_and_identify(settings)
+        self._query_sessions.keep(connection)
+        return identified
 
     @cached_property
     def _replica(self) -> Replica | None:
@@ -267,10 +276,11 @@ class MySqlServer:
     def facts(self) -> ServerFacts:
         with self._query_sessions.cursor() as cursor:
             facts = read_facts(cursor, f"{self._settings.host}:{self._settings.port}")
-        return replace(facts, is_standby=self._settings is self._standby)
+        is_standby = replace(self._settings, server=None) == self._standby
+        return replace(facts, is_standby=is_standby)
 
     def survey(self) -> Survey:
-        survey = take_survey(self._settings)
+        survey = take_survey(replace(self._settings, server=None))
         return (
             survey if self._replica is None else replace(survey, read_replica=self._replica.state())
         )
@@ -405,8 +415,12 @@ class MySqlServer:
             rows = select_by_table(cursor, _TABLE_COMMENTS, scopes_of(names))
             return {table: comment for table, (comment,) in rows if table in names}
 
-    def empty_tables(self, tables: Collection[TableName]) -> frozenset[TableName]:
+    def empty_tables(
+        self, tables: Collection[TableName], after: Coordinates
+    ) -> frozenset[TableName]:
         with self._query_sessions.cursor() as cursor:
+            if low_mark(cursor, read_dialect(cursor)).at < after:
+                return frozenset()
             return frozenset(table for table in tables if has_no_row(cursor, table))
 
     @contextmanager

@@ -8,8 +8,9 @@ before it are committed: every GTID that was owned then is executed, and no anon
 transaction is in progress (MySQL manual, "gtid_owned",
 "Ongoing_anonymous_transaction_count"). If that takes too long, the low mark is the
 beginning of the file: MySQL begins a file only when all transactions of the previous
-one are committed. A prepared XA transaction is in the log, but is read only after its
-commit: XA RECOVER lists such transactions.
+one are committed. MariaDB tells the place up to which a new snapshot shows everything.
+A prepared XA transaction is in the log, but is read only after its commit: XA RECOVER
+lists such transactions.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from lockstep.pipeline.values.position import Coordinates, LogFile
 from lockstep.pipeline.values.retries import COMMITTED, Retry
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.mysql.connection import Dialect
+from lockstep.resources.mysql.select import BEGIN
 
 _OWNING_THREAD: Final = re.compile(r"#\d+")
 """The thread that owns a GTID, which gtid_owned appends to it."""
@@ -88,16 +90,27 @@ def mark_at_end(cursor: Cursor, dialect: Dialect) -> LowMark:
 
 
 def low_mark(cursor: Cursor, dialect: Dialect, *, retry: Retry = COMMITTED) -> LowMark:
-    """Return a mark before which every change can be read now.
-
-    On MariaDB the log's end is a low mark for structures, because a query for a
-    structure waits for the statement that changes it. Rows have the place of their
-    snapshot instead (`snapshot_place`).
-    """
+    """Return a mark before which every change can be read now. Any transaction of the
+    cursor's session ends."""
     mark = mark_at_end(cursor, dialect)
-    if dialect.is_mariadb or _wait_for_commits(cursor, retry):
+    if dialect.is_mariadb:
+        return replace(mark, at=_committed_place(cursor, mark.at, retry))
+    if _wait_for_commits(cursor, retry):
         return mark
     return replace(mark, at=Coordinates(mark.at.file, FIRST_OFFSET))
+
+
+def _committed_place(cursor: Cursor, end: Coordinates, retry: Retry) -> Coordinates:
+    """Return `end` once MariaDB has committed everything before it; if the tries end
+    before, return the place up to which it has."""
+    place: Coordinates | None = None
+    for _ in retry.tries():
+        cursor.execute(BEGIN)
+        place = snapshot_place(cursor)
+        cursor.execute("rollback")
+        if place is None or place >= end:
+            return end
+    return place or end
 
 
 def commits_in_order(cursor: Cursor, dialect: Dialect) -> bool:

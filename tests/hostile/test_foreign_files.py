@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -64,7 +64,7 @@ from tests.outside import (
     tables_to_quarantine,
 )
 from tests.positions.fake import TABLE, FakeServer
-from tests.positions.follower import SOURCE, Follower
+from tests.positions.follower import SOURCE, Clock, Follower
 from tests.positions.interrupted import noted
 from tests.positions.one_table import NOBODY
 from tests.twins.mirrors import MemoryMirrors
@@ -127,14 +127,6 @@ def ports_on_disk(follower: Follower, folder: Path) -> RunPorts:
         mirrors=mirrors,
         claims=claims,
     )
-
-
-@dataclass
-class Clock:
-    now: datetime = datetime(2026, 11, 1, tzinfo=UTC)
-
-    def __call__(self) -> datetime:
-        return self.now
 
 
 @dataclass

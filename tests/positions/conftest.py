@@ -8,7 +8,7 @@ import pytest
 
 from demo.mysql_search import MySql, Program
 from tests.fix_mysql import MySqlStand
-from tests.positions.servers import Pair, fresh, fresh_mariadb, private_mariadb, private_mysql
+from tests.positions.servers import Pair, fresh, private_mariadb, private_mysql
 
 SHORT = 1 << 16
 """Bytes of a log file."""
@@ -75,7 +75,14 @@ def started_mariadb_pair(
 @pytest.fixture
 def mariadb_pair(started_mariadb_pair: Pair) -> Pair:
     """Two empty MariaDB 10.11, of which none follows the other."""
-    return started_mariadb_pair.emptied(fresh_mariadb, "")
+    return started_mariadb_pair.emptied(fresh, "")
+
+
+@pytest.fixture(params=["pair", "mariadb_pair"])
+def either_pair(request: pytest.FixtureRequest) -> Pair:
+    """Two empty servers with GTIDs, of MySQL and of MariaDB."""
+    pair: Pair = request.getfixturevalue(request.param)
+    return pair
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -272,7 +272,9 @@ class FakeServer:
     def locked_schema(self, table: TableName) -> CurrentSchemas:
         raise AssertionError("no structure differs")
 
-    def empty_tables(self, tables: Collection[TableName]) -> frozenset[TableName]:
+    def empty_tables(
+        self, tables: Collection[TableName], after: Coordinates
+    ) -> frozenset[TableName]:
         return frozenset(tables if not self.rows else ())
 
     @contextmanager

@@ -15,22 +15,28 @@ from typing import Any, TypeAlias
 from lockstep.pipeline.model.batch import Batch, Cursor
 from lockstep.pipeline.model.table_state import Extent, OrderKind, Supplier, TableState
 from lockstep.pipeline.ports.source import SourceServer
+from lockstep.pipeline.replay.spans import Span
 from lockstep.pipeline.run.acknowledge import acknowledge
 from lockstep.pipeline.run.capture import capture
 from lockstep.pipeline.run.context import RunPorts, SilentProgress
 from lockstep.pipeline.run.merge import merge
 from lockstep.pipeline.run.orders import OrderRequest, Reload, give_reload, plan_reload
+from lockstep.pipeline.run.rebuild import origin_at, rebuild_as_of
+from lockstep.pipeline.run.replay.replay import ReplayReport, replay
 from lockstep.pipeline.run.reports import CaptureReport
+from lockstep.pipeline.run.status.status import standing_of
 from lockstep.pipeline.source_plan import SnapshotPlan, SourcePlan, StandbyPlan, TableSettings
 from lockstep.pipeline.start.bounds import Budget
+from lockstep.pipeline.status.facts import Standing
 from lockstep.pipeline.values.decisions import Lease, RecordedDecision
-from lockstep.pipeline.values.places import parse_place, parse_start
+from lockstep.pipeline.values.places import Place, parse_place, parse_start
 from lockstep.pipeline.values.policies import LakePolicies, OnSourceChanged, StartPolicies
 from lockstep.pipeline.values.segment import Segment
 from lockstep.pipeline.values.table import StatementPatterns, TableName, TablePatterns
 from tests.fix_ledger import Content, LedgerOfTest
 from tests.twins.changelog import MemoryChangelog
 from tests.twins.claims import MemoryClaims
+from tests.twins.copies import MemoryCopies
 from tests.twins.lake import MemoryLake
 from tests.twins.mirrors import MemoryMirrors
 from tests.twins.segments import MemorySegments
@@ -43,6 +49,16 @@ SOURCE = "shop"
 
 KeptLedger: TypeAlias = Content
 """A copy of a ledger, to be put back."""
+
+
+@dataclass
+class Clock:
+    """One that stands still until a test moves it."""
+
+    now: datetime = datetime(2026, 11, 1, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.now
 
 
 class Noted(SilentProgress):
@@ -140,6 +156,28 @@ class Follower:
             asked = OrderRequest(table, "ada", "because")
             return give_reload(ports, lease, plan_reload(ports, asked, supplier))
 
+    def replay(
+        self,
+        since: str = "earliest",
+        until: str = "latest",
+        *,
+        ports: RunPorts | None = None,
+        **options: Any,
+    ) -> ReplayReport:
+        """What `lockstep replay` does, maybe through ports of which the test changed some."""
+        span = Span(parse_place(since), parse_place(until))
+        with self.leased() as lease:
+            return replay(ports or self.ports(), lease, span, **options)
+
+    def rebuilt(self, table: TableName, place: Place | str) -> list[dict[str, Any]]:
+        """The rows of a table that is made again as of a place, and then thrown away."""
+        ports, into = self.ports(), f"/past/{len(self.lake.tables)}"
+        at = parse_place(place) if isinstance(place, str) else place
+        report = rebuild_as_of(ports, MemoryCopies(self.lake), origin_at(ports, table, at), into)
+        rows: list[dict[str, Any]] = self.lake.tables.pop(into)[-1].rows.to_pylist()
+        assert report.rows == len(rows)
+        return rows
+
     def choose(self, place: str, reason: str = "because") -> None:
         """What `lockstep start-at` records."""
         with self.leased() as lease:
@@ -174,6 +212,11 @@ class Follower:
         self.ledger.misrecord(batch, segment.table, replace(file, size=size, sha256=sha256))
 
     # What the ledger has: they ask it here.
+
+    def standing(self, now: datetime | None = None) -> Standing:
+        """What `lockstep status` judges."""
+        ports, moment = self.ports(), now or datetime.now(UTC)
+        return standing_of(SOURCE, ports.source.patterns, self.ledger, ports, moment)
 
     def leased(self) -> AbstractContextManager[Lease]:
         """The source's lock, for steps of the test's own; also of one that was restored."""
@@ -215,7 +258,7 @@ class Follower:
         return self.ledger.decisions(SOURCE, limit=1)[0].decision.rule
 
 
-def by_time(seconds: int) -> StartPolicies:
+def by_time(seconds: float) -> StartPolicies:
     """`on_source_changed = "timestamp"`, with so much overlap."""
     return replace(
         StartPolicies(),

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final, cast
+from itertools import product
+from typing import Any, Final, TypeAlias, cast
+
+import pytest
 
 from tests.chance import by_chance
 from tests.fix_ledger import LedgerOfTest
@@ -57,12 +60,36 @@ def interrupted(
 
 DRAWN: Final = 3
 
+STEPS: Final = (
+    "decide",
+    "begin_batch",
+    "record_capture",
+    "intend",
+    "settle",
+    "mark_merged",
+    "acknowledge",
+)
+"""Those of a run that every run takes."""
+
 
 def drawn(steps: Sequence[str]) -> list[tuple[str, bool]]:
-    """Some steps in their order, before them or after them as chance has it: the soak has all."""
+    """Some steps in their order, before them or after them as chance has it."""
     chance = by_chance()
     numbers = sorted(chance.sample(range(len(steps)), min(DRAWN, len(steps))))
     return [(steps[number], chance.random() < 0.5) for number in numbers]
+
+
+def every(steps: Sequence[str]) -> list[tuple[str, bool]]:
+    """Before each step, and after it."""
+    return [*product(steps, (False, True))]
+
+
+Moments: TypeAlias = Callable[[Sequence[str]], list[tuple[str, bool]]]
+
+at_moments = pytest.mark.parametrize(
+    "moments", [drawn, pytest.param(every, marks=pytest.mark.soak)], ids=["drawn", "every"]
+)
+"""The parameter `moments` says at which of some steps a process dies."""
 
 
 @contextmanager

@@ -10,9 +10,9 @@ from typing import Any
 
 from lockstep.pipeline.values.decisions import Decision
 from tests.fix_mysql import MySqlStand
+from tests.mysql.logged import head
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower
-from tests.positions.servers import head
 
 NOBODY = "99999999-9999-9999-9999-999999999999"
 
@@ -31,8 +31,7 @@ class Shop:
 
     def head(self) -> str:
         """The log's end now, as a place."""
-        file, offset = head(self.stand)
-        return f"{file}:{offset}"
+        return str(head(self.stand))
 
     def executed(self) -> str:
         return str(self.stand.rows("select @@global.gtid_executed")[0][0]).replace("\n", "")

@@ -43,6 +43,10 @@ class Shop:
     def do(self, *statements: str) -> None:
         self.stand.execute(*statements, database=self.name)
 
+    def unlogged(self, *statements: str) -> None:
+        """Without a word in the log."""
+        self.do("set sql_log_bin = 0", *statements)
+
     def make(self, tables: Sequence[str] = ("a", "b"), more: Sequence[str] = ()) -> None:
         """Tables of an id and a value with a row each, and what more is done."""
         self.do(

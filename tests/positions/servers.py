@@ -40,6 +40,8 @@ _ACCOUNT = (
 _MODES = ("OFF", "OFF_PERMISSIVE", "ON_PERMISSIVE", "ON")
 _SYSTEM = ("mysql", "information_schema", "performance_schema", "sys")
 _WAIT_SECONDS = 30
+_TRIES = 1000
+_UNKNOWN_XID = 1397
 _ELSEWHERE = 1_700_000_000_000_000
 """Microseconds since the epoch."""
 
@@ -119,20 +121,33 @@ def copy_data(data: Path, to: Path) -> None:
 # -- one server ------------------------------------------------------------------
 
 
+def is_mariadb(stand: MySqlStand) -> bool:
+    return "MariaDB" in str(stand.rows("select version()"))
+
+
 def fresh(stand: MySqlStand, mode: str = "ON") -> None:
     """As if it had been made just now: no databases, an empty log, that `gtid_mode`."""
+    mariadb = is_mariadb(stand)
     with stand.connect() as connection, connection.cursor() as cursor:
-        if cursor.execute("show replica status"):
+        if mariadb:
+            cursor.execute("stop slave")
+            cursor.execute("reset slave all")
+        elif cursor.execute("show replica status"):
             cursor.execute("stop replica")
             cursor.execute("reset replica all")
         cursor.execute("set sql_log_bin = 0")
-        _roll_back_prepared(cursor)
+        if not mariadb:
+            _roll_back_prepared(cursor)
         cursor.execute("show databases")
         for (name,) in cursor.fetchall():
             if name not in _SYSTEM:
                 cursor.execute(f"drop database `{name}`")
-        _switch(cursor, mode)
-        cursor.execute("reset binary logs and gtids")
+        if mariadb:
+            cursor.execute("reset master")
+            cursor.execute("set global gtid_slave_pos = ''")
+        else:
+            _switch(cursor, mode)
+            cursor.execute("reset binary logs and gtids")
 
 
 def _roll_back_prepared(cursor: Cursor) -> None:
@@ -159,6 +174,9 @@ def _switch(cursor: Cursor, mode: str) -> None:
 
 
 def uuid_of(stand: MySqlStand) -> str:
+    """What tells it from other servers; a MariaDB has a number."""
+    if is_mariadb(stand):
+        return f"server-id:{stand.rows('select @@server_id')[0][0]}"
     return str(stand.rows("select @@server_uuid")[0][0])
 
 
@@ -166,14 +184,18 @@ def executed(stand: MySqlStand) -> GtidSet:
     return GtidSet.parse(str(stand.rows("select @@global.gtid_executed")[0][0]))
 
 
-def head(stand: MySqlStand) -> tuple[str, int]:
-    return stand.head()
-
-
 def purge(stand: MySqlStand) -> None:
-    """All log files but a new one."""
+    """All log files but a new one. A file of a MariaDB stays until the server notes, some time
+    after the engine's log was written, that no crash needs it any more."""
     stand.execute("flush binary logs")
-    stand.purge_to(head(stand)[0])
+    name, _ = stand.head()
+    if not is_mariadb(stand):
+        return stand.purge_to(name)
+    for _ in range(_TRIES):
+        stand.execute("flush local engine logs", f"purge binary logs to '{name}'")
+        if stand.rows("show binary logs")[0][0] == name:
+            return None
+    raise AssertionError(f"{name} is not the oldest file after {_TRIES} tries")
 
 
 def as_gtid(stand: MySqlStand, gtid: str, *statements: str) -> None:
@@ -196,6 +218,15 @@ def as_gtid(stand: MySqlStand, gtid: str, *statements: str) -> None:
 
 def replicate(source: MySqlStand, replica: MySqlStand, *, by_gtid: bool = True) -> None:
     """`replica` follows `source` from now on: by GTID, or from the log's beginning."""
+    if is_mariadb(source):
+        replica.execute(
+            f"change master to master_host = '{source.host}', master_port = {source.port}, "
+            "master_user = 'root', master_password = '', master_use_gtid = slave_pos, "
+            "master_connect_retry = 1",
+            "set global gtid_slave_pos = @@global.gtid_binlog_pos",
+            "start slave",
+        )
+        return
     place = (
         "source_auto_position = 1"
         if by_gtid
@@ -211,11 +242,14 @@ def replicate(source: MySqlStand, replica: MySqlStand, *, by_gtid: bool = True) 
 
 def catch_up(source: MySqlStand, replica: MySqlStand) -> None:
     """Wait until everything of `source` is on `replica`."""
-    if replica.rows("select @@global.gtid_mode")[0][0] == "ON":
+    if is_mariadb(source):
+        [(position,)] = source.rows("select @@global.gtid_binlog_pos")
+        assert replica.rows(f"select master_gtid_wait('{position}', {_WAIT_SECONDS})") == [(0,)]
+    elif replica.rows("select @@global.gtid_mode")[0][0] == "ON":
         waited = f"wait_for_executed_gtid_set('{executed(source)}', {_WAIT_SECONDS})"
         assert replica.rows(f"select {waited}") == [(0,)]
     else:
-        name, offset = head(source)
+        name, offset = source.head()
         waited = f"source_pos_wait('{name}', {offset}, {_WAIT_SECONDS})"
         [(events,)] = replica.rows(f"select {waited}")
         assert events is not None
@@ -224,7 +258,10 @@ def catch_up(source: MySqlStand, replica: MySqlStand) -> None:
 
 def promote(replica: MySqlStand) -> None:
     """It follows nobody any more."""
-    replica.execute("stop replica", "reset replica all")
+    if is_mariadb(replica):
+        replica.execute("stop slave", "reset slave all")
+    else:
+        replica.execute("stop replica", "reset replica all")
 
 
 def prepare_xa(stand: MySqlStand, xid: str, *statements: str) -> None:
@@ -234,6 +271,17 @@ def prepare_xa(stand: MySqlStand, xid: str, *statements: str) -> None:
         for statement in (f"xa start '{xid}'", *statements, f"xa end '{xid}'"):
             cursor.execute(statement)
         cursor.execute(f"xa prepare '{xid}'")
+
+
+def end_xa(stand: MySqlStand, xid: str, word: str = "commit") -> None:
+    """In another session, once the server has let go of the one that prepared."""
+    for _ in range(_TRIES):
+        try:
+            return stand.execute(f"xa {word} '{xid}'")
+        except pymysql.err.OperationalError as error:
+            if error.args[0] != _UNKNOWN_XID:
+                raise
+    raise AssertionError(f"{xid} is not there")
 
 
 # -- MariaDB ---------------------------------------------------------------------
@@ -252,37 +300,3 @@ def private_mariadb(program: Program, folder: Path, server_id: int) -> Iterator[
             f"grant replication slave, binlog monitor, select on *.* to {ACCOUNT}",
         )
         yield stand
-
-
-def fresh_mariadb(stand: MySqlStand) -> None:
-    """As if it had been made just now: no databases, an empty log, no GTIDs."""
-    with stand.connect() as connection, connection.cursor() as cursor:
-        cursor.execute("stop slave")
-        cursor.execute("reset slave all")
-        cursor.execute("set sql_log_bin = 0")
-        cursor.execute("show databases")
-        for (name,) in cursor.fetchall():
-            if name not in _SYSTEM:
-                cursor.execute(f"drop database `{name}`")
-        cursor.execute("reset master")
-        cursor.execute("set global gtid_slave_pos = ''")
-
-
-def replicate_mariadb(source: MySqlStand, replica: MySqlStand) -> None:
-    """`replica` follows `source` from now on, by GTID."""
-    replica.execute(
-        f"change master to master_host = '{source.host}', master_port = {source.port}, "
-        "master_user = 'root', master_password = '', master_use_gtid = slave_pos, "
-        "master_connect_retry = 1",
-        "start slave",
-    )
-
-
-def catch_up_mariadb(source: MySqlStand, replica: MySqlStand) -> None:
-    """Wait until everything of `source` is on `replica`."""
-    [(position,)] = source.rows("select @@global.gtid_binlog_pos")
-    assert replica.rows(f"select master_gtid_wait('{position}', {_WAIT_SECONDS})") == [(0,)]
-
-
-def promote_mariadb(replica: MySqlStand) -> None:
-    replica.execute("stop slave", "reset slave all")

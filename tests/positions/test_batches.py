@@ -1,8 +1,11 @@
-"""Batches on their way: captures that wait, intents of the dead, merges that wake up late."""
+"""Batches on their way: captures that wait, die or are overtaken, intents of the dead, merges that
+wake up late, and what is asked for them."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections import Counter
+from dataclasses import dataclass, replace
+from pathlib import Path
 from threading import Event
 from typing import Any
 
@@ -10,18 +13,34 @@ import pytest
 
 from lockstep.pipeline.model.batch import BatchState
 from lockstep.pipeline.ports.lease_check import RequireHeld, no_check
+from lockstep.pipeline.ports.ledger import batch_content
 from lockstep.pipeline.ports.mirror_writes import MirrorWrite
 from lockstep.pipeline.ports.mirrors import MirrorCommit
 from lockstep.pipeline.run.acknowledge import acknowledge
 from lockstep.pipeline.run.capture import capture
 from lockstep.pipeline.run.context import RunPorts
+from lockstep.pipeline.run.expected_log import expected_log_bytes
 from lockstep.pipeline.run.merge import merge
 from lockstep.pipeline.values.decisions import Lease
-from lockstep.pipeline.values.errors import JavaMissing, LakeUnavailable, LeaseLost, LockstepError
+from lockstep.pipeline.values.errors import JavaMissing, LeaseLost
+from lockstep.pipeline.values.places import Earliest, Latest
 from lockstep.pipeline.values.table import TableName
+from lockstep.resources.lake.changelog.segments import ParquetSegments, ParquetSegmentWriter
+from lockstep.resources.lake.changelog.spool import FileSpool
+from lockstep.resources.postgres.session import Session
 from tests.fix_mysql import MySqlStand
-from tests.positions.follower import SOURCE
-from tests.positions.interrupted import Crash, mortal
+from tests.mysql.reading import server
+from tests.positions.follower import SOURCE, Follower
+from tests.positions.interrupted import (
+    Crash,
+    Interrupted,
+    Moments,
+    at_moments,
+    interrupted,
+    mortal,
+    noted,
+)
+from tests.positions.servers import prepare_xa
 from tests.positions.two_tables import TABLES, Asleep, Shop, books, open_shop, overtaken
 from tests.twins.lake import MemoryLake
 from tests.twins.mirrors import MemoryMirrors
@@ -43,30 +62,20 @@ class NoJava(MemoryMirrors):
         raise JavaMissing("There is no Java.", hint="install it")
 
 
-class NotWritable(MemoryMirrors):
-    def write(self, write: MirrorWrite, held: RequireHeld = no_check) -> MirrorCommit:
-        raise LakeUnavailable("The lake's storage is full.", hint="free some space")
-
-
 def run_with(shop: Shop, mirrors: MemoryMirrors) -> None:
     """A whole run on these mirrors."""
     shop.follower.steps(replace(shop.follower.ports(), mirrors=mirrors))
 
 
-def three_that_wait(shop: Shop, mirrors: MemoryMirrors, error: type[LockstepError]) -> None:
-    before = shop.states()
-    position = shop.follower.ledger.cursors(SOURCE).acknowledged
-    for _ in range(3):
-        shop.write()
-        with pytest.raises(error):
-            run_with(shop, mirrors)
-    assert shop.states() == [*before, *[BatchState.CAPTURED] * 3]
-    assert shop.follower.ledger.cursors(SOURCE).acknowledged == position
-
-
 def test_batches_that_wait_for_java_are_merged_at_once(shop: Shop) -> None:
     """Capture and the changelogs go on; then one commit for each mirror holds them all."""
-    three_that_wait(shop, NoJava(shop.follower.lake), JavaMissing)
+    before, position = shop.states(), shop.follower.acknowledged()
+    for _ in range(3):
+        shop.write()
+        with pytest.raises(JavaMissing):
+            run_with(shop, NoJava(shop.follower.lake))
+    assert shop.states() == [*before, *[BatchState.CAPTURED] * 3]
+    assert shop.follower.acknowledged() == position
     assert shop.follower.ledger.open_intents(SOURCE) == []
     assert all(shop.commits(table) == [(1, 1)] for table in TABLES)
     assert all(len(set(shop.changelog(table))) > 6 for table in TABLES)
@@ -88,20 +97,6 @@ def test_a_merged_batch_is_acknowledged_behind_the_one_before_it(shop: Shop) -> 
         assert (told.acknowledged_batches, told.waiting_batches) == ((), {2: (left,)})
     assert shop.states()[1:] == [BatchState.CAPTURED, BatchState.MERGED]
     follower.run()
-    assert set(shop.states()) == {BatchState.ACKNOWLEDGED}
-    shop.require_same()
-
-
-def test_a_write_that_was_intended_is_made_as_it_was_intended(shop: Shop) -> None:
-    """The first of the waiting batches has an intent of its own, which is never widened; all
-    that came after it is one commit."""
-    three_that_wait(shop, NotWritable(shop.follower.lake), LakeUnavailable)
-    intents = shop.follower.ledger.open_intents(SOURCE)
-    assert [(one.first_batch, one.last_batch) for one in intents] == [(2, 2), (2, 2)]
-    shop.follower.run()
-    for table, intent in zip(TABLES, intents, strict=True):
-        assert shop.commits(table) == [(1, 1), (2, 2), (3, 4)]
-        assert shop.versions(table)[1] == intent.txn_version
     assert set(shop.states()) == {BatchState.ACKNOWLEDGED}
     shop.require_same()
 
@@ -211,3 +206,213 @@ def test_a_commit_made_while_another_holder_merges_is_read_back(shop: Shop) -> N
     assert {commit.delta_version for commit in sleeper.commits} == {1}
     assert all(shop.commits(table) == [(1, 1), (2, 2)] for table in TABLES)
     shop.require_same()
+
+
+# -- captures that died or were overtaken: nothing of them is recorded, no file stays ----------
+
+
+@dataclass
+class Folder:
+    """The follower's captures go to files of a folder."""
+
+    shop: Shop
+    lake: Path
+
+    def ports(self) -> RunPorts:
+        return replace(
+            self.shop.follower.ports(),
+            segments=ParquetSegments(self.lake),
+            spool=FileSpool(self.lake, self.lake.parent / "scratch"),
+        )
+
+    def capture(self) -> None:
+        with self.shop.follower.leased() as lease:
+            capture(self.ports(), lease)
+
+    def files(self) -> tuple[int, int]:
+        """Those of changes and transactions, and of prepared transactions."""
+        found = [
+            [path for path in (self.lake / SOURCE / part).rglob("*") if path.is_file()]
+            for part in ("_changes", "_transactions", "_prepared")
+        ]
+        return len(found[0]) + len(found[1]), len(found[2])
+
+    def expected(self) -> tuple[int, int]:
+        ledger = self.shop.follower.ledger
+        live = [
+            one for one in ledger.unfinished_batches(SOURCE) if one.state is BatchState.CAPTURED
+        ]
+        segments = sum(
+            len(segment.files)
+            for batch in live
+            for segment in batch_content(ledger, SOURCE, batch.id).segments
+        )
+        parts = sum(
+            len(part.files)
+            for batch in live
+            for part in batch_content(ledger, SOURCE, batch.id).system_segments
+        )
+        return segments + parts, len([one for one in ledger.open_prepared(SOURCE) if one.file])
+
+
+@pytest.fixture
+def folder(shop: Shop, tmp_path: Path) -> Folder:
+    return Folder(shop, tmp_path / "lake")
+
+
+STEPS = ("begin_batch", "record_capture", "abandon")
+
+
+@at_moments
+def test_a_capture_that_died_leaves_no_files(folder: Folder, moments: Moments) -> None:
+    """Segments and prepared transactions alike: after the next capture there are those of
+    live batches and no others."""
+    shop = folder.shop
+    prepare_xa(shop.stand, shop.name, f"insert into {shop.name}.a values (-1000, 0)")
+    try:
+        for number, (step, after) in enumerate(moments(STEPS), start=1):
+            with noted(f"killed at {step}, after it: {after}"):
+                shop.write()
+                with mortal(shop.follower, "record_capture", after=False), pytest.raises(Crash):
+                    folder.capture()
+                assert folder.files() == (3 * number, 1)
+                with mortal(shop.follower, step, after=after), pytest.raises(Crash):
+                    folder.capture()
+                folder.capture()
+                assert folder.files() == folder.expected() == (3 * number, 1)
+    finally:
+        shop.stand.execute(f"xa rollback '{shop.name}'")
+
+
+class SleepySegments(ParquetSegments):
+    """A holder that falls asleep before its first file is made."""
+
+    def __init__(self, lake: Path, asleep: Asleep) -> None:
+        super().__init__(lake)
+        self._asleep = asleep
+
+    def open(self, folder: str, **told: Any) -> ParquetSegmentWriter:
+        self._asleep()
+        return super().open(folder, **told)
+
+
+@pytest.mark.parametrize("wrote", [False, True])
+def test_a_capture_that_wakes_up_late_leaves_no_files(folder: Folder, wrote: bool) -> None:
+    """Overtaken before it wrote, or before it told the ledger: it is told, and what it wrote goes
+    with the next run; nothing of it is recorded."""
+    asleep, ports = Asleep(), folder.ports()
+    if wrote:
+        ledger: Any = Interrupted(folder.shop.follower.ledger, "record_capture", asleep)
+        ports = replace(ports, ledger=ledger)
+    else:
+        ports = replace(ports, segments=SleepySegments(folder.lake, asleep))
+    _overtaken_capture(folder, asleep, ports)
+
+
+def _overtaken_capture(folder: Folder, asleep: Asleep, late: RunPorts) -> None:
+    shop = folder.shop
+    shop.write()
+    recorded: list[Any] = []
+
+    def meanwhile() -> None:
+        folder.capture()
+        recorded.extend(books(shop))
+
+    error = overtaken(shop, asleep, capture, late)(meanwhile)
+    assert type(error) is LeaseLost
+    assert books(shop) == recorded
+    assert shop.states()[1:] == [BatchState.ABANDONED, BatchState.CAPTURED]
+    shop.write()
+    folder.capture()
+    assert folder.files() == folder.expected()
+
+
+def test_a_capture_that_was_overtaken_touches_no_files_of_the_next(folder: Folder) -> None:
+    """It wakes up, finds MySQL's connection gone and begins again: the unfinished capture that
+    it finds then is the next holder's, and so are its files."""
+    shop = folder.shop
+    ledger = shop.follower.ledger
+    shop.write()
+    with ledger.lock(SOURCE, "sleeper", None) as stale:
+        ledger.lose_lock(SOURCE)
+
+        def awake() -> None:
+            assert folder.files() == (3, 0)
+            with pytest.raises(LeaseLost):
+                capture(folder.ports(), stale)
+
+        with interrupted(shop.follower, "record_capture", awake):
+            folder.capture()
+    assert folder.files() == folder.expected() == (3, 0)
+    assert shop.states()[1:] == [BatchState.CAPTURED]
+
+
+# -- how often a merge asks the ledger ---------------------------------------------------------
+
+
+def test_more_tables_are_no_more_questions(
+    mysql: MySqlStand, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside the one of each commit, whether the source is still held (`fence`)."""
+    asked, ask = Counter[str](), Session.all
+
+    def counted(session: Session, name: str, /, **values: Any) -> Any:
+        asked[name] += 1
+        return ask(session, name, **values)
+
+    monkeypatch.setattr(Session, "all", counted)
+    follower = Follower(server(mysql), [f"{database}.*"], start="earliest")
+    questions = []
+    for names in ("ab", "cdefgh"):
+        for name in names:
+            mysql.execute(
+                f"create table {database}.{name} (id int primary key)",
+                f"alter table {database}.{name} add v int",
+                f"insert into {database}.{name} values (1, 2)",
+            )
+        follower.capture()
+        asked.clear()
+        with follower.leased() as lease:
+            merge(follower.ports(), lease)
+        assert follower.mirror(f"{database}.{names[-1]}") == [{"id": 1, "v": 2}]
+        del asked["fence"]
+        questions.append(dict(asked))
+    assert questions[0] == questions[1]
+
+
+# -- what a run may expect before it reads anything --------------------------------------------
+
+
+def test_java_is_begun_early_where_it_will_probably_be_needed(
+    mysql: MySqlStand, database: str
+) -> None:
+    """After a run with rows, once the log went on; not for a log full of other tables; and
+    always for what was captured and waits. It is begun for as much of the log as was written."""
+    mysql.execute(
+        "create table t (id int primary key)", "create table u (id int)", database=database
+    )
+    follower = Follower(server(mysql), [f"{database}.t"])
+    expected = []
+
+    def ask() -> int | None:
+        log_bytes = expected_log_bytes(follower.ledger, SOURCE, follower.server, Latest())
+        expected.append(log_bytes is not None)
+        return log_bytes
+
+    facts = follower.server.facts()
+    whole = sum(log.size for log in facts.binlogs)
+    assert expected_log_bytes(follower.ledger, SOURCE, follower.server, Earliest()) == whole
+    ask()
+    follower.run()
+    mysql.execute("insert into t values (1)", database=database)
+    ask()
+    follower.capture()
+    assert ask() == follower.batches()[0].log_bytes
+    follower.run()
+    ask()
+    mysql.execute("insert into u values (1)", database=database)
+    ask()
+    follower.run()
+    mysql.execute("insert into t values (2)", database=database)
+    ask()
+    assert expected == [False, False, True, False, True, False]

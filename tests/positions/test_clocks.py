@@ -21,7 +21,7 @@ from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import settings
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.one_table import Shop, open_shop
-from tests.positions.test_ends import has_exact_times, moment
+from tests.positions.test_ends import has_exact_times, let_a_second_pass, moment
 
 AHEAD, BEHIND = 2_145_000_000, 1_000_000
 """In 2037, and in January 1970."""
@@ -196,18 +196,17 @@ def test_a_moment_after_the_last_commit_is_read_once_a_run_found_nothing_after_i
     place, ports = parse_place(moment(shop.stand)), shop.follower.ports()
     for is_later in (False, True):
         if is_later:
-            shop.stand.rows("select sleep(1.1)")
+            let_a_second_pass(shop.stand)
             shop.put(2)
             shop.follower.capture(str(place))
         with pytest.raises(VersionSetUnknown, match="does not show"):
             version_set_at(shop.follower.ledger, SOURCE, place)
         with pytest.raises(PastRefused, match="does not show"):
             cut_at(ports, place)
-    shop.stand.rows("select sleep(1.1)")
+    shop.stand.rows("select sleep(1.1)")  # what is known from a run has whole seconds
     shop.follower.run()
     [last, first] = shop.follower.batches(limit=2)
     assert version_set_at(shop.follower.ledger, SOURCE, place).batch == first
-    shop.stand.rows("select sleep(1.1)")
     later = parse_place(moment(shop.stand))
     shop.stand.rows("select sleep(1.1)")
     shop.follower.run()

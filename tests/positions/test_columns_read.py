@@ -3,21 +3,24 @@ table goes on through the log. A real server, whose SELECT is what the mirror mu
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import pytest
 
 from lockstep.pipeline.model.table_state import TableEventKind
 from lockstep.pipeline.ports.ledger import batch_content
+from lockstep.pipeline.source_plan import TableSettings
 from lockstep.pipeline.values.policies import Deletes, LakePolicies, OnRewrite
+from lockstep.pipeline.values.table import TablePatterns
 from lockstep.resources.mysql.server import MySqlServer
 from lockstep.resources.mysql.watermarks import low_mark
 from tests.fix_mysql import MySqlStand
 from tests.positions.follower import SOURCE
 from tests.positions.paused import Shop
-from tests.positions.stories import stories_in, tell
+from tests.positions.stories import Story, stories_in, tell
 
 ADDED = (
     "g bigint generated always as (v * 2) stored",
@@ -59,12 +62,11 @@ TABLE = (
 def test_stories_of_columns_that_are_read(mysql: MySqlStand) -> None:
     """Of a table of four columns with rows in the mirror."""
     policies = LakePolicies(on_rewrite=OnRewrite.RESNAPSHOT)
-    tell(mysql, stories_in(globals()), (), TABLE, lake_policies=policies)
-
-
-def test_soft_deletes_keep_their_rows(mysql: MySqlStand) -> None:
-    """A row that is gone has no value for the column."""
-    tell(mysql, [_soft_deletes], (), TABLE, lake_policies=LakePolicies(deletes=Deletes.SOFT))
+    stories: list[Story] = [
+        *stories_in(globals()),
+        *(partial(_is_read_as_a_whole, *c) for c in AS_A_WHOLE.values()),
+    ]
+    tell(mysql, stories, (), TABLE, lake_policies=policies)
 
 
 def test_a_run_that_ends_before_the_merge_loses_nothing(mysql: MySqlStand) -> None:
@@ -179,35 +181,74 @@ def _around_snapshots(
     patch.setattr(MySqlServer, "snapshot", snapshot)
 
 
-def a_table_without_a_key_is_read_as_a_whole(shop: Shop) -> Iterator[None]:
-    """Nothing tells its rows apart."""
-    shop.do("create table k (id int, v int, w int)", "insert into k values (1, 2, 3), (1, 2, 3)")
+GENERATED = "add column g int generated always as (v * 2)"
+AS_A_WHOLE: dict[str, tuple[str, Sequence[str], Sequence[str]]] = {
+    "nothing tells its rows apart": (
+        "k",
+        ("create table k (id int, v int, w int)", "insert into k values (1, 2, 3), (1, 2, 3)"),
+        (f"alter table k {GENERATED}",),
+    ),
+    "three of five columns beside the key": (
+        "t",
+        (),
+        ("alter table t add column (a int {id}, b int {id}, c int {id})",),
+    ),
+    "the lake does not have it yet": (
+        "n",
+        (),
+        (
+            "create table n (id int primary key, v int, w int)",
+            "insert into n values (1, 2, 3)",
+            f"alter table n {GENERATED}",
+            "insert into n (id, v) values (2, 3)",
+        ),
+    ),
+    "its key changes behind the column": (
+        "k",
+        (
+            "create table k (id int primary key, n int not null, v int, w int)",
+            "insert into k values (1, 1, 1, 1), (2, 2, 2, 2)",
+        ),
+        (
+            "alter table k add column g varchar(40) {concat(id, '-', v)}",
+            "alter table k drop primary key, add primary key (id, n)",
+            "insert into k (id, n) values (1, 1000)",
+        ),
+    ),
+    "no log tells of other rows either": (
+        "p",
+        (
+            "create table p (id int primary key, v int, w int) partition by range (id)"
+            " (partition low values less than (10), partition high values less than maxvalue)",
+            "insert into p values (1, 1, 1), (11, 11, 11)",
+        ),
+        (f"alter table p {GENERATED}", "alter table p truncate partition low"),
+    ),
+}
+"""A table that is read as a whole, the statements of a run before, and those that add columns."""
+
+
+def _is_read_as_a_whole(
+    table: str, before: Sequence[str], statements: Sequence[str], shop: Shop
+) -> Iterator[None]:
+    shop.do(*before)
     yield
-    shop.do("alter table k add column g int generated always as (v * 2)")
+    shop.do(*(added(shop.stand, statement) for statement in statements))
     yield
     assert columns_read(shop) == [None]
-    shop.require_whole("k", rereads=1)
+    shop.require_whole(table, rereads=1)
 
 
-def most_of_a_table_is_read_as_a_whole(shop: Shop) -> Iterator[None]:
-    """Three of five columns beside the key."""
-    shop.do(added(shop.stand, "alter table t add column (a int {id}, b int {id}, c int {id})"))
-    yield
-    assert columns_read(shop) == [None]
-    shop.require_whole("t", rereads=1)
-
-
-def a_table_that_the_lake_has_not_yet_is_read_as_a_whole(shop: Shop) -> Iterator[None]:
-    """It was made in the same run."""
+def partial_images_are_read_as_a_whole(shop: Shop) -> Iterator[None]:
+    """What an image leaves out of a row is not known to be what was read."""
     shop.do(
-        "create table n (id int primary key, v int, w int)",
-        "insert into n values (1, 2, 3)",
-        "alter table n add column g int generated always as (v * 2)",
-        "insert into n (id, v) values (2, 3)",
+        added(shop.stand, "alter table t add column g varchar(40) {concat(id, '-', w)}"),
+        "set session binlog_row_image = 'MINIMAL'",
+        "update t set v = 77 where id = 15",
     )
     yield
-    assert columns_read(shop) == [None]
-    shop.require_whole("n", rereads=1)
+    yield
+    shop.require_whole("t", rereads=1)
 
 
 def a_table_that_was_emptied_is_read_as_a_whole(shop: Shop) -> Iterator[None]:
@@ -223,21 +264,6 @@ def a_table_that_was_emptied_is_read_as_a_whole(shop: Shop) -> Iterator[None]:
     shop.do("insert into t (id, v) values (2, 1)")
     yield
     assert shop.follower.mirror(f"{shop.name}.t") == shop.rows("t")
-
-
-def a_key_that_changes_too_is_read_as_a_whole(shop: Shop) -> Iterator[None]:
-    """Behind the column."""
-    shop.do("create table k (id int primary key, n int not null, v int, w int)")
-    shop.do("insert into k values (1, 1, 1, 1), (2, 2, 2, 2)")
-    yield
-    shop.do(
-        added(shop.stand, "alter table k add column g varchar(40) {concat(id, '-', v)}"),
-        "alter table k drop primary key, add primary key (id, n)",
-        "insert into k (id, n) values (1, 1000)",
-    )
-    yield
-    assert columns_read(shop) == [None]
-    shop.require_whole("k", rereads=1)
 
 
 def a_column_of_a_pause_is_read_with_all_of_it(shop: Shop) -> Iterator[None]:
@@ -261,24 +287,10 @@ def a_column_of_a_pause_is_read_with_all_of_it(shop: Shop) -> Iterator[None]:
     shop.require_whole("t", rereads=1)
 
 
-def rows_that_no_log_tells_are_read_with_all_of_it(shop: Shop) -> Iterator[None]:
-    """The table lacks more than columns."""
-    shop.do(
-        "create table p (id int primary key, v int, w int) partition by range (id)"
-        " (partition low values less than (10), partition high values less than maxvalue)",
-        "insert into p values (1, 1, 1), (11, 11, 11)",
-    )
-    yield
-    shop.do(
-        "alter table p add column g int generated always as (v * 2)",
-        "alter table p truncate partition low",
-    )
-    yield
-    assert columns_read(shop) == [None]
-    shop.require_whole("p", rereads=1)
-
-
-def _soft_deletes(shop: Shop) -> Iterator[None]:
+def soft_deletes_keep_their_rows(shop: Shop) -> Iterator[None]:
+    """A row that is gone has no value for the column."""
+    soft = TableSettings(TablePatterns((f"{shop.name}.*",)), {"deletes": Deletes.SOFT})
+    shop.follower.settings = [*shop.follower.settings, soft]
     shop.do(
         "delete from t where id = 15",
         added(shop.stand, "alter table t add column g int {id * 2}"),
@@ -290,18 +302,6 @@ def _soft_deletes(shop: Shop) -> Iterator[None]:
         row["id"]: row["g"] for row in shop.rows("t")
     }
     assert {key: row["g"] for key, row in found.items() if row["_deleted_at"]} == {15: None, 16: 32}
-
-
-def partial_images_are_read_as_a_whole(shop: Shop) -> Iterator[None]:
-    """What an image leaves out of a row is not known to be what was read."""
-    shop.do(
-        added(shop.stand, "alter table t add column g varchar(40) {concat(id, '-', w)}"),
-        "set session binlog_row_image = 'MINIMAL'",
-        "update t set v = 77 where id = 15",
-    )
-    yield
-    yield
-    shop.require_whole("t", rereads=1)
 
 
 def _a_run_ends_before_the_merge(shop: Shop) -> Iterator[None]:

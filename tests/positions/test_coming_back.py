@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import partial
-from itertools import product
-from typing import Any
+from typing import Any, Final
 
-import pymysql
 import pytest
 
 from lockstep.commands import plan as show
@@ -19,19 +17,19 @@ from lockstep.pipeline.schema.statements.changes import NotUnderstood
 from lockstep.pipeline.schema.statements.read import read_change
 from lockstep.pipeline.start.bounds import Budget
 from lockstep.pipeline.supply import RowsFromServer
-from lockstep.pipeline.values.errors import MirrorRefused, StoppedBy, TableError
+from lockstep.pipeline.values.errors import MirrorRefused, TableError
 from lockstep.pipeline.values.policies import OnPositionLost, StartPolicies
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.positions.follower import SOURCE
-from tests.positions.interrupted import Crash, drawn, mortal, noted
+from tests.positions.interrupted import STEPS, Crash, Moments, at_moments, mortal, noted
 from tests.positions.paused import Shop, open_shop
+from tests.positions.servers import end_xa, prepare_xa
 from tests.positions.stories import stories_in, tell
 from tests.twins.mirrors import MemoryMirrors
 
-UNKNOWN_XID = 1397
 PARTED = (
     "create table p (id int primary key, v int) partition by range (id)"
     " (partition low values less than (10), partition high values less than maxvalue)",
@@ -91,20 +89,6 @@ def a_table_comes_back_with_the_version_it_was_read_under(shop: Shop) -> Iterato
     yield
     shop.require_whole("a")
     shop.require_whole("b", rereads=1)
-
-
-def a_pause_withdraws_a_reading_that_was_ordered(shop: Shop) -> Iterator[None]:
-    """Neither a run nor an order to resume takes it up again."""
-    order_reading(shop, "a")
-    shop.pause("a")
-    shop.do("insert into a values (2, 2)")
-    yield
-    assert shop.state("a").stopped_by is StoppedBy.PERSON
-    shop.resume("a")
-    yield
-    shop.do("insert into a values (3, 3)")
-    yield
-    shop.require_whole("a")
 
 
 def order_reading(shop: Shop, table: str) -> None:
@@ -183,21 +167,6 @@ def names_that_moved_during_the_pause(shop: Shop) -> Iterator[None]:
     assert shop.state("b").condition is TableCondition.DROPPED
 
 
-def what_the_log_cannot_tell_is_read_from_the_source(shop: Shop) -> Iterator[None]:
-    """The table comes up to the place that it stopped at and no further: the same run reads
-    it, so nothing is missing."""
-    shop.do(*PARTED)
-    yield
-    shop.do("insert into p values (2, 2)", "alter table p truncate partition low")
-    shop.do("insert into p values (3, 3)")
-    yield
-    assert shop.state("p").has_stopped
-    shop.resume("p")
-    yield
-    shop.require_whole("p", rereads=1)
-    assert ("insert", 2) in shop.kinds("p")
-
-
 def a_table_that_was_read_in_vain_is_read_again(shop: Shop) -> Iterator[None]:
     """What it lacks is not in the log behind the place where the reading failed."""
     shop.do(*PARTED)
@@ -224,41 +193,38 @@ def a_table_that_was_read_in_vain_is_read_again(shop: Shop) -> Iterator[None]:
     shop.require_whole("p", rereads=1)
 
 
-def a_structure_that_a_person_gives_holds_where_the_table_stopped(shop: Shop) -> Iterator[None]:
-    """Altered behind the log's back: with the structure given, all rows come from the log."""
-    shop.do(
-        "set sql_log_bin = 0",
-        "alter table a add column w int default 5",
-        "set sql_log_bin = 1",
-        "insert into a values (2, 2, 2)",
-    )
-    yield
-    assert shop.state("a").has_stopped
-    shop.do("alter table a add column x int default 6", "insert into a values (3, 3, 3, 3)")
-    yield
-    shop.resume("a", "create table a (id int primary key, v int, w int default 5)")
-    yield
-    assert len(shop.caught_up()) == 1
-    shop.require_whole("a")
-    shop.do("insert into a values (4, 4, 4, 4)", "alter table a add column y int default 7")
-    yield
-    shop.require_whole("a")
-    shop.require_history()
+GIVEN: Final = {
+    # The log would stop the table there again: it is not tried.
+    "none": ("add column w int default 5", "(2, 2, 2)", None, False),
+    # The log's own account of its rows is another.
+    "a wrong one": ("add column w int default 5", "(2, 2, 2)", "v int, w varchar(5)", False),
+    # What became of the rows that were there no log tells.
+    "of other values": ("modify v tinyint", "(2, 2)", "v tinyint", True),
+    # One column is gone and another is there: by names alone old rows would lose theirs.
+    "of another name": ("change v w bigint", "(2, 2)", "w bigint", True),
+    "of another column": ("drop v, add w bigint default 9", "(2, 2)", "w bigint default 9", True),
+    "of a later column": ("add w bigint, drop v", "(2, 2)", "w bigint", True),
+}
+"""What is altered behind the log's back, a row after that, the columns that a person gives, and
+whether the log tells of the row by them."""
 
 
-def a_structure_that_nobody_gives_is_read_with_all_rows(shop: Shop) -> Iterator[None]:
-    """The log would stop the table there again: it is not tried, and the forecast says so."""
-    shop.do(
-        "set sql_log_bin = 0",
-        "alter table a add column w int default 5",
-        "set sql_log_bin = 1",
-        "insert into a values (2, 2, 2)",
-    )
+def _structure_given(
+    alter: str, row: str, given: str | None, by_log: bool, shop: Shop
+) -> Iterator[None]:
+    """All rows are read from the source, and the forecast says so where no structure is given."""
+    shop.do("insert into a values (300, 300)")
     yield
-    told = shop.resume("a")
-    assert f"reads {shop.name}.a from the source: it stopped because the log and" in told
+    shop.unlogged("set sql_mode = ''", *(f"alter table a {one}" for one in alter.split(", ")))
+    shop.do(f"insert into a values {row}")
     yield
-    assert shop.caught_up() == []
+    if given is None:
+        told = shop.resume("a")
+        assert f"reads {shop.name}.a from the source: it stopped because the log and" in told
+    else:
+        shop.resume("a", f"create table a (id int primary key, {given})")
+    yield
+    assert (("insert", 2) in shop.kinds("a")) is by_log
     shop.require_whole("a", rereads=1)
 
 
@@ -282,48 +248,6 @@ def a_reload_counts_for_a_table_that_stops_again(shop: Shop) -> Iterator[None]:
     shop.require_whole("a", rereads=1)
 
 
-def a_structure_that_tells_of_other_values(shop: Shop) -> Iterator[None]:
-    """What became of the rows that were there no log tells: they are read from the source,
-    once the log brought the changes."""
-    shop.do("insert into a values (300, 300)")
-    yield
-    shop.do(
-        "set sql_log_bin = 0, sql_mode = ''",
-        "alter table a modify v tinyint",
-        "set sql_log_bin = 1",
-        "insert into a values (2, 2)",
-    )
-    yield
-    shop.resume("a", "create table a (id int primary key, v tinyint)")
-    yield
-    assert ("insert", 2) in shop.kinds("a")
-    shop.require_whole("a", rereads=1)
-    assert shop.follower.mirror(f"{shop.name}.a")[-1] == {"id": 300, "v": 127}
-
-
-def a_structure_given_does_not_tell_which_column_is_which(shop: Shop) -> Iterator[None]:
-    """One column is gone and another is there: by names alone old rows would lose theirs."""
-    altered = {
-        "a": (["change v w bigint"], "w bigint"),
-        "b": (["drop v", "add w bigint default 9"], "w bigint default 9"),
-        "c": (["add w bigint", "drop v"], "w bigint"),
-    }
-    shop.make(("c",))
-    shop.do(
-        *(f"insert into {table} values (8, 80)" for table in altered),
-        "set sql_log_bin = 0",
-        *(f"alter table {table} {one}" for table, (alters, _) in altered.items() for one in alters),
-        "set sql_log_bin = 1",
-        *(f"insert into {table} values (2, 2)" for table in altered),
-    )
-    yield
-    for table, (_, given) in altered.items():
-        shop.resume(table, f"create table {table} (id int primary key, {given})")
-    yield
-    for table in altered:
-        shop.require_whole(table, rereads=1)
-
-
 def a_structure_given_behind_a_statement_that_renames(shop: Shop) -> Iterator[None]:
     """Both have the same names, and each has the other's values."""
     shop.do("alter table a add u varchar(9) charset latin1", "insert into a values (8, 80, 'x')")
@@ -338,20 +262,6 @@ def a_structure_given_behind_a_statement_that_renames(shop: Shop) -> Iterator[No
     yield
     assert shop.state("a").has_stopped
     shop.resume("a", shop.stand.rows(f"show create table {shop.name}.a")[0][1])
-    yield
-    shop.require_whole("a", rereads=1)
-
-
-def a_structure_given_that_is_wrong_counts_for_nothing(shop: Shop) -> Iterator[None]:
-    """The log's own account of its rows is another: the table is read from the source."""
-    shop.do(
-        "set sql_log_bin = 0",
-        "alter table a add column w int default 5",
-        "set sql_log_bin = 1",
-        "insert into a values (2, 2, 2)",
-    )
-    yield
-    shop.resume("a", "create table a (id int primary key, v int, w varchar(5))")
     yield
     shop.require_whole("a", rereads=1)
 
@@ -372,12 +282,7 @@ def _a_log_that_is_gone_is_no_obstacle(shop: Shop) -> Iterator[None]:
     shop.require_whole("a", rereads=1)
 
 
-def xa_transactions_of_the_pause(shop: Shop) -> Iterator[None]:
-    """Whatever brings the table back."""
-    yield from _xa_transactions(shop)
-
-
-def _xa_transactions(shop: Shop, *, purged: bool = False) -> Iterator[None]:
+def _xa_transactions(shop: Shop, *, purged: bool) -> Iterator[None]:
     """Prepared while the table stood, committed before it comes back or after: their rows
     come once, whether the log or the source brings the table back."""
     shop.pause("a")
@@ -403,17 +308,9 @@ def _xa_transactions(shop: Shop, *, purged: bool = False) -> Iterator[None]:
     shop.require_whole("b")
 
 
-def xa_transactions_prepared_in_the_run_before_the_pause(shop: Shop) -> Iterator[None]:
-    """… and committed in it: their rows are read where they were prepared."""
-    yield from _prepared_before_the_pause(shop, runs=1)
-
-
-def xa_transactions_prepared_long_before_the_pause(shop: Shop) -> Iterator[None]:
-    """Several runs lie between."""
-    yield from _prepared_before_the_pause(shop, runs=3)
-
-
 def _prepared_before_the_pause(shop: Shop, runs: int) -> Iterator[None]:
+    """So many runs lie between, and the commit is in the pause: rows are read where they were
+    prepared."""
     prepare(shop, 2)
     for number in range(runs):
         shop.do(f"insert into a values ({7 + number}, 7)")
@@ -432,24 +329,12 @@ def _prepared_before_the_pause(shop: Shop, runs: int) -> Iterator[None]:
 
 def prepare(shop: Shop, number: int, *tables: str) -> None:
     """A row for each table, of `a` unless told."""
-    xid = f"'{shop.name}-{number}'"
-    shop.do(
-        f"xa start {xid}",
-        *(f"insert into {table} values ({number}, 0)" for table in tables or ("a",)),
-        f"xa end {xid}",
-        f"xa prepare {xid}",
-    )
+    inserts = (f"insert into {shop.name}.{one} values ({number}, 0)" for one in tables or ("a",))
+    prepare_xa(shop.stand, f"{shop.name}-{number}", *inserts)
 
 
 def commit(shop: Shop, number: int) -> None:
-    """In another session, once the server has let go of the one that prepared."""
-    for _ in range(1000):
-        try:
-            return shop.do(f"xa commit '{shop.name}-{number}'")
-        except pymysql.err.OperationalError as error:
-            if error.args[0] != UNKNOWN_XID:
-                raise
-    raise AssertionError(f"{number} is not there")
+    end_xa(shop.stand, f"{shop.name}-{number}")
 
 
 def a_table_that_stops_again_goes_on_from_there(shop: Shop) -> Iterator[None]:
@@ -530,7 +415,9 @@ def a_mirror_that_refused_a_write_is_written_once_more(shop: Shop) -> Iterator[N
 
 def test_stories_of_tables_that_come_back(mysql: MySqlStand) -> None:
     """Each table by itself, whatever others of the source go through meanwhile."""
-    tell(mysql, stories_in(globals()))
+    several = [partial(_prepared_before_the_pause, runs=runs) for runs in (1, 3)]
+    several += [partial(_structure_given, *case) for case in GIVEN.values()]
+    tell(mysql, [*stories_in(globals()), *several, partial(_xa_transactions, purged=False)])
 
 
 def test_a_statement_that_is_followed_today(mysql: MySqlStand) -> None:
@@ -574,31 +461,11 @@ def test_budgets_do_not_cut_it_and_the_newest_order_counts(shop: Shop) -> None:
     shop.require_whole("a")
 
 
-STEPS = (
-    "decide",
-    "begin_batch",
-    "record_capture",
-    "intend",
-    "settle",
-    "mark_merged",
-    "acknowledge",
-)
-
-
-def test_killed_at_any_step_it_comes_back_all_the_same(shop: Shop) -> None:
+@at_moments
+def test_killed_at_any_step_it_comes_back_all_the_same(shop: Shop, moments: Moments) -> None:
     """Nothing is twice, nothing is missing, and a batch that was abandoned leaves the order
     open. One table comes back again and again."""
-    _killed_at(drawn(STEPS), shop)
-
-
-@pytest.mark.soak
-def test_killed_at_any_moment_it_comes_back_all_the_same(shop: Shop) -> None:
-    """Before each step and after it."""
-    _killed_at(product(STEPS, (False, True)), shop)
-
-
-def _killed_at(moments: Iterable[tuple[str, bool]], shop: Shop) -> None:
-    for number, (step, after) in enumerate(moments, start=1):
+    for number, (step, after) in enumerate(moments(STEPS), start=1):
         with noted(f"killed at {step}, after it: {after}"):
             shop.pause("a")
             shop.do(
@@ -660,12 +527,8 @@ def test_prepared_rows_whose_log_is_gone_are_read_from_the_source(shop: Shop) ->
 def test_a_reading_that_was_ordered_waits_with_its_table(shop: Shop) -> None:
     """The table is quarantined before it is read: nothing is read until it is resumed."""
     order_reading(shop, "a")
-    shop.do(
-        "set sql_log_bin = 0",
-        "alter table a add column w int default 5",
-        "set sql_log_bin = 1",
-        "insert into a values (2, 2, 2)",
-    )
+    shop.unlogged("alter table a add column w int default 5")
+    shop.do("insert into a values (2, 2, 2)")
     shop.follower.run(str(head(shop.stand)))
     shop.run()
     assert shop.state("a").has_stopped

@@ -17,15 +17,16 @@ from demo.mysql_search import Program
 from demo.tcp import free_port
 from lockstep.pipeline.start.question import StartRule
 from lockstep.pipeline.values.errors import HistoryRewritten
+from lockstep.pipeline.values.position import Coordinates
 from lockstep.resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
+from tests.mysql.logged import head
 from tests.mysql.reading import settings
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.servers import (
     copied_mysql,
     copy_data,
     executed,
-    head,
     private_mysql,
     running,
     uuid_of,
@@ -109,7 +110,7 @@ def test_a_backup_put_back_is_noticed(stand: MySqlStand, backup: Path) -> None:
     assert further.pauses == []
 
 
-def _write_to(stand: MySqlStand, end: tuple[str, int]) -> None:
+def _write_to(stand: MySqlStand, end: Coordinates) -> None:
     """New rows, up to that place of its log."""
     for key in count(1000):
         if head(stand) >= end:
@@ -153,6 +154,7 @@ def test_another_server_behind_the_same_address(
         assert other.port == stand.port
         assert uuid_of(other) != follower.ledger.server_periods(SOURCE)[0].server_uuid
         put(other, 16)
+        follower.server = MySqlServer(settings(other))  # each run has one of its own
         follower.run()
         require_rule(follower, StartRule.RESUME_OTHER_SERVER)
         require_same(follower, other)

@@ -7,13 +7,20 @@ from pathlib import Path
 
 import pytest
 
+from lockstep.pipeline.start.bounds import Budget
 from lockstep.pipeline.start.question import StartRule
 from lockstep.pipeline.values.decisions import Continuity
-from lockstep.pipeline.values.errors import PositionPurged, SourceDiverged
+from lockstep.pipeline.values.errors import (
+    HistoryUnproven,
+    PositionPurged,
+    SourceDiverged,
+    StartBehindCursor,
+)
 from lockstep.pipeline.values.position import ServerPeriod
 from tests.e2e.project import followed
 from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
+from tests.mysql.logged import head
 from tests.outside import recover, repair, run_to_undo, verify
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.servers import (
@@ -21,7 +28,7 @@ from tests.positions.servers import (
     as_gtid,
     catch_up,
     executed,
-    head,
+    prepare_xa,
     promote,
     purge,
     replicate,
@@ -59,10 +66,11 @@ def _read_half(pair: Pair) -> Follower:
     return follower
 
 
-def test_a_promoted_replica_is_read_on_behind_the_set(pair: Pair) -> None:
+def test_a_promoted_replica_is_read_on_behind_the_set(either_pair: Pair) -> None:
     """Other files and offsets, the same transactions: what was only in the tail of the old
     log comes from the new one, nothing is lost or doubled, and the lineage grows. The old primary
     may come back: A → B → A."""
+    pair = either_pair
     pair.b.execute("flush binary logs", "flush binary logs")
     follower = _read_half(pair)
     assert head(pair.a) != head(pair.b)
@@ -108,9 +116,10 @@ def test_nothing_new_on_the_new_server(pair: Pair) -> None:
     require_same(follower, pair.b)
 
 
-def test_errant_transactions_of_the_new_server_come_out(pair: Pair) -> None:
+def test_errant_transactions_of_the_new_server_come_out(either_pair: Pair) -> None:
     """What was written to the replica itself, before or after what was read, is a change of
     the new server and is read."""
+    pair = either_pair
     open_shop(pair.a)
     replicate(pair.a, pair.b)
     catch_up(pair.a, pair.b)
@@ -272,3 +281,139 @@ def test_a_log_purged_beyond_the_cursor_is_refused_by_name(pair: Pair) -> None:
     follower.run()
     [gap] = follower.ledger.gaps(SOURCE)
     assert gap.tables == (("shop.t"),)
+
+
+def test_what_a_mariadb_lacks_is_named(mariadb_pair: Pair) -> None:
+    """What was read and it never saw, and what it has thrown away unread; what was read, and is
+    purged there, a person vouches for."""
+    follower = _read_half(mariadb_pair)
+    purge(mariadb_pair.b)
+    turn_to(follower, mariadb_pair.b)
+    refused(follower, PositionPurged, StartRule.PURGED_ON_OTHER_SERVER, ["0-11-"])
+    turn_to(follower, mariadb_pair.a)
+    follower.run()
+    put(mariadb_pair.b, 9)
+    turn_to(follower, mariadb_pair.b)
+    error = refused(follower, HistoryUnproven, StartRule.SET_UNPROVEN)
+    follower.choose(error.hint.partition("`lockstep start-at ")[2].partition(" --source")[0])
+    assert follower.run().transactions == 1
+    require_same(follower, mariadb_pair.b)
+    turn_to(follower, mariadb_pair.a)
+    refused(follower, SourceDiverged, StartRule.SOURCE_DIVERGED, ["0-12-"])
+
+
+# -- a log in another order, and XA transactions -----------------------------------------------
+
+
+def _other_order(pair: Pair, choose_after: int | None = None) -> Follower:
+    """A committed 1 to 6, B committed them as 2, 6, 4, 1, 3, 5; 1 to 4 were read from A. The next
+    start is chosen on B after so many of them."""
+    open_shop(pair.a)
+    replicate(pair.a, pair.b)
+    catch_up(pair.a, pair.b)
+    promote(pair.b)
+    for number in range(1, 5):
+        as_gtid(pair.a, f"{_THIRD}:{number}", f"insert into shop.t values ({number}, 0)")
+    follower = follow(pair.a)
+    follower.run()
+    for done, number in enumerate((2, 6, 4, 1, 3, 5)):
+        if done == choose_after:
+            follower.choose(str(head(pair.b)))
+        as_gtid(pair.b, f"{_THIRD}:{number}", f"insert into shop.t values ({number}, 0)")
+    turn_to(follower, pair.b)
+    return follower
+
+
+def test_another_order_of_commits_loses_and_doubles_nothing(pair: Pair) -> None:
+    """A replica that commits in an order of its own has new transactions before old ones."""
+    follower = _other_order(pair)
+    assert follower.run().transactions == 2
+    require_same(follower, pair.b)
+    require_each_once(follower)
+
+
+def test_a_place_chosen_among_read_transactions_is_refused_with_the_set_that_doubles_nothing(
+    pair: Pair,
+) -> None:
+    """2 and 6 lie before the place, and 4, 1 and 3 of what was read after it: the set leaves them
+    out, too."""
+    follower = _other_order(pair, choose_after=2)
+    error = refused(follower, StartBehindCursor, StartRule.CHOSEN_START_BEHIND)
+    place = re.search(r"start-at (gtid:\S+)", error.hint)
+    assert place is not None
+    assert f"{_THIRD}:1-4:6" in place[1].split(":", 1)[1].split(",")
+    follower.choose(place[1])
+    assert follower.run().transactions == 1
+    require_each_once(follower)
+    assert [row["id"] for row in follower.mirror("shop.t")] == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize(
+    "budget",
+    [
+        Budget(max_transactions=1),
+        *(
+            pytest.param(budget, marks=pytest.mark.soak)
+            for budget in (Budget(max_bytes=1), Budget(max_seconds=0.0))
+        ),
+    ],
+    ids=str,
+)
+def test_a_budget_never_cuts_where_read_transactions_lie_ahead(pair: Pair, budget: Budget) -> None:
+    """A run that ended among transactions read before would have them read again by the
+    next, which goes on by file and offset: a budget counts from where none is left."""
+    follower = _other_order(pair)
+    follower.budget = budget
+    while follower.run().batch_id is not None:
+        pass
+    require_same(follower, pair.b)
+    require_each_once(follower)
+
+
+def test_until_never_cuts_there_either(pair: Pair) -> None:
+    """An end among transactions read before moves behind them."""
+    follower = _other_order(pair)
+    follower.run(until=f"gtid:{_THIRD}:6")
+    follower.run()
+    require_same(follower, pair.b)
+    require_each_once(follower)
+
+
+def test_an_xa_transaction_prepared_there_is_committed_here(pair: Pair) -> None:
+    """Prepared and read on the old server, committed on the promoted one: its rows come out
+    once, at the commit."""
+    open_shop(pair.a)
+    replicate(pair.a, pair.b)
+    prepare_xa(pair.a, "x", "insert into shop.t values (1, 1)")
+    follower = follow(pair.a)
+    follower.run()
+    assert follower.mirror("shop.t") == []
+    catch_up(pair.a, pair.b)
+    promote(pair.b)
+    put(pair.b, 2)
+    pair.b.execute("xa commit 'x'")
+    turn_to(follower, pair.b)
+    follower.run()
+    require_same(follower, pair.b)
+    assert len(changes(follower)) == 2
+
+
+def test_an_xa_transaction_that_ended_is_passed_over(pair: Pair) -> None:
+    """Prepared and committed before the cursor: in the new log both are left out."""
+    open_shop(pair.a)
+    replicate(pair.a, pair.b)
+    prepare_xa(pair.a, "x", "insert into shop.t values (1, 1)")
+    pair.a.execute("xa commit 'x'")
+    prepare_xa(pair.a, "y", "insert into shop.t values (2, 1)")
+    follower = follow(pair.a)
+    follower.run()
+    pair.a.execute("xa rollback 'y'")
+    prepare_xa(pair.a, "x", "insert into shop.t values (3, 1)")
+    catch_up(pair.a, pair.b)
+    promote(pair.b)
+    turn_to(follower, pair.b)
+    follower.run()
+    pair.b.execute("xa commit 'x'")
+    follower.run()
+    require_same(follower, pair.b)
+    assert [row["id"] for row in changes(follower)] == [1, 3]

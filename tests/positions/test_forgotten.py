@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from itertools import count
 from random import Random
 from typing import Any
@@ -49,10 +49,10 @@ from lockstep.pipeline.values.table import TableName
 from tests.fix_ledger import LedgerOfTest
 from tests.fix_mysql import MySqlStand
 from tests.hostile.histories import go_on, lake_of
+from tests.mysql.logged import head
 from tests.mysql.reading import server
-from tests.positions.follower import SOURCE, Follower
+from tests.positions.follower import SOURCE, Clock, Follower
 from tests.positions.interrupted import Crash, interrupted
-from tests.positions.servers import head
 from tests.twins.copies import MemoryCopies
 
 TABLES = ("a", "b")
@@ -63,14 +63,6 @@ KEEP, PROMISED = timedelta(hours=2), timedelta(hours=1)
 GONE = "as `keep_changes` says"
 
 Rows = list[dict[str, Any]]
-
-
-@dataclass
-class Clock:
-    now: datetime = datetime(2026, 11, 1, tzinfo=UTC)
-
-    def __call__(self) -> datetime:
-        return self.now
 
 
 @dataclass
@@ -113,8 +105,7 @@ class Kept:
             self.random.choice((f"truncate {table}", f"delete from {table} where id = 3", "do 0")),
             database=self.name,
         )
-        file, offset = head(self.stand)
-        self.seen[f"{file}:{offset}"] = {table: self.shown(table) for table in TABLES}
+        self.seen[str(head(self.stand))] = {table: self.shown(table) for table in TABLES}
 
     def run(self) -> None:
         self.follower.run()
@@ -315,14 +306,14 @@ def test_what_is_needed_is_kept(mysql: MySqlStand, database: str, seed: int, act
     """No consumer misses a change, mirrors equal MySQL, places behind what was deleted are rebuilt
     and replayed; a ledger made from such a lake goes on with it, and such a ledger with a lake of
     a batch that it has forgotten."""
-    file, offset = head(mysql)
+    begin = str(head(mysql))
     mysql.execute(
         *(f"create table {t} (id int primary key, v int)" for t in (*TABLES, QUIET)),
         database=database,
     )
     clock = Clock()
     follower = Follower(
-        server(mysql), [f"{database}.*"], start=f"{file}:{offset}", ledger=LedgerOfTest(clock=clock)
+        server(mysql), [f"{database}.*"], start=begin, ledger=LedgerOfTest(clock=clock)
     )
     kept = Kept(mysql, database, Random(seed), clock, follower)
     kept.write()

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
-from itertools import cycle
 from random import Random
 from typing import Any, Final
 
@@ -19,6 +18,7 @@ from lockstep.pipeline.run.orders import OrderRequest, Reload, ReloadFacts, give
 from lockstep.pipeline.run.status.plan import make_plan
 from lockstep.pipeline.supply import FromPast, RowsFromServer
 from lockstep.pipeline.values.errors import PastRefused, StoppedBy
+from tests.chance import by_chance
 from tests.fix_mysql import ACCOUNT, MySqlStand
 from tests.hostile.test_recovered import recovered, undone
 from tests.mysql.logged import head
@@ -27,7 +27,7 @@ from tests.outside import merge, publish
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.interrupted import Crash, drawn, mortal, noted
 from tests.positions.paused import Shop
-from tests.positions.servers import prepare_xa
+from tests.positions.servers import is_mariadb, prepare_xa
 
 NUMBERED = ("_sequence", "_batch", "_schema_version")
 """Marks of a changelog that tell when a change was captured."""
@@ -208,6 +208,7 @@ PASTS: Final = {
     ),
     "it has no key": Past(("insert into k values (1, 1), (1, 1)",), then=(), table="k"),
 }
+ON_MARIADB = ("it is made again", "a statement in place of its rows", "it has no key")
 REFERENCES = (
     "create table parent (id int primary key)",
     "insert into parent values (1), (2), (3)",
@@ -216,18 +217,16 @@ REFERENCES = (
 CASCADES = ("delete from parent where id = 1", "update t set v = 2", "delete from parent")
 
 
-def is_mariadb(stand: MySqlStand) -> bool:
-    return "MariaDB" in str(stand.rows("select version()"))
-
-
 def pasts(stand: MySqlStand) -> dict[str, Past]:
-    """A server that logs what a foreign key did leaves nothing out since the key was made."""
+    """A server that logs what a foreign key did leaves nothing out since the key was made. What the
+    log of a MariaDB has in another form is tried there, too."""
     rows = ("insert into parent values (0), (2)", "insert into t values (5, 2)")
     if is_mariadb(stand):
         cascade = Past(rows, (*REFERENCES, *CASCADES), (), "ON DELETE CASCADE")
     else:
         cascade = Past((*CASCADES, *rows), REFERENCES, (), "ALTER TABLE")
-    return {**PASTS, "what a foreign key did": cascade}
+    cases = ON_MARIADB if is_mariadb(stand) else PASTS
+    return {**{case: PASTS[case] for case in cases}, "what a foreign key did": cascade}
 
 
 def test_a_table_is_followed_from_where_all_of_it_is_known(stand: MySqlStand) -> None:
@@ -390,7 +389,7 @@ OFTEN: Final = (30, 10, 15, 5, 10, 5, 2, 2, 2, 1, 1, 1, 1, 3, 1, 6)
 
 @pytest.mark.thin
 @pytest.mark.parametrize(
-    "seed", [*range(2), *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(2, 40))]
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(1, 40))]
 )
 def test_random_histories(shop: Shop, seed: int) -> None:
     """Whatever happened to a table, its changelog is that of one which was followed from the place
@@ -503,12 +502,13 @@ MEANWHILE = {
 """What happens between the order and the run."""
 
 
+@pytest.mark.thin
 def test_before_the_run(stand: MySqlStand) -> None:
-    """Whatever happens to it, all tables are what MySQL has, of every second case one of which the
-    log has all rows. Where the past would begin after what was captured, the table is read from
-    MySQL as any other."""
-    of = "tn" if is_mariadb(stand) else "nt"
-    cases = dict(zip(MEANWHILE, cycle(of), strict=False))
+    """Whatever happens to it, all tables are what MySQL has; chance says of which cases the log has
+    all rows. Where the past would begin after what was captured, the table is read from MySQL as
+    any other."""
+    chance = by_chance()
+    cases = {what: chance.choice("tn") for what in MEANWHILE}
     with shops(stand, cases) as found:
         follower = found["altered"].follower
         for shop in found.values():
@@ -558,7 +558,7 @@ def test_a_table_renamed_while_rows_of_it_are_prepared(mysql57: MySqlStand) -> N
 @pytest.mark.thin
 @pytest.mark.parametrize("killed", [False, True])
 def test_a_ledger_that_is_lost_after_it(shop: Shop, killed: bool) -> None:
-    """From the newest batch, and from each one before it: no row is lost or there twice."""
+    """From the newest batch, and from some before it: no row is lost or there twice."""
     ordered_late((shop, "t"), (shop, "n"))
     shop.do(*(f"insert into {table} values (9, 9)" for table in "tn"))
     shop.do("insert into first values (2)")
@@ -572,7 +572,8 @@ def test_a_ledger_that_is_lost_after_it(shop: Shop, killed: bool) -> None:
         shop.run()
         shop.do(*(f"update {table} set v = 3 where id = 9" for table in "tn"))
         shop.run()
-    for behind in (None, *(batch.id for batch in reversed(shop.batches()))):
+    batches = [batch.id for batch in reversed(shop.batches())]
+    for behind in (None, *sorted(by_chance().sample(batches, 3), reverse=True)):
         with noted(f"behind {behind}"):
             if behind is None:
                 shop.follower.lose_ledger()

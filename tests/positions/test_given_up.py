@@ -3,10 +3,9 @@ table comes back whatever the others do."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import product
 
 import pytest
 
@@ -22,7 +21,7 @@ from lockstep.pipeline.values.errors import LakeUnavailable, TableError
 from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.positions.follower import SOURCE
-from tests.positions.interrupted import Crash, drawn, mortal, noted
+from tests.positions.interrupted import Crash, Moments, at_moments, mortal, noted
 from tests.positions.two_tables import Shop, open_shop
 from tests.twins.lake import MemoryLake
 from tests.twins.mirrors import MemoryMirrors
@@ -161,19 +160,10 @@ def test_a_write_refused_halfway_leaves_a_mirror_that_is_replaced(stage: Stage) 
 STEPS = ("intend", "quarantine", "settle", "record_capture")
 
 
-def test_whatever_dies_meanwhile(stage: Stage) -> None:
-    """Killed before or after each step, both when it is refused and when it comes back."""
-    _killed_at(drawn(STEPS), stage)
-
-
-@pytest.mark.soak
-def test_whatever_dies_at_any_moment(stage: Stage) -> None:
-    """Before each step and after it."""
-    _killed_at(product(STEPS, (False, True)), stage)
-
-
-def _killed_at(moments: Iterable[tuple[str, bool]], stage: Stage) -> None:
-    for step, after in moments:
+@at_moments
+def test_whatever_dies_meanwhile(stage: Stage, moments: Moments) -> None:
+    """Killed before or after a step, both when it is refused and when it comes back."""
+    for step, after in moments(STEPS):
         with noted(f"killed at {step}, after it: {after}"):
             stage.shop.write()
             stage.refused = {"a"}

@@ -70,7 +70,13 @@ FOLLOWED = {
 
 
 @pytest.mark.parametrize(
-    ("nameless", "cases"), FOLLOWED.items(), indirect=["nameless"], ids=FOLLOWED
+    ("nameless", "cases"),
+    [
+        pytest.param(*one, marks=[pytest.mark.soak] if one[0] in ("mysql80", "mariadb11") else [])
+        for one in FOLLOWED.items()
+    ],
+    indirect=["nameless"],
+    ids=FOLLOWED,
 )
 def test_a_mirror_is_the_table(nameless: MySqlStand, cases: Sequence[tuple[str, ...]]) -> None:
     """Both in the run that reads the table's first statement, and in those after it."""

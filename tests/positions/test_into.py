@@ -4,39 +4,34 @@ tables, through settings that change, and when their ledger is lost."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from lockstep.commands import plan as show
 from lockstep.pipeline.model.table_state import OrderKind, Supplier, TableCondition, TableEventKind
 from lockstep.pipeline.run.mirror_places import former_places
-from lockstep.pipeline.run.rebuild import origin_at, rebuild_as_of
 from lockstep.pipeline.run.status.plan import make_plan
-from lockstep.pipeline.run.status.status import standing_of
 from lockstep.pipeline.run.status.version_sets import version_set_at
 from lockstep.pipeline.run.upkeep import delete_former_folders, plan_former_folders
 from lockstep.pipeline.snapshot.pace import Pace
 from lockstep.pipeline.source_plan import SnapshotPlan, TableSettings
 from lockstep.pipeline.values.errors import ConfigurationError
 from lockstep.pipeline.values.mirror_names import ONLY_CASE_DIFFERS, MirrorNameTemplate
-from lockstep.pipeline.values.places import parse_place
 from lockstep.pipeline.values.table import TablePatterns
 from tests.fix_ledger import LedgerOfTest
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.mysql.reading import server
 from tests.outside import plan_recovery, recover, repair, verify
-from tests.positions.follower import SOURCE, Follower
+from tests.positions.follower import SOURCE, Clock, Follower
 from tests.positions.foreseen import require_told
 from tests.positions.interrupted import Crash, drawn, mortal, noted
-from tests.positions.paused import Shop
+from tests.positions.paused import Shop, open_shop
 from tests.positions.stories import stories_in, tell
-from tests.positions.test_replays import replayed
-from tests.twins.copies import MemoryCopies
+from tests.proof.writing import spoil
 
 
 def named(shop: Shop, **into: str) -> None:
@@ -383,14 +378,6 @@ def test_a_table_is_called_as_a_former_mirror(mysql: MySqlStand, database: str) 
     assert shop.follower.lake.tables[f"{SOURCE}/{database}/c"][-1].rows == former
 
 
-@dataclass
-class Clock:
-    now: datetime = datetime(2026, 11, 1, tzinfo=UTC)
-
-    def __call__(self) -> datetime:
-        return self.now
-
-
 def test_whatever_is_done_with_a_mirror_that_moved(mysql: MySqlStand, database: str) -> None:
     """Compared, replayed, made again live and as of places before and behind the move, repaired and
     undone; once the settings say another place, and once the mirror is there. Folders that it had
@@ -428,9 +415,7 @@ def test_whatever_is_done_with_a_mirror_that_moved(mysql: MySqlStand, database: 
     run("update a set v = v + 10")
     assert "promised" in str(former()[own])
     clock.now += timedelta(minutes=2)
-    ports = follower.ports()
-    status = standing_of(SOURCE, ports.source.patterns, follower.ledger, ports, clock.now)
-    assert status.former_folders == (f"{SOURCE}/{own}",)
+    assert follower.standing(now=clock.now).former_folders == (f"{SOURCE}/{own}",)
     assert former() == {own: None}
     assert former() == {}
     assert f"{SOURCE}/{own}" not in follower.lake.tables
@@ -467,14 +452,10 @@ def test_whatever_is_done_with_a_mirror_that_moved(mysql: MySqlStand, database: 
 
 def _work_on(shop: Shop, seen: Mapping[str, list[dict[str, Any]]]) -> None:
     follower, table = shop.follower, shop.table("a")
-    copies = MemoryCopies(follower.lake)
     assert verify(follower.ports()).equal
-    replayed(follower, "earliest", "latest")
-    for number, (at, rows) in enumerate(seen.items()):
-        into = f"/past/{len(follower.lake.tables)}/{number}"
-        origin = origin_at(follower.ports(), table, parse_place(at))
-        rebuild_as_of(follower.ports(), copies, origin, into)
-        assert follower.lake.tables[into][-1].rows.sort_by("id").to_pylist() == rows
+    follower.replay()
+    for at, rows in seen.items():
+        assert sorted(follower.rebuilt(table, at), key=lambda row: int(row["id"])) == rows
     right = follower.lake.tables[shop.state("a").mirror][-1]
     folder = _damaged(shop, "a")
     assert not verify(follower.ports()).equal
@@ -487,21 +468,15 @@ def _work_on(shop: Shop, seen: Mapping[str, list[dict[str, Any]]]) -> None:
 
 def _damaged(shop: Shop, table: str) -> str:
     """A value of each row of the mirror is wrong; its folder."""
-    folder = shop.state(table).mirror
-    commits = shop.follower.lake.tables[folder]
-    rows = [{**row, "v": -1} for row in commits[-1].rows.to_pylist()]
-    wrong = pa.Table.from_pylist(rows, schema=commits[-1].rows.schema)
-    commits[-1] = replace(commits[-1], rows=wrong)
-    return folder
+    spoil(shop.follower, shop.table(table), lambda rows: [row.update(v=-1) for row in rows])
+    return shop.state(table).mirror
 
 
 STEPS = ("order_table", "record_capture", "record_event", "intend", "settle", "acknowledge")
 
 
 def test_a_death_at_any_step_brings_it_there(mysql: MySqlStand, database: str) -> None:
-    shop = Shop(mysql, database, Follower(server(mysql), [f"{database}.*"], str(head(mysql))))
-    shop.make()
-    shop.run()
+    shop = open_shop(mysql, database)
     for number, (step, after) in enumerate(drawn(STEPS)):
         with noted(f"killed at {step}, after it: {after}"):
             named(shop, a=f"crm_{{database}}.a{number}")
@@ -517,9 +492,7 @@ def test_a_death_at_any_step_brings_it_there(mysql: MySqlStand, database: str) -
 def test_a_lost_ledger_is_made_of_mirrors_in_such_places(mysql: MySqlStand, database: str) -> None:
     """Their commits say whose they are; the settings then need no write. A run is undone as well,
     also the one that moved a mirror."""
-    shop = Shop(mysql, database, Follower(server(mysql), [f"{database}.*"], str(head(mysql))))
-    shop.make()
-    shop.run()
+    shop = open_shop(mysql, database)
     named(shop, a="crm_{database}.a")
     shop.do("insert into a values (2, 2)")
     shop.run()

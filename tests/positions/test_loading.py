@@ -119,6 +119,7 @@ def test_a_table_that_is_left_out_while_it_is_read(
     shop.require_same("a")
 
 
+@pytest.mark.thin
 def test_a_first_run_reads_what_the_log_lacks(shop: Shop) -> None:
     """A table that the log makes is not read from the source."""
     report = shop.run()
@@ -140,18 +141,6 @@ def test_a_first_run_reads_what_the_log_lacks(shop: Shop) -> None:
     shop.require_whole("made")
     assert TableEventKind.REREAD not in shop.events("made")
     assert shop.follower.ledger.open_loads(SOURCE) == []
-
-
-@pytest.mark.thin
-def test_tables_that_join_later_are_read_too(shop: Shop) -> None:
-    """The others go on by the log."""
-    shop.follower.tables = [f"{shop.name}.b"]
-    shop.run()
-    shop.do("update a set v = 3 where id < 7", "insert into b values (2, 2)")
-    shop.follower.tables = [f"{shop.name}.*"]
-    while shop.run().unfinished_loads or unread(shop):
-        shop.do("insert into keyless values (3, 3)", "delete from a where id = 9")
-    require_all(shop)
 
 
 @pytest.mark.thin

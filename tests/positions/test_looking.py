@@ -1,4 +1,4 @@
-"""How a source stands, asked of a real server and of one that is away."""
+"""How a source stands, asked of a real server."""
 
 from __future__ import annotations
 
@@ -15,18 +15,16 @@ from lockstep.pipeline.run.acknowledge import acknowledge
 from lockstep.pipeline.run.orders import OrderRequest, give_order
 from lockstep.pipeline.run.status import plan_reading
 from lockstep.pipeline.run.status.plan import make_plan
-from lockstep.pipeline.run.status.status import standing_of
 from lockstep.pipeline.snapshot.log_retention import log_retention, week_setting, week_statement
 from lockstep.pipeline.start.question import Start, StartRule
 from lockstep.pipeline.status.facts import Standing
 from lockstep.pipeline.status.verdict import State, verdict
-from lockstep.pipeline.values.errors import LockstepError, NothingMatches, SourceUnavailable
+from lockstep.pipeline.values.errors import NothingMatches
 from lockstep.pipeline.values.table import TableName
+from lockstep.resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
-from tests.mysql.reading import server
+from tests.mysql.reading import server, settings
 from tests.positions.follower import SOURCE, Follower
-
-NOBODY = SourceUnavailable("MySQL cannot be reached", hint="start it")
 
 
 @pytest.fixture
@@ -79,14 +77,12 @@ def test_a_server_that_counts_days_takes_the_statement_to_keep_its_log_for_a_wee
         stand.execute(f"set global binlog_expire_logs_seconds = {seconds}")
 
 
-def standing(follower: Follower, *, away: LockstepError | None = None) -> Standing:
-    return standing_of(
-        SOURCE,
-        follower.ports().source.patterns,
-        follower.ledger,
-        away or follower.ports(),
-        datetime.now(UTC),
-    )
+@pytest.mark.parametrize("name", ["mysql80", "mysql57"])
+def test_a_replica_of_an_older_version_is_read(request: pytest.FixtureRequest, name: str) -> None:
+    """MySQL has SHOW REPLICA STATUS since 8.0.22."""
+    old = settings(request.getfixturevalue(name))
+    looked = MySqlServer(old, read_from=old).survey().read_replica
+    assert looked is not None and looked.reason_unusable is None
 
 
 def state(found: Standing) -> State:
@@ -99,7 +95,7 @@ def test_a_source_in_step(
     """Where it stands, what the next run would do, how long the log lasts."""
     mysql.execute(f"insert into {database}.t values (1)")
     follower.run()
-    found = standing(follower)
+    found = follower.standing()
     assert state(found) is State.FINE
     assert (found.lag.seconds, found.lag.transactions) == (0.0, 0)
     assert isinstance(found.start, Start)
@@ -107,7 +103,7 @@ def test_a_source_in_step(
     assert found.headroom is not None
     assert found.headroom.remaining == found.headroom.retention == kept_a_week
     mysql.execute("flush binary logs", f"insert into {database}.t values (2)")
-    found = standing(follower)
+    found = follower.standing()
     assert found.lag.transactions == 1
     assert found.headroom is not None
     assert found.headroom.remaining is not None
@@ -128,23 +124,23 @@ def test_an_excluded_table_is_no_trouble(
         f"alter table {database}.t engine = MEMORY", f"insert into {database}.t values (2)"
     )
     follower.run()
-    assert state(standing(follower)) is State.QUARANTINED
+    assert state(follower.standing()) is State.QUARANTINED
     table = TableName(database, "t")
     follower.order(OrderKind.RESUME, table)
-    assert state(standing(follower)) is State.BEHIND
+    assert state(follower.standing()) is State.BEHIND
     follower.tables = [f"{database}.kept"]
-    found = standing(follower)
+    found = follower.standing()
     assert (state(found), exit_code(found, datetime.now(UTC), None)) == (State.FINE, 0)
     with follower.leased() as lease:
         assert acknowledge(follower.ports(), lease).quarantined == ()
     follower.order(OrderKind.PAUSE, table)
-    assert state(standing(follower)) is State.FINE
+    assert state(follower.standing()) is State.FINE
     with follower.leased() as lease, pytest.raises(NothingMatches, match="no run follows"):
         request = OrderRequest(table, "ada", "because")
         give_order(follower.ports(), lease, OrderKind.RESUME, request)
     assert follower.ledger.open_orders(SOURCE) == []
     follower.tables = [f"{database}.*"]
-    assert state(standing(follower)) is State.PAUSED
+    assert state(follower.standing()) is State.PAUSED
 
 
 @pytest.fixture
@@ -168,7 +164,7 @@ def test_a_table_that_the_account_cannot_see(
     """It was not dropped: its changes come, and the GRANT is named everywhere."""
     table = TableName(database, "t")
     grant = f"GRANT SELECT ON `{database}`.`t` TO '{account}'@'%';"
-    found = standing(follower)
+    found = follower.standing()
     told = verdict(found, datetime.now(UTC), None)
     assert (told.state, told.hint) == (State.INVISIBLE, grant)
     assert f"{table}: the account cannot see it" in told.sentence
@@ -185,7 +181,7 @@ def test_a_table_that_the_account_cannot_see(
         (one.level, one.subject, one.hint) for one in findings
     }
     mysql.execute(f"grant select on {database}.* to {account}")
-    assert state(standing(follower)) is State.FINE
+    assert state(follower.standing()) is State.FINE
 
 
 def test_a_dropped_table_is_not_invisible(
@@ -193,48 +189,20 @@ def test_a_dropped_table_is_not_invisible(
 ) -> None:
     """Neither before its DROP was read nor after it, and a run is silent about it."""
     mysql.execute(f"grant select on {database}.* to {account}", f"drop table {database}.t")
-    assert standing(follower).invisible_tables == ()
+    assert follower.standing().invisible_tables == ()
     mysql.execute(f"revoke select on {database}.* from {account}")
     follower.run()
     assert follower.states()[TableName(database, "t")].condition is TableCondition.DROPPED
     assert not any("cannot see" in note for note in follower.notes)
-    found = standing(follower)
+    found = follower.standing()
     assert (state(found), found.invisible_tables) == (State.FINE, ())
-
-
-def test_it_answers_without_the_server(follower: Follower) -> None:
-    """From the ledger alone."""
-    found = standing(follower, away=NOBODY)
-    assert state(found) is State.UNREACHABLE
-    assert found.acknowledged is not None
-    assert (found.facts, found.headroom, found.start) == (None, None, None)
 
 
 def test_what_waits_is_named(mysql: MySqlStand, database: str, follower: Follower) -> None:
     """A captured batch and the table whose merge it waits for."""
     mysql.execute(f"insert into {database}.t values (1)")
     follower.capture()
-    found = standing(follower)
+    found = follower.standing()
     assert state(found) is State.BEHIND
     (one,) = found.waiting_batches
     assert [str(table) for table in one.tables] == [f"{database}.t"]
-
-
-def test_a_refusal_is_foreseen_before_any_run(
-    mysql: MySqlStand, database: str, follower: Follower
-) -> None:
-    """The files are gone and GTIDs cannot help: told at once, with what to do."""
-    mysql.execute(
-        f"insert into {database}.t values (1)",
-        "flush binary logs",
-        f"insert into {database}.t values (2)",
-    )
-    newest = mysql.rows("show binary logs")[-1][0]
-    mysql.purge_to(newest)
-    found = standing(follower)
-    told = verdict(found, datetime.now(UTC), None)
-    assert told.state is State.REFUSED
-    assert "no longer on the server" in told.sentence
-    assert "start-at" in told.hint
-    assert found.headroom is not None
-    assert found.headroom.is_purged

@@ -23,7 +23,7 @@ from lockstep.pipeline.values.decisions import Continuity
 from lockstep.pipeline.values.errors import LockstepError
 from tests.positions.fake import FakeServer
 from tests.positions.follower import SOURCE, Follower, by_time
-from tests.positions.interrupted import Crash, mortal
+from tests.positions.interrupted import STEPS, Crash, mortal
 
 UUIDS = [f"{n}aaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa" for n in range(1, 4)]
 Writes = list[tuple[int, int | None]]
@@ -38,17 +38,6 @@ HAZARDS = (
 )
 KEYS = st.integers(1, 5)
 VALUES = st.one_of(st.none(), st.integers(1, 9))
-STEPS = (
-    "decide",
-    "begin_batch",
-    "record_capture",
-    "intend",
-    "settle",
-    "mark_merged",
-    "acknowledge",
-)
-
-
 WRITES = st.lists(st.tuples(KEYS, VALUES), max_size=6)
 ROTATING = 3
 """After more writes than so many the log rotates."""
@@ -203,7 +192,7 @@ class SourceMachine(RuleBasedStateMachine):
 
 
 SETTINGS = settings(
-    max_examples=5,
+    max_examples=2,
     stateful_step_count=40,
     deadline=None,
     suppress_health_check=list(HealthCheck),

@@ -10,24 +10,17 @@ from lockstep.commands import rebuild as show
 from lockstep.pipeline.run.dump.table_extents import partial_tables, record_complete
 from lockstep.pipeline.run.proof.verify_rows import verify
 from lockstep.pipeline.run.rebuild import RebuildReport, origin_at, rebuild_as_of
-from lockstep.pipeline.run.status.status import standing_of
 from lockstep.pipeline.start.bounds import Budget
-from lockstep.pipeline.status.facts import Standing
 from lockstep.pipeline.status.verdict import State, verdict
 from lockstep.pipeline.values.places import parse_place
 from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
+from tests.mysql.logged import head
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower
-from tests.positions.servers import head
 from tests.twins.copies import MemoryCopies
 
 DATABASE = "partial"
-
-
-def place(stand: MySqlStand) -> str:
-    file, offset = head(stand)
-    return f"{file}:{offset}"
 
 
 def partial(follower: Follower) -> dict[str, str]:
@@ -52,7 +45,7 @@ def tables(mysql: MySqlStand) -> MySqlStand:
 def test_the_run_that_first_reads_names_them(tables: MySqlStand) -> None:
     """Also those that nobody has changed since; not those that are empty, came later, or are
     not followed. What the log tells to have been empty once is whole."""
-    begin = place(tables)
+    begin = str(head(tables))
     tables.execute(
         f"delete from {DATABASE}.drained",
         f"create table {DATABASE}.late (id int primary key)",
@@ -64,7 +57,7 @@ def test_the_run_that_first_reads_names_them(tables: MySqlStand) -> None:
     follower.run()
     names = ("anew", "cut", "full", "moved", "quiet")
     assert partial(follower) == dict.fromkeys(names, begin)
-    told = verdict(stand_of(follower), datetime.now(UTC), None)
+    told = verdict(follower.standing(), datetime.now(UTC), None)
     assert (told.state, "5 tables are partial" in told.sentence) == (State.PARTIAL, True)
     tables.execute(
         f"truncate {DATABASE}.cut",
@@ -88,12 +81,12 @@ def test_the_run_that_first_reads_names_them(tables: MySqlStand) -> None:
     with follower.leased() as lease:
         record_complete(follower.ports(), lease, verify(follower.ports()))
     assert partial(follower) == {}
-    assert verdict(stand_of(follower), datetime.now(UTC), None).state is State.FINE
+    assert verdict(follower.standing(), datetime.now(UTC), None).state is State.FINE
 
 
 def test_a_table_that_becomes_empty_later_is_whole_there(tables: MySqlStand) -> None:
     """A run that ends before the place where it was seen empty has a part of it."""
-    begin = place(tables)
+    begin = str(head(tables))
     tables.execute(f"insert into {DATABASE}.full values (3, 3)", f"delete from {DATABASE}.drained")
     follower = Follower(server(tables), [f"{DATABASE}.drained"], start=begin)
     follower.budget = Budget(max_transactions=1)
@@ -106,7 +99,7 @@ def test_a_table_that_becomes_empty_later_is_whole_there(tables: MySqlStand) -> 
 
 def test_a_log_that_begins_with_its_tables_has_all_of_them(tables: MySqlStand) -> None:
     """However they were altered and renamed since."""
-    begin = place(tables)
+    begin = str(head(tables))
     copied = f"create table {DATABASE}.copied as select * from {DATABASE}.named"
     tables.execute(
         f"create table {DATABASE}.made (id int primary key)",
@@ -122,21 +115,16 @@ def test_a_log_that_begins_with_its_tables_has_all_of_them(tables: MySqlStand) -
     assert follower.mirror(f"{DATABASE}.named") == [{"id": 1, "v": None}]
 
 
-def stand_of(follower: Follower) -> Standing:
-    patterns = follower.ports().source.patterns
-    return standing_of(SOURCE, patterns, follower.ledger, follower.ports(), datetime.now(UTC))
-
-
 def test_a_table_of_the_past_is_as_partial_as_it_was(tables: MySqlStand) -> None:
     """Whatever it became later: at the end of a run, and before a TRUNCATE inside one."""
-    begin, name = place(tables), TableName(DATABASE, "full")
+    begin, name = str(head(tables)), TableName(DATABASE, "full")
     tables.execute(f"insert into {name} values (2, 2)")
     follower = Follower(server(tables), [f"{DATABASE}.*"], start=begin)
     places = [str(follower.run().end.at)]
     tables.execute(f"insert into {name} values (3, 3)")
-    places.append(place(tables))
+    places.append(str(head(tables)))
     tables.execute(f"truncate table {name}", f"insert into {name} values (4, 4)")
-    places.append(place(tables))
+    places.append(str(head(tables)))
     tables.execute(f"insert into {name} values (5, 5)")
     follower.run()
     tables.execute(f"drop table {name}")

@@ -20,7 +20,6 @@ from tests.mysql.reading import server
 from tests.positions.follower import Follower
 from tests.positions.four_writers import MIXED, four_write, of_one_row
 from tests.positions.paused import Shop
-from tests.positions.test_replays_told import replayed
 from tests.proof.writing import spoil
 
 pytestmark = pytest.mark.servers("newest", "8.0", "5.7")
@@ -50,11 +49,6 @@ def refresh(shop: Shop, condition: str, table: str = "a") -> RereadCounts:
     return report.reread_counts
 
 
-def secretly(shop: Shop, *statements: str) -> None:
-    """Without a word in the log."""
-    shop.do("set sql_log_bin = 0", *statements)
-
-
 def require_equal(shop: Shop, table: str = "a") -> None:
     mirror = shop.follower.mirror(f"{shop.name}.{table}")
     assert sorted(map(str, mirror)) == sorted(map(str, shop.rows(table)))
@@ -64,8 +58,7 @@ def test_what_the_log_never_told_is_healed(shop: Shop) -> None:
     """Rows that were changed, added and deleted without a word; of the others none is read. Also
     where the log changed a row just before, in transactions of the same run."""
     shop.do("update a set v = 1000 where id = 7", "insert into a values (700, 1, 'new')")
-    secretly(
-        shop,
+    shop.unlogged(
         "update a set v = -v where id in (5, 7, 700)",
         "delete from a where id in (3, 9)",
         "insert into a values (-4, 4, 'x')",
@@ -81,24 +74,26 @@ def test_what_the_log_never_told_is_healed(shop: Shop) -> None:
     ]
     assert {one["_change_type"] for one in derived[2:]} == {"update_postimage"}
     assert shop.events("a")[-1] is TableEventKind.REFRESHED
-    replayed(shop.follower)
+    shop.follower.replay()
     require_equal(shop)
     shop.do("update a set v = 0 where id < 20")
     shop.run()
     require_equal(shop)
 
 
+@pytest.mark.thin
 def test_rows_that_are_read_again_keep_the_values_of_dropped_columns(shop: Shop) -> None:
     """Only the mirror still has them, also where the same run deletes a row and inserts it anew."""
     shop.do("alter table a drop column name")
     shop.run()
     shop.do("delete from a where id = 8", "insert into a values (8, 80)")
-    secretly(shop, "update a set v = -v where id = 5", "insert into a values (-1, 1)")
+    shop.unlogged("update a set v = -v where id = 5", "insert into a values (-1, 1)")
     refresh(shop, "id between -2 and 8")
     rows = {row["id"]: (row["v"], row["name"]) for row in shop.follower.mirror(f"{shop.name}.a")}
     assert [rows[key] for key in (-1, 4, 5, 8)] == [(1, None), (4, "k4"), (-5, "k5"), (80, None)]
 
 
+@pytest.mark.thin
 def test_a_table_that_stops_meanwhile_is_read_and_not_told_as_stopped(shop: Shop) -> None:
     """The log up to the rows stops it, and the batch with the rows starts it again."""
     shop.do("create table b (id int primary key, v int)", "insert into b values (1, 2), (2, 3)")
@@ -127,12 +122,12 @@ def test_only_rows_that_the_condition_may_hold_for_are_looked_up(shop: Shop) -> 
     values = ", ".join(f"({number}, 0, null)" for number in range(1_000, 3_500))
     shop.do(f"insert into a values {values}")
     shop.run()
-    secretly(shop, "update a set v = 1 where v = 0", "delete from a where id = 2500")
+    shop.unlogged("update a set v = 1 where v = 0", "delete from a where id = 2500")
     assert refresh(shop, "v = 0") == RereadCounts(shop.table("a"), read=0, gone=1, left=0)
     shown = {row["id"] for row in shop.follower.mirror(f"{shop.name}.a")}
     assert shown == {id_ for (id_,) in shop.stand.rows("select id from a", shop.name)}
     for condition, (ids, gone) in BOUNDED.items():
-        secretly(shop, f"delete from a where id in {ids}")
+        shop.unlogged(f"delete from a where id in {ids}")
         assert refresh(shop, condition).gone == gone, condition
 
 
@@ -141,8 +136,8 @@ def test_only_rows_that_the_condition_may_hold_for_are_looked_up(shop: Shop) -> 
 def test_while_four_write(shop: Shop, seed: int) -> None:
     """With rows wrong in the mirror from the beginning; behind the last run all is equal."""
     random = Random(seed)
-    secretly(
-        shop, f"delete from a where id % 7 = {seed}", "update a set name = 'y' where id % 5 = 0"
+    shop.unlogged(
+        f"delete from a where id % 7 = {seed}", "update a set name = 'y' where id % 5 = 0"
     )
     keys = range(ROWS * 2)
     with four_write(shop, random, lambda own: of_one_row(own, keys, more=", 'i'")):
@@ -211,6 +206,6 @@ def test_a_table_that_was_altered_is_read_behind_the_next_run(shop: Shop) -> Non
     with pytest.raises(RowsNotRead, match="altered since the last run"):
         refresh(shop, "id = 1")
     shop.run()
-    secretly(shop, "update a set w = 1 where id = 1")
+    shop.unlogged("update a set w = 1 where id = 1")
     assert refresh(shop, "id = 1").read == 1
     require_equal(shop)

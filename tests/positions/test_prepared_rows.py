@@ -10,17 +10,18 @@ from itertools import product
 import pytest
 
 from lockstep.pipeline.values.errors import SourceUnavailable
+from tests.chance import by_chance
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.mysql.reading import server
 from tests.positions.follower import Follower
 from tests.positions.paused import Shop
-from tests.positions.servers import prepare_xa
+from tests.positions.servers import is_mariadb, prepare_xa
 from tests.positions.stories import tell
 from tests.positions.test_parts import require_equal
 
 
-@pytest.fixture(params=("mysql", "mysql57", "mariadb11"))
+@pytest.fixture(params=("mysql", "mysql57", "mariadb"))
 def stand(request: pytest.FixtureRequest) -> Iterator[MySqlStand]:
     """Each server in turn."""
     stand: MySqlStand = request.getfixturevalue(request.param)
@@ -47,9 +48,12 @@ the patterns, and behind what others write then."""
 
 def test_a_table_joins_between_a_prepare_and_its_end(stand: MySqlStand) -> None:
     """However the runs lie between the three, and whether the rows were wanted at the prepare or
-    not: its mirror has what the server has."""
+    not: its mirror has what the server has. All on a MySQL of today, and some on others."""
     rows = ("insert into t values (3, 3), (4, 4)",)
-    tell(stand, [partial(_joins, *end) for end in ENDS], ("t", "a"), rows, ["a"])
+    ends = ENDS
+    if stand.version < (9,) or is_mariadb(stand):
+        ends = by_chance().sample(ENDS, 5)
+    tell(stand, [partial(_joins, *end) for end in ends], ("t", "a"), rows, ["a"])
 
 
 def _joins(word: str, runs: Sequence[bool], shop: Shop) -> Iterator[None]:

@@ -15,15 +15,17 @@ from lockstep.pipeline.source_plan import SnapshotPlan
 from lockstep.pipeline.values.errors import ServerSettings
 from lockstep.pipeline.values.retries import REPLICA
 from lockstep.resources.mysql import replica as replica_module
+from lockstep.resources.mysql.replica import _replication_status
 from lockstep.resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
-from tests.mysql.reading import settings
+from tests.mysql.chunked import until
+from tests.mysql.reading import server, settings
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.four_writers import MIXED, four_write, of_one_row
 from tests.positions.paused import Shop
 from tests.positions.servers import Pair, catch_up, promote, replicate
 
-ROWS = 500
+ROWS = 300
 TWENTY = SnapshotPlan(
     max_seconds=0.2, connections=3, pace=Pace(1e-9, least_rows=20, first_rows=20, most_rows=20)
 )
@@ -143,16 +145,6 @@ def test_without_gtids_no_replica_is_read(bare_pair: Pair) -> None:
     _require_refused(Follower(source, ["shop.*"], start="snapshot"), "GTIDs")
 
 
-@pytest.mark.parametrize("version", ["mysql80", "mysql57"])
-def test_a_replica_of_an_older_version_is_read(
-    version: str, request: pytest.FixtureRequest
-) -> None:
-    """MySQL has SHOW REPLICA STATUS since 8.0.22."""
-    old = settings(request.getfixturevalue(version))
-    looked = MySqlServer(old, read_from=old).survey().read_replica
-    assert looked is not None and looked.reason_unusable is None
-
-
 def test_no_replica_of_mariadb_is_read(mariadb: MySqlStand, mariadb_database: str) -> None:
     mariadb.execute("create table a (id int primary key)", database=mariadb_database)
     source = MySqlServer(settings(mariadb), read_from=settings(mariadb))
@@ -167,3 +159,48 @@ def _require_refused(follower: Follower, why: str) -> None:
     assert why in (looked.reason_unusable or "")
     with pytest.raises(ServerSettings, match=why):
         follower.run()
+
+
+# -- what a server that replicates says of its load --------------------------------------------
+
+
+def _lag(stand: MySqlStand) -> float | None:
+    return server(stand).source_load().replica_lag
+
+
+def _falls_behind(source: MySqlStand, replica: MySqlStand) -> None:
+    """A table that is locked on the replica keeps it from going on."""
+    source.execute("create database d", "create table d.t (id int primary key)")
+    there = "select 1 from information_schema.tables where table_schema = 'd'"
+    until(lambda: bool(replica.rows(there)) and _lag(replica) == 0)
+    with replica.connect("d") as session, session.cursor() as cursor:
+        cursor.execute("lock tables t read")
+        source.execute("insert into d.t values (1)")
+        until(lambda: (_lag(replica) or 0) > 0)
+        cursor.execute("unlock tables")
+    until(lambda: _lag(replica) == 0)
+    assert _lag(source) is None
+
+
+def test_a_replica_says_how_far_it_is_behind(pair: Pair) -> None:
+    """In seconds, while it is; the server it follows is behind nobody."""
+    replicate(pair.a, pair.b)
+    _falls_behind(pair.a, pair.b)
+
+
+def test_a_replica_of_mariadb_says_how_far_it_is_behind(mariadb_pair: Pair) -> None:
+    """To an account that may only look at the log, it does not."""
+    replicate(mariadb_pair.a, mariadb_pair.b)
+    assert _lag(mariadb_pair.b) is None
+    mariadb_pair.b.execute(f"grant slave monitor on *.* to {mariadb_pair.b.account}")
+    _falls_behind(mariadb_pair.a, mariadb_pair.b)
+
+
+def test_a_replica_of_several_mariadb_servers_says_so_of_each(mariadb: MySqlStand) -> None:
+    """Sources that have names are not in SHOW REPLICA STATUS, which MariaDB knows, too."""
+    mariadb.execute("change master 'named' to master_host = 'nowhere', master_user = 'x'")
+    try:
+        with mariadb.connect() as connection, connection.cursor() as cursor:
+            assert [row["Connection_name"] for row in _replication_status(cursor)] == ["named"]
+    finally:
+        mariadb.execute("reset slave 'named' all")

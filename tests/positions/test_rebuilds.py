@@ -9,34 +9,34 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from itertools import product
 from random import Random
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
-import pyarrow as pa
 import pytest
 
 from lockstep.pipeline.model.table_state import OrderKind, Supplier
-from lockstep.pipeline.run.orders import OrderRequest, give_order
 from lockstep.pipeline.run.rebuild import (
-    RebuildReport,
     cut_at,
-    origin_at,
-    rebuild_as_of,
 )
 from lockstep.pipeline.values.errors import ConfigurationError, PastRefused, SpanRefused, StoppedBy
+from lockstep.pipeline.values.intent import MirrorVersion
 from lockstep.pipeline.values.places import Place, moment_text, parse_place
 from lockstep.pipeline.values.policies import Deletes, DroppedColumns, LakePolicies
 from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
+from tests.mysql.logged import head
 from tests.mysql.reading import server
+from tests.outside import RunPorts, earliest_readable_version, newest_readable_version
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.interrupted import Crash, mortal
 from tests.positions.paused import Shop
-from tests.positions.servers import head
-from tests.positions.test_replays import replayed
-from tests.twins.copies import MemoryCopies
+from tests.positions.test_ends import let_a_second_pass
+from tests.proof.writing import spoil
+from tests.twins.lake import MemoryCommit
 
 TABLES = ("a", "b", "k")
 """The last has no key, unless rows are to be marked."""
@@ -48,7 +48,7 @@ STEPS = (
     "acknowledge",
     "note_examined_versions",
 )
-ACTIONS, MORE = 20, 50
+ACTIONS, MORE = 15, 50
 """In every run, and in the soak."""
 STOPPED = re.compile("it was stopped|it was brought back with a later batch|lacks batches")
 KEYED = {False: "", True: " primary key"}
@@ -150,7 +150,7 @@ class Past:
     def replay(self) -> None:
         self.run()
         with suppress(SpanRefused):
-            replayed(self.follower, "earliest", "latest")
+            self.follower.replay()
 
     def damaged(self) -> None:
         """Rows of the live mirror are wrong, and it is written again from its changelog, maybe at
@@ -163,9 +163,7 @@ class Past:
             return
         commits = self.follower.lake.tables[state.mirror]
         at, right = len(commits) - 1, commits[-1]
-        rows = [{**row, "v": -1} for row in right.rows.to_pylist()]
-        wrong = pa.Table.from_pylist(rows, schema=right.rows.schema)
-        commits[at] = replace(right, rows=wrong)
+        spoil(self.follower, table, lambda rows: [row.update(v=-1) for row in rows])
         self.follower.reload(table, Supplier.CHANGELOG)
         if self.random.random() < 0.5:
             self.killed()
@@ -178,19 +176,13 @@ class Past:
         known = self.follower.ledger.table_states(SOURCE)
         name = TableName(self.name, self.random.choice(TABLES))
         if name in known and known[name].is_complete:
-            self.order(OrderKind.PAUSE, name)
+            self.follower.order(OrderKind.PAUSE, name)
 
     def resume(self) -> None:
         for name, state in self.follower.ledger.table_states(SOURCE).items():
             if state.stopped_by is StoppedBy.PERSON:
-                self.order(OrderKind.RESUME, name)
+                self.follower.order(OrderKind.RESUME, name)
         self.follower.run()
-
-    def order(self, kind: OrderKind, table: TableName) -> None:
-        follower = self.follower
-        with follower.leased() as lease:
-            asked = OrderRequest(table, "somebody", "because")
-            give_order(follower.ports(), lease, kind, asked)
 
     # -- what MySQL has ------------------------------------------------------------------
 
@@ -216,37 +208,31 @@ class Past:
         return _ordered([dict(zip(columns, row, strict=True)) for row in found])
 
     def see(self) -> None:
-        file, offset = head(self.stand)
+        place = str(head(self.stand))
         [(gtids, moment)] = self.stand.rows("select @@global.gtid_executed, utc_timestamp(6)")
         rows = {table: self.shown(table) for table in TABLES}
         told = gtids.replace("\n", "")
-        self.seen.append(Seen(f"{file}:{offset}", told, moment.replace(tzinfo=UTC), rows))
+        self.seen.append(Seen(place, told, moment.replace(tzinfo=UTC), rows))
 
     # -- what the lake says of it ----------------------------------------------------------
 
-    def require(self, seen: Seen, number: int) -> None:
+    def require(self, seen: Seen) -> None:
         ways = [seen.at, f"gtid:{seen.gtids}"]
         if self.stand.version >= (8,):  # the log of 5.7 has seconds, in which much happens here
             ways.append(moment_text(seen.moment))
         for table in TABLES:
-            name, into = TableName(self.name, table), f"/past/{number}/{table}"
-            place = parse_place(self.random.choice(ways))
+            name, place = TableName(self.name, table), self.random.choice(ways)
             if seen.rows[table] is None:
                 with pytest.raises(ConfigurationError):
-                    self.made(name, place, into)
+                    self.follower.rebuilt(name, place)
                 continue
             try:
-                done = self.made(name, place, into)
+                found = self.follower.rebuilt(name, place)
             except PastRefused as error:
                 assert STOPPED.search(error.message), error
                 continue
-            found = self.follower.lake.tables[into][-1].rows.to_pylist()
-            assert (_ordered(found), done.rows) == (seen.rows[table], len(found)), place
+            assert _ordered(found) == seen.rows[table], place
             assert not [file for file in self.follower.lake.files if "/_staging/" in file]
-
-    def made(self, table: TableName, place: Any, into: str) -> RebuildReport:
-        ports, copies = self.follower.ports(), MemoryCopies(self.follower.lake)
-        return rebuild_as_of(ports, copies, origin_at(ports, table, place), into)
 
 
 def _ordered(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -258,13 +244,12 @@ SEEDS = [0, *(pytest.param(n, marks=pytest.mark.soak) for n in range(1, 80))]
 
 def made(mysql: MySqlStand, database: str, seed: int, policies: LakePolicies) -> Past:
     """With a history, the end of which nobody saw."""
-    file, offset = head(mysql)
+    start = str(head(mysql))
     mysql.execute(
         *(f"create table {t} (id int primary key, v int)" for t in TABLES[:2]),
         f"create table {TABLES[2]} (id int{KEYED[policies.keeps_rows]}, v int)",
         database=database,
     )
-    start = f"{file}:{offset}"
     follower = Follower(server(mysql), [f"{database}.*"], start=start, lake_policies=policies)
     past = Past(mysql, database, Random(seed), follower)
     past.see()
@@ -283,8 +268,8 @@ def test_any_place_of_the_past(mysql: MySqlStand, database: str, seed: int) -> N
     past = made(mysql, database, seed, LakePolicies(dropped_columns=DroppedColumns.DROP))
     ledger, lake = past.follower.ledger, past.follower.lake
     cursor, tables = ledger.cursors(SOURCE).acknowledged, dict(lake.tables)
-    for number, seen in enumerate(past.seen):
-        past.require(seen, number)
+    for seen in past.seen:
+        past.require(seen)
     assert ledger.cursors(SOURCE).acknowledged == cursor
     assert all(lake.tables[name] == commits for name, commits in tables.items())
     future = moment_text(datetime.now(UTC) + timedelta(days=1))
@@ -293,7 +278,7 @@ def test_any_place_of_the_past(mysql: MySqlStand, database: str, seed: int) -> N
         (f"{past.seen[0].at.split(':')[0]}:4", "the history begins at"),
     ):
         with pytest.raises(ConfigurationError, match=why):
-            past.made(TableName(database, "a"), parse_place(place), "/past/never")
+            past.follower.rebuilt(TableName(database, "a"), place)
 
 
 def test_a_moment_between_two_batches_is_the_end_of_the_first(
@@ -302,17 +287,16 @@ def test_a_moment_between_two_batches_is_the_end_of_the_first(
     """Also where the table stood still in the second, and came back with it. A place where it stood
     still is refused with the last one before that works, not with the first of all. Before the
     first batch there is no past."""
-    file, offset = head(mysql)
-    follower = Follower(server(mysql), [f"{database}.*"], start=f"{file}:{offset}")
+    follower = Follower(server(mysql), [f"{database}.*"], start=str(head(mysql)))
     shop = Shop(mysql, database, follower)
     table, places = shop.table("a"), []
     shop.do("create table a (id int primary key)", "create table b (id int primary key)")
     for key in (1, 2):
         shop.do(f"insert into a values ({key})")
         places.append(shop.run().end.at)
-    mysql.rows("select sleep(1.1)")
+    let_a_second_pass(mysql)
     between = place_of(mysql)
-    mysql.rows("select sleep(1.1)")
+    let_a_second_pass(mysql)
     shop.pause("a")
     shop.do("insert into a values (3)", "insert into b values (3)")
     stopped = shop.run().end.at
@@ -320,35 +304,30 @@ def test_a_moment_between_two_batches_is_the_end_of_the_first(
     shop.run()
     shop.resume("a")
     shop.run()
-    ports = shop.follower.ports()
-    copies = MemoryCopies(shop.follower.lake)
-    made = rebuild_as_of(ports, copies, origin_at(ports, table, between), "/past/a")
-    assert (made.rows, cut_at(ports, between).at) == (2, places[1])
+    assert len(follower.rebuilt(table, between)) == 2
+    assert cut_at(follower.ports(), between).at == places[1]
     with pytest.raises(PastRefused, match="it was stopped") as refused:
-        origin_at(ports, table, parse_place(str(stopped)))
+        follower.rebuilt(table, str(stopped))
     assert str(places[1]) in refused.value.hint
     snapshot = Follower(shop.follower.server, shop.follower.tables, "snapshot")
     snapshot.run()
     shop.do("insert into a values (5)")
     snapshot.run()
     with pytest.raises(PastRefused, match="the history begins at"):
-        origin_at(snapshot.ports(), table, parse_place("2020-01-01T00:00:00Z"))
+        snapshot.rebuilt(table, "2020-01-01T00:00:00Z")
 
 
 def test_what_was_read_again_at_a_place_is_there(mysql: MySqlStand, database: str) -> None:
     """The log has not moved on since: the place has the rows of the newest run that ended there,
     as its version set has."""
-    file, offset = head(mysql)
-    follower = Follower(server(mysql), [f"{database}.*"], start=f"{file}:{offset}")
+    follower = Follower(server(mysql), [f"{database}.*"], start=str(head(mysql)))
     shop = Shop(mysql, database, follower)
     shop.do("create table a (id int primary key)", "insert into a values (1)")
     place = parse_place(str(shop.run().end.at))
     shop.do("set sql_log_bin = 0", "insert into a values (2)")
     follower.reload(shop.table("a"), Supplier.SOURCE)
     shop.run()
-    ports, copies = follower.ports(), MemoryCopies(follower.lake)
-    made = rebuild_as_of(ports, copies, origin_at(ports, shop.table("a"), place), "/past/a")
-    assert made.rows == 2
+    assert len(follower.rebuilt(shop.table("a"), place)) == 2
 
 
 def test_what_was_not_captured_before_a_reading_is_not_made(
@@ -356,36 +335,32 @@ def test_what_was_not_captured_before_a_reading_is_not_made(
 ) -> None:
     """The table was stopped until the run read it, and no batch has its changes of before; other
     tables changed only later."""
-    file, offset = head(mysql)
-    follower = Follower(server(mysql), [f"{database}.*"], start=f"{file}:{offset}")
+    follower = Follower(server(mysql), [f"{database}.*"], start=str(head(mysql)))
     shop = Shop(mysql, database, follower)
     shop.do("create table a (id int primary key)", "create table b (id int primary key)")
     before = str(shop.run().end.at)
     follower.reload(shop.table("a"), Supplier.SOURCE)
     shop.do("insert into a values (1)")
-    place = parse_place(":".join(map(str, head(mysql))))
+    place = parse_place(str(head(mysql)))
     shop.do("insert into b values (1)")
     shop.run()
     with pytest.raises(PastRefused, match="all its rows were read from the source") as refused:
-        origin_at(follower.ports(), shop.table("a"), place)
+        follower.rebuilt(shop.table("a"), place)
     assert before in str(refused.value.hint)
 
 
 def test_rows_are_marked_from_a_place_on(mysql: MySqlStand, database: str) -> None:
     """The version that a copy begins with is from before `deletes = "soft"`, and has no marks."""
-    file, offset = head(mysql)
-    follower = Follower(server(mysql), [f"{database}.*"], start=f"{file}:{offset}")
+    follower = Follower(server(mysql), [f"{database}.*"], start=str(head(mysql)))
     shop = Shop(mysql, database, follower)
     shop.do("create table a (id int primary key)", "insert into a values (1), (2)")
     shop.run()
     follower.lake_policies = LakePolicies(deletes=Deletes.SOFT)
     shop.do("delete from a where id = 1")
-    place = parse_place(":".join(map(str, head(mysql))))
+    place = parse_place(str(head(mysql)))
     shop.do("delete from a where id = 2")
     shop.run()
-    ports, copies = follower.ports(), MemoryCopies(follower.lake)
-    rebuild_as_of(ports, copies, origin_at(ports, shop.table("a"), place), "/past/a")
-    rows = follower.lake.tables["/past/a"][-1].rows.to_pylist()
+    rows = follower.rebuilt(shop.table("a"), place)
     assert sorted((row["id"], row["_deleted_at"] is None) for row in rows) == [
         (1, False),
         (2, True),
@@ -407,18 +382,18 @@ def test_what_runs_had_left(mysql: MySqlStand, database: str, seed: int, deletes
     past = made(mysql, database, seed, policies)
     random, lake = past.random, past.follower.lake
     refused = 0
-    for number, (place, tables) in enumerate(past.kept.items()):
+    for place, tables in past.kept.items():
         for table, rows in tables.items():
-            name, into = TableName(database, table), f"/past/{number}/{table}"
+            name = TableName(database, table)
             mirror = past.follower.ledger.table_states(SOURCE)[name].mirror
             lake.vacuumed[mirror] = random.choice((0, random.randrange(len(lake.tables[mirror]))))
             try:
-                past.made(name, parse_place(place), into)
+                found = past.follower.rebuilt(name, place)
             except PastRefused as error:
                 assert lake.vacuumed[mirror], error
                 refused += 1
             else:
-                assert _ordered(lake.tables[into][-1].rows.to_pylist()) == rows, place
+                assert _ordered(found) == rows, place
     assert refused < sum(map(len, past.kept.values()))
 
 
@@ -428,11 +403,11 @@ def test_rows_that_a_mirror_kept_and_no_changelog_begins_with(
     """A table that is older than the log that was read: its one event that emptied it is not the
     beginning of what its mirror shows."""
     mysql.execute("create table a (id int primary key, v int)", database=database)
-    file, offset = head(mysql)
+    start = str(head(mysql))
     follower = Follower(
         server(mysql),
         [f"{database}.*"],
-        start=f"{file}:{offset}",
+        start=start,
         lake_policies=LakePolicies(deletes=Deletes.SOFT),
     )
     table = TableName(database, "a")
@@ -446,7 +421,58 @@ def test_rows_that_a_mirror_kept_and_no_changelog_begins_with(
     batches = follower.live_batches()
     mirror = follower.states()[table].mirror
     follower.lake.vacuumed[mirror] = len(follower.lake.tables[mirror]) - 1
-    ports, copies = follower.ports(), MemoryCopies(follower.lake)
-    place = parse_place(str(batches[-2].captured_end.at))
     with pytest.raises(PastRefused, match="rows that were deleted before are kept in its mirror"):
-        rebuild_as_of(ports, copies, origin_at(ports, table, place), "/past/a")
+        follower.rebuilt(table, str(batches[-2].captured_end.at))
+
+
+# -- which version of a mirror can be an origin ------------------------------------------------
+
+
+VERSIONS = [
+    MirrorVersion(number, TableName("shop", "t"), "shop/shop/t", number, number)
+    for number in reversed(range(4))
+]
+
+
+@pytest.mark.parametrize("gone", [*product((False, True), repeat=4)])
+def test_if_one_way_finds_a_version_so_does_the_other(gone: tuple[bool, ...]) -> None:
+    """A rebuild begins with the newest that can be read, a reload with an early one: the oldest,
+    unless that is gone."""
+
+    def reason_unreadable(mirror: str, version: int, **_: Any) -> str | None:
+        return "a file of it is missing" if gone[version] else None
+
+    ports = cast(
+        "RunPorts", SimpleNamespace(mirrors=SimpleNamespace(reason_unreadable=reason_unreadable))
+    )
+    readable = [number for number in range(4) if not gone[number]]
+    newest = newest_readable_version(ports, VERSIONS)
+    earliest = earliest_readable_version(ports, VERSIONS)
+    assert (newest and newest.delta_version) == (readable[-1] if readable else None)
+    assert (earliest is None) == (newest is None)
+    assert earliest is None or earliest.delta_version in readable
+    if not gone[0]:
+        assert earliest == VERSIONS[-1]
+
+
+def test_a_mirror_whose_log_lost_its_last_write_is_written_on(
+    mysql: MySqlStand, database: str
+) -> None:
+    """Nothing changed for longer than its log is kept, while another program's VACUUM committed to
+    it every night. New columns come all the same."""
+    follower = Follower(server(mysql), [f"{database}.*"], start="snapshot")
+    create = "create table {} (id int primary key, v int)"
+    mysql.execute(create.format("a"), create.format("b"), database=database)
+    mysql.execute("insert into a values (1, 1)", "insert into b values (1, 1)", database=database)
+    follower.run()
+    mirror = follower.states()[TableName(database, "a")].mirror
+    commits = follower.lake.tables[mirror]
+    for operation in ("VACUUM START", "VACUUM END"):
+        commits.append(MemoryCommit("", 0, "", commits[-1].rows, operation=operation))
+    mysql.execute("update b set v = 2", database=database)
+    follower.run()
+    assert follower.ledger.examined_versions(SOURCE)[mirror] == len(commits) - 1
+    follower.lake.begins[mirror] = len(commits) - 1
+    mysql.execute("alter table a add w int default 7", "update a set v = 2", database=database)
+    follower.run()
+    assert follower.mirror(f"{database}.a") == [{"id": 1, "v": 2, "w": 7}]

@@ -7,7 +7,6 @@ from contextlib import suppress
 from dataclasses import replace
 from random import Random
 
-import pyarrow as pa
 import pytest
 
 from lockstep.pipeline.model.table_state import Supplier, TableEventKind
@@ -23,6 +22,7 @@ from tests.positions.follower import SOURCE, Follower
 from tests.positions.interrupted import Crash, drawn, interrupted, mortal, noted
 from tests.positions.paused import Shop
 from tests.positions.stories import stories_in, tell
+from tests.proof.writing import spoil
 from tests.twins.lake import MemoryCommit
 
 
@@ -182,10 +182,7 @@ def damage(shop: Shop, table: str) -> None:
 
 def wrong(shop: Shop, table: str) -> None:
     """The newest version of its mirror shows another value in each row."""
-    commits = shop.follower.lake.tables[shop.state(table).mirror]
-    rows = [{**row, "v": -1} for row in commits[-1].rows.to_pylist()]
-    schema = commits[-1].rows.schema
-    commits[-1] = replace(commits[-1], rows=pa.Table.from_pylist(rows, schema=schema))
+    spoil(shop.follower, shop.table(table), lambda rows: [row.update(v=-1) for row in rows])
 
 
 def notes(shop: Shop, table: str) -> list[str]:

@@ -3,10 +3,9 @@ where that cannot be, they are read from it, and the reason is told."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from itertools import product
 from typing import Any
 
 import pytest
@@ -28,14 +27,13 @@ from lockstep.pipeline.source_plan import TableSettings
 from lockstep.pipeline.values.policies import Deletes, DroppedTables, LakePolicies
 from lockstep.pipeline.values.table import TableName, TablePatterns
 from lockstep.resources.mysql.server import MySqlServer
-from tests.chance import by_chance
 from tests.fix_ledger import LedgerOfTest
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.mysql.reading import server
 from tests.positions import paused
 from tests.positions.follower import SOURCE, Follower
-from tests.positions.interrupted import Crash, drawn, mortal, noted
+from tests.positions.interrupted import Crash, Moments, at_moments, mortal, noted
 from tests.positions.stories import stories_in, tell
 from tests.shape.follower import ShapedFollower
 
@@ -505,16 +503,28 @@ def _swapped_twice(shop: Shop, keys: int) -> None:
         )
 
 
-def _die_at(
-    moments: Iterable[tuple[str, bool]], shop: Shop, then: Callable[[Shop], object]
+def _finish(shop: Shop) -> None:
+    """Merge and acknowledge what the dead run left."""
+    with shop.follower.leased() as lease:
+        ports = shop.follower.ports()
+        merge(ports, lease)
+        acknowledge(ports, lease)
+
+
+@at_moments
+@pytest.mark.parametrize("then", [lambda _: None, _finish], ids=["captured first", "merged first"])
+def test_a_death_at_any_step_loses_nothing(
+    shop: Shop, then: Callable[[Shop], object], moments: Moments
 ) -> None:
-    """Two swaps, and deaths on the way, for each moment in turn."""
-    for number, (step, after) in enumerate(moments, start=1):
+    """The next runs end with all there, nothing doubled, and nothing read from the source: the
+    version that rows are copied from is the one that was recorded before the first write."""
+    for number, (step, after) in enumerate(moments(STEPS), start=1):
         with noted(f"killed at {step}, after it: {after}"):
             _swapped_twice(shop, 1_000 * number)
             assert _deaths(shop, step, after=after, then=then)
             shop.settle()
             shop.require_all_same()
+    assert shop.paths() == {"a": "a", "b": "b"}
 
 
 def _deaths(shop: Shop, step: str, *, after: bool, then: Callable[[Shop], object]) -> int:
@@ -528,33 +538,6 @@ def _deaths(shop: Shop, step: str, *, after: bool, then: Callable[[Shop], object
             died += 1
             then(shop)
     return died
-
-
-def test_a_death_at_any_step_loses_nothing(shop: Shop) -> None:
-    """The next runs end with all there, nothing doubled, and nothing read from the source: the
-    version that rows are copied from is the one that was recorded before the first write."""
-    _die_at(drawn(STEPS), shop, _finish)
-    assert shop.paths() == {"a": "a", "b": "b"}
-
-
-def _finish(shop: Shop) -> None:
-    """Merge and acknowledge what the dead run left."""
-    with shop.follower.leased() as lease:
-        ports = shop.follower.ports()
-        merge(ports, lease)
-        acknowledge(ports, lease)
-
-
-def test_a_death_where_the_next_run_captures_first(shop: Shop) -> None:
-    """Two of those, by chance."""
-    _die_at(by_chance().sample(drawn(STEPS), 2), shop, lambda _: None)
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("then", [lambda _: None, _finish], ids=["captured first", "merged first"])
-def test_a_death_at_every_moment_loses_nothing(shop: Shop, then: Callable[[Shop], object]) -> None:
-    """Before each step and after it."""
-    _die_at(product(STEPS, (False, True)), shop, then)
 
 
 def test_a_second_try_asks_for_nothing_of_before(shop: Shop) -> None:

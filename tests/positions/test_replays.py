@@ -16,7 +16,7 @@ import pytest
 
 from lockstep.pipeline.mirror.layout import changelog_path
 from lockstep.pipeline.replay.spans import Span
-from lockstep.pipeline.run.replay.replay import ReplayReport, plan_replay, replay
+from lockstep.pipeline.run.replay.replay import plan_replay
 from lockstep.pipeline.run.replay.segment_comparison import SegmentStanding
 from lockstep.pipeline.run.replay.settle import settle_replays
 from lockstep.pipeline.values.errors import BatchesWait, SpanRefused
@@ -24,10 +24,10 @@ from lockstep.pipeline.values.places import moment_text, parse_place
 from lockstep.pipeline.values.policies import Deletes, LakePolicies
 from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
+from tests.mysql.logged import head
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.interrupted import Crash, mortal
-from tests.positions.servers import head
 from tests.twins.changelog import MemoryChangelog
 from tests.twins.segments import print_of
 
@@ -40,14 +40,8 @@ STEPS = (
     "note_examined_versions",
     "require_held",
 )
-ACTIONS, MORE = 18, 40
+ACTIONS, MORE = 13, 40
 """In every run, and in the soak."""
-
-
-def replayed(follower: Follower, since: str, until: str, *, commit: bool = True) -> ReplayReport:
-    span = Span(parse_place(since), parse_place(until))
-    with follower.leased() as lease:
-        return replay(follower.ports(), lease, span, commit=commit)
 
 
 @dataclass
@@ -118,7 +112,7 @@ class Chance:
         self.random.choice((self.damage_file, self.miscapture))()
         step, after = self.random.choice(STEPS), self.random.random() < 0.5
         with mortal(self.tried, step, after=after), suppress(Crash):
-            replayed(self.tried, "earliest", "latest")
+            self.tried.replay()
         self.random.choice((self.run, self.replay))()
 
     def replay(self) -> None:
@@ -130,7 +124,7 @@ class Chance:
         with suppress(BatchesWait, SpanRefused):
             span = self.span()
             self.compare(*span)
-            replayed(self.tried, *span)
+            self.tried.replay(*span)
         right = [table for table in right if table not in self.wrongly_recorded()]
         assert [table for table in right if not self.shows(table)] == []
 
@@ -147,7 +141,7 @@ class Chance:
         with self.tried.leased() as lease:
             tuple(settle_replays(self.tried.ports(), lease))
         before = self.stored()
-        told = replayed(self.tried, since, until, commit=False)
+        told = self.tried.replay(since, until, commit=False)
         assert self.stored() == before
         for one in told.segments:
             assert bool(one.rows) is (one.standing is SegmentStanding.DIFFERENT)
@@ -278,8 +272,7 @@ def changelogs(follower: Follower) -> dict[str, list[dict[str, Any]]]:
 
 
 def made(stand: MySqlStand, database: str, seed: int, policies: LakePolicies) -> Chance:
-    file, offset = head(stand)
-    tables, start = [f"{database}.*"], f"{file}:{offset}"
+    tables, start = [f"{database}.*"], str(head(stand))
     calm, tried = (
         Follower(server(stand), tables, start=start, lake_policies=policies) for _ in range(2)
     )
@@ -306,13 +299,13 @@ def test_what_was_replayed_is_as_if_it_never_was(
         chance.act()
     chance.run()
     chance.run()
-    whole = replayed(chance.tried, "earliest", "latest")
+    whole = chance.tried.replay()
     assert [batch.reason_not_recaptured for batch in whole.batches] == [None] * len(whole.batches)
     assert [mirror.not_compared for mirror in whole.mirrors] == [None] * len(whole.mirrors)
     assert whole.unreplaced_segments == ()
     chance.require_same()
     before = {name: len(commits) for name, commits in chance.tried.lake.tables.items()}
-    again = replayed(chance.tried, "earliest", "latest")
+    again = chance.tried.replay()
     assert not again.has_differences
     assert {segment.standing for segment in again.segments} <= {SegmentStanding.SAME}
     assert {name: len(commits) for name, commits in chance.tried.lake.tables.items()} == before

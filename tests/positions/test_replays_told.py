@@ -4,21 +4,19 @@ of a past that is broken."""
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from lockstep.commands import replay as show
 from lockstep.pipeline.model.table_state import OrderKind
 from lockstep.pipeline.replay.spans import Span
 from lockstep.pipeline.run.dump.table_extents import record_complete
-from lockstep.pipeline.run.orders import OrderRequest, give_order
 from lockstep.pipeline.run.proof.verify_rows import verify
-from lockstep.pipeline.run.rebuild import origin_at, rebuild_as_of
-from lockstep.pipeline.run.replay.replay import ReplayReport, plan_replay, replay
+from lockstep.pipeline.run.replay.replay import plan_replay
 from lockstep.pipeline.run.replay.segment_comparison import SegmentStanding
 from lockstep.pipeline.run.run import lock_when_free
 from lockstep.pipeline.values.errors import BatchesWait, PastRefused, SourceBusy
@@ -26,33 +24,19 @@ from lockstep.pipeline.values.places import parse_place
 from lockstep.pipeline.values.policies import Deletes, LakePolicies
 from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
+from tests.mysql.logged import head
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower
-from tests.positions.servers import Pair, catch_up, executed, head, promote, replicate
+from tests.positions.servers import Pair, catch_up, executed, promote, replicate
 from tests.positions.shop import follow, put, turn_to
 from tests.positions.shop import open_shop as open_pair
-from tests.twins.copies import MemoryCopies
+from tests.proof.writing import spoil
 
 WHOLE = Span(parse_place("earliest"), parse_place("latest"))
 
 
-def replayed(follower: Follower, *, commit: bool = True) -> ReplayReport:
-    with follower.leased() as lease:
-        return replay(follower.ports(), lease, WHOLE, commit=commit)
-
-
-def order(follower: Follower, kind: OrderKind, table: TableName) -> None:
-    with follower.leased() as lease:
-        asked = OrderRequest(table, "somebody", "because")
-        give_order(follower.ports(), lease, kind, asked)
-
-
-def spoil(follower: Follower, table: TableName, key: int) -> None:
-    """The mirror shows the row of that key with another value."""
-    commits = follower.lake.tables[follower.ledger.table_states(SOURCE)[table].mirror]
-    rows = commits[-1].rows
-    told = [{**row, "v": -1} if row["id"] == key else row for row in rows.to_pylist()]
-    commits[-1] = replace(commits[-1], rows=pa.Table.from_pylist(told, schema=rows.schema))
+def _spoils(key: int) -> Callable[[list[dict[str, Any]]], object]:
+    return lambda rows: [row.update(v=-1) for row in rows if row["id"] == key]
 
 
 def test_a_stamp_that_the_mirror_only_keeps_is_not_compared(
@@ -61,7 +45,7 @@ def test_a_stamp_that_the_mirror_only_keeps_is_not_compared(
     """The setting no longer names it, and soft deletes read a mark of the same name."""
     soft = LakePolicies(deletes=Deletes.SOFT)
     policies = replace(soft, stamps=("_committed_at",))
-    start = ":".join(map(str, head(mysql)))
+    start = str(head(mysql))
     follower = Follower(server(mysql), [f"{database}.*"], start, lake_policies=policies)
     create = "create table t (id int primary key, v int)"
     mysql.execute(create, "insert into t values (1, 1), (2, 2)", database=database)
@@ -72,8 +56,8 @@ def test_a_stamp_that_the_mirror_only_keeps_is_not_compared(
     )
     follower.run()
     assert "_committed_at" in follower.mirror(f"{database}.t")[0]
-    spoil(follower, TableName(database, "t"), 1)
-    [mirror] = replayed(follower).mirrors
+    spoil(follower, TableName(database, "t"), _spoils(1))
+    [mirror] = follower.replay().mirrors
     assert (mirror.wrong, mirror.not_compared) == (1, None)
     assert [row["v"] for row in follower.mirror(f"{database}.t")] == [3, 2]
 
@@ -99,19 +83,19 @@ def test_what_came_from_elsewhere_stays_and_its_mirror_is_compared(
     follower.run()
     do("xa commit 'x'")
     follower.run()
-    order(follower, OrderKind.PAUSE, table)
+    follower.order(OrderKind.PAUSE, table)
     do("insert into t values (4, 4)", "alter table t add column more int default 7")
     follower.run()
-    order(follower, OrderKind.RESUME, table)
+    follower.order(OrderKind.RESUME, table)
     do("insert into t values (5, 5, 5)")
     follower.run()
-    order(follower, OrderKind.RELOAD, table)
+    follower.order(OrderKind.RELOAD, table)
     follower.run()
     do("update t set v = 200 where id = 2")
     follower.run()
     before = follower.mirror(str(table))
-    planned = plan_replay(follower.ports(), WHOLE)
-    done = replayed(follower)
+    planned = plan_replay(follower.ports(), Span(parse_place("earliest"), parse_place("latest")))
+    done = follower.replay()
     whys = [batch.reason_not_recaptured for batch in done.batches if batch.segments]
     assert [
         batch.reason_not_recaptured for batch in planned.batches if batch.reason_not_recaptured
@@ -125,13 +109,13 @@ def test_what_came_from_elsewhere_stays_and_its_mirror_is_compared(
         SegmentStanding.SAME,
         SegmentStanding.AS_RECORDED,
     }
-    spoil(follower, table, 2)
-    compared = replayed(follower, commit=False)
+    spoil(follower, table, _spoils(2))
+    compared = follower.replay(commit=False)
     assert [mirror.wrong for mirror in compared.mirrors] == [1]
     [row] = compared.mirrors[0].rows
     assert (row.kind, row.key, row.columns, row.shown) == ("different", "id=2", ("v",), None)
     assert follower.mirror(str(table)) != before
-    replayed(follower)
+    follower.replay()
     assert follower.mirror(str(table)) == before
     (count,) = mysql.rows(f"select count(*) from {database}.t")[0]
     assert len(before) == count
@@ -149,7 +133,7 @@ def test_a_span_over_a_failover(pair: Pair) -> None:
     turn_to(follower, pair.b)
     put(pair.b, 2, 3, v=5)
     follower.run()
-    done = replayed(follower)
+    done = follower.replay()
     whys = [batch.reason_not_recaptured for batch in done.batches if batch.segments]
     assert whys == ["it was captured from another server than the one that answers now", None]
     assert not done.has_differences
@@ -188,15 +172,13 @@ def test_tables_of_a_broken_past(pair: Pair) -> None:
     follower.run()
     name = TableName("shop", "t")
     with pytest.raises(PastRefused, match="was never read"):
-        origin_at(follower.ports(), name, parse_place(seen[-1][0]))
+        follower.rebuilt(name, seen[-1][0])
     with follower.leased() as lease:
         record_complete(follower.ports(), lease, verify(follower.ports()))
-    for number, (place, rows) in enumerate(seen):
-        copies, into = MemoryCopies(follower.lake), f"/past/{number}"
-        origin = origin_at(follower.ports(), name, parse_place(place))
-        rebuild_as_of(follower.ports(), copies, origin, into)
-        assert follower.lake.tables[into][-1].rows.sort_by("id").to_pylist() == rows, place
-    done = replayed(follower)
+    for place, rows in seen:
+        found = follower.rebuilt(name, place)
+        assert sorted(found, key=lambda row: int(row["id"])) == rows, place
+    done = follower.replay()
     assert not done.has_differences
     assert {batch.reason_not_recaptured for batch in done.batches if batch.segments} == {
         "it was captured from another server than the one that answers now",
@@ -214,28 +196,26 @@ def test_a_table_of_the_past_has_the_name_of_then(mysql: MySqlStand, database: s
         for text in statements:
             mysql.execute(text, database=database)
             (count,) = mysql.rows(f"select count(*) from {database}.{name}")[0]
-            places.append((name, "{}:{}".format(*head(mysql)), count))
+            places.append((name, str(head(mysql)), count))
 
     mysql.execute("create table a (id int primary key, v int)", database=database)
     follower.run()
     do("a", "insert into a values (1, 1)", "insert into a values (2, 2)")
     follower.run()
     mysql.execute("rename table a to c", database=database)
-    places.append(("", "{}:{}".format(*head(mysql)), 0))
+    places.append(("", str(head(mysql)), 0))
     do("c", "insert into c values (3, 3)")
     follower.run()
     do("c", "update c set v = 7", "delete from c where id = 1")
     follower.run()
-    for number, (name, place, count) in enumerate(places):
+    for name, place, count in places:
         for asked in "ac":
-            copies, into = MemoryCopies(follower.lake), f"/past/{number}/{asked}"
-            asks = (follower.ports(), TableName(database, asked), parse_place(place))
+            table = TableName(database, asked)
             if asked == name:
-                made = rebuild_as_of(follower.ports(), copies, origin_at(*asks), into)
-                assert made.rows == count
+                assert len(follower.rebuilt(table, place)) == count
             else:
                 with pytest.raises(PastRefused):
-                    origin_at(*asks)
+                    follower.rebuilt(table, place)
 
 
 def test_captured_batches_that_wait(mysql: MySqlStand, database: str) -> None:
@@ -246,9 +226,9 @@ def test_captured_batches_that_wait(mysql: MySqlStand, database: str) -> None:
     mysql.execute(f"insert into {database}.t values (1, 1)")
     follower.capture()
     with pytest.raises(BatchesWait, match="captured but not merged"):
-        replayed(follower)
+        follower.replay()
     follower.run()
-    assert not replayed(follower).has_differences
+    assert not follower.replay().has_differences
     told: list[str] = []
 
     class Told(Exception):
@@ -261,7 +241,7 @@ def test_captured_batches_that_wait(mysql: MySqlStand, database: str) -> None:
     lock = partial(follower.ledger.lock, SOURCE, "a replay", None)
     with follower.ledger.lock(SOURCE, "a run", None):
         with pytest.raises(SourceBusy):
-            replayed(follower)
+            follower.replay()
         with pytest.raises(Told), lock_when_free(lock, tell):
             raise AssertionError("somebody else has it")
     assert "is busy: a run" in told[0]
@@ -282,7 +262,7 @@ def test_a_replay_tells_of_each_batch_once(mysql: MySqlStand, database: str) -> 
     mysql.execute(f"insert into {database}.t values (3, 1)")
     follower.run()
     mysql.execute(f"purge binary logs to '{newest}'")
-    report = replayed(follower)
+    report = follower.replay()
     told = [*follower.notes, *show.replay_lines(report, is_planned=False)]
     gone = [batch.batch.id for batch in report.batches if batch.reason_not_recaptured]
     assert len(gone) == 2

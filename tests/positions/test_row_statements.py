@@ -10,11 +10,13 @@ from functools import partial
 import pytest
 
 from lockstep.pipeline.values.errors import UnsupportedStatement
+from tests.chance import by_chance
 from tests.fix_mysql import ACCOUNT, MySqlStand
 from tests.mysql.logged import head
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.paused import Shop
+from tests.positions.servers import is_mariadb
 from tests.positions.stories import Story, tell
 
 TABLES = (
@@ -111,8 +113,12 @@ def changed(shop: Shop) -> set[str]:
 
 
 def test_stories_of_what_statements_reach(stand: MySqlStand) -> None:
-    """A captured table that one reaches is quarantined, and nothing else."""
-    stories: list[Story] = [partial(_is_quarantined, *case) for case in CASES.values()]
+    """A captured table that one reaches is quarantined, and nothing else. All cases are tried on a
+    MySQL of today, and some on the others."""
+    cases = [*CASES.values()]
+    if stand.version < (9,) or is_mariadb(stand):
+        cases = by_chance().sample(cases, len(cases) // 2)
+    stories: list[Story] = [partial(_is_quarantined, *case) for case in cases]
     stories.append(triggers_and_views_are_followed)
     # From before the databases: then the log says what triggers and views they ever had.
     tell(stand, stories, (), (*TABLES, MAY_SEE), CAPTURED, start=str(head(stand)))

@@ -12,7 +12,6 @@ from lockstep.commands.tables import table_values
 from lockstep.pipeline.run import capture as capture_step
 from lockstep.pipeline.run.proof.verify_rows import verify
 from lockstep.pipeline.run.status.plan import make_plan
-from lockstep.pipeline.run.status.status import standing_of
 from lockstep.pipeline.status.tables import TableHealth
 from lockstep.pipeline.status.verdict import State, Verdict, verdict
 from lockstep.pipeline.values.errors import StoppedBy
@@ -48,9 +47,7 @@ def leave_out(shop: Shop, row: int = 2) -> None:
 
 
 def verdict_now(shop: Shop) -> Verdict:
-    ports, now = shop.follower.ports(), datetime.now(UTC)
-    standing = standing_of(SOURCE, ports.source.patterns, ports.ledger, ports, now)
-    return verdict(standing, now, None)
+    return verdict(shop.follower.standing(), datetime.now(UTC), None)
 
 
 def shown_values(shop: Shop, table: str) -> dict[str, Any]:
@@ -215,11 +212,10 @@ def holed(mysql: MySqlStand, database: str, monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_hole_is_read_from_the_source(holed: Follower, mysql: MySqlStand, database: str) -> None:
     """The next run does it, and says so beforehand, also where nothing else changed."""
     a, b, c = (TableName(database, name) for name in "abc")
-    ports, now = holed.ports(), datetime.now(UTC)
-    standing = standing_of(SOURCE, ports.source.patterns, ports.ledger, ports, now)
+    standing = holed.standing()
     assert [table.table for table in standing.stopped_tables] == [a, b]
     assert "left it out" in standing.stopped_tables[0].reason
-    plan = make_plan(ports)
+    plan = make_plan(holed.ports())
     assert {table for table, steps in plan.table_plans.plans.items() if steps.reads_all_rows} == {
         a,
         b,

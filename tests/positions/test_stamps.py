@@ -11,23 +11,19 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from lockstep.pipeline.model.table_state import OrderKind, TableEventKind
 from lockstep.pipeline.run.proof.verify_rows import verify
-from lockstep.pipeline.run.rebuild import origin_at, rebuild_as_of
 from lockstep.pipeline.run.status.plan import make_plan
-from lockstep.pipeline.values.places import parse_place
 from lockstep.pipeline.values.policies import Deletes, DroppedColumns, LakePolicies, OnRewrite
 from lockstep.pipeline.values.stamps import STAMPS
 from tests.fix_mysql import MySqlStand
 from tests.positions.follower import Follower
 from tests.positions.paused import Shop, open_shop
 from tests.positions.stories import stories_in, tell
-from tests.positions.test_parts import refresh, secretly
-from tests.positions.test_replays import replayed
-from tests.twins.copies import MemoryCopies
+from tests.positions.test_parts import refresh
+from tests.proof.writing import spoil
 
 ALL = LakePolicies(stamps=(*STAMPS.names,), on_rewrite=OnRewrite.RESNAPSHOT)
 GOES = ("delete", "update_preimage")
@@ -105,7 +101,7 @@ def emptied_and_read_again(shop: Shop) -> Iterator[None]:
     shop.do("truncate a", "insert into a values (1, 1), (50, 2)")
     yield
     require_stamps(shop)
-    secretly(shop, "delete from a where id = 50")
+    shop.unlogged("delete from a where id = 50")
     shop.do("alter table a modify v varchar(20)", "update a set v = 'x' where id = 1")
     yield
     yield
@@ -124,20 +120,14 @@ def brought_again(shop: Shop) -> Iterator[None]:
     assert require_stamps(shop) == rows
     follower, table = shop.follower, shop.table("a")
     commits = follower.lake.tables[shop.state("a").mirror]
-    wrong = [{**row, "v": -7} for row in commits[-1].rows.to_pylist()]
-    schema = commits[-1].rows.schema
     at, right = len(commits) - 1, commits[-1]
-    commits[at] = replace(right, rows=pa.Table.from_pylist(wrong, schema))
-    replayed(follower, "earliest", "latest")
+    spoil(follower, table, lambda rows: [row.update(v=-7) for row in rows])
+    follower.replay()
     commits[at] = right
     assert len(commits) > at + 1
     assert require_stamps(shop) == rows
-    origin = origin_at(follower.ports(), table, parse_place("latest"))
-    copies = MemoryCopies(follower.lake)
-    report = rebuild_as_of(follower.ports(), copies, origin, f"x/{shop.name}")
-    assert report.rows == len(rows)
-    again = follower.lake.tables[f"x/{shop.name}"][-1].rows.sort_by("id").to_pylist()
-    assert again == rows
+    again = follower.rebuilt(table, "latest")
+    assert sorted(again, key=lambda row: int(row["id"])) == rows
 
 
 def under_another_name(shop: Shop) -> Iterator[None]:
@@ -155,7 +145,7 @@ def rows_read_by_a_condition(shop: Shop) -> Iterator[None]:
     """They have the moment of the reading, and no GTID."""
     shop.do("insert into b values (2, 2), (3, 3)")
     yield
-    secretly(shop, "update b set v = 20 where id = 2", "delete from b where id = 3")
+    shop.unlogged("update b set v = 20 where id = 2", "delete from b where id = 3")
     refresh(shop, "id >= 2", "b")
     rows = {row["id"]: row for row in require_stamps(shop, "b")}
     assert rows[2]["_gtid"] is None and rows[2]["_sequence"] > rows[1]["_sequence"]
@@ -201,7 +191,7 @@ def test_rows_of_a_first_load(mysql: MySqlStand, database: str) -> None:
     rows = {row["id"]: row for row in require_stamps(read, "c")}
     assert rows[1]["_sequence"] > rows[2]["_sequence"] == first
     assert rows[2]["_committed_at"] is not None and rows[2]["_gtid"] is None
-    secretly(read, "insert into c values (3, 3)")
+    read.unlogged("insert into c values (3, 3)")
     read.pause("c")
     read.order(OrderKind.RELOAD, "c")
     for _ in range(3):

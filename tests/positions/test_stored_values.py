@@ -3,16 +3,13 @@ and nothing is quarantined. A real server, whose SELECT is what the mirror must 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from itertools import count
-from typing import Any
+from collections.abc import Iterator, Mapping
 
 import pytest
 
 from tests.fix_mysql import MySqlStand
-from tests.mysql.logged import head
-from tests.mysql.reading import server
-from tests.positions.follower import Follower
+from tests.positions.paused import Shop
+from tests.positions.stories import tell
 
 KEPT = {
     "binary to varbinary": ("binary(4)", "varbinary(4)", ("'a'", "x'61620000'", "''", "null")),
@@ -50,75 +47,86 @@ ANOTHER = {
 Cases = Mapping[str, tuple[str, str, tuple[str, ...]]]
 
 
-class Shop:
-    """A table for each case, with values before and behind its change."""
-
-    def __init__(self, stand: MySqlStand, name: str, cases: Cases):
-        self.stand, self.name, self.cases = stand, name, cases
-        self.tables = dict(zip(cases, map("t{}".format, count()), strict=False))
-        self.follower = Follower(server(stand), [f"{name}.*"], str(head(stand)))
-        self.put(
-            "create table {table} (id int primary key, v {before})",
-            "insert into {table} values {rows}",
-        )
-        self.follower.run()
-        self.put(
-            "insert into {table} values (10, {value})",
-            "alter table {table} modify v {after}",
-            "insert into {table} values (11, {value})",
-            "update {table} set id = 12 where id = {last}",
-        )
-        self.report = self.follower.run()
-
-    def put(self, *statements: str) -> None:
-        """In each case's table, one after the other."""
-        self.stand.execute(
-            *(
-                statement.format(
-                    table=self.tables[case],
-                    before=before,
-                    after=after,
-                    value=values[0],
-                    last=len(values) - 1,
-                    rows=", ".join(f"({n}, {v})" for n, v in enumerate(values)),
-                )
-                for case, (before, after, values) in self.cases.items()
-                for statement in statements
-            ),
-            database=self.name,
-        )
-
-    def wrong(self) -> dict[str, list[tuple[Any, ...]]]:
-        """The mirrors that are not as the server shows their tables."""
-        shown = {
-            case: [tuple(row.values()) for row in self.follower.mirror(f"{self.name}.{table}")]
-            for case, table in self.tables.items()
-        }
-        return {case: rows for case, rows in shown.items() if rows != self.rows(case)}
-
-    def rows(self, case: str) -> list[tuple[Any, ...]]:
-        return self.stand.rows(f"select * from {self.tables[case]} order by id", self.name)
-
-
-@pytest.mark.parametrize("of", [("mysql", "database"), ("mariadb", "mariadb_database")])
-def test_only_others_are_quarantined(request: pytest.FixtureRequest, of: tuple[str, str]) -> None:
+@pytest.mark.parametrize("nameless", ["mysql", "mariadb"], indirect=True)
+def test_only_others_are_quarantined(nameless: MySqlStand) -> None:
     """Rows of before, of the same run, and behind: all as the server shows them, of tables that are
     read again without a person's word from the next run on. By default others are quarantined:
     `on_rewrite` is a person's choice."""
-    stand, name = map(request.getfixturevalue, of)
-    shop = Shop(stand, name, KEPT | READ_AGAIN | QUARANTINED)
-    reasons = {one.table.name: one.reason for one in shop.report.quarantined}
-    assert reasons.keys() == {shop.tables[case] for case in QUARANTINED}
-    assert all("stored values of v may have changed" in reason for reason in reasons.values())
-    assert shop.wrong().keys() & KEPT.keys() == set()
-    shop.follower.run()
-    assert shop.wrong().keys() <= QUARANTINED.keys()
+    tell(nameless, [_are_kept, _are_read_again, _are_quarantined], ["a"])
 
 
-def test_a_column_that_comes_again_is_another(mysql: MySqlStand, database: str) -> None:
+def test_a_column_that_comes_again_is_another(mysql: MySqlStand) -> None:
     """Of the same name, type and place, and no row is written behind it."""
-    shop = Shop(mysql, database, {case: (one[0], one[0], one[2]) for case, one in ANOTHER.items()})
-    shop.cases = ANOTHER
-    shop.put("alter table {table} drop column v, add column v {after}")
-    assert shop.follower.run().quarantined == ()
-    assert shop.wrong() == {}
+    tell(mysql, [_come_again], ["a"])
+
+
+def put(shop: Shop, cases: Cases, *statements: str) -> list[str]:
+    """In a table of each case, one after the other; the tables."""
+    tables = [f"t{number}" for number in range(len(cases))]
+    shop.do(
+        *(
+            statement.format(
+                table=table,
+                before=before,
+                after=after,
+                value=values[0],
+                last=len(values) - 1,
+                rows=", ".join(f"({n}, {v})" for n, v in enumerate(values)),
+            )
+            for table, (before, after, values) in zip(tables, cases.values(), strict=True)
+            for statement in statements
+        )
+    )
+    return tables
+
+
+MADE = (
+    "create table {table} (id int primary key, v {before})",
+    "insert into {table} values {rows}",
+)
+
+
+def _altered(shop: Shop, cases: Cases) -> Iterator[None]:
+    put(shop, cases, *MADE)
+    yield
+    put(
+        shop,
+        cases,
+        "insert into {table} values (10, {value})",
+        "alter table {table} modify v {after}",
+        "insert into {table} values (11, {value})",
+        "update {table} set id = 12 where id = {last}",
+    )
+    yield
+
+
+def _are_kept(shop: Shop) -> Iterator[None]:
+    yield from _altered(shop, KEPT)
+    assert shop.quarantined() == {}
+    for table in put(shop, KEPT):
+        shop.require_same(table)
+
+
+def _are_read_again(shop: Shop) -> Iterator[None]:
+    yield from _altered(shop, READ_AGAIN)
+    assert shop.quarantined() == {}
+    yield
+    for table in put(shop, READ_AGAIN):
+        shop.require_same(table)
+
+
+def _are_quarantined(shop: Shop) -> Iterator[None]:
+    yield from _altered(shop, QUARANTINED)
+    reasons = {table: stopped.reason for table, stopped in shop.quarantined().items()}
+    assert sorted(reasons) == put(shop, QUARANTINED)
+    assert all("stored values of v may have changed" in reason for reason in reasons.values())
+
+
+def _come_again(shop: Shop) -> Iterator[None]:
+    put(shop, ANOTHER, *MADE)
+    yield
+    put(shop, ANOTHER, "alter table {table} drop column v, add column v {after}")
+    yield
+    assert shop.quarantined() == {}
+    for table in put(shop, ANOTHER):
+        shop.require_same(table)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from itertools import product
 from typing import Any, cast
 
 import pytest
@@ -16,7 +15,6 @@ from lockstep.pipeline.ports.ledger import unproven_structures
 from lockstep.pipeline.ports.source import CurrentSchemas, SourceServer
 from lockstep.pipeline.run.dump import structure_proof
 from lockstep.pipeline.run.dump.initial_schemas import statements_between
-from lockstep.pipeline.run.status import status
 from lockstep.pipeline.schema.effects import LoggedStatement
 from lockstep.pipeline.start.bounds import Budget
 from lockstep.pipeline.status.verdict import verdict
@@ -27,7 +25,7 @@ from lockstep.resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server, settings
 from tests.positions.follower import SOURCE, Follower
-from tests.positions.interrupted import Crash, drawn, mortal, noted
+from tests.positions.interrupted import Crash, Moments, at_moments, mortal, noted
 from tests.positions.paused import Shop, open_shop
 from tests.positions.servers import prepare_xa
 from tests.positions.stories import stories_in, tell
@@ -101,10 +99,6 @@ HARMLESS = {
 }
 
 
-def unlogged(shop: Shop, *statements: str) -> None:
-    shop.do("set sql_log_bin = 0", *statements)
-
-
 def require_quarantined(shop: Shop, table: str, said: str) -> None:
     state = shop.state(table)
     assert state.has_stopped
@@ -133,7 +127,7 @@ def test_a_table_that_was_altered_without_the_log_is_set_aside(nameless: MySqlSt
             *(f"create table {table} ({one.columns})" for table, one in altered.items()),
             *(f"insert into {table} (id, b) values (1, 1)" for table in altered),
         )
-        unlogged(shop, *(f"alter table {table} {one.alter}" for table, one in altered.items()))
+        shop.unlogged(*(f"alter table {table} {one.alter}" for table, one in altered.items()))
         shop.do(*(f"insert into {table} values {one.row}" for table, one in altered.items()))
         report = shop.run()
         for table, one in MISREAD.items():
@@ -268,7 +262,7 @@ def test_a_statement_that_hides_what_was_altered_before_does_not_help(shop: Shop
     """Altered back with the log: the server has what the history had at the batch's end, and the
     rows before were read by another structure."""
     watched(shop, before=lambda: shop.do(SWAPPED))
-    unlogged(shop, SWAPPED)
+    shop.unlogged(SWAPPED)
     shop.do(ROW)
     shop.run()
     require_quarantined(shop, "a", "columns: (id, v, u), (id, u, v)")
@@ -332,7 +326,7 @@ def test_stories_of_what_is_altered_without_the_log(mysql: MySqlStand) -> None:
 def a_table_that_is_gone_without_a_statement(shop: Shop) -> Iterator[None]:
     """Nothing more comes of it, and its last rows cannot be proven."""
     shop.do(ROW)
-    unlogged(shop, "drop table a")
+    shop.unlogged("drop table a")
     yield
     require_quarantined(shop, "a", "the source does not have it any more, and no statement")
     shop.resume("a")
@@ -343,7 +337,7 @@ def a_table_that_is_gone_without_a_statement(shop: Shop) -> Iterator[None]:
 def rows_that_wait_in_a_prepared_transaction(shop: Shop) -> Iterator[None]:
     """They would come out by the history's structure: the table is set aside when they are read,
     and has them once when it is back."""
-    unlogged(shop, SWAPPED)
+    shop.unlogged(SWAPPED)
     prepare_xa(shop.stand, shop.name, f"insert into {shop.name}.a values (2, 20, 200)")
     yield
     require_swap_noticed(shop)
@@ -358,7 +352,7 @@ def test_rows_that_a_select_read(mysql: MySqlStand, database: str) -> None:
     structure that the table has."""
     mysql.execute(*map(_created, "ab"), *map(_filled, "ab"), "flush binary logs", database=database)
     shop = Shop(mysql, database, Follower(server(mysql), [f"{database}.*"], start="snapshot"))
-    asked = watched(shop, before=lambda: unlogged(shop, SWAPPED))
+    asked = watched(shop, before=lambda: shop.unlogged(SWAPPED))
     assert shop.run().quarantined == ()
     assert asked.again == ["a"]
     shop.do("update a set v = v + 1")
@@ -370,7 +364,7 @@ def test_rows_that_a_select_read(mysql: MySqlStand, database: str) -> None:
 def a_name_that_was_given_away_in_the_batch(shop: Shop) -> Iterator[None]:
     """The rows before the rename were read by the structure that the table has under its new name,
     which no row in the log is of."""
-    unlogged(shop, SWAPPED)
+    shop.unlogged(SWAPPED)
     shop.do(ROW, "rename table a to c")
     yield
     require_quarantined(shop, "a", "c, as it is called now, is not the history's")
@@ -381,7 +375,7 @@ def a_name_that_was_given_away_in_the_batch(shop: Shop) -> Iterator[None]:
 
 def a_name_that_was_swapped_in_the_batch(shop: Shop) -> Iterator[None]:
     """Two tables changed places by a third name, which neither of them has afterwards."""
-    unlogged(shop, SWAPPED)
+    shop.unlogged(SWAPPED)
     shop.do(ROW, "rename table a to x, b to a, x to b")
     yield
     require_quarantined(shop, "a", "b, as it is called now, is not the history's")
@@ -398,7 +392,7 @@ def a_name_that_was_swapped_in_the_batch(shop: Shop) -> Iterator[None]:
 
 def rows_before_a_statement_that_has_the_table_read_again(shop: Shop) -> Iterator[None]:
     """The statement leaves the table to the next run; its rows before are not recorded either."""
-    unlogged(shop, SWAPPED)
+    shop.unlogged(SWAPPED)
     shop.do(ROW, "alter table a drop primary key, add primary key (id, u)")
     yield
     assert shop.kinds("a") == [("insert", 1)]
@@ -407,7 +401,7 @@ def rows_before_a_statement_that_has_the_table_read_again(shop: Shop) -> Iterato
 
 def defaults_that_row_images_leave_out(shop: Shop) -> Iterator[None]:
     """A default counts where the log does not have the value, and only there."""
-    unlogged(shop, "alter table a alter v set default 7", "alter table b alter v set default 7")
+    shop.unlogged("alter table a alter v set default 7", "alter table b alter v set default 7")
     shop.do(
         "insert into b values (2, 20, 200)",
         "set binlog_row_image = 'MINIMAL'",
@@ -452,9 +446,8 @@ def require_open(shop: Shop, tables: str, why: str) -> None:
     ]
     assert why in decision.reason
     assert decision.reason in shop.follower.notes
-    ports = shop.follower.ports()
     now = datetime.now(UTC)
-    found = status.standing_of(SOURCE, ports.source.patterns, ports.ledger, ports, now)
+    found = shop.follower.standing(now=now)
     assert found.unproven is not None
     assert {table.name for table in found.unproven.tables} == {*tables}
     judged = verdict(found, now, None)
@@ -466,7 +459,7 @@ def require_open(shop: Shop, tables: str, why: str) -> None:
 def test_an_answer_of_another_server_counts_for_nothing(shop: Shop) -> None:
     """Whoever answers behind the address now, its structures are not those of this log. The next
     run compares the table, whether it reads rows of it or not."""
-    unlogged(shop, SWAPPED)
+    shop.unlogged(SWAPPED)
     shop.do(ROW, "insert into b values (2, 20, 200)")
     asked = watched(shop, after=lambda current: replace(current, server_uuid="another"))
     assert shop.run().quarantined == ()
@@ -499,7 +492,7 @@ def test_what_could_not_be_compared_is_right_after_all(shop: Shop) -> None:
 def test_a_paused_table_is_compared_when_it_is_back(shop: Shop) -> None:
     """What could not be compared before its pause is not forgotten in it. The log is not enough to
     bring it back, so it is read from the source."""
-    unlogged(shop, SWAPPED)
+    shop.unlogged(SWAPPED)
     shop.do(ROW)
     watched(shop, after=lambda current: replace(current, server_uuid="another"))
     shop.run()
@@ -519,7 +512,7 @@ def test_a_paused_table_is_compared_when_it_is_back(shop: Shop) -> None:
 def test_a_table_that_catches_up_proves_no_other(shop: Shop) -> None:
     """What an earlier run could not compare is still compared after another table caught up."""
     shop.pause("b")
-    unlogged(shop, SWAPPED)
+    shop.unlogged(SWAPPED)
     shop.do(ROW, "insert into b values (2, 20, 200)")
     watched(shop, after=lambda current: replace(current, server_uuid="another"))
     shop.run()
@@ -542,7 +535,7 @@ def test_a_run_that_ends_before_the_log_does(
     monkeypatch.setattr(structure_proof, "LATER_LOG_BYTES", few)
     shop.follower.budget = Budget(max_transactions=1)
     shop.do("insert into b values (2, 20, 200)", "alter table b add w int")
-    unlogged(shop, SWAPPED)
+    shop.unlogged(SWAPPED)
     shop.do(ROW, *(f"insert into b values ({number}, 30, 300, 3)" for number in range(3, 20)))
     shop.run()
     assert shop.run().quarantined == ()
@@ -565,7 +558,7 @@ def test_a_log_that_cannot_be_followed_to_the_answer_accuses_nobody(
         raise UnsupportedEvent("an event of type 200 stands in the log", hint="look at it")
 
     monkeypatch.setattr(structure_proof, "statements_between", stops)
-    unlogged(shop, SWAPPED)
+    shop.unlogged(SWAPPED)
     shop.do(ROW)
     watched(shop, before=lambda: shop.do("update b set v = 8"))
     assert shop.run().quarantined == ()
@@ -602,7 +595,7 @@ def a_table_that_comes_back_through_the_log(shop: Shop) -> Iterator[None]:
     """Altered in its pause: the log is not enough, and it is read from the source."""
     shop.pause("a", "b")
     shop.do("insert into b values (2, 20, 200)")
-    unlogged(shop, SWAPPED)
+    shop.unlogged(SWAPPED)
     shop.do(ROW)
     yield
     shop.resume("a")
@@ -615,24 +608,15 @@ def a_table_that_comes_back_through_the_log(shop: Shop) -> Iterator[None]:
 STEPS = ("abandon", "begin_batch", "record_capture")
 
 
-def test_killed_between_question_and_record(shop: Shop) -> None:
+@at_moments
+def test_killed_between_question_and_record(shop: Shop, moments: Moments) -> None:
     """The next run asks again; nothing of the table was recorded."""
-    _killed_at(drawn(STEPS), shop)
-
-
-@pytest.mark.soak
-def test_killed_at_any_moment_between_them(shop: Shop) -> None:
-    """Before each step and after it."""
-    _killed_at(product(STEPS, (False, True)), shop)
-
-
-def _killed_at(moments: Iterable[tuple[str, bool]], shop: Shop) -> None:
-    for number, (step, after) in enumerate(moments, start=2):
+    for number, (step, after) in enumerate(moments(STEPS), start=2):
         table = f"a{number}"
         with noted(f"killed at {step}, after it: {after}"):
             shop.do(f"create table {table} like a", f"insert into {table} values (1, 10, 100)")
             shop.run()
-            unlogged(shop, f"alter table {table} change u v int, change v u int")
+            shop.unlogged(f"alter table {table} change u v int, change v u int")
             shop.do(
                 f"insert into {table} values (2, 20, 200)",
                 f"insert into b values ({number}, 20, 200)",

@@ -24,6 +24,7 @@ from tests.positions.follower import SOURCE
 from tests.positions.foreseen import run_as_planned
 from tests.positions.interrupted import Crash, mortal
 from tests.positions.paused import Shop, open_shop
+from tests.positions.servers import end_xa, prepare_xa
 
 TABLES = ("a", "b", "c")
 LATE = "d"
@@ -40,7 +41,6 @@ STEPS = (
     "settle",
 )
 ACTIONS = 40
-UNKNOWN_XID = 1397
 
 
 KEPT: Final = (
@@ -221,13 +221,10 @@ class Chance:
 
     def prepare(self, table: str) -> None:
         self.number += 1
-        xid = f"'x{self.number}'"
-        self.do(
-            f"xa start {xid}",
-            f"insert into {table} (id, v) values ({self.number}, 0)",
-            f"xa end {xid}",
-            f"xa prepare {xid}",
-        )
+        xid, name = f"x{self.number}", self.shop.name
+        with suppress(pymysql.err.OperationalError):
+            insert = f"insert into {name}.{table} (id, v) values ({self.number}, 0)"
+            prepare_xa(self.shop.stand, xid, insert)
         self.prepared[xid] = table
 
     def end(self, _: str) -> None:
@@ -236,15 +233,8 @@ class Chance:
             self.finish(xid, self.random.choice(("commit", "commit", "rollback")))
 
     def finish(self, xid: str, word: str) -> None:
-        """In another session, once the server has let go of the one that prepared."""
         del self.prepared[xid]
-        for _ in range(1000):
-            try:
-                return self.shop.do(f"xa {word} {xid}")
-            except pymysql.err.OperationalError as error:
-                if error.args[0] != UNKNOWN_XID:
-                    raise
-        raise AssertionError(f"{xid} is not there")
+        end_xa(self.shop.stand, xid, word)
 
     def rotate(self, _: str) -> None:
         self.do("flush binary logs")

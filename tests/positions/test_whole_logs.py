@@ -20,10 +20,11 @@ from lockstep.pipeline.values.errors import StreamEndedEarly, TransactionsMissin
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.retries import STEP
 from tests.fix_mysql import MySqlStand
+from tests.mysql.logged import head
 from tests.pipeline.made import received
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.one_table import NOBODY, Shop, open_shop
-from tests.positions.servers import Pair, executed, head, running
+from tests.positions.servers import Pair, executed, running
 
 
 @pytest.fixture
@@ -176,7 +177,7 @@ def _without_its_second_file(pair: Pair) -> tuple[Shop, str]:
     shop.put(1)
     pair.a.execute("flush binary logs")
     before = executed(pair.a)
-    lost_file = head(pair.a)[0]
+    lost_file = str(head(pair.a).file)
     shop.put(2, 3)
     lost = executed(pair.a).difference(before)
     pair.a.execute("flush binary logs")

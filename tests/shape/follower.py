@@ -6,17 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from lockstep.pipeline.replay.spans import Span
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.recovery.recover import recover
-from lockstep.pipeline.run.replay.replay import ReplayReport, replay
 from lockstep.pipeline.schema.context import StatementContext
 from lockstep.pipeline.schema.statements.changes import NotUnderstood
 from lockstep.pipeline.schema.statements.read import read_change
 from lockstep.pipeline.shape.hashes import PrivacyKey
 from lockstep.pipeline.shape.shape import ShapeRules
 from lockstep.pipeline.source_plan import TableSettings
-from lockstep.pipeline.values.places import parse_place
 from lockstep.pipeline.values.table import TableName, TablePatterns
 from lockstep.resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
@@ -24,7 +21,6 @@ from tests.mysql.reading import settings
 from tests.positions.follower import Follower
 
 KEY = b"a key that nobody guesses"
-EVERYTHING = Span(parse_place("earliest"), parse_place("latest"))
 
 
 def followed_by_nobody(table: TableName, text: str, context: StatementContext) -> object:
@@ -67,8 +63,3 @@ class ShapedFollower(Follower):
         """Make the ledger follow the lake."""
         with self.leased() as lease:
             recover(self.ports(), lease, author="somebody", **options)
-
-    def replay(self, ports: RunPorts | None = None, **options: Any) -> ReplayReport:
-        """Everything, from the earliest place on, through ports of which the test changed some."""
-        with self.leased() as lease:
-            return replay(ports or self.ports(), lease, EVERYTHING, **options)

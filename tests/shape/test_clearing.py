@@ -9,12 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import count
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 
 from lockstep.pipeline.mirror.layout import scratch_path
+from lockstep.pipeline.mirror.system_tables import system_table_path
 from lockstep.pipeline.model.lake_commit import WriteKind, metadata_of_kind
 from lockstep.pipeline.model.table_state import OrderKind
 from lockstep.pipeline.run import orders
@@ -42,15 +47,17 @@ from lockstep.pipeline.values.errors import (
 from lockstep.pipeline.values.mirror_names import MirrorNameTemplate
 from lockstep.pipeline.values.places import parse_place
 from lockstep.pipeline.values.policies import Deletes, LakePolicies
-from lockstep.pipeline.values.segment import Segment
+from lockstep.pipeline.values.segment import Segment, SystemTable
 from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.hostile.histories import lake_of
+from tests.hostile.test_foreign_files import Files, ports_on_disk
+from tests.mysql.logged import head
 from tests.positions.follower import SOURCE
-from tests.positions.interrupted import Crash, mortal
-from tests.positions.servers import head
+from tests.positions.interrupted import Crash, interrupted, mortal
 from tests.positions.test_replays import changelogs
 from tests.shape.follower import KEY, ShapedFollower, followed_by_nobody
+from tests.twins.lake import MemoryLake
 
 WORD = "canary"
 HIDING = ShapeRules(exclude_columns=("secret",), hash_columns={"code": Hash.EXACT})
@@ -287,8 +294,7 @@ def test_a_replay_of_all_leaves_cleared_changes_out(
     were captured. Other tables of their batches are whole afterwards, and so are later changes of
     this one."""
     with mysql.own_database() as name:
-        file, offset = head(mysql)
-        cleared = Cleared(mysql, name, start=f"{file}:{offset}")
+        cleared = Cleared(mysql, name, start=str(head(mysql)))
         follower, table, beside = cleared.follower, cleared.table, TableName(name, "beside")
         cleared.do(
             "update c set secret = 'before' where code = 'other'",
@@ -310,7 +316,7 @@ def test_a_replay_of_all_leaves_cleared_changes_out(
         assert {segment.table for _, segment in lost} == {table, beside}
         ports = follower.ports()
         segments: Any = Opened(ports.segments)
-        report = follower.replay(replace(ports, segments=segments))
+        report = follower.replay(ports=replace(ports, segments=segments))
         assert cleared.found(word) == []
         assert not [
             batch
@@ -331,8 +337,7 @@ def test_a_replay_of_all_leaves_cleared_changes_out(
 def test_one_person_after_another_is_left_out_of_replays(mysql: MySqlStand) -> None:
     """Changes of whoever was left out already were not numbered, those of the next one were."""
     with mysql.own_database() as name:
-        file, offset = head(mysql)
-        cleared = Cleared(mysql, name, start=f"{file}:{offset}")
+        cleared = Cleared(mysql, name, start=str(head(mysql)))
         follower, beside = cleared.follower, TableName(name, "beside")
         for person in (1, 2):
             cleared.hide(ShapeRules(rows=f"v > {person}"))
@@ -694,3 +699,57 @@ def test_rows_that_were_read_and_went_before_a_merge_are_kept(
     follower.run()
     rows = follower.mirror(f"{database}.t")
     assert {row["id"]: row["_deleted_at"] is None for row in rows} == {1: False, 2: True, 3: True}
+
+
+@pytest.mark.parametrize("runs_between", [False, True])
+def test_a_clearing_that_was_killed_lists_each_row_once(
+    mysql: MySqlStand, database: str, tmp_path: Path, runs_between: bool
+) -> None:
+    """It died when the lake had the new files of a system table, and the ledger the old ones; the
+    next process gives its files other names."""
+    shop = Cleared(mysql, database)
+    follower, memory_ports = shop.follower, shop.follower.ports
+    follower.lose_ledger()
+    follower.lake = MemoryLake()
+    files = follower.lake.files = Files()
+    files.folder = tmp_path
+
+    def ports(until: str | None = None) -> RunPorts:
+        memory: Any = SimpleNamespace(lake=follower.lake, ports=lambda: memory_ports(until))
+        return ports_on_disk(memory, tmp_path)
+
+    follower.ports = ports  # type: ignore[method-assign]
+    follower.run()
+    shop.do(f"alter table c comment '{WORD}'", "update c set v = v + 1")
+    follower.run()
+    shop.hide()
+    follower.run()
+    for number, _ in enumerate(SystemTable):
+        calls = count()
+
+        def die(calls: Iterator[int] = calls, number: int = number) -> None:
+            if next(calls) == number:
+                raise Crash
+
+        with interrupted(follower, "clear_files", die), pytest.raises(Crash):
+            shop.clear()
+        if runs_between:
+            shop.do("update beside set v = v + 1", f"alter table beside comment '{number}'")
+            follower.run()
+    assert len(shop.clear()) == 1
+    for table in SystemTable:
+        path = tmp_path / system_table_path(SOURCE, table)
+        rows = DeltaTable(path).to_pyarrow_table().to_pylist()
+        places = [(row["_file"], row["_offset"], row.get("_sequence")) for row in rows]
+        assert len(places) == len(set(places)) > 0
+        assert WORD not in str(rows)
+        recorded = [
+            file.path
+            for content in follower.ledger.contents(SOURCE, 1, 1000)
+            for segment in content.system_segments
+            if segment.table is table
+            for file in segment.files
+        ]
+        listed = follower.ports().changelog.listed_files(system_table_path(SOURCE, table))
+        assert sorted(recorded) == sorted(listed or ())
+        assert sorted(recorded) == sorted(file.name for file in path.glob("*.parquet"))

@@ -96,7 +96,7 @@ def partial_tables_at_start(basis: Basis) -> tuple[PartialTables, Basis]:
     known_tables = {schema.table for schema in ports.ledger.schemas_at(source.name)}
     tables = [table for table in new_tables if table not in known_tables]
     empty_tables = ports.server.empty_tables(
-        [table for table in tables if source.patterns.matches(table)]
+        [table for table in tables if source.patterns.matches(table)], basis.run_start.start.at
     )
     run_start = replace(basis.run_start, facts=ports.server.facts())
     extents.add(tables, run_start.start.at, empty_tables, run_start.facts.head)
