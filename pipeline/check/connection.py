@@ -199,7 +199,8 @@ _NOTABLE_VALUES: Final[Mapping[str, tuple[tuple[str, ...], Level, str]]] = {
     "binlog_row_image": (
         ("MINIMAL", "NOBLOB"),
         "warning",
-        "as under binlog_row_image",
+        "its rows are logged in part: merges look up what is left out, and changelogs have NULL "
+        "there",
     ),
     "binlog_row_value_options": (
         ("PARTIAL_JSON",),
@@ -209,12 +210,12 @@ _NOTABLE_VALUES: Final[Mapping[str, tuple[tuple[str, ...], Level, str]]] = {
     "skip_replication": (
         ("ON", "1"),
         "ok",
-        "nothing: its events are read all the same",
+        "its events are read all the same",
     ),
     "binlog_transaction_compression": (
         ("ON",),
         "ok",
-        "nothing: compressed transactions are read",
+        "its compressed transactions are read all the same",
     ),
 }
 """Session variable → its unwanted or notable values, their level, and their effect."""

@@ -105,8 +105,8 @@ _ADVISED_RULES: Final = (
         "binlog_row_image",
         ("FULL", "FULL_NODUP"),
         "warning",
-        "what is left out is looked up in the mirror, so merges cost more, changelogs have NULL "
-        "there, and a table is quarantined where the row is not in its mirror, the log "
+        "rows are logged in part: merges look up what is left out, which costs more, changelogs "
+        "have NULL there, and a table is quarantined where the row is not in its mirror, the log "
         "identifies its rows by another key, or MariaDB leaves columns out of an update",
         set_global_hint("binlog_row_image", "'FULL'", for_sessions=True),
     ),
@@ -143,7 +143,8 @@ _ADVISED_RULES: Final = (
         "binlog_error_action",
         ("ABORT_SERVER",),
         "warning",
-        "when the log cannot be written (a full disk), changes are lost without a trace",
+        "when the log cannot be written (a full disk), the server goes on without it and changes "
+        "are lost without a trace",
         set_global_hint("binlog_error_action", "'ABORT_SERVER'"),
     ),
     _variable_rule(

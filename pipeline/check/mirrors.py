@@ -453,7 +453,8 @@ SHAPE_RULES: Final = with_topic(
         "names of columns",
         "names in include_columns and types, likewise",
         "refusal",
-        "the column that was meant is left out, or has its own type",
+        "a name that no column has or had is a mistake: the column that was meant is left out, or "
+        "has its own type",
         "correct or remove it",
         _judge_other_names,
     ),

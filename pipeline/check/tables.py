@@ -245,7 +245,8 @@ CHECK_RULES: Final = with_topic(
         "settings of tables",
         "each [[sources.table]] in lockstep.toml, against the captured tables",
         "refusal",
-        "a block, a pattern or a key that applies to no table is a mistake",
+        "a block, a pattern or a key that applies to no table is a mistake: the table that was "
+        "meant is followed by the source's settings",
         "correct or remove it",
         _judge_table_settings,
         NothingMatches,

@@ -10,7 +10,7 @@ clustering changes no row: the mirror keeps its present clustering, and the comm
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 import pyarrow as pa
@@ -22,9 +22,12 @@ _INDEXED_COLUMNS: Final = 32
 table sets `delta.dataSkippingNumIndexedCols`. Delta clusters only by these columns."""
 
 
-def unclusterable(names: Sequence[str], columns: pa.Schema) -> Iterator[tuple[str, str]]:
+def unclusterable(
+    names: Sequence[str], columns: pa.Schema, indexed: Collection[str] | None = None
+) -> Iterator[tuple[str, str]]:
     """Yield each name by which a mirror with these columns cannot be clustered, and the
-    reason."""
+    reason. `indexed`: the columns of which Delta's log has minimum and maximum values;
+    None for the first ones."""
     indexes = {comparable_name(name): index for index, name in enumerate(columns.names)}
     for name in names:
         index = indexes.get(comparable_name(name))
@@ -32,15 +35,19 @@ def unclusterable(names: Sequence[str], columns: pa.Schema) -> Iterator[tuple[st
             yield name, "is not a column of the table"
         elif not _has_statistics(columns.field(index).type):
             yield name, "has a type for which Delta keeps no minimum and maximum"
-        elif index >= _INDEXED_COLUMNS:
+        elif indexed is None and index >= _INDEXED_COLUMNS:
             yield name, f"is not among the first {_INDEXED_COLUMNS} columns"
+        elif indexed is not None and columns.names[index] not in indexed:
+            yield name, "has no statistics by the mirror's properties"
 
 
-def clustered_by(names: Sequence[str], columns: pa.Schema) -> tuple[str, ...] | None:
+def clustered_by(
+    names: Sequence[str], columns: pa.Schema, indexed: Collection[str] | None = None
+) -> tuple[str, ...] | None:
     """Return the columns by which to cluster a mirror, spelled as the mirror spells
     them; an empty tuple if `names` is empty. Return None if `unclusterable` yields a
     name: the mirror then keeps its present clustering."""
-    if any(unclusterable(names, columns)):
+    if any(unclusterable(names, columns, indexed)):
         return None
     spelled = {comparable_name(name): name for name in columns.names}
     return tuple(spelled[comparable_name(name)] for name in names)

@@ -207,8 +207,8 @@ class RowsNotRead(TemporaryTrouble):
 class LeaseLost(TemporaryTrouble):
     """Another run took over the source. Nothing of this run was recorded after that.
 
-    Nothing; if it happens again, find out why runs hang, or what ends connections to Postgres
-    (a firewall, a pooler's `server_lifetime`).
+    Do nothing; if it happens again, find out why runs hang, or what ends connections to
+    Postgres (a firewall, a pooler's `server_lifetime`).
     """
 
 
@@ -363,8 +363,9 @@ class PreparedBeforeStart(OperatorNeeded):
 
 
 class TransactionsWithoutGtid(OperatorNeeded):
-    """The log has anonymous transactions, and reading continues after a GTID set, or the
-    server's `gtid_mode` keeps it from sending them.
+    """The log has anonymous transactions that cannot be read: either reading continues
+    after a GTID set, which does not say where they are, or the server's `gtid_mode` keeps
+    it from sending them.
 
     Type `lockstep start-at PLACE --reason …`, or set `gtid_mode = ON_PERMISSIVE` until
     they are read.
@@ -428,16 +429,16 @@ class UnsupportedStatement(LogStops):
     """A statement in the log changes a captured table in a way that Lockstep cannot
     follow.
 
-    The hint names the place after it (all before it is captured) and, if the statement was
-    logged instead of row events, the setting that passes over it.
+    All transactions before it are captured. The hint names the place after it and, if the
+    statement was logged instead of row events, the setting that passes over it.
     """
 
 
 class UnsupportedEvent(LogStops):
     """The log has an event whose type is not on the allow-list.
 
-    Wait for a version that reads it, or continue after it (all before it is captured):
-    `lockstep start-at`.
+    All transactions before it are captured. Wait for a version that reads it, or continue
+    after it with `lockstep start-at`.
     """
 
 

@@ -20,14 +20,7 @@ from lockstep.pipeline.ports.mirror_writes import ColumnOrigin, Merge, MirrorTar
 from lockstep.pipeline.values.errors import Need, StoppedBy, TableError
 from lockstep.pipeline.values.policies import LakePolicies
 from tests.changes.folding_made import staged_images
-from tests.changes.partial_images import (
-    NAMES,
-    PART,
-    SCHEMA,
-    Row,
-    Workload,
-    images_table,
-)
+from tests.changes.partial_images import NAMES, PART, SCHEMA, Row, Workload, images_table
 from tests.twins.lake import MemoryLake
 from tests.twins.mirror_writes import written
 from tests.twins.mirrors import MemoryMirrors
@@ -175,10 +168,7 @@ def test_a_column_that_came_between_has_its_fill() -> None:
     """Images of before it was added say nothing of it, and rows of before have the fill."""
     old = pa.table(images_table([("insert", row(1, 1, "x", 1), ALL)]))
     new = images_table(
-        [
-            ("update_preimage", row(1), has("id")),
-            ("update_postimage", row(1, a=2), has("id", "a")),
-        ],
+        [("update_preimage", row(1), has("id")), ("update_postimage", row(1, a=2), has("id", "a"))],
         first=2,
     )
     fill = ColumnOrigin(value=pa.scalar(7, pa.int32()))

@@ -1,18 +1,23 @@
-"""Lineage, steps, keys: what a mirror becomes after versions that say so themselves."""
+"""Lineage, steps, keys, and types that become others: what a mirror becomes after versions that say
+so themselves."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from random import Random
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from lockstep.pipeline.mirror.evolution import LOCAL, MAPPING, WIDENING, evolution_steps
 from lockstep.pipeline.mirror.layout import DELETED_AT
 from lockstep.pipeline.mirror.lineage import ColumnLineage, ColumnsRead, lineage
+from lockstep.pipeline.mirror.widening import TypeChange, type_change
 from lockstep.pipeline.ports.mirror_writes import (
     AddColumns,
     ColumnOrigin,
@@ -25,20 +30,17 @@ from lockstep.pipeline.ports.mirror_writes import (
 )
 from lockstep.pipeline.schema.fills import StatementMoment
 from lockstep.pipeline.schema.history import SchemaVersion, VersionOrigin
-from lockstep.pipeline.schema.model import (
-    ColumnSchema,
-    ExpressionDefault,
-    KeySchema,
-    ValueDefault,
-)
+from lockstep.pipeline.schema.model import ColumnSchema, ExpressionDefault, KeySchema, ValueDefault
 from lockstep.pipeline.schema.rows import merge_key
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.policies import Deletes, DroppedColumns, LakePolicies, Readers
-from lockstep.pipeline.values.stamps import Stamp
-from tests.changes.following import kept_columns
+from lockstep.pipeline.values.stamps import STAMPS, Stamp
+from tests.changes.following import Follower, kept_columns
+from tests.changes.server import Server
 from tests.changes.tables_made import ID, a_column, a_key, a_table, a_version
+from tests.twins.lake import MemoryLake
+from tests.twins.mirrors import MemoryMirrors
 
-DROPPING = LakePolicies(dropped_columns=DroppedColumns.DROP)
 Step = tuple[Sequence[ColumnSchema], Sequence[str | None]]
 
 
@@ -56,119 +58,114 @@ def mirror(*columns: tuple[str, pa.DataType]) -> pa.Schema:
 
 A, B, C = (a_column(name) for name in "abc")
 AB = mirror(("a", pa.int32()), ("b", pa.int32()))
-IDS = ColumnOrigin("id", pa.int32())
+ONLY_A = AB.remove(2)
+INT = pa.int32()
+IDS, FROM_A, NULL = (
+    ColumnOrigin("id", INT),
+    ColumnOrigin("a", INT),
+    ColumnOrigin(value=pa.scalar(None, INT)),
+)
+DROPPING = LakePolicies(dropped_columns=DroppedColumns.DROP)
+ANY_READER = LakePolicies(readers=Readers.ANY)
+SEVEN = a_column("b", default=ValueDefault("7"))
+DATE = a_column("b", "date")
+DROPPED = history([A, B], ([B], ["b"]))
+TINY, FLOATING = (a_column(name, kind) for name, kind in (("a", "tinyint"), ("x", "float")))
 
 
-def test_nothing_changed_needs_nothing() -> None:
-    """One version: every column is its own."""
-    line = lineage(history([A]), mirror=mirror(("a", pa.int32())))
-    assert line.mirror_origins == line.versions[1] == (IDS, ColumnOrigin("a", pa.int32()))
-    assert (evolution_steps(line), line.key, kept_columns(line)) == ((), ("id",), ())
+def rewrite(old: pa.DataType, new: pa.DataType) -> Rewrite:
+    schema = mirror(("x", new), ("c", INT), ("b", INT))
+    return Rewrite(schema, (IDS, ColumnOrigin("a", old), NULL, ColumnOrigin("b", INT)))
 
 
-def test_a_table_without_a_mirror_needs_no_steps() -> None:
-    """It begins with the last version's columns; older images are mapped to them."""
-    line = lineage(history([A, B], ([B, C], ["b", None])))
-    assert line.schema == mirror(("b", pa.int32()), ("c", pa.int32()))
-    assert evolution_steps(line) == ()
-    null = ColumnOrigin(value=pa.scalar(None, pa.int32()))
-    assert line.versions[1] == (IDS, ColumnOrigin("b", pa.int32()), null)
-
-
-def test_an_added_column_is_filled_in_rows_and_images_of_before() -> None:
-    """One ALTER, one UPDATE, and only where there is something to fill."""
-    seven = a_column("b", default=ValueDefault("7"))
-    line = lineage(history([A], ([A, seven, C], ["a", None, None])), mirror=AB.remove(2))
-    value = ColumnOrigin(value=pa.scalar(7, pa.int32()))
-    null = ColumnOrigin(value=pa.scalar(None, pa.int32()))
-    assert (
-        line.versions[1] == line.mirror_origins == (IDS, ColumnOrigin("a", pa.int32()), value, null)
-    )
-    assert evolution_steps(line) == (
-        AddColumns(pa.schema([("b", pa.int32()), ("c", pa.int32())])),
-        Fill((("b", pa.scalar(7, pa.int32())),)),
-    )
-
-
-def test_swapped_names_go_through_a_temporary_one() -> None:
-    """Each rename is a step, and no name is held twice."""
-    line = lineage(history([A, B], ([B, A], ["a", "b"])), mirror=AB)
-    assert evolution_steps(line) == (
-        SetProperties((MAPPING,)),
-        RenameColumn("a", "_lockstep_0"),
-        RenameColumn("b", "a"),
-        RenameColumn("_lockstep_0", "b"),
-    )
-
-
-def test_a_dropped_column_is_kept_and_unknown_to_later_images() -> None:
-    """No step; the mirror's value stays."""
-    line = lineage(history([A, B], ([B], ["b"])), mirror=AB)
-    assert (line.schema.names, kept_columns(line), evolution_steps(line)) == (
-        ["id", "b", "a"],
-        ("a",),
-        (),
-    )
-    assert line.versions[2][2].is_absent
-    assert line.versions[1][2] == ColumnOrigin("a", pa.int32())
-
-
-def test_a_dropped_column_is_dropped_by_policy() -> None:
-    """And cannot be kept without a key."""
-    dropped = (SetProperties((MAPPING,)), DropColumns(("a",)))
-    line = lineage(history([A, B], ([B], ["b"])), DROPPING, mirror=AB)
-    assert evolution_steps(line) == dropped
-    keyless = [a_version(1, a_table(A, B, keys=())), a_version(2, a_table(B, keys=()), ["b"])]
-    line = lineage(keyless, mirror=AB.remove(0))
-    assert (line.key, kept_columns(line), evolution_steps(line)) == ((), (), dropped)
-
-
-def test_widening_is_done_in_place() -> None:
-    """And DATETIME is asked for where the mirror had none."""
-    versions = history([A, a_column("b", "date")], ([a_column("a", "bigint"), B], ["a", None]))
-    line = lineage(
-        versions,
-        DROPPING,
-        mirror=mirror(("a", pa.int32()), ("b", pa.date32())),
-    )
-    assert evolution_steps(line) == (
-        SetProperties((MAPPING, WIDENING)),
-        DropColumns(("b",)),
-        WidenColumn("a", pa.int64()),
-        AddColumns(pa.schema([("b", pa.int32())])),
-    )
-    versions = history([a_column("b", "date")], ([a_column("b", "datetime", length=0)], ["b"]))
-    line = lineage(versions, mirror=mirror(("b", pa.date32())))
-    assert evolution_steps(line)[0] == SetProperties((WIDENING, LOCAL))
-
-
-@pytest.mark.parametrize("readers", [Readers.ANY, Readers.SPARK])
-def test_one_commit_writes_everything_anew(readers: Readers) -> None:
-    """Where a column needs it, or where every reader must read the mirror."""
-    kind = "int" if readers == Readers.ANY else "tinyint"
-    new = a_column("x", "bigint") if readers == Readers.ANY else a_column("x", "float")
-    versions = history([a_column("a", kind), B], ([new, C], ["a", None]))
-    line = lineage(versions, LakePolicies(readers=readers), mirror=lineage(versions[:1]).schema)
-    old = line.mirror_origins[1].type
-    assert evolution_steps(line) == (
-        Rewrite(
-            line.schema,
-            (
-                IDS,
-                ColumnOrigin("a", old),
-                ColumnOrigin(value=pa.scalar(None, pa.int32())),
-                ColumnOrigin("b", pa.int32()),
-            ),
+STEPS: dict[str, tuple[list[SchemaVersion], LakePolicies, pa.Schema | None, tuple[object, ...]]] = {
+    "nothing changed": (history([A]), LakePolicies(), ONLY_A, ()),
+    "a table without a mirror begins with the last version's columns": (
+        history([A, B], ([B, C], ["b", None])),
+        *(LakePolicies(), None, ()),
+    ),
+    "one ALTER and one UPDATE, only where there is something to fill": (
+        history([A], ([A, SEVEN, C], ["a", None, None])),
+        *(LakePolicies(), ONLY_A),
+        (AddColumns(pa.schema([("b", INT), ("c", INT)])), Fill((("b", pa.scalar(7, INT)),))),
+    ),
+    "names that change places go through a temporary one": (
+        history([A, B], ([B, A], ["a", "b"])),
+        *(LakePolicies(), AB),
+        (
+            SetProperties((MAPPING,)),
+            RenameColumn("a", "_lockstep_0"),
+            RenameColumn("b", "a"),
+            RenameColumn("_lockstep_0", "b"),
         ),
-    )
+    ),
+    "a dropped column is kept": (DROPPED, LakePolicies(), AB, ()),
+    "a dropped column is dropped by policy": (
+        *(DROPPED, DROPPING, AB),
+        (SetProperties((MAPPING,)), DropColumns(("a",))),
+    ),
+    "it cannot be kept without a key": (
+        [a_version(1, a_table(A, B, keys=())), a_version(2, a_table(B, keys=()), ["b"])],
+        *(LakePolicies(), AB.remove(0)),
+        (SetProperties((MAPPING,)), DropColumns(("a",))),
+    ),
+    "a column is widened where it is": (
+        history([A, DATE], ([a_column("a", "bigint"), B], ["a", None])),
+        *(DROPPING, mirror(("a", INT), ("b", pa.date32()))),
+        (
+            SetProperties((MAPPING, WIDENING)),
+            DropColumns(("b",)),
+            WidenColumn("a", pa.int64()),
+            AddColumns(pa.schema([("b", INT)])),
+        ),
+    ),
+    "DATETIME is asked for where the mirror had none": (
+        history([DATE], ([a_column("b", "datetime", length=0)], ["b"])),
+        *(LakePolicies(), mirror(("b", pa.date32()))),
+        (SetProperties((WIDENING, LOCAL)), WidenColumn("b", pa.timestamp("us"))),
+    ),
+    "any reader reads an added column": (
+        history([A], ([A, B], ["a", None])),
+        *(ANY_READER, ONLY_A),
+        (AddColumns(pa.schema([("b", INT)])),),
+    ),
+    "one commit writes everything anew where every reader must read it": (
+        history([A, B], ([a_column("x", "bigint"), C], ["a", None])),
+        *(ANY_READER, AB, (rewrite(INT, pa.int64()),)),
+    ),
+    "or where a column needs it": (
+        history([TINY, B], ([FLOATING, C], ["a", None])),
+        *(LakePolicies(), mirror(("a", pa.int8()), ("b", INT))),
+        (rewrite(pa.int8(), pa.float32()),),
+    ),
+}
 
 
-def test_any_reader_reads_an_added_column() -> None:
-    """Adding and filling need no feature."""
-    line = lineage(
-        history([A], ([A, B], ["a", None])), LakePolicies(readers=Readers.ANY), mirror=AB.remove(2)
-    )
-    assert evolution_steps(line) == (AddColumns(pa.schema([("b", pa.int32())])),)
+@pytest.mark.parametrize(("versions", "policies", "before", "steps"), STEPS.values(), ids=STEPS)
+def test_steps(
+    versions: list[SchemaVersion],
+    policies: LakePolicies,
+    before: pa.Schema | None,
+    steps: tuple[object, ...],
+) -> None:
+    """No more than it takes, and no name is held twice."""
+    assert evolution_steps(lineage(versions, policies, mirror=before)) == steps
+
+
+def test_columns_of_each_version_are_those_of_the_mirror_or_known_to_be_others() -> None:
+    """A column that was added has its fill in rows and images of before; one that was dropped is
+    kept, and unknown to later images."""
+    line = lineage(history([A]), mirror=ONLY_A)
+    assert line.mirror_origins == line.versions[1] == (IDS, FROM_A)
+    line = lineage(history([A], ([A, SEVEN, C], ["a", None, None])), mirror=ONLY_A)
+    filled = (IDS, FROM_A, ColumnOrigin(value=pa.scalar(7, INT)), NULL)
+    assert line.versions[1] == line.mirror_origins == filled
+    line = lineage(DROPPED, mirror=AB)
+    assert (line.schema.names, kept_columns(line)) == (["id", "b", "a"], ("a",))
+    assert (line.versions[2][2].is_absent, line.versions[1][2]) == (True, FROM_A)
+    line = lineage(history([A, B], ([B, C], ["b", None])))
+    assert line.schema == mirror(("b", INT), ("c", INT))
+    assert line.versions[1] == (IDS, ColumnOrigin("b", INT), NULL)
 
 
 def reread(line: ColumnLineage) -> str:
@@ -181,12 +178,12 @@ def reread(line: ColumnLineage) -> str:
 def test_what_only_the_source_can_tell_is_read_again() -> None:
     """An expression, a type that is not widened, rows that are other rows."""
     expression = a_column("b", default=ExpressionDefault("(rand())"))
-    line = lineage(history([A], ([A, expression], ["a", None])), mirror=AB.remove(2))
+    line = lineage(history([A], ([A, expression], ["a", None])), mirror=ONLY_A)
     assert "'b' was added" in reread(line)
-    line = lineage(history([A], ([a_column("a", "varchar")], ["a"])), mirror=AB.remove(2))
+    line = lineage(history([A], ([a_column("a", "varchar")], ["a"])), mirror=ONLY_A)
     assert "'a' changed" in reread(line)
     other = [a_version(1, a_table(ID, A)), a_version(2, a_table(ID, A))]
-    assert "version 2" in reread(lineage(other, mirror=AB.remove(2)))
+    assert "version 2" in reread(lineage(other, mirror=ONLY_A))
 
 
 def test_columns_that_are_read_by_key_need_no_replacement() -> None:
@@ -223,7 +220,7 @@ def test_a_carried_version_goes_on_where_nothing_differs() -> None:
         a_version(1, a_table(ID, A)),
         a_version(2, a_table(ID, A), None, VersionOrigin.CARRIED),
     ]
-    assert lineage(versions, mirror=AB.remove(2)).reasons_to_reread == ()
+    assert lineage(versions, mirror=ONLY_A).reasons_to_reread == ()
 
 
 def test_a_start_elsewhere_goes_on_where_rows_are_built_alike() -> None:
@@ -231,12 +228,10 @@ def test_a_start_elsewhere_goes_on_where_rows_are_built_alike() -> None:
     before = a_version(1, a_table(ID, A))
     known = a_table(ID, replace(A, default=ValueDefault("7")))
     other = a_table(ID, a_column("a", "bigint"))
-    alike = lineage(
-        [before, a_version(2, known, None, VersionOrigin.BASELINE)], mirror=AB.remove(2)
-    )
+    alike = lineage([before, a_version(2, known, None, VersionOrigin.BASELINE)], mirror=ONLY_A)
     assert alike.reasons_to_reread == ()
     assert "version 2" in reread(
-        lineage([before, a_version(2, other, None, VersionOrigin.BASELINE)], mirror=AB.remove(2))
+        lineage([before, a_version(2, other, None, VersionOrigin.BASELINE)], mirror=ONLY_A)
     )
 
 
@@ -342,9 +337,9 @@ def test_soft_deletes_have_a_column_of_their_own() -> None:
     """Added once, never kept or dropped; a source's column of that name is refused; and rows
     that were marked must go if they shall be no longer."""
     soft = LakePolicies(deletes=Deletes.SOFT)
-    line = lineage(history([A]), soft, mirror=AB.remove(2))
+    line = lineage(history([A]), soft, mirror=ONLY_A)
     assert evolution_steps(line) == (AddColumns(pa.schema([DELETED_AT])),)
-    marked = AB.remove(2).append(DELETED_AT)
+    marked = ONLY_A.append(DELETED_AT)
     line = lineage(history([A]), soft, mirror=marked)
     assert (evolution_steps(line), line.schema.names) == ((), ["id", "a"])
     assert len(lineage(history([A]), mirror=marked).reasons_to_reread) == 1
@@ -355,4 +350,69 @@ def test_soft_deletes_have_a_column_of_their_own() -> None:
 def test_a_mirror_that_lacks_a_column_is_refused() -> None:
     """It was changed by somebody else."""
     with pytest.raises(TableError, match="'b'"):
-        lineage(history([A, B]), mirror=AB.remove(2))
+        lineage(history([A, B]), mirror=ONLY_A)
+
+
+D = pa.decimal128
+CHANGES: list[tuple[pa.DataType, pa.DataType, TypeChange]] = [
+    (pa.int8(), pa.int8(), TypeChange.SAME),
+    (pa.int8(), pa.int64(), TypeChange.WIDEN),
+    (pa.int32(), pa.float64(), TypeChange.WIDEN),
+    (pa.int32(), D(10, 0), TypeChange.WIDEN),
+    (pa.int64(), D(20, 0), TypeChange.WIDEN),
+    (D(5, 2), D(8, 4), TypeChange.WIDEN),
+    (D(5, 5), D(10, 5), TypeChange.WIDEN),
+    (D(5, 2), D(6, 4), TypeChange.REREAD),
+    (D(5, 2), D(6, 1), TypeChange.REREAD),
+    (pa.float32(), pa.float64(), TypeChange.WIDEN),
+    (pa.date32(), pa.timestamp("us"), TypeChange.WIDEN),
+    (pa.date32(), pa.timestamp("us", tz="UTC"), TypeChange.REREAD),
+    (pa.int8(), D(3, 0), TypeChange.REWRITE),
+    (pa.int64(), D(19, 0), TypeChange.REWRITE),
+    (pa.int64(), D(18, 0), TypeChange.REREAD),
+    (pa.int16(), pa.float32(), TypeChange.REWRITE),
+    (pa.int32(), pa.float32(), TypeChange.REREAD),
+    (pa.int64(), pa.float64(), TypeChange.REREAD),
+    (pa.bool_(), pa.int64(), TypeChange.REWRITE),
+    (pa.bool_(), D(20, 0), TypeChange.REWRITE),
+    (pa.int32(), pa.int16(), TypeChange.REREAD),
+    (pa.int32(), pa.string(), TypeChange.REREAD),
+    (pa.string(), pa.binary(), TypeChange.REREAD),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "expected"), CHANGES)
+def test_pairs_of_types(old: pa.DataType, new: pa.DataType, expected: TypeChange) -> None:
+    """In place, by a cast, or not at all."""
+    assert type_change(old, new) is expected
+
+
+@given(
+    dropped=st.sampled_from(DroppedColumns),
+    readers=st.sampled_from(Readers),
+    buckets=st.sampled_from([1, 3]),
+    stamps=st.lists(st.sampled_from(STAMPS.names), unique=True).map(tuple),
+    chance=st.randoms(use_true_random=False),
+    sizes=st.lists(st.integers(1, 12), max_size=6),
+)
+@settings(max_examples=50)
+def test_a_mirror_follows_columns_and_rows(
+    dropped: DroppedColumns,
+    readers: Readers,
+    buckets: int,
+    stamps: tuple[str, ...],
+    chance: Random,
+    sizes: list[int],
+) -> None:
+    """Adds, drops, renames, swaps and widenings among inserts, updates, key changes and
+    deletes, merged now and then: rows, filled columns and kept values are the server's, and the
+    stamps those of each row's last change."""
+    server = Server(chance)
+    policies = LakePolicies(dropped_columns=dropped, readers=readers, stamps=stamps)
+    follower = Follower(MemoryMirrors(MemoryLake()), policies, buckets)
+    for size in (4, *sizes):
+        for _ in range(size):
+            server.step()
+        line, _ = follower.run(server)
+        assert follower.rows(line) == server.shown(kept_columns(line), stamps)
+        assert dropped == DroppedColumns.KEEP or not kept_columns(line)

@@ -168,10 +168,7 @@ class Shop:
             for number, (kind, values) in enumerate(images, 1)
         ]
         writer = ParquetSegments(self.lake).open(
-            folder,
-            batch=batch.id,
-            schema_version=version,
-            schema=schema,
+            folder, batch=batch.id, schema_version=version, schema=schema
         )
         writer.write(pa.Table.from_pylist(marked, schema=schema))
         counts = RowCounts(inserted=len(images))

@@ -1,31 +1,34 @@
-"""A consumer in Python: the changelog's rows of exactly its batches, from real files."""
+"""A consumer in Python: the changelog's rows of exactly its batches, from real files; and what it
+is told when something is missing or mistaken."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, date, datetime
-from itertools import chain
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
-from threading import Barrier
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
 import lockstep
+from lockstep.pipeline.values.decisions import Continuity
 from lockstep.pipeline.values.errors import (
     ConfigurationError,
     ConsumerRefused,
+    ConsumerUnknown,
     NothingMatches,
+    SegmentsLost,
+    TableQuarantined,
     VersionSetUnknown,
 )
 from lockstep.pipeline.values.table import Column
 from tests.consumers.shop import NOTES, ORDERS, Shop, inserts, next_delivery, with_columns
+from tests.ledger.made import DECISION, position, record
 
 MOMENT = datetime(2026, 11, 1, 6, 0, 0, 123456)
-DAY = date(2026, 11, 1)
 
 
 def in_order(table: pa.Table) -> list[tuple[int, int]]:
@@ -116,23 +119,6 @@ def test_a_column_that_was_added_is_null_before(billing: Shop) -> None:
     ]
 
 
-def test_a_column_of_another_type_is_of_the_newest(billing: Shop) -> None:
-    """As far as values fit it; others stand in a column named after their generation. Either
-    reader gives the same."""
-    billing.batch({ORDERS: inserts(1)})
-    with_columns(billing, ORDERS, Column("price", "int"), Column("count", "int"))
-    billing.batch({ORDERS: [("insert", {"id": 2, "price": 7, "count": 3})]})
-    with_columns(billing, ORDERS, Column("price", "bigint"), Column("count", "date"))
-    billing.batch({ORDERS: [("insert", {"id": 3, "price": 1 << 40, "count": DAY})]})
-    with billing.delivered() as delivery:
-        table = delivery.arrow("shop.orders").select(["id", "price", "count", "count@1"])
-    assert table.to_pylist() == [
-        {"id": 1, "price": None, "count": None, "count@1": None},
-        {"id": 2, "price": 7, "count": None, "count@1": 3},
-        {"id": 3, "price": 1 << 40, "count": DAY, "count@1": None},
-    ]
-
-
 def test_a_table_without_changes_is_empty(billing: Shop) -> None:
     """It has its columns, and no row; a table that was never captured is an error."""
     billing.batch({ORDERS: inserts(1), NOTES: inserts(1)})
@@ -170,34 +156,6 @@ def test_a_dropped_consumer_holds_nothing_back(billing: Shop) -> None:
     assert lockstep.list_consumers(billing.source, config=billing.config) == []
 
 
-BATCHES = 12
-
-
-def test_two_of_one_name(billing: Shop) -> None:
-    """Each has a connection of its own, as two processes would, and each row goes to one of them;
-    the acknowledgements in order may be a third one's."""
-    for number in range(BATCHES):
-        billing.batch({ORDERS: inserts(number)})
-    together = Barrier(2)
-
-    def worker(_: int) -> list[tuple[int, int]]:
-        given = []
-        with billing.consume() as consumer:
-            together.wait(60)
-            while delivery := consumer.get(max_batches=1):
-                (number,) = delivery.arrow("shop.orders")["id"].to_pylist()
-                given.append((delivery.id, number))
-        return given
-
-    with ThreadPoolExecutor(2) as threads:
-        given = sorted(chain.from_iterable(threads.map(worker, range(2))))
-    assert [number for _, number in given] == list(range(BATCHES))
-    with billing.consume() as consumer:
-        for delivery, _ in given:
-            consumer.ack(delivery)
-        assert consumer.out() == []
-
-
 def test_importing_lockstep_imports_nothing_heavy() -> None:
     """`lockstep.consume` and its friends are there all the same, and nothing else is."""
     text = (
@@ -215,3 +173,80 @@ def test_importing_lockstep_imports_nothing_heavy() -> None:
     )
     with pytest.raises(AttributeError):
         lockstep.consumer  # noqa: B018
+
+
+def test_files_that_are_gone(billing: Shop) -> None:
+    """Vacuumed by somebody, or changed: a clear error, for either reader; other tables and
+    the acknowledgement are not touched."""
+    billing.batch({ORDERS: inserts(1), NOTES: inserts(1)})
+    (file,) = billing.changelog(ORDERS).glob("*.parquet")
+    content = file.read_bytes()
+    with billing.consume() as consumer:
+        delivery = next_delivery(consumer)
+        for damage in (file.unlink, lambda: file.write_bytes(content[:-1] + b"?")):
+            damage()
+            with pytest.raises(SegmentsLost, match=file.name) as lost:
+                delivery.arrow("shop.orders")
+            assert lost.value.hint.startswith("`lockstep replay --from earliest --to latest`")
+            assert "drop the consumer" in lost.value.hint
+            with pytest.raises(SegmentsLost):
+                delivery.spark("shop.orders", None)
+        assert delivery.arrow(str(NOTES)).num_rows == 1
+        file.unlink()
+        whole = lockstep.read_changelog(billing.source, "shop.orders", config=billing.config)
+        with pytest.raises(SegmentsLost, match=f"{file.name} is missing") as lost:
+            whole.arrow()
+        assert lost.value.hint.startswith("`lockstep replay --from earliest --to latest`")
+        file.write_bytes(content)
+        assert delivery.arrow("shop.orders").num_rows == 1
+
+
+def test_a_table_that_is_quarantined(billing: Shop) -> None:
+    """Its changes end somewhere: that must be known to who reads them."""
+    billing.batch({ORDERS: inserts(1)})
+    billing.batch({ORDERS: inserts(2)}, ORDERS)
+    billing.batch({NOTES: inserts(1)})
+    with billing.consume() as consumer:
+        before, delivery, later = (next_delivery(consumer, 1) for _ in range(3))
+        assert before.arrow("shop.orders")["id"].to_pylist() == [1]
+        with pytest.raises(TableQuarantined, match="a type is not supported") as quarantined:
+            delivery.arrow("shop.orders")
+        assert "exclude it" in quarantined.value.hint
+        assert delivery.arrow("shop.orders", incomplete=True)["id"].to_pylist() == [2]
+        assert later.arrow("shop.orders", incomplete=True).num_rows == 0
+        assert later.arrow(str(NOTES)).num_rows == 1
+
+
+def test_a_gap_is_told_with_the_batch_behind_it(billing: Shop) -> None:
+    """Changes that a person gave up are missing from the changelog: its consumers can know."""
+    before = billing.batch({ORDERS: inserts(1)})
+    ledger, lease = billing.ledger, billing.lease
+    jump = replace(
+        DECISION, previous_batch=before, continuity=Continuity.GAP, gap_tables=("shop.orders",)
+    )
+    decided = ledger.decide(lease, jump)
+    batch = ledger.begin_batch(
+        lease, position(9000), continued_batch=None, start_decision=decided.id
+    )
+    ledger.record_capture(lease, batch.id, record(batch))
+    ledger.mark_merged(lease)
+    ledger.acknowledge(lease, batch.id)
+    with billing.consume() as consumer:
+        first, second = next_delivery(consumer, 1), next_delivery(consumer)
+        assert first.gaps == []
+        assert [(gap.batch, gap.tables) for gap in second.gaps] == [(batch.id, ("shop.orders",))]
+
+
+def test_mistakes_are_named(billing: Shop) -> None:
+    """A consumer that was not made, a source that is not configured, a table's short name."""
+    with pytest.raises(ConsumerUnknown, match="'audit'"), billing.consume("audit"):
+        pass
+    with pytest.raises(ConfigurationError, match="no source 'shoop'"):
+        lockstep.make_consumer("shoop", "billing", start="latest", config=billing.config)
+    billing.batch({ORDERS: inserts(1)})
+    with billing.consume() as consumer:
+        delivery = next_delivery(consumer)
+        with pytest.raises(ConfigurationError, match="'orders'"):
+            delivery.arrow("orders")
+        with pytest.raises(ConfigurationError, match="max_batches"):
+            consumer.get(max_batches=0)

@@ -130,7 +130,7 @@ class WrittenLog:
     def begin_xa(self, kind: str, xid: bytes, *, packed: bool) -> None:
         self.announce(kind, prepares=xid)
         self.xid = xid
-        self._enter(packed and kind != "mariadb", True)
+        self._enter(packed and kind != "mariadb", bool(self._number % 2))
         if kind != "mariadb":
             self.add_query(f"XA START {_xid_text(xid)}")
 

@@ -3,6 +3,8 @@ and brings it back, and who reads such a table."""
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -118,6 +120,40 @@ def test_a_mirror_stays_clustered_through_its_life(disk: Lake) -> None:
     assert content(mirrors, MIRROR, less, version) == rows
     write([], (), less)
     assert clustered(disk) == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("delta.dataSkippingNumIndexedCols", "1"), ("delta.dataSkippingStatsColumns", "id")],
+)
+def test_a_mirror_that_has_no_statistics_of_its_columns(disk: Lake, name: str, value: str) -> None:
+    """Somebody set a property: writes go on, and it is clustered by other columns, or not."""
+    mirrors = disk.mirrors
+    mirrors.write(a_write(mirrors, 1, "append", ROWS, schema=PEOPLE, cluster_by=("country",)))
+    _set_property(disk, name, value)
+    mirrors.write(a_write(mirrors, 2, "merge", ROWS[:1], schema=PEOPLE, cluster_by=("k",)))
+    assert clustered(disk) == ("country",)
+    mirrors.write(a_replacement(disk, 3, PEOPLE, ROWS))
+    mirrors.write(a_write(mirrors, 4, "merge", ROWS[:1], schema=PEOPLE, cluster_by=("id",)))
+    assert clustered(disk) == ("id",)
+    version = mirrors.version(MIRROR)
+    assert version is not None
+    assert content(mirrors, MIRROR, PEOPLE, version) == ROWS
+
+
+def _set_property(lake: Lake, name: str, value: str) -> None:
+    """As another program does: no session of ours commits an ALTER of somebody else."""
+    assert lake.folder is not None
+    path = lake.folder / MIRROR
+    log = path / "_delta_log"
+    lines = [line for file in sorted(log.glob("*.json")) for line in file.read_text().splitlines()]
+    metadata = [action["metaData"] for action in map(json.loads, lines) if "metaData" in action][-1]
+    metadata["configuration"][name] = value
+    moment = time.time_ns() // 1_000_000
+    done = {"inCommitTimestamp": moment, "timestamp": moment, "operation": "SET TBLPROPERTIES"}
+    actions = [{"commitInfo": {**done, "operationParameters": {}}}, {"metaData": metadata}]
+    file = log / f"{DeltaTable(path).version() + 1:020d}.json"
+    file.write_text("".join(json.dumps(action) + "\n" for action in actions))
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,8 @@ _FOR_GOOD: Final = re.compile(
 )
 """What goes for every `set global`, which the page says once."""
 _NOTHING: Final = "nothing to do"
-_LIKEWISE: Final = "as above"
+_SHORT: Final = 60
+"""Up to so many characters, a cure is repeated rather than referred to."""
 _HEAD: Final = "| rule | looks at | level | what it costs | cure |\n|---|---|---|---|---|"
 
 
@@ -42,16 +43,21 @@ def _engines() -> list[str]:
 
 
 def _rows(rules: list[CheckRule[Any]]) -> list[str]:
-    """A row a rule; a cure of several that follow one another stands in the first of them."""
-    cures = [_code(rule.cure) for rule in rules]
+    """A row a rule; a long cure of several that follow one another stands in the first of
+    them, which the others name."""
     rows = []
-    for rule, cure, former in zip(rules, cures, ["", *cures], strict=False):
+    first: CheckRule[Any] | None = None
+    for rule in rules:
         level: str = rule.level
         if rule.error and rule in RUN_RULES:
             level = f"**{level}**, of a run too"
-        told = _LIKEWISE if cure and cure == former else cure
+        cure = _code(rule.cure)
+        if first is not None and first.cure == rule.cure and len(cure) > _SHORT:
+            cure = f"as for {first.name}"
+        else:
+            first = rule
         facts = rule.judged_facts.removeprefix("global variable, ")
-        rows.append(row((rule.name, facts, level, rule.consequence, told)))
+        rows.append(row((rule.name, facts, level, rule.consequence, cure)))
     return rows
 
 

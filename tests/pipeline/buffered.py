@@ -70,8 +70,14 @@ def feed(buffer: TransactionBuffer, pieces: Iterable[bytes]) -> Iterator[Out]:
 
 
 def taken(buffer: TransactionBuffer) -> Iterator[Out]:
-    while (run := buffer.get()) is not None:
+    for run in runs(buffer):
         yield from outs(run)
+
+
+def runs(buffer: TransactionBuffer) -> Iterator[TransactionGroup]:
+    """Every group that can be taken out by now."""
+    while (run := buffer.get()) is not None:
+        yield run
         buffer.ack()
 
 

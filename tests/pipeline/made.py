@@ -124,10 +124,26 @@ class Log:
         begin, self.offset = self.offset, self.offset + len(made)
         return begin
 
+    def begin(self, number: int = 1) -> int:
+        """A transaction that is open; where it begins."""
+        begin = self.add(EventType.GTID, gtid(number))
+        self.say("BEGIN")
+        return begin
+
+    def say(self, text: str) -> int:
+        return self.add(EventType.QUERY, query(text))
+
+    def prepare(self, number: int, gtrid: bytes, *values: int) -> None:
+        """An XA transaction with a statement of these rows, up to its XA PREPARE."""
+        self.add(EventType.GTID, gtid(number))
+        self.add(EventType.QUERY, xa("START", gtrid))
+        self.write(*values)
+        self.add(EventType.QUERY, xa("END", gtrid))
+        self.add(EventType.XA_PREPARE, xa_prepare(gtrid))
+
     def transaction(self, number: int, *, end: str = "xid", rows: int = 1) -> int:
         """A transaction with so many row events of a row each, whose value is `number`."""
-        begin = self.add(EventType.GTID, gtid(number))
-        self.add(EventType.QUERY, query("BEGIN"))
+        begin = self.begin(number)
         for _ in range(rows):
             self.write(number)
         self.end(end, number)
@@ -142,11 +158,11 @@ class Log:
         if how == "xid":
             self.add(EventType.XID, struct.pack("<Q", number))
         else:
-            self.add(EventType.QUERY, query(how))
+            self.say(how)
 
     def statement(self, number: int, text: str) -> None:
         self.add(EventType.GTID, gtid(number))
-        self.add(EventType.QUERY, query(text))
+        self.say(text)
 
     def wire(self, *, end: bool = True) -> bytes:
         """The packets that a dump of this log sends."""

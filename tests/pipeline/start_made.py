@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from typing import Any
 
-from lockstep.pipeline.model.batch import Cursor
+from lockstep.pipeline.model.batch import Batch, BatchState, Cursor
 from lockstep.pipeline.ports.source import BinlogSize, ServerFacts
 from lockstep.pipeline.start.question import AnchorReading, ChosenPlace, Question, Refusal, Start
 from lockstep.pipeline.values.decisions import Override
@@ -73,6 +74,21 @@ def cursor(
     """The end of batch 7, in the middle of file 3; resumable by its set if it has one."""
     position = Position(place or at(3), gtids(read), uuid, committed_at)
     return Cursor(BATCH, position, ANCHOR, bool(read) if by_gtid is None else by_gtid)
+
+
+def batch(number: int, start: Position, end: Position | None = None, **more: Any) -> Batch:
+    """A batch of the shop, which is acknowledged unless `more` says otherwise."""
+    told: dict[str, Any] = {
+        "source": "shop",
+        "state": BatchState.ACKNOWLEDGED,
+        "continued_batch": None,
+        "start_decision": 1,
+        "sequence_before": 0,
+        "token": 1,
+        "run_id": None,
+        "created_at": READ_AT,
+    }
+    return Batch(**{**told, "id": number, "start": start, "end": end, **more})
 
 
 def chosen(place: str = "binlog.000004:4", number: int = 3) -> Override:

@@ -1,23 +1,36 @@
-"""Only whole transactions leave the buffer, however their bytes come in, compressed or not. (What
-every transaction becomes, in whatever order, is in `test_buffer_machine`.)"""
+"""Only whole transactions leave the buffer, with the texts beside their rows, however their bytes
+come in, compressed or not, and wherever what it stands on breaks: disks, processes, streams and
+callers. (What every transaction becomes, in whatever order, is in `test_buffer_machine`.)"""
 
 from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep.pipeline.binlog.stream.framing import HEADER, EventType
+from lockstep.pipeline.binlog.stream.ring import MOST_TEXT_BYTES, Block
 from lockstep.pipeline.binlog.stream.rules import TRANSITIONS, BufferAction, EventRole, Phase
+from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
 from lockstep.pipeline.binlog.transactions.loop import Limits
+from lockstep.pipeline.binlog.transactions.spill import SummarisingSpool
 from lockstep.pipeline.values.errors import (
     DamagedEvent,
+    LakeUnavailable,
     LockstepError,
     PreparedElsewhere,
+    SourceUnavailable,
     UnsupportedEvent,
 )
 from lockstep.pipeline.values.position import Coordinates
-from tests.pipeline.buffered import START, Out, a_buffer, cut, feed, taken
+from lockstep.resources.lake.changelog.spool import FileSpool
+from tests.pipeline.buffered import START, Out, a_buffer, cut, feed, outs, taken
 from tests.pipeline.dialects_made import log_of
 from tests.pipeline.made import (
     Log,
@@ -35,7 +48,7 @@ from tests.pipeline.made import (
     xa,
     xa_prepare,
 )
-from tests.twins.spool import MemorySpool
+from tests.twins.spool import MemoryEventFile, MemorySpool
 
 ENDS = st.sampled_from(["xid", "COMMIT", "ROLLBACK"])
 SHAPES = st.lists(st.tuples(st.integers(0, 3), ENDS), max_size=12)
@@ -67,20 +80,11 @@ def test_a_statement_among_rows_is_kept(text: str, end: str) -> None:
     back changed a table without transactions."""
     log = Log()
     log.transaction(1)
-    log.add(EventType.GTID, gtid(2))
-    log.add(EventType.QUERY, query("BEGIN"))
-    log.add(EventType.QUERY, query(text))
-    log.add(EventType.QUERY, query(end))
+    log.begin(2)
+    log.say(text)
+    log.say(end)
     found = [statement for one in put_all(log) for statement in one.statements]
     assert found == [text]
-
-
-def prepared(log: Log, number: int, gtrid: bytes, value: int, *, one_phase: bool = False) -> None:
-    log.add(EventType.GTID, gtid(number))
-    log.add(EventType.QUERY, xa("START", gtrid))
-    log.write(value)
-    log.add(EventType.QUERY, xa("END", gtrid))
-    log.add(EventType.XA_PREPARE, xa_prepare(gtrid, one_phase=one_phase))
 
 
 def ended(log: Log, number: int, word: str, gtrid: bytes) -> None:
@@ -88,38 +92,27 @@ def ended(log: Log, number: int, word: str, gtrid: bytes) -> None:
     log.add(EventType.QUERY, xa(word, gtrid))
 
 
-def test_prepared_rows_wait_for_later_runs() -> None:
-    """What is open at the end is sealed; a later buffer, which never saw the table map,
-    gives it out, and says that it is ended."""
+@pytest.mark.parametrize("again", [False, True])
+def test_prepared_rows_wait_for_later_runs(again: bool) -> None:
+    """What is open at the end is sealed; a later buffer, which never saw the table map, gives it
+    out, and says how it is ended. If a session that wrote no log ended it meanwhile and the XID is
+    prepared again, what an earlier batch recorded is ended too, without its rows."""
     spool = MemorySpool()
     first, second = Log(), Log()
-    prepared(first, 1, b"a", 10)
-    ended(second, 2, "COMMIT", b"a")
+    first.prepare(1, b"a", 10)
+    if again:
+        second.prepare(2, b"a", 20)
+    ended(second, 3, "COMMIT", b"a")
     buffer = a_buffer(spool=spool, source="shop")
-    assert [t.values for t in feed(buffer, [first.wire()])] == [[]]
+    assert [one.values for one in feed(buffer, [first.wire()])] == [[]]
     (kept,) = buffer.prepared.seal(5, buffer.maps)
     assert (kept.batch, kept.xid.gtrid) == (5, b"a")
     later = a_buffer(spool=spool, source="shop", prepared={kept.xid: kept})
-    (out,) = feed(later, [second.wire()])
-    assert (out.values, out.end) == ([10], second.offset)
-    assert [(one.prepared, one.committed) for one in later.prepared.ended] == [(kept, True)]
+    out = list(feed(later, [second.wire()]))
+    assert [one.values for one in out] == ([[], [20]] if again else [[10]])
+    assert out[-1].end == second.offset
+    assert [(one.prepared, one.committed) for one in later.prepared.ended] == [(kept, not again)]
     assert later.prepared.seal(6, later.maps) == ()
-
-
-def test_an_xid_is_prepared_again_without_an_end() -> None:
-    """A session that wrote no log ended it meanwhile: what an earlier batch recorded is
-    ended too, without its rows, so that the XID is free."""
-    spool = MemorySpool()
-    first, second = Log(), Log()
-    prepared(first, 1, b"a", 10)
-    prepared(second, 2, b"a", 20)
-    ended(second, 3, "COMMIT", b"a")
-    buffer = a_buffer(spool=spool, source="shop")
-    list(feed(buffer, [first.wire()]))
-    (kept,) = buffer.prepared.seal(5, buffer.maps)
-    later = a_buffer(spool=spool, source="shop", prepared={kept.xid: kept})
-    assert [one.values for one in feed(later, [second.wire()])] == [[], [20]]
-    assert [(one.prepared, one.committed) for one in later.prepared.ended] == [(kept, False)]
 
 
 def test_a_commit_of_what_nobody_prepared_stops() -> None:
@@ -134,8 +127,7 @@ def test_a_commit_of_what_nobody_prepared_stops() -> None:
 def test_events_of_several_packets_are_one() -> None:
     """An event of 16 MiB and more is split by the protocol, also where nothing is left over."""
     log = Log()
-    log.add(EventType.GTID, gtid(1))
-    log.add(EventType.QUERY, query("BEGIN"))
+    log.begin()
     count = (0xFFFFFF * 2 - 1 - 19 - 12 - 4) // 5
     log.add(EventType.TABLE_MAP, table_map())
     body = rows() + bytes(5 * count)
@@ -171,8 +163,7 @@ def test_limits_cut_between_transactions(limits: Limits, count: int) -> None:
 def test_statements_map_tables_as_they_like() -> None:
     """Several tables first, one twice, one without rows; the end of a statement ends it all."""
     log = Log()
-    log.add(EventType.GTID, gtid(1))
-    log.add(EventType.QUERY, query("BEGIN"))
+    log.begin()
     for number, name in ((1, "a"), (2, "b"), (3, "c"), (1, "a")):
         log.add(EventType.TABLE_MAP, table_map(number, name))
     log.add(EventType.WRITE_ROWS, rows(5, table_id=2, last=False))
@@ -180,8 +171,7 @@ def test_statements_map_tables_as_they_like() -> None:
     log.end()
     (one,) = put_all(log)
     assert one.values == [5, 6]
-    log.add(EventType.GTID, gtid(2))
-    log.add(EventType.QUERY, query("BEGIN"))
+    log.begin(2)
     log.add(EventType.WRITE_ROWS, rows(7, table_id=1))
     with pytest.raises(DamagedEvent, match="table map that its statement does not have"):
         put_all(log)
@@ -238,7 +228,7 @@ def _lead_to(log: Log, phase: Phase) -> None:
         return
     log.add(EventType.GTID, gtid(1))
     if phase is Phase.OPEN:
-        log.add(EventType.QUERY, query("BEGIN"))
+        log.say("BEGIN")
     if phase in (Phase.XA_OPEN, Phase.XA_ENDED):
         log.add(EventType.QUERY, xa("START", b"x"))
     if phase is Phase.XA_ENDED:
@@ -283,16 +273,6 @@ def _add(log: Log, kind: EventRole) -> None:
         log.add(EventType.QUERY, xa(_XA[kind], b"x"))
     else:
         log.add(*_EVENTS[kind])
-
-
-@pytest.mark.parametrize("declared", [1, 10_000_000])
-def test_a_payload_that_lies_is_refused(declared: int) -> None:
-    """Declared sizes are held against what comes out."""
-    log = Log()
-    log.add(EventType.GTID, gtid(1))
-    log.add(EventType.TRANSACTION_PAYLOAD, payload(nested_transaction(1), declared=declared))
-    with pytest.raises(DamagedEvent, match="bytes that it declares"):
-        put_all(log)
 
 
 @pytest.mark.parametrize(("version", "groups"), [("9.7.4-made", [4]), ("8.0.15", [2, 2])])
@@ -358,48 +338,273 @@ def test_a_reading_is_not_stopped_before_its_first_transaction(skipped: int) -> 
     assert (buffer.has_stopped, buffer.at) == (True, Coordinates(START.file, ends[skipped]))
 
 
-@pytest.mark.parametrize("compressed", [True, False])
-def test_a_payload_may_hold_a_prepared_transaction(compressed: bool) -> None:
-    """XA START to XA_PREPARE inside; the commit comes later, bare."""
-    log = log_of("8.0.36")
-    inside = [
-        nested(2, xa("START", b"a")),
-        nested(29, b"\6insert"),
-        nested(19, table_map()),
-        nested(30, rows(4, 5)),
-        nested(2, xa("END", b"a")),
-        nested(38, xa_prepare(b"a")),
-    ]
-    log.add(33, gtid(1))
-    log.add(40, payload(b"".join(inside), compressed=compressed))
-    log.transaction(2)
-    log.add(33, gtid(3))
-    log.add(2, xa("COMMIT", b"a"))
-    assert [one.values for one in feed(a_buffer(), [log.wire()])] == [[], [2], [4, 5]]
+WHOLE = nested_transaction(1)
 
 
 @pytest.mark.parametrize(
-    ("inside", "match"),
+    ("body", "error", "match"),
     [
-        (nested_transaction(1)[: -(19 + 8)], "has no end"),
-        (nested(40, payload(nested_transaction(1))), "contains another"),
-        (nested_transaction(1)[:-1], "length is not the one in its header"),
-        (nested(16, bytes(8)), "XID event comes announced"),
+        (payload(WHOLE[: -(19 + 8)]), DamagedEvent, "has no end"),
+        (payload(nested(40, payload(WHOLE))), DamagedEvent, "contains another"),
+        (payload(WHOLE[:-1]), DamagedEvent, "length is not the one in its header"),
+        (payload(nested(16, bytes(8))), DamagedEvent, "XID event comes announced"),
+        (payload(WHOLE, declared=1), DamagedEvent, "bytes that it declares"),
+        (payload(WHOLE, declared=10_000_000), DamagedEvent, "bytes that it declares"),
+        (b"\2\1\1\1\1\1\0x", UnsupportedEvent, "algorithm 1"),
+    ],
+    ids=["no end", "itself", "cut", "no beginning", "too short", "too long", "not Zstandard"],
+)
+def test_a_payload_that_is_no_transaction_is_refused(
+    body: bytes, error: type[Exception], match: str
+) -> None:
+    log = log_of("8.0.36")
+    log.add(33, gtid(1))
+    log.add(40, body)
+    with pytest.raises(error, match=match):
+        list(feed(a_buffer(), [log.wire()]))
+
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+
+
+@dataclass(slots=True)
+class _FullFile(MemoryEventFile):
+    """Takes so many bytes and no more."""
+
+    room: int = 0
+
+    def write(self, data: bytes | memoryview) -> None:
+        self.room -= memoryview(data).nbytes
+        if self.room < 0:
+            raise LakeUnavailable("the disk is full", hint="make room")
+        MemoryEventFile.write(self, data)
+
+
+@dataclass(slots=True)
+class _FullSpool(MemorySpool):
+    room: int = 0
+    opened: list[_FullFile] = field(default_factory=list)
+
+    def create_scratch_file(self) -> MemoryEventFile:
+        self.opened.append(_FullFile(room=self.room))
+        return self.opened[-1]
+
+
+def _large(log: Log, number: int, *, end: bool = True) -> list[int]:
+    """A transaction of some 15 KiB, where the ring has 4; its values."""
+    log.begin(number)
+    for _ in range(5):
+        log.write(*[number] * 600)
+    if end:
+        log.end()
+    return [number] * 3000
+
+
+@given(st.integers(0, 20_000))
+def test_a_full_disk_lets_nothing_out_but_what_was_whole(room: int) -> None:
+    """However much of a large transaction the scratch file took."""
+    log = Log()
+    log.transaction(1)
+    values = _large(log, 2)
+    log.transaction(3)
+    out: list[Out] = []
+    try:
+        out.extend(feed(a_buffer(spool=_FullSpool(room=room)), [log.wire()]))
+    except LakeUnavailable:
+        assert [one.values for one in out] == [[1]]
+    else:
+        assert [one.values for one in out] == [[1], values, [3]]
+
+
+def test_a_full_disk_at_a_prepare_ends_the_run() -> None:
+    """What was prepared and is too large for the ring is not lost silently."""
+    log = Log()
+    log.transaction(1)
+    log.prepare(2, b"a", *[2] * 3000)
+    buffer = a_buffer(spool=_FullSpool(room=5000))
+    found = feed(buffer, [log.wire()])
+    assert next(found).values == [1]
+    with pytest.raises(LakeUnavailable):
+        next(found)
+    assert buffer.prepared.seal(1, buffer.maps) == ()
+
+
+_KILLED: Final = """
+import sys, time
+from pathlib import Path
+from lockstep.resources.lake.changelog.spool import FileSpool
+from tests.pipeline.buffered import a_buffer
+from tests.pipeline.made import Log, received
+from tests.pipeline.test_buffer import _large
+log, folder = Log(), Path(sys.argv[1])
+_large(log, 1, end=False)
+buffer = a_buffer(spool=FileSpool(folder / "lake", folder / "scratch"))
+buffer.put(received(log.wire(end=False)))
+assert buffer.get() is None
+print(buffer._transactions._spill.block_count, flush=True)
+time.sleep(600)
+"""
+
+
+def test_a_process_killed_within_a_large_transaction_leaves_no_file(tmp_path: Path) -> None:
+    """Its scratch file has no name, neither before nor after."""
+    command = [sys.executable, "-c", _KILLED, str(tmp_path)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            spilled = int(process.stdout.readline() or 0)
+            during = [path for path in tmp_path.rglob("*") if path.is_file()]
+        finally:
+            process.kill()
+    left = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert spilled > 0
+    assert (during, left) == ([], [])
+
+
+def test_two_runs_at_once_have_a_file_each(tmp_path: Path) -> None:
+    """Large transactions that come in side by side do not touch each other."""
+    spool = FileSpool(tmp_path / "lake", tmp_path / "scratch")
+    buffers: list[TransactionBuffer] = [a_buffer(spool=spool) for _ in range(2)]
+    logs, expected = [Log(), Log()], []
+    for number, log in enumerate(logs, start=1):
+        expected.append([_large(log, number)])
+    wires = [log.wire() for log in logs]
+    found: list[list[list[int]]] = [[], []]
+    for at in range(0, len(wires[0]), 700):
+        for buffer, wire, out in zip(buffers, wires, found, strict=True):
+            out += [one.values for one in feed(buffer, [wire[at : at + 700]])]
+    assert found == expected
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        {"ring_bytes": 1000},
+        {"ring_bytes": 0},
+        {"ring_bytes": -1024},
+        {"events": 0},
+        {"transactions": 1},
     ],
 )
-def test_a_payload_that_is_no_transaction_is_damage(inside: bytes, match: str) -> None:
-    """Without an end, within itself, cut short, without a beginning."""
-    log = log_of("8.0.36")
-    log.add(33, gtid(1))
-    log.add(40, payload(inside))
-    with pytest.raises(DamagedEvent, match=match):
-        list(feed(a_buffer(), [log.wire()]))
+def test_sizes_that_cannot_be_are_refused(sizes: dict[str, int]) -> None:
+    """Places in the ring are masked, and one transaction is always open."""
+    with pytest.raises(ValueError, match=r"power of two|no room"):
+        a_buffer(**sizes)
 
 
-def test_a_payload_of_another_compression_stops() -> None:
-    """Zstandard and none are all that there are."""
-    log = log_of("8.0.36")
-    log.add(33, gtid(1))
-    log.add(40, b"\2\1\1\1\1\1\0x")
-    with pytest.raises(UnsupportedEvent, match="algorithm 1"):
-        list(feed(a_buffer(), [log.wire()]))
+def test_groups_and_acknowledgements_take_turns() -> None:
+    """A second group would be written over the first one's room."""
+    log = Log()
+    log.transaction(1)
+    log.transaction(2)
+    buffer = a_buffer()
+    with pytest.raises(RuntimeError, match="no group is out"):
+        buffer.ack()
+    buffer.put(received(log.wire()))
+    run = buffer.get()
+    assert run is not None
+    with pytest.raises(RuntimeError, match="ack it first"):
+        buffer.get()
+    assert [out.values for out in outs(run)] == [[1], [2]]
+    buffer.ack()
+    with pytest.raises(RuntimeError, match="no group is out"):
+        buffer.ack()
+
+
+def test_a_peer_that_says_too_much_is_quoted_in_part() -> None:
+    """A server's error has 512 bytes at the most; what lies may be an event of megabytes."""
+    said = b"\xff" + (1053).to_bytes(2, "little") + b"#08S01" + b"x" * 100_000
+    data = len(said).to_bytes(3, "little") + b"\x01" + said
+    with pytest.raises(SourceUnavailable) as ended:
+        list(feed(a_buffer(), [data]))
+    assert ended.value.message.count("x") == 512
+
+
+def test_a_spool_that_keeps_no_rows_summarises_them() -> None:
+    """What is seen of a large transaction's rows comes out with it, and nothing of one that is
+    rolled back."""
+    log = Log()
+    _large(log, 1, end=False)
+    log.end("ROLLBACK")
+    values = _large(log, 2)
+    out: list[int] = []
+
+    def seen(block: Block) -> list[int]:
+        events = [block.data[at : at + size].tobytes() for at, size, *_ in block.events.tolist()]
+        return Out("", 0, (), tuple(events)).values
+
+    buffer = a_buffer(spool=SummarisingSpool(MemorySpool(), seen, out.extend))
+    in_ring = [value for one in feed(buffer, [log.wire()]) for value in one.values]
+    assert (out + in_ring) == values
+
+
+def noted(log: Log, text: bytes) -> None:
+    log.add(EventType.ROWS_QUERY, bytes([len(text) & 0xFF]) + text)
+
+
+def logged(*texts: bytes, log: Log | None = None, number: int = 1, count: int = 1) -> Log:
+    """A transaction of so many statements, with so many rows each."""
+    log = log or Log()
+    log.begin(number)
+    for text in texts:
+        noted(log, text)
+        log.write(*range(count))
+    log.end()
+    return log
+
+
+def read(log: Log, **options: int) -> list[Out]:
+    return list(feed(a_buffer(**options), [log.wire()]))
+
+
+@pytest.mark.parametrize(
+    ("texts", "kept"),
+    [
+        ([b"x" * (MOST_TEXT_BYTES - 1)], None),
+        ([b"x" * MOST_TEXT_BYTES], [MOST_TEXT_BYTES - 1]),
+        ([b"x" * 60_000, b"y" * 10_000, b"z"], [60_000, MOST_TEXT_BYTES - 60_002]),
+        ([b"x" * (MOST_TEXT_BYTES - 2), b"y"], [MOST_TEXT_BYTES - 2]),
+        ([b"x" * (MOST_TEXT_BYTES - 1), b""], [MOST_TEXT_BYTES - 1]),
+        (["ä".encode() * MOST_TEXT_BYTES], [MOST_TEXT_BYTES - 2]),
+        (["x€".encode() * MOST_TEXT_BYTES], [MOST_TEXT_BYTES - 3]),
+        (["\N{GRINNING FACE}".encode() * MOST_TEXT_BYTES], [MOST_TEXT_BYTES - 4]),
+        ([b"\x80" * 2 * MOST_TEXT_BYTES], [MOST_TEXT_BYTES - 1]),
+        ([b""] * (MOST_TEXT_BYTES + 5), [0] * MOST_TEXT_BYTES),
+    ],
+)
+def test_so_much_text_is_kept(texts: list[bytes], kept: list[int] | None) -> None:
+    """In whole characters; that something is left out is said, and the next one is whole."""
+    log = Log()
+    log.begin()
+    for text in texts:
+        noted(log, text)
+    log.write(1)
+    log.end()
+    logged(b"next", log=log, number=2)
+    cut, whole = read(log, text_bytes=0)
+    expected = texts if kept is None else [t[:n] for t, n in zip(texts, kept, strict=False)]
+    shown = tuple(text.decode("utf-8", "backslashreplace") for text in expected)
+    assert (cut.texts, cut.cut) == (shown, kept is not None)
+    assert (whole.texts, whole.cut) == (("next",), False)
+
+
+@given(st.lists(st.lists(st.binary(max_size=12), max_size=4), max_size=5))
+def test_any_bytes_are_a_text(transactions: list[list[bytes]]) -> None:
+    """A client's character set is not logged with them: what is no UTF-8 is shown."""
+    log = Log()
+    for number, texts in enumerate(transactions, start=1):
+        logged(*texts, log=log, number=number)
+    expected = [
+        tuple(text.decode("utf-8", "backslashreplace") for text in texts) for texts in transactions
+    ]
+    assert [one.texts for one in read(log)] == expected
+
+
+@pytest.mark.parametrize("body", [b"", b"\xff", b"\x00insert", b"\xffinsert"])
+def test_the_length_before_a_text_says_nothing(body: bytes) -> None:
+    """It has one byte, and wraps; the event's end counts, also where it is missing."""
+    log = Log()
+    log.begin()
+    log.add(EventType.ROWS_QUERY, body)
+    log.end()
+    assert [one.texts for one in read(log)] == [(body[1:].decode(),)]

@@ -2,152 +2,133 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from lockstep.pipeline.binlog.stream import ring as columns
 from lockstep.pipeline.binlog.stream.framing import EventType
 from lockstep.pipeline.run.dump.cascade_watch import CascadedChange, References, may_change_children
-from lockstep.pipeline.schema.model import (
-    ForeignKey,
-    ReferentialAction,
-    ServerSchema,
-    TableSchema,
-)
+from lockstep.pipeline.schema.model import ForeignKey, ServerSchema, TableSchema
 from lockstep.pipeline.values.table import TableName
 
-PARENT, CHILD, GRANDCHILD = (TableName("shop", name) for name in ("a", "b", "c"))
 DELETED = CascadedChange(first_delete=4)
 REKEYED = CascadedChange(updated_columns={"id": 7})
 OTHER = CascadedChange(updated_columns={"note": 7})
 
 
-def refers(
-    child: TableName,
-    parent: TableName,
-    column: str = "a_id",
-    to: str = "id",
-    **actions: ReferentialAction,
-) -> TableSchema:
-    key = ForeignKey("fk", (column,), parent, (to,), **actions)
-    return TableSchema(child, (), foreign_keys=(key,))
+def named(text: str) -> TableName:
+    return TableName("shop", text)
 
 
-def references(*tables: TableSchema, folding: int = 0) -> References:
-    return References(tables, ServerSchema(lower_case_table_names=folding).fold_case)
+def references(keys: str, *, folding: int = 0) -> References:
+    """Of keys such as `b.a_id a.id delete: CASCADE, update: SET NULL; …`."""
+    tables: dict[str, list[ForeignKey]] = {}
+    for number, key in enumerate(keys.split("; ")):
+        child, parent, told = key.split(" ", 2)
+        actions = dict(one.split(": ") for one in told.split(", "))
+        (table, column), (other, to) = child.split("."), parent.split(".")
+        found: dict[str, Any] = {f"on_{event}": action for event, action in actions.items()}
+        tables.setdefault(table, []).append(
+            ForeignKey(f"fk{number}", (column,), named(other), (to,), **found)
+        )
+    schemas = [TableSchema(named(name), (), foreign_keys=(*own,)) for name, own in tables.items()]
+    return References(schemas, ServerSchema(lower_case_table_names=folding).fold_case)
 
 
-def below(
-    change: CascadedChange, *tables: TableSchema
-) -> dict[TableName, tuple[int | None, dict[str, int]]]:
-    found = references(*tables).changes_of_children(PARENT, change)
-    return {table: (one.first_delete, one.updated_columns) for table, one in found.items()}
+CASES: dict[str, tuple[CascadedChange, str, dict[str, tuple[int | None, dict[str, int]]]]] = {
+    "deleted rows take others with them, and those theirs in turn": (
+        DELETED,
+        "b.a_id a.id delete: CASCADE; c.b_id b.id delete: CASCADE",
+        {"b": (4, {}), "c": (4, {})},
+    ),
+    **{
+        f"{action} is an update; whoever refers to other columns loses nothing": (
+            DELETED,
+            f"b.a_id a.id delete: {action}; c.b_id b.id delete: CASCADE, update: CASCADE",
+            {"b": (None, {"a_id": 4})},
+        )
+        for action in ("SET NULL", "SET DEFAULT")
+    },
+    "whoever refers to the column is updated too": (
+        DELETED,
+        "b.a_id a.id delete: SET NULL; c.b_id b.A_ID update: SET NULL",
+        {"b": (None, {"a_id": 4}), "c": (None, {"b_id": 4})},
+    ),
+    "RESTRICT would not have let the parent go": (DELETED, "b.a_id a.id delete: RESTRICT", {}),
+    "nor would NO ACTION": (DELETED, "b.a_id a.id delete: NO ACTION", {}),
+    "an update of what is referred to": (
+        REKEYED,
+        "b.a_id a.id update: CASCADE",
+        {"b": (None, {"a_id": 7})},
+    ),
+    "of another column": (OTHER, "b.a_id a.id update: CASCADE", {}),
+    "a delete, where updates act": (DELETED, "b.a_id a.id update: CASCADE", {}),
+    "a table refers to itself": (DELETED, "a.up a.id delete: CASCADE", {"a": (4, {})}),
+    "two refer to one another": (
+        DELETED,
+        "b.a_id a.id delete: CASCADE; a.b_id b.id delete: CASCADE",
+        {"b": (4, {}), "a": (4, {})},
+    ),
+    "the first event counts, by whatever way": (
+        CascadedChange(9, {"code": 3}),
+        "b.x a.id delete: SET NULL; b.x a.code update: CASCADE",
+        {"b": (None, {"x": 3})},
+    ),
+}
 
 
-def test_deleted_rows_take_others_with_them() -> None:
-    """And those theirs in turn."""
-    chain = (
-        refers(CHILD, PARENT, on_delete="CASCADE"),
-        refers(GRANDCHILD, CHILD, on_delete="CASCADE"),
-    )
-    assert below(DELETED, *chain) == {CHILD: (4, {}), GRANDCHILD: (4, {})}
-
-
-@pytest.mark.parametrize("action", ["SET NULL", "SET DEFAULT"])
-def test_a_reference_that_is_taken_back_is_an_update(action: ReferentialAction) -> None:
-    """Of the child's own columns; whoever refers to others of them loses nothing."""
-    child = refers(CHILD, PARENT, on_delete=action)
-    to_key = refers(GRANDCHILD, CHILD, on_delete="CASCADE", on_update="CASCADE")
-    assert below(DELETED, child, to_key) == {CHILD: (None, {"a_id": 4})}
-    to_reference = refers(GRANDCHILD, CHILD, to="A_ID", on_update="SET NULL")
-    assert below(DELETED, child, to_reference) == {
-        CHILD: (None, {"a_id": 4}),
-        GRANDCHILD: (None, {"a_id": 4}),
+@pytest.mark.parametrize(("change", "keys", "expected"), CASES.values(), ids=CASES)
+def test_whose_rows_may_have_changed(
+    change: CascadedChange, keys: str, expected: dict[str, tuple[int | None, dict[str, int]]]
+) -> None:
+    found = references(keys).changes_of_children(named("a"), change)
+    assert expected == {
+        table.name: (one.first_delete, one.updated_columns) for table, one in found.items()
     }
-
-
-@pytest.mark.parametrize("action", ["RESTRICT", "NO ACTION"])
-def test_a_key_that_refuses_changes_nothing(action: ReferentialAction) -> None:
-    """The server would not have let the parent go."""
-    assert below(DELETED, refers(CHILD, PARENT, on_delete=action)) == {}
-
-
-def test_an_update_counts_if_it_changes_what_is_referred_to() -> None:
-    """Other columns are nobody's business."""
-    child = refers(CHILD, PARENT, on_update="CASCADE")
-    assert below(REKEYED, child) == {CHILD: (None, {"a_id": 7})}
-    assert below(OTHER, child) == {}
-    assert below(DELETED, child) == {}
-    assert references(child).columns_of(PARENT) == {"id"}
-
-
-def test_keys_that_go_round_end() -> None:
-    """A table may refer to itself, and two to one another."""
-    itself = refers(PARENT, PARENT, on_delete="CASCADE")
-    assert below(DELETED, itself) == {PARENT: (4, {})}
-    both = refers(CHILD, PARENT, on_delete="CASCADE"), refers(PARENT, CHILD, on_delete="CASCADE")
-    assert below(DELETED, *both) == {CHILD: (4, {}), PARENT: (4, {})}
-
-
-def test_the_first_event_counts() -> None:
-    """By whatever way it reaches the table."""
-    keys = (
-        ForeignKey("one", ("x",), PARENT, ("id",), on_delete="SET NULL"),
-        ForeignKey("two", ("x",), PARENT, ("code",), on_update="CASCADE"),
-    )
-    found = below(CascadedChange(9, {"code": 3}), TableSchema(CHILD, (), foreign_keys=keys))
-    assert found == {CHILD: (None, {"x": 3})}
 
 
 def test_the_reason_names_what_acted() -> None:
     """The table that the foreign key refers to, and the key."""
-    keys = references(
-        refers(CHILD, PARENT, on_delete="SET NULL"),
-        refers(GRANDCHILD, CHILD, to="a_id", on_update="CASCADE"),
-    )
-    changes = keys.changes_of_children(PARENT, DELETED)
-    assert changes[CHILD].reason == (
-        "rows of shop.a to which it may refer were changed, and the server does not log the "
-        "rows that ON DELETE SET NULL of fk changed"
-    )
-    assert changes[GRANDCHILD].reason == (
-        "rows of shop.b to which it may refer were changed, and the server does not log the "
-        "rows that ON UPDATE CASCADE of fk changed"
-    )
+    keys = references("b.a_id a.id delete: SET NULL; c.b_id b.a_id update: CASCADE")
+    found = keys.changes_of_children(named("a"), DELETED)
+    assert {table.name: one.reason for table, one in found.items()} == {
+        "b": "rows of shop.a to which it may refer were changed, and the server does not log the "
+        "rows that ON DELETE SET NULL of fk0 changed",
+        "c": "rows of shop.b to which it may refer were changed, and the server does not log the "
+        "rows that ON UPDATE CASCADE of fk1 changed",
+    }
 
 
 @pytest.mark.parametrize(("delete", "update", "first"), [(9, 3, "UPDATE"), (3, 9, "DELETE")])
 def test_the_reason_is_that_of_the_first_event(delete: int, update: int, first: str) -> None:
     """Whether one key acted twice, or two keys did."""
     change = CascadedChange(delete, {"id": update})
-    one = refers(CHILD, PARENT, on_delete="SET NULL", on_update="CASCADE")
-    deleting = refers(CHILD, PARENT, "x", on_delete="CASCADE")
-    updating = refers(CHILD, PARENT, "y", on_update="CASCADE")
-    for tables in ((one,), (deleting, updating), (updating, deleting)):
-        found = references(*tables).changes_of_children(PARENT, change)[CHILD]
+    deleting, updating = "b.x a.id delete: CASCADE", "b.y a.id update: CASCADE"
+    one = "b.a_id a.id delete: SET NULL, update: CASCADE"
+    for keys in (one, f"{deleting}; {updating}", f"{updating}; {deleting}"):
+        found = references(keys).changes_of_children(named("a"), change)[named("b")]
         assert (found.first_event, f"ON {first} " in found.reason) == (3, True)
 
 
 def test_all_tables_above_a_captured_one_are_watched() -> None:
-    """However far; those above others are not, nor those whose keys refuse."""
-    above, beside = TableName("shop", "top"), TableName("shop", "beside")
+    """However far; those above others are not, nor those whose keys refuse. Of a parent, only
+    columns that are referred to count."""
     found = references(
-        refers(PARENT, above, on_delete="CASCADE"),
-        refers(CHILD, PARENT, on_delete="SET NULL"),
-        refers(CHILD, beside, on_delete="RESTRICT"),
-        refers(GRANDCHILD, CHILD, on_delete="CASCADE"),
+        "a.t top.id delete: CASCADE; b.a_id a.id delete: SET NULL; "
+        "b.x beside.id delete: RESTRICT; c.b_id b.id delete: CASCADE"
     )
-    assert found.parents_of(lambda table: table == CHILD) == {PARENT, above}
-    assert found.parents_of(lambda table: table == GRANDCHILD) == {CHILD, PARENT, above}
-    assert found.parents_of(lambda table: table == above) == set()
+    for table, above in (("b", "a top"), ("c", "b a top"), ("top", "")):
+        assert found.parents_of(named(table).__eq__) == set(map(named, above.split()))
+    assert references("b.a_id a.id update: CASCADE").columns_of(named("a")) == {"id"}
 
 
 def test_names_are_compared_as_the_server_does() -> None:
     """With lower_case_table_names a key may spell its parent in another case."""
-    spelled = TableName("Shop", "A")
-    found = references(refers(CHILD, spelled, on_delete="CASCADE"), folding=2)
-    assert found.parents_of(lambda table: table == CHILD) == {PARENT}
-    assert set(found.changes_of_children(PARENT, DELETED)) == {CHILD}
+    found = references("b.a_id A.id delete: CASCADE", folding=2)
+    assert found.parents_of(lambda table: table == named("b")) == {named("a")}
+    assert set(found.changes_of_children(named("a"), DELETED)) == {named("b")}
 
 
 def test_what_the_server_logs_is_not_looked_at() -> None:

@@ -39,9 +39,13 @@ HISTORIES = st.lists(
         st.tuples(st.just("run"), st.integers(0, 6), st.booleans()),
         st.tuples(st.just("theirs"), NAMES),
         st.tuples(st.just("schemas"), st.sampled_from(["{database}", "m_{database}"])),
+        st.tuples(st.just("names"), st.permutations("abxy"), st.sampled_from(["shop", "crm"])),
     ),
     max_size=25,
 )
+
+
+TWO = [("create", "a"), ("create", "b"), ("run", 0, False)]
 
 
 class Killed(BaseException):
@@ -116,6 +120,15 @@ class Source:
                     self.run()
             case "schemas", (template,):
                 self.schemas = template
+            case "names", (names, schema):
+                rules = [
+                    (
+                        TablePatterns((f"shop.{table}",)),
+                        MirrorNameTemplate.parse(f"{schema}.{name}"),
+                    )
+                    for table, name in zip("ab", names, strict=False)
+                ]
+                self.mirror_names = MirrorNames(SOURCE, tuple(rules))
             case "theirs", (name,) if self.entry_name(name) not in self.catalog.entries:
                 name_there = self.entry_name(name)
                 theirs = WantedEntry("", TableName("x", "x"), name_there, "file:///theirs")
@@ -153,7 +166,8 @@ class Source:
         return pa.schema([(f"c{number}", pa.int32()) for number in range(shown[1])])
 
     def entry_name(self, name: str) -> EntryName:
-        return EntryName(self.schemas.format(database="shop"), name.lower())
+        shown = self.mirror_names.of(TableName("shop", name))
+        return EntryName(self.schemas.format(database=shown.database), shown.name.lower())
 
     def expected(self) -> dict[EntryName, tuple[str, str, int]]:
         """By name: folder, comment, columns. Of names that differ in case, the registered one."""
@@ -224,6 +238,8 @@ class _Ledger(LedgerOfTest):
 @pytest.mark.parametrize("marks", [True, False])
 @given(history=HISTORIES)
 @example(history=[("create", "a"), ("run", 2, True)])
+@example(history=[*TWO, ("names", tuple("baxy"), "shop")])  # two change names
+@example(history=[*TWO, ("names", tuple("bxay"), "shop")])  # one takes the name of another
 @example(
     history=[("create", "a"), ("run", 0, False), ("schemas", "m_{database}"), ("run", 4, True)]
 )
@@ -312,55 +328,19 @@ def test_a_ledger_made_anew_finds_its_entries(marks: bool) -> None:
     assert [one.kind for one in source.run().changes] == [EntryChangeKind.DROPPED]
 
 
-def test_an_entry_has_the_name_of_the_mirror() -> None:
-    """Which may be another one than the table's, and may change."""
-    source = Source(Fallible())
-    source.happen("create", "a")
-    source.run()
-    rule = TablePatterns(("shop.a",)), MirrorNameTemplate.parse("crm.{database}_{table}")
-    source.mirror_names = MirrorNames(SOURCE, (rule,))
-    assert [one.kind for one in source.run().changes] == [EntryChangeKind.RENAMED]
-    assert source.shown().keys() == {EntryName("crm", "shop_a")}
-
-
-@pytest.mark.parametrize("marks", [True, False])
-@pytest.mark.parametrize("names", ["ba", "bc"])
-def test_entries_take_the_names_of_others(names: str, marks: bool) -> None:
-    """Settings have two mirrors change names, or one take the name that another one had."""
-    source = Source(Fallible(has_marks=marks, has_columns=marks))
-    for table in "ab":
-        source.happen("create", table)
-    source.run()
-    rules = (
-        (TablePatterns((f"shop.{table}",)), MirrorNameTemplate.parse(f"{{database}}.{name}"))
-        for table, name in zip("ab", names, strict=True)
-    )
-    source.mirror_names = MirrorNames(SOURCE, tuple(rules))
-    assert source.run().missing_entries == ()
-    entries = source.catalog.entries.items()
-    shown = {name.table: normal_location(entry.location) for name, (entry, _) in entries}
-    folders = [source.catalog.location(source.tables[table][0]) for table in "ab"]
-    assert shown == dict(zip(names, map(normal_location, folders), strict=True))
-
-
 def test_a_name_that_an_entry_leaves_is_free() -> None:
     """Another table takes it in the same run, and `lockstep catalog` says so before."""
     source = Source(Fallible())
     source.happen("create", "a")
     source.run()
     source.happen("create", "b")
-    rules = (
-        (TablePatterns((f"shop.{table}",)), MirrorNameTemplate.parse(f"{{database}}.{name}"))
-        for table, name in zip("ab", "ca", strict=True)
-    )
-    source.mirror_names = MirrorNames(SOURCE, tuple(rules))
+    source.happen("names", "xaby", "shop")
     shown = differences(source.ports(), source.registry())
     done = source.run(examine_all=True)
     assert shown.changes == done.changes
-    assert [one.kind for one in done.changes] == [
-        EntryChangeKind.RENAMED,
-        EntryChangeKind.REGISTERED,
-    ]
+    kinds = [one.kind for one in done.changes]
+    assert kinds == [EntryChangeKind.RENAMED, EntryChangeKind.REGISTERED]
+    assert source.shown().keys() == {EntryName("shop", "x"), EntryName("shop", "a")}
 
 
 def test_an_entry_that_is_refused_holds_up_no_other() -> None:

@@ -63,17 +63,6 @@ def test_the_last_image_of_a_key_wins(images: list[tuple[int, str]], random: Ran
     assert len(outcomes) == len(expected)
 
 
-def test_a_changed_key_deletes_the_old_one() -> None:
-    """An update that moves a row to another key leaves nothing under the first."""
-    images = [(1, "update_preimage"), (2, "update_postimage")]
-    rows = [{"k": k, "_change_type": c, "_sequence": n} for n, (k, c) in enumerate(images, 1)]
-    outcomes = last_outcomes(pa.Table.from_pylist(rows), ["k"]).to_pylist()
-    assert [(row["k"], row["_change_type"]) for row in outcomes] == [
-        (1, "delete"),
-        (2, "update_postimage"),
-    ]
-
-
 @given(st.text(max_size=20), st.text(max_size=20))
 def test_different_names_never_share_a_folder(a: str, b: str) -> None:
     """Path parts are safe and tell all names apart."""
@@ -145,13 +134,6 @@ def test_a_path_stays_as_long_as_a_file_may_be_called_so(table: TableName) -> No
 
 def _escaped(character: str) -> str:
     return "".join(f"={byte:02X}" for byte in character.encode())
-
-
-def test_a_database_never_meets_the_changelogs() -> None:
-    """A database may be called `_changes`."""
-    odd = TableName("_changes", "täble/ x")
-    assert mirror_path("shop", odd) == "shop/=5Fchanges/t=C3=A4ble=2F=20x"
-    assert changelog_path("shop", odd) == "shop/_changes/=5Fchanges/t=C3=A4ble=2F=20x"
 
 
 COLUMN_NAMES = st.lists(

@@ -1,4 +1,5 @@
-"""Logs of servers that are not at hand, made from their formats' descriptions."""
+"""Logs of servers that are not at hand, and MariaDB's events that no server here writes, or lies:
+made from their formats' descriptions."""
 
 from __future__ import annotations
 
@@ -7,24 +8,23 @@ from typing import Any
 
 import pytest
 
+from lockstep.pipeline.binlog.rows.maps import split_by_map
 from lockstep.pipeline.binlog.stream.framing import EventType
 from lockstep.pipeline.values.errors import DamagedEvent, TableError, UnsupportedEvent
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.table import Column, TableName, TableStructure
-from tests.pipeline.buffered import START, Decoders, a_buffer, feed
-from tests.pipeline.dialects_made import (
-    log_of,
-    map_of,
-    row_event,
-    update_event,
-)
+from tests.pipeline.buffered import START, Decoders, a_buffer, feed, runs
+from tests.pipeline.dialects_made import compressed, log_of, map_of, row_event, update_event
 from tests.pipeline.made import (
     SERVER,
     Log,
     gtid,
+    mariadb_gtid,
     packet,
     query,
     received,
+    rotate,
+    table_map,
 )
 
 INT, LONG = b"\x03", Column("v", "int")
@@ -37,18 +37,16 @@ def images(log: Log, *columns: Column) -> list[tuple[str, tuple[Any, ...]]]:
     buffer, decoders = a_buffer(), Decoders(lambda _: structure)
     buffer.put(received(log.wire()))
     found = []
-    while (run := buffer.get()) is not None:
-        for block in run.blocks:
-            for decoded in decoders.read(buffer, block):
-                found += [(kind, tuple(row.values())) for kind, row in decoded.rows()]
-        buffer.ack()
+    for block in (block for run in runs(buffer) for block in run.blocks):
+        for decoded in decoders.read(buffer, block):
+            found += [(kind, tuple(row.values())) for kind, row in decoded.rows()]
     return found
 
 
 def statement(log: Log, table: bytes, *changes: tuple[int, bytes]) -> None:
     """A transaction of one statement."""
     log.add(EventType.GTID, gtid(1) + CLOCK)
-    log.add(EventType.QUERY, query("BEGIN"))
+    log.say("BEGIN")
     for kind, body in changes:
         log.add(EventType.TABLE_MAP, table)
         log.add(kind, body)
@@ -116,52 +114,40 @@ JSON = Column("d", "json", length=4)
 
 def partial(options: bytes, document: bytes) -> Log:
     """PARTIAL_UPDATE_ROWS of one row (1, 7), whose after image has the options before it."""
-    whole = struct.pack("<I", 3) + b"\x05\x07\0"
     log = log_of("8.0.36")
     body = update_event(1, 2, b"", extra=b"")
-    before, after = b"\0" + struct.pack("<i", 1) + whole, b"\0" + struct.pack("<i", 1) + document
+    before, after = b"\0" + struct.pack("<i", 1) + SEVEN, b"\0" + struct.pack("<i", 1) + document
     statement(log, map_of(b"\x03\xf5", b"\4"), (39, body + before + options + after))
     return log
 
 
-@pytest.mark.parametrize("options", [b"\0", b"\1\0", b"\1\xfe"])
-def test_partial_updates_with_whole_documents(options: bytes) -> None:
-    """No option, or a bit for each JSON column that says that its document is whole; the
-    byte's other bits say nothing."""
-    log = partial(options, struct.pack("<I", 3) + b"\x05\x08\0")
-    assert images(log, LONG, JSON) == [
-        ("update_preimage", (1, "7")),
-        ("update_postimage", (1, "8")),
-    ]
+SEVEN, EIGHT = (struct.pack("<I", 3) + bytes([5, number, 0]) for number in (7, 8))
 
 
-def test_a_diff_without_a_byte_is_the_document_before() -> None:
-    """So the server logs a document that a statement did not change."""
-    assert images(partial(b"\1\1", struct.pack("<I", 0)), LONG, JSON) == [
-        ("update_preimage", (1, "7")),
-        ("update_postimage", (1, "7")),
-    ]
-
-
-def test_a_partial_update_with_a_diff_concerns_its_table() -> None:
-    """It is nobody's damage: the session's setting is."""
-    with pytest.raises(TableError, match="PARTIAL_JSON"):
-        images(partial(b"\1\1", struct.pack("<I", 256) + bytes(256)), LONG, JSON)
-
-
-@pytest.mark.parametrize("options", [b"\xfb", b"\xff", b"\xfc\1\0"])
-def test_options_that_there_are_not_are_damage(options: bytes) -> None:
-    """They are a small number."""
-    with pytest.raises(DamagedEvent):
-        images(partial(options, struct.pack("<I", 3) + b"\x05\x08\0"), LONG, JSON)
-
-
-def test_an_incident_stops_by_its_name() -> None:
-    """The server says that events may be missing."""
-    log = log_of("8.0.36")
-    log.add(26, struct.pack("<HB", 1, 4) + b"lost")
-    with pytest.raises(UnsupportedEvent, match="INCIDENT"):
-        list(feed(a_buffer(), [log.wire()]))
+@pytest.mark.parametrize(
+    ("options", "document", "after"),
+    [
+        (b"\0", EIGHT, "8"),
+        (b"\1\0", EIGHT, "8"),
+        (b"\1\xfe", EIGHT, "8"),
+        (b"\1\1", bytes(4), "7"),
+        (b"\1\1", struct.pack("<I", 256) + bytes(256), TableError),
+        *((options, EIGHT, DamagedEvent) for options in (b"\xfb", b"\xff", b"\xfc\1\0")),
+    ],
+)
+def test_partial_updates(options: bytes, document: bytes, after: str | type[Exception]) -> None:
+    """No option, or a bit for each JSON column that says that its document is whole; the byte's
+    other bits say nothing, and other options there are not. A diff without a byte is a document
+    that a statement did not change; one with bytes is nobody's damage: the session's setting is."""
+    log = partial(options, document)
+    if isinstance(after, str):
+        assert images(log, LONG, JSON) == [
+            ("update_preimage", (1, "7")),
+            ("update_postimage", (1, after)),
+        ]
+        return
+    with pytest.raises(after, match="PARTIAL_JSON" if after is TableError else None):
+        images(log, LONG, JSON)
 
 
 def test_a_view_change_stands_inside_a_transaction() -> None:
@@ -191,3 +177,145 @@ def test_a_transaction_that_crosses_four_gib() -> None:
         (one,) = feed(buffer, [log.wire()])
         assert (one.values, one.end) == ([1, 1, 1], log.offset)
         assert log.offset > 1 << 32
+
+
+CHECKPOINT = struct.pack("<I", 13) + b"binlog.000001"
+ENCRYPTION = b"\1\1\0\0\0" + bytes(12)
+GTID_LIST = struct.pack("<IIIQ", 1, 0, 1, 5)
+VERSION = "10.11.6-MariaDB-log"
+
+
+def a_log() -> Log:
+    """A file's beginning: description, encryption, the GTIDs before it, and checkpoints."""
+    log = log_of(VERSION)
+    log.add(EventType.MARIADB_START_ENCRYPTION, ENCRYPTION, flags=0x80)
+    log.add(EventType.MARIADB_GTID_LIST, GTID_LIST)
+    log.add(EventType.MARIADB_BINLOG_CHECKPOINT, CHECKPOINT)
+    log.add(EventType.MARIADB_BINLOG_CHECKPOINT, CHECKPOINT)
+    return log
+
+
+def group(log: Log, number: int, *changes: tuple[int, bytes]) -> None:
+    """A transaction of one table and so many statements."""
+    log.add(EventType.MARIADB_GTID, mariadb_gtid(number))
+    for kind, body in changes:
+        log.add(EventType.MARIADB_ANNOTATE_ROWS, b"insert into t values (?)")
+        log.add(EventType.TABLE_MAP, table_map())
+        log.add(kind, body)
+    log.end()
+
+
+def read(log: Log, **options: int) -> list[tuple[int, bytes]]:
+    """Type and rows of each row event that comes out, without what stands before them."""
+    buffer = a_buffer(**options)
+    buffer.put(received(log.wire()))
+    found = []
+    for block in (block for run in runs(buffer) for block in run.blocks):
+        for _, _, part in split_by_map(block):
+            for at, size, _, kind, *_ in part.events.tolist():
+                found.append((kind, part.data[at : at + size].tobytes()[19:]))
+    assert buffer.at.offset == log.offset
+    return found
+
+
+def test_a_file_begins_with_what_is_no_transaction() -> None:
+    """Each moves the position; a checkpoint may also stand between two groups."""
+    log = a_log()
+    group(log, 1, (23, row_event(1, 1, ints(1))))
+    log.add(EventType.MARIADB_BINLOG_CHECKPOINT, CHECKPOINT)
+    group(log, 2, (23, row_event(1, 1, ints(2))))
+    log.add(EventType.STOP, b"")
+    assert [body[10:] for _, body in read(log)] == [ints(1), ints(2)]
+
+
+def test_a_dump_from_the_middle_repeats_what_the_file_begins_with() -> None:
+    """ROTATE, description and START_ENCRYPTION have no offset there, and take no place."""
+    whole = a_log()
+    log = log_of(VERSION)
+    log.offset = whole.offset
+    log.packets = [
+        packet(EventType.ROTATE, rotate("binlog.000001", whole.offset), 0, flags=0x20, end=0),
+        packet(EventType.FORMAT_DESCRIPTION, log.packets[0][19:-4], 0, end=0),
+        packet(EventType.MARIADB_START_ENCRYPTION, ENCRYPTION, 0, flags=0x80, end=0),
+    ]
+    group(log, 1, (23, row_event(1, 1, ints(1))))
+    buffer = a_buffer(start=Coordinates(START.file, whole.offset))
+    (one,) = feed(buffer, [log.wire()])
+    assert (one.gtid, one.end) == ("0-7-1", log.offset)
+
+
+@pytest.mark.parametrize("kind", [161, 163, 164, 3])
+def test_what_belongs_between_groups_is_damage_in_one(kind: int) -> None:
+    """No server writes it there."""
+    log = a_log()
+    log.add(EventType.MARIADB_GTID, mariadb_gtid(1))
+    log.add(kind, CHECKPOINT)
+    with pytest.raises(DamagedEvent, match="inside BEGIN"):
+        read(log)
+
+
+def plain_and_packed(kind: int, extra: bytes | None) -> tuple[bytes, bytes]:
+    """A row event's body of a hundred rows, and the same with its rows compressed."""
+    images = ints(*range(100))
+    make = update_event if kind in (24, 31) else row_event
+    return make(1, 1, images, extra=extra), make(1, 1, compressed(images), extra=extra)
+
+
+@pytest.mark.parametrize("ring", [1 << 9, 1 << 14])
+@pytest.mark.parametrize("extra", [b"", b"\0\5abc"])
+@pytest.mark.parametrize("kind", [23, 24, 25, 30, 31, 32])
+def test_compressed_row_events_are_the_plain_ones(kind: int, extra: bytes, ring: int) -> None:
+    """Of version 1 and 2, of one bitmap or two, whatever they unpack to."""
+    packed_kind = {23: 166, 24: 167, 25: 168, 30: 169, 31: 170, 32: 171}[kind]
+    plain, packed = plain_and_packed(kind, extra if kind >= 30 else None)
+    log = a_log()
+    group(log, 1, (packed_kind, packed), (packed_kind, packed))
+    group(log, 2, (kind, plain))
+    assert read(log, ring_bytes=ring) == [(kind, plain)] * 3
+
+
+def test_a_compressed_statement_is_its_text() -> None:
+    """What stands before the text is not compressed."""
+    text = "CREATE TABLE `u` (" + "x" * 999 + ")"
+    head = query("", "shop")
+    log = a_log()
+    log.add(EventType.MARIADB_GTID, mariadb_gtid(1, standalone=True))
+    log.add(EventType.MARIADB_QUERY_COMPRESSED, head + compressed(text.encode()))
+    (one,) = feed(a_buffer(), [log.wire()])
+    assert (one.statements, one.end) == ((text,), log.offset)
+
+
+LIES = {
+    "too short": compressed(ints(1, 2), declared=9),
+    "too long": compressed(ints(1, 2), declared=11),
+    "far too long": compressed(ints(1, 2), declared=0xFFFFFFFF),
+    "nothing": b"",
+    "no flag": compressed(ints(1, 2), head=0),
+    "no length": b"\x80" + compressed(ints(1, 2))[2:],
+    "a length of seven bytes": b"\x87" + bytes(6) + compressed(ints(1, 2))[1:],
+    "cut": compressed(ints(1, 2))[:-5],
+    "no checksum": compressed(ints(1, 2))[:-1],
+    "other bytes": compressed(ints(1, 2))[:4] + b"nothing packed",
+}
+
+
+@pytest.mark.parametrize("what", LIES)
+@pytest.mark.parametrize("kind", [165, 166, 170])
+def test_a_compressed_event_that_lies_is_damage(kind: int, what: str) -> None:
+    """About its size, or about being compressed; no memory is taken on its word."""
+    log = a_log()
+    log.add(EventType.MARIADB_GTID, mariadb_gtid(1))
+    log.add(EventType.TABLE_MAP, table_map())
+    heads = {165: query("", "shop"), 166: row_event(1, 1, b"")}
+    log.add(kind, heads.get(kind, update_event(1, 1, b"", extra=b"")) + LIES[what])
+    with pytest.raises(DamagedEvent, match="a compressed event"):
+        read(log)
+
+
+def test_another_algorithm_stops_by_its_number() -> None:
+    """Zlib is the only one that a server has had."""
+    log = a_log()
+    body = row_event(1, 1, compressed(ints(1), head=0x90))
+    group(log, 1, (166, body))
+    with pytest.raises(UnsupportedEvent, match="algorithm 1"):
+        read(log)

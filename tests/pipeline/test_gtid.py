@@ -24,7 +24,6 @@ def models(sources: list[str]) -> st.SearchStrategy[Model]:
 MYSQL = models([*UUIDS, f"{UUIDS[0]}:tag", f"{UUIDS[0]}:_b9"])
 MARIADB = models(SERVERS)
 PAIRS = st.tuples(MYSQL, MYSQL) | st.tuples(MARIADB, MARIADB)
-TRIPLES = st.tuples(MYSQL, MYSQL, MYSQL) | st.tuples(MARIADB, MARIADB, MARIADB)
 
 
 def single(source: str, number: int) -> str:
@@ -51,33 +50,15 @@ def pairs(model: Model) -> set[tuple[str, int]]:
 
 @given(PAIRS)
 def test_a_gtid_set_behaves_as_the_plain_set_of_its_members(both: tuple[Model, Model]) -> None:
-    """Union, difference and containment are those of sets of (source, number)."""
-    a, b = both
-    assert members(built(a).union(built(b))) == pairs(a) | pairs(b)
-    assert members(built(a).difference(built(b))) == pairs(a) - pairs(b)
-    assert built(a).contains(built(b)) == (pairs(b) <= pairs(a))
-    assert bool(built(a)) == bool(pairs(a))
-
-
-@given(TRIPLES)
-def test_laws_of_union(three: tuple[Model, Model, Model]) -> None:
-    """Union is commutative, associative, idempotent, and holds both of its parts."""
-    a, b, c = map(built, three)
-    assert a.union(b) == b.union(a)
-    assert a.union(b.union(c)) == a.union(b).union(c)
-    assert a.union(a) == a
-    assert a.union(GtidSet()) == a
-    assert a.union(b).contains(b)
-    assert hash(a.union(b)) == hash(b.union(a))
-
-
-@given(PAIRS)
-def test_difference_and_union_fit(both: tuple[Model, Model]) -> None:
-    """What is taken away and put back makes the union; what is left shares nothing."""
-    a, b = map(built, both)
-    assert b.union(a.difference(b)) == a.union(b)
-    assert a.difference(b).difference(b) == a.difference(b)
-    assert a.contains(b) == (a.union(b) == a)
+    """Union, difference and containment are those of sets of (source, number), and equal sets are
+    equal values, however they came to be."""
+    (a, b), (one, other) = map(built, both), map(pairs, both)
+    for found, expected in ((a.union(b), one | other), (a.difference(b), one - other)):
+        assert members(found) == expected
+        same = GtidSet.parse(",".join(single(*member) for member in expected))
+        assert (found, hash(found)) == (same, hash(same))
+    assert a.contains(b) == (other <= one)
+    assert bool(a) == bool(one)
 
 
 @given(MYSQL | MARIADB)
@@ -217,7 +198,7 @@ def test_a_shortened_set_says_what_it_leaves_out(model: Model, limit: int) -> No
 
 
 def test_a_set_of_many_holes_makes_a_short_message() -> None:
-    """100,000 intervals are shown as the first few and a number."""
-    numbers = ":".join(map(str, range(1, 200_001, 2)))
+    """2,000 intervals are shown as the first few and a number."""
+    numbers = ":".join(map(str, range(1, 4_001, 2)))
     text = GtidSet.parse(f"{UUIDS[0]}:{numbers}").shortened_text(60)
-    assert text == f"{UUIDS[0]}:1:3:5:7:9:11:13:15:17 and 99,991 more intervals"
+    assert text == f"{UUIDS[0]}:1:3:5:7:9:11:13:15:17 and 1,991 more intervals"

@@ -54,8 +54,10 @@ def in_state(life: TableCondition) -> TableState:
             return state
 
 
-def test_a_reload_of_a_table_that_an_abandoned_batch_had_made_anew() -> None:
-    """Without the batch it is dropped, and nobody reloads a dropped table."""
+def test_what_an_abandoned_batch_told_of_a_table_did_not_happen() -> None:
+    """One that it had made anew is dropped without it, and nobody reloads a dropped table; one that
+    it saw first is still known; and one of which it alone had the log lacks its rows: nobody reads
+    that part again."""
     here = StopPlace(1, place(10))
     told: list[tuple[int | None, events.Event]] = [
         (1, followed()),
@@ -66,6 +68,12 @@ def test_a_reload_of_a_table_that_an_abandoned_batch_had_made_anew() -> None:
     state = state_after(ORDERS, told, {2: place(10)})
     assert state is not None
     assert (state.condition, state.stopped) == (TableCondition.DROPPED, here)
+    told = [(1, dropped(here)), (None, stop(StoppedBy.SYSTEM, here))]
+    state = state_after(ORDERS, told, {1: place(4)})
+    assert state is not None
+    assert (state.has_stopped, state.stopped) == (True, StopPlace(1, place(4)))
+    states = [state_after(ORDERS, [(1, followed())], {1: place(4)}, alone) for alone in ((), {1})]
+    assert [state and state.need for state in states] == [None, Need.ROWS]
 
 
 CAPTURED = (
@@ -118,18 +126,18 @@ def test_every_event_has_a_row_and_a_sample() -> None:
     assert kinds == set(WORDS) == {event for _, event in TRANSITIONS}
 
 
-def test_who_was_stopped_keeps_its_place_when_it_is_paused() -> None:
-    """Reason and hint are the person's; the place in the log is the one it stopped at."""
-    stopped = in_state(TableCondition.STOPPED)
-    after = next_state(
-        ORDERS, stopped, stop(StoppedBy.PERSON, StopPlace(5, place(90)), reason="ada")
-    )
-    assert (after.stopped, after.position, after.reason) == (stopped.stopped, "there", "ada")
-
-
-def test_a_table_paused_before_anything_was_captured_is_nowhere() -> None:
-    state = next_state(ORDERS, in_state(TableCondition.FOLLOWING), stop(StoppedBy.PERSON, None))
-    assert (state.stopped, state.position) == (None, "nowhere in the log yet")
+def test_a_pause_takes_the_place_that_the_table_stopped_at() -> None:
+    """Reason and hint are the person's. Before anything was captured that is nowhere; a dropped
+    table lacks its rows then: if it is created meanwhile, nobody follows it."""
+    here = StopPlace(1, place(10))
+    pause = stop(StoppedBy.PERSON, StopPlace(5, place(90)), reason="ada")
+    after = next_state(ORDERS, in_state(TableCondition.STOPPED), pause)
+    assert (after.stopped, after.position, after.reason) == (here, "there", "ada")
+    pause = stop(StoppedBy.PERSON, None)
+    nowhere = next_state(ORDERS, in_state(TableCondition.FOLLOWING), pause)
+    assert (nowhere.stopped, nowhere.position) == (None, "nowhere in the log yet")
+    gone = next_state(ORDERS, in_state(TableCondition.DROPPED), pause)
+    assert (gone.need, gone.stopped) == (Need.ROWS, here)
 
 
 @pytest.mark.parametrize("later", [StoppedBy.RUN, StoppedBy.SYSTEM])
@@ -159,29 +167,6 @@ def test_a_table_that_stops_while_it_is_read_lacks_its_rows(
     reading = next_state(ORDERS, None, followed(need=Need.ROWS))
     after = next_state(ORDERS, reading, stop(by, StopPlace(1, place(10)), need))
     assert after.need is (Need.CONSENT if need is Need.CONSENT else Need.ROWS)
-
-
-def test_a_dropped_table_that_is_paused_lacks_its_rows() -> None:
-    """If it is created meanwhile, nobody follows it."""
-    paused = next_state(ORDERS, in_state(TableCondition.DROPPED), stop(StoppedBy.PERSON, None))
-    assert (paused.need, paused.stopped) == (Need.ROWS, StopPlace(1, place(10)))
-
-
-def test_a_table_that_an_abandoned_batch_saw_first_is_still_known() -> None:
-    here = StopPlace(1, place(10))
-    told: list[tuple[int | None, events.Event]] = [
-        (1, dropped(here)),
-        (None, stop(StoppedBy.SYSTEM, here)),
-    ]
-    state = state_after(ORDERS, told, {1: place(4)})
-    assert state is not None
-    assert (state.has_stopped, state.stopped) == (True, StopPlace(1, place(4)))
-
-
-def test_a_table_that_an_abandoned_batch_alone_had_the_log_of_lacks_its_rows() -> None:
-    """Nobody reads the log again that a batch read which caught tables up."""
-    states = [state_after(ORDERS, [(1, followed())], {1: place(4)}, alone) for alone in ((), {1})]
-    assert [state and state.need for state in states] == [None, Need.ROWS]
 
 
 @dataclass

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import random
 from uuid import UUID
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lockstep.pipeline.binlog.stream import ring as columns
 from lockstep.pipeline.binlog.stream.ring import ANONYMOUS, MARIADB, MYSQL, TAGGED, Integers
@@ -36,52 +37,32 @@ def index(*identities: tuple[int, int, int, int]) -> Integers:
     return made
 
 
-def random_mysql(generator: random.Random) -> Integers:
-    def one() -> tuple[int, int, int, int]:
-        number = generator.randint(1, 30)
-        match generator.randint(0, 4):
-            case 0:
-                return ANONYMOUS, 0, 0, 0
-            case 1:
-                return TAGGED, generator.randint(0, 1), 0, number
-            case _:
-                return mysql(generator.choice(UUIDS), number)
-
-    return index(*(one() for _ in range(generator.randint(0, 60))))
-
-
-def random_mariadb(generator: random.Random) -> Integers:
-    return index(
-        *(
-            (MARIADB, generator.randint(0, 2), generator.randint(1, 11), generator.randint(1, 30))
-            for _ in range(generator.randint(0, 60))
-        )
-    )
+NUMBERS = st.integers(1, 30)
+LOGS = {
+    "mysql": st.just((ANONYMOUS, 0, 0, 0))
+    | st.tuples(st.just(TAGGED), st.integers(0, 1), st.just(0), NUMBERS)
+    | st.builds(mysql, st.sampled_from(UUIDS), NUMBERS),
+    "mariadb": st.tuples(st.just(MARIADB), st.integers(0, 2), st.integers(1, 11), NUMBERS),
+}
+SETS = {
+    "mysql": st.builds(
+        lambda source, first, more: f"{source}:{first}-{first + more}",
+        *(st.sampled_from([*UUIDS, *SOURCES]), NUMBERS, st.integers(0, 9)),
+    ),
+    "mariadb": st.builds("{}-{}-{}".format, st.integers(0, 2), st.integers(1, 11), NUMBERS),
+}
 
 
-def random_set(generator: random.Random, flavour: str) -> GtidSet:
-    parts = []
-    for _ in range(generator.randint(0, 12)):
-        first = generator.randint(1, 30)
-        last = generator.randint(first, 32)
-        if flavour == "mysql":
-            parts.append(f"{generator.choice([*UUIDS, *SOURCES])}:{first}-{last}")
-        else:
-            parts.append(f"{generator.randint(0, 2)}-{generator.randint(1, 11)}-{last}")
-    return GtidSet.parse(",".join(parts))
-
-
-@pytest.mark.parametrize("flavour", ["mysql", "mariadb"])
-def test_members_are_those_whose_own_set_is_contained(flavour: str) -> None:
+@pytest.mark.parametrize("flavour", LOGS)
+@given(data=st.data())
+def test_members_are_those_whose_own_set_is_contained(flavour: str, data: st.DataObject) -> None:
     """For many at once the same as for each; an anonymous one never is."""
-    generator = random.Random(5)
-    make = random_mysql if flavour == "mysql" else random_mariadb
-    for _ in range(200):
-        transactions, gtids = make(generator), random_set(generator, flavour)
-        assert membership(transactions, SOURCES, gtids).tolist() == [
-            bool(text) and _holds(gtids, text)
-            for text in (gtid_text(row, SOURCES) for row in transactions)
-        ]
+    transactions = index(*data.draw(st.lists(LOGS[flavour], max_size=60)))
+    gtids = GtidSet.parse(",".join(data.draw(st.lists(SETS[flavour], max_size=12))))
+    assert membership(transactions, SOURCES, gtids).tolist() == [
+        bool(text) and _holds(gtids, text)
+        for text in (gtid_text(row, SOURCES) for row in transactions)
+    ]
 
 
 def _holds(gtids: GtidSet, text: str) -> bool:
@@ -90,20 +71,18 @@ def _holds(gtids: GtidSet, text: str) -> bool:
     return any(a <= int(number) <= b for a, b in gtids.intervals.get(source, ()))
 
 
-@pytest.mark.parametrize("flavour", ["mysql", "mariadb"])
-def test_the_set_of_an_index_is_the_union_of_its_gtids(flavour: str) -> None:
+@pytest.mark.parametrize("flavour", LOGS)
+@given(data=st.data())
+def test_the_set_of_an_index_is_the_union_of_its_gtids(flavour: str, data: st.DataObject) -> None:
     """However sources take turns, and told at once or in parts."""
-    generator = random.Random(6)
-    make = random_mysql if flavour == "mysql" else random_mariadb
-    for _ in range(200):
-        transactions = make(generator)
-        texts = [text for row in transactions if (text := gtid_text(row, SOURCES))]
-        expected = GtidSet.parse(",".join(texts))
-        assert gtid_set(transactions, SOURCES) == expected
-        read = GtidCollector()
-        for part in np.array_split(transactions, 3):
-            read.add(part, list(SOURCES) if generator.randint(0, 1) else SOURCES)
-        assert read.merged_set() == expected
+    transactions = index(*data.draw(st.lists(LOGS[flavour], max_size=60)))
+    texts = [text for row in transactions if (text := gtid_text(row, SOURCES))]
+    expected = GtidSet.parse(",".join(texts))
+    assert gtid_set(transactions, SOURCES) == expected
+    read = GtidCollector()
+    for part in np.array_split(transactions, 3):
+        read.add(part, list(SOURCES) if data.draw(st.booleans()) else SOURCES)
+    assert read.merged_set() == expected
 
 
 def test_a_number_that_no_server_gives_is_damage() -> None:

@@ -1,16 +1,26 @@
-"""What mirrors are called, and where they lie: no two tables meet unless that is told by name."""
+"""Names: what mirrors are called, and where they lie; which tables patterns capture; and characters
+that would do something, wherever names are shown."""
 
 from __future__ import annotations
+
+import io
+import unicodedata
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
+from rich.markdown import Markdown
 
+from lockstep.commands.check import finding_lines
+from lockstep.pipeline.check import Finding
 from lockstep.pipeline.mirror.layout import free_place, is_folder_of, mirror_path, no_place
 from lockstep.pipeline.model.table_state import TableCondition, TableState
 from lockstep.pipeline.source_plan import SourcePlan, TableSettings
+from lockstep.pipeline.values.errors import ConfigurationError, TableError
 from lockstep.pipeline.values.mirror_names import MirrorNames, MirrorNameTemplate
-from lockstep.pipeline.values.table import TableName, TablePatterns
+from lockstep.pipeline.values.shown import in_markdown, printable
+from lockstep.pipeline.values.table import TableName, TablePatterns, has_wildcard, is_helper
 
 LETTERS = "abA_.@/ =é%{}-"
 """Few, so that names meet."""
@@ -118,3 +128,117 @@ def test_when_a_mirror_moves(mirror: str, into: str | None, moves: bool) -> None
     plan = SourcePlan("shop", every, None, table_settings=settings)
     state = TableState(table, TableCondition.FOLLOWING, 1, mirror, "", adopted_version=3)
     assert (plan.new_mirror_name(state) is not None) is moves
+
+
+HELPERS = [
+    "_orders_gho",
+    "_orders_ghc",
+    "_orders_ghk",
+    "_orders_del",
+    "_orders_20261121180000_del",
+    "_orders_rev_del",
+    "_orders_new",
+    "__orders_new",
+    "_orders_old",
+    "__________orders_old",
+    "_orders_old_20261121_180000",
+    "_orders_chkpnt",
+    "__private_new",
+    "_spirit_checkpoint",
+    "_spirit_sentinel",
+]
+ORDINARY = [
+    "orders",
+    "orders_new",
+    "orders_old",
+    "_orders",
+    "_new",
+    "__new",
+    "_orders_news",
+    "_orders_old_2026",
+    "_orders_NEW",
+    "_spirit",
+    "_orders_gho_",
+]
+
+
+def named(name: str) -> TableName:
+    return TableName("shop", name)
+
+
+@pytest.mark.parametrize("name", HELPERS)
+def test_helpers_of_online_schema_changes_are_left_out(name: str) -> None:
+    """Whatever a pattern for all tables, or for many, says; a pattern that begins as their
+    names do asks for them."""
+    table = named(name)
+    assert is_helper(table)
+    for pattern in ("shop.*", "*.*", "shop.?*", "shop.[_]*", "shop.*" + name[-4:]):
+        patterns = TablePatterns((pattern,))
+        assert patterns.exclusion_reason(table) == (
+            "a helper table of online schema changes; only a pattern such as *._* matches it"
+        )
+        assert patterns.unmatched_patterns([table]) == [pattern]
+    for pattern in (f"shop.{name}", "shop._*", "*._*", f"shop.{name[:-1]}[{name[-1]}]"):
+        patterns = TablePatterns(("shop.*", pattern))
+        assert patterns.matches(table)
+        assert patterns.unmatched_patterns([table]) == ["shop.*"]
+        assert patterns.unmatched_patterns([]) == (
+            ["shop.*"] if has_wildcard(pattern) else ["shop.*", pattern]
+        )
+        assert not TablePatterns(("shop.*", pattern), exclude=(pattern,)).matches(table)
+
+
+@pytest.mark.parametrize("name", ORDINARY)
+def test_other_tables_are_not_taken_for_helpers(name: str) -> None:
+    assert TablePatterns(("shop.*",)).matches(named(name))
+
+
+def test_why_a_table_is_left_out() -> None:
+    patterns = TablePatterns(("shop.*", "mysql.*"), exclude=("shop.tmp_*",))
+    assert patterns.exclusion_reason(TableName("mysql", "user")) == "a system database"
+    assert patterns.exclusion_reason(TableName("other", "orders")) == "no pattern matches"
+    assert patterns.exclusion_reason(named("tmp_1")) == "excluded by 'shop.tmp_*'"
+    assert patterns.exclusion_reason(named("orders")) is None
+
+
+def test_a_name_to_exclude_that_no_table_has_is_found() -> None:
+    """A pattern with a wildcard, and a helper table, may match a later table."""
+    exclude = ("shop.othr", "shop.kept", "shop.tmp_*", "shop.?", "shop.[ab]", "shop._a_old")
+    patterns = TablePatterns(("shop.*",), exclude)
+    assert patterns.unmatched_exclusions({TableName("shop", "kept")}) == ["shop.othr"]
+
+
+FORGED = "t\n2026-01-01 all is well\x1b[2J\u202e\r"
+
+
+@given(st.text())
+def test_nothing_in_a_name_does_something(name: str) -> None:
+    """Neither a line break, nor a terminal's command, nor another direction; and two names that
+    are shown alike differ by a backslash at most."""
+    said = printable(name)
+    assert [c for c in said if unicodedata.category(c) in ("Cc", "Cf", "Zl", "Zp", "Cs")] == []
+    assert said == name or not name.isprintable()
+
+
+@given(st.text(st.characters(categories=["L", "N", "P", "S"]), min_size=1))
+def test_markdown_shows_a_name_as_it_is(name: str) -> None:
+    """As a Markdown reader renders a line with it: no markup, no link, no table."""
+    page = io.StringIO()
+    Console(file=page, width=10_000, no_color=True).print(Markdown(f"x{in_markdown(name)}x"))
+    assert page.getvalue().strip() == f"x{name}x"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        f"{TableName('shop', FORGED)}",
+        str(ConfigurationError(f"The table {FORGED} is not there.", hint="")),
+        ConfigurationError(f"The table {FORGED} is not there.", hint="").message,
+        TableError(f"its column {FORGED} is not there", hint="").reason,
+        *finding_lines([Finding("warning", FORGED, FORGED, FORGED, topic="a")]),
+    ],
+)
+def test_a_name_breaks_no_line_and_gives_no_command(said: str) -> None:
+    """Of a screen or a log, whoever puts it into a sentence."""
+    assert said.isprintable()
+    assert str(TableName("shop", FORGED)) == f"shop.{FORGED}"

@@ -1,4 +1,5 @@
-"""A plan tells what the next run then does, and nothing is another after it."""
+"""A plan tells what the next run then does, and nothing is another after it; an operator's choice
+is recorded if a run can carry it out."""
 
 from __future__ import annotations
 
@@ -8,17 +9,26 @@ from dataclasses import fields
 import pytest
 
 from lockstep.pipeline.model.batch import BatchState
-from lockstep.pipeline.run.status.plan import RunPlan, make_plan
+from lockstep.pipeline.ports.source import ServerFacts
+from lockstep.pipeline.run.status.plan import Choice, RunPlan, choose_start, make_plan
 from lockstep.pipeline.run.status.plan_reading import PlannedReading, bytes_per_second
 from lockstep.pipeline.shape.shape import ShapeRules
 from lockstep.pipeline.start.bounds import Budget
 from lockstep.pipeline.start.question import StartRule
 from lockstep.pipeline.values.decisions import Continuity
+from lockstep.pipeline.values.errors import (
+    LockstepError,
+    NotYet,
+    SourceUnavailable,
+    StartUnreachable,
+)
+from lockstep.pipeline.values.places import parse_start
 from lockstep.pipeline.values.policies import LakePolicies
 from lockstep.pipeline.values.segment import RowCounts
 from lockstep.pipeline.values.table import TableName
+from lockstep.resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
-from tests.mysql.reading import server
+from tests.mysql.reading import server, settings
 from tests.positions.follower import SOURCE, Follower
 from tests.shape.follower import ShapedFollower
 
@@ -95,25 +105,43 @@ def test_a_plan_says_what_the_run_does(mysql: MySqlStand, database: str, shop: F
     assert {name: one.counts for name, one in told.tallies.items()} == report.counts
 
 
-def test_mariadbs_log_is_planned_alike(mariadb: MySqlStand) -> None:
-    """Its GTIDs, and a CREATE TABLE … SELECT with its rows."""
-    name = mariadb.fresh_name()
+def test_mariadbs_log_is_planned_alike(mariadb: MySqlStand, mariadb_database: str) -> None:
+    """Its GTIDs, and a CREATE TABLE … SELECT with its rows. A statement that nobody understands
+    stands instead of rows and may change any table: what a run refuses there, a plan tells, and
+    what comes after it, too."""
+    name = mariadb_database
     mariadb.execute(
-        f"create database {name}", f"create table {name}.t (id int primary key, v text)"
+        "create table t (id int primary key, v text)",
+        "create function f() returns int deterministic return 7",
+        database=name,
     )
     follower = Follower(server(mariadb), [f"{name}.*"])
     follower.run()
     mariadb.execute(
-        f"insert into {name}.t values (1, repeat('x', 1000)), (2, repeat('y', 1000))",
-        f"update {name}.t set v = 'z'",
-        f"create table {name}.u (primary key (id)) select id from {name}.t",
+        "insert into t values (1, repeat('x', 1000)), (2, repeat('y', 1000))",
+        "update t set v = 'z'",
+        "create table u (primary key (id)) select id from t",
+        database=name,
     )
     told = reading_of(planned(follower))
     report = follower.run()
     assert {table: one.counts for table, one in told.tallies.items()} == report.counts
     assert report.counts[TableName(name, "t")] == RowCounts(2, 2, 0)
     assert told.end == report.end
-    mariadb.execute(f"drop database {name}")
+    mariadb.execute(
+        "set binlog_format = statement",
+        "insert into t (id) values (length('hush') + f())",
+        "set binlog_format = row",
+        "insert into t (id) values (3)",
+        database=name,
+    )
+    plan = planned(follower)
+    told = reading_of(plan)
+    assert plan.refusal is told.refusal
+    assert plan.refusal is not None
+    assert "it calls f" in plan.refusal.message
+    assert "hush" not in plan.refusal.message
+    assert told.tallies[TableName(name, "t")].counts.inserted == 1
 
 
 def test_a_budget_and_until_end_a_plan(mysql: MySqlStand, database: str, shop: Follower) -> None:
@@ -152,31 +180,6 @@ def test_statements_are_told_without_their_literals(
     assert altered.text.startswith(f"alter table {database}.orders add column secret varchar")
     assert "hush" not in created.text + altered.text
     assert told.tallies[TableName(database, "users")].counts.inserted == 1
-
-
-def test_a_statement_that_nobody_understands_is_a_plan(mariadb: MySqlStand) -> None:
-    """It stands instead of rows and may change any table: what a run refuses there, a plan tells,
-    and what comes after it, too."""
-    name = mariadb.fresh_name()
-    mariadb.execute(
-        f"create database {name}",
-        f"create table {name}.t (id int primary key)",
-        f"create function {name}.f() returns int deterministic return 7",
-    )
-    follower = Follower(server(mariadb), [f"{name}.*"])
-    follower.run()
-    with mariadb.connect(name) as connection, connection.cursor() as cursor:
-        cursor.execute("set binlog_format = statement")
-        cursor.execute("insert into t values (length('hush') + f())")
-    mariadb.execute(f"insert into {name}.t values (1)")
-    plan = planned(follower)
-    told = reading_of(plan)
-    assert plan.refusal is told.refusal
-    assert plan.refusal is not None
-    assert "it calls f" in plan.refusal.message
-    assert "hush" not in plan.refusal.message
-    assert told.tallies[TableName(name, "t")].counts.inserted == 1
-    mariadb.execute(f"drop database {name}")
 
 
 def test_repairs_and_what_waits_are_told(mysql: MySqlStand, database: str, shop: Follower) -> None:
@@ -297,3 +300,62 @@ def test_a_hidden_column_takes_no_name_of_a_stamp(mysql: MySqlStand, database: s
     mysql.execute(f"insert into {database}.t values (1, 1)")
     sentences = reading_of(planned(follower)).merge_sentences
     assert "quarantined" not in sentences[TableName(database, "t")]
+
+
+class Silent(MySqlServer):
+    """A server that does not answer."""
+
+    def facts(self) -> ServerFacts:
+        raise SourceUnavailable("MySQL cannot be reached", hint="start it")
+
+
+def choose(follower: Follower, place: str) -> Choice:
+    with follower.leased() as lease:
+        return choose_start(follower.ports(), lease, parse_start(place), "because", "ann")
+
+
+def refused(follower: Follower, place: str) -> LockstepError:
+    """What a choice is refused with; nothing is recorded then."""
+    before = follower.ledger.open_override(SOURCE)
+    with pytest.raises(LockstepError) as caught:
+        choose(follower, place)
+    assert follower.ledger.open_override(SOURCE) == before
+    return caught.value
+
+
+def test_a_place_that_is_not_there_is_refused_at_once(
+    mysql: MySqlStand, database: str, shop: Follower
+) -> None:
+    """A typing error makes no run fail. A snapshot is no place in the log: `lockstep reload`
+    reads tables again; exit code 2."""
+    for place in ("binlog.999999:4", "run:nobody"):
+        assert isinstance(refused(shop, place), StartUnreachable)
+    for number, run in enumerate(("0f3c-1", "0f3c-2")):
+        shop.run_id = run
+        mysql.execute(f"insert into {database}.users values ({number})")
+        shop.run()
+    assert "the ids of 2 runs begin with '0f3c'" in refused(shop, "run:0f3c").message
+    choose(shop, "run:0f3c-2")
+    error = refused(shop, "snapshot")
+    assert isinstance(error, NotYet)
+    assert "only a source's first run starts that way" in error.message
+    assert "`lockstep reload TABLE --from source --reason …`" in error.hint
+
+
+def test_latest_is_the_end_of_when_it_was_chosen(
+    mysql: MySqlStand, database: str, shop: Follower
+) -> None:
+    """What is written before the next run is not given up with the rest."""
+    mysql.execute(f"insert into {database}.users values (1)")
+    choose(shop, "latest")
+    mysql.execute(f"insert into {database}.users values (2)")
+    assert shop.run().rows == 1
+
+
+def test_a_silent_server_keeps_nobody_from_choosing(mysql: MySqlStand, shop: Follower) -> None:
+    """It is recorded, and said that nobody looked."""
+    shop.server = Silent(settings(mysql))
+    choice = choose(shop, "earliest")
+    assert isinstance(choice.server_error, SourceUnavailable)
+    assert choice.position is None
+    assert shop.ledger.open_override(SOURCE) == choice.override

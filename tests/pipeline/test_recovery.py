@@ -4,9 +4,9 @@ known what each version of a mirror shows.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from time import monotonic
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -77,6 +77,20 @@ def told_of(batch: int, ledger: str, at: Coordinates, **more: Any) -> BatchRecor
     return BatchRecord(
         batch, ledger, at, RecordedCursor("server", None, False, ANCHOR, batch), **more
     )
+
+
+def decided(facts: LakeFacts, reaches: Callable[[BatchRecord], bool] = lambda _: True) -> Any:
+    """The decision, which there has to be."""
+    plan = decide(facts, reaches)
+    assert plan is not None
+    return plan
+
+
+def shown_by(*newest_first: LakeCommit) -> list[int]:
+    """The versions that a mirror's log shows a batch by."""
+    found = mirror_facts("a", newest_first)
+    assert found is not None
+    return [one.version for one in found.shown_batches]
 
 
 @st.composite
@@ -181,12 +195,10 @@ def test_a_table_that_stood_still_is_read_again() -> None:
         told_of(2, OWN, place(2), is_whole=True, stopped_tables=still),
         told_of(3, OWN, place(3)),
     )
-    plan = decide(LakeFacts(OWN, told, (mirror,)), lambda one: one.batch > 1)
-    assert plan is not None
+    plan = decided(LakeFacts(OWN, told, (mirror,)), lambda one: one.batch > 1)
     assert [read for read, _ in plan.reloads] == [table]
     dropped = (told[0], told_of(2, OWN, place(2), is_whole=True, stopped_tables={table: "dropped"}))
-    plan = decide(LakeFacts(OWN, dropped, (mirror,)), lambda _: True)
-    assert plan is not None
+    plan = decided(LakeFacts(OWN, dropped, (mirror,)))
     assert [one.table for one in plan.unchanged_mirrors] == [table]
 
 
@@ -200,35 +212,8 @@ def test_a_mirror_that_lacks_older_rows_lacks_them_in_later_batches() -> None:
         told_of(1, OWN, place(1), is_whole=True, mirror_begins=begins),
         told_of(2, OWN, place(2)),
     )
-    plan = decide(LakeFacts(OWN, told, (mirror,)), lambda _: True)
-    assert plan is not None
+    plan = decided(LakeFacts(OWN, told, (mirror,)))
     assert (plan.lake_end.batch, plan.lake_end.mirror_begins) == (2, begins)
-
-
-def test_many_tables_are_decided_in_seconds() -> None:
-    """Each of them with the commits of many batches."""
-    tables = [TableName("shop", str(number)) for number in range(100)]
-    batches = range(150, 0, -1)
-    mirrors = tuple(
-        MirrorFacts(
-            table,
-            str(table),
-            150,
-            tuple(ShownBatch(batch, batch, OWN) for batch in batches),
-            frozenset(batches),
-            records=tuple(told_of(batch, OWN, place(batch)) for batch in batches),
-        )
-        for table in tables
-    )
-    told = (
-        told_of(batch, OWN, place(batch), is_whole=True, touched_tables=frozenset(tables))
-        for batch in batches
-    )
-    begins = monotonic()
-    plan = decide(LakeFacts(OWN, tuple(told), mirrors), lambda told: told.batch < 100)
-    assert plan is not None
-    assert (plan.lake_end.batch, len(plan.adoptions)) == (99, 100)
-    assert monotonic() - begins < 30
 
 
 def test_a_second_ledger_shows_nothing_that_counts() -> None:
@@ -241,16 +226,14 @@ def test_a_second_ledger_shows_nothing_that_counts() -> None:
         told_of(number, ledger, place(number), is_whole=True)
         for number, ledger in ((1, OWN), (2, OWN), (2, OTHER), (3, OTHER))
     )
-    plan = decide(LakeFacts(OWN, told, (mirror,)), lambda _: True)
-    assert plan is not None
+    plan = decided(LakeFacts(OWN, told, (mirror,)))
     assert (plan.lake_end.batch, [one.version for one in plan.adoptions]) == (2, [1])
     assert plan.highest_batch == 3
     assert [OTHER in doubt for doubt in plan.doubts] == [True, False][: len(plan.doubts)]
     earlier = (ShownBatch(1, 5, OWN), ShownBatch(0, 1, OTHER))
     followed = MirrorFacts(table, "a", 1, earlier, frozenset({1, 5}))
     told = (told_of(1, OTHER, place(1), is_whole=True), told_of(5, OWN, place(5), is_whole=True))
-    plan = decide(LakeFacts(OWN, told, (followed,)), lambda one: one.batch == 1)
-    assert plan is not None
+    plan = decided(LakeFacts(OWN, told, (followed,)), lambda one: one.batch == 1)
     assert [one.version for one in plan.adoptions] == [0]
 
 
@@ -263,8 +246,7 @@ def test_batches_that_are_void_do_not_count() -> None:
     )
     told = (told_of(1, OWN, place(1), is_whole=True),)
     facts = LakeFacts(OWN, told, (mirror,), void_spans=(BatchSpan(1, 4),))
-    plan = decide(facts, lambda _: True)
-    assert plan is not None
+    plan = decided(facts)
     assert (plan.lake_end.batch, [one.version for one in plan.adoptions]) == (1, [0])
     assert plan.highest_batch == 4, "their numbers are not given again"
 
@@ -278,11 +260,9 @@ def test_a_folder_that_may_have_gone_back_is_believed_where_all_tables_are_descr
     )
     told = (told_of(1, OWN, place(1), is_whole=True),)
     for complete, batch in ((True, 2), (False, 1)):
-        plan = decide(LakeFacts(OWN, told, (mirror,), is_claim_complete=complete), lambda _: True)
-        assert plan is not None
+        plan = decided(LakeFacts(OWN, told, (mirror,), is_claim_complete=complete))
         assert plan.lake_end.batch == batch
-    plan = decide(LakeFacts(OWN, (), (mirror,), is_claim_complete=False), lambda _: True)
-    assert plan is not None
+    plan = decided(LakeFacts(OWN, (), (mirror,), is_claim_complete=False))
     assert "may lack batches that were undone" in plan.doubts[-1]
 
 
@@ -330,13 +310,9 @@ def test_what_cannot_be_read_says_nothing(said: dict[str, object]) -> None:
     """A commit with garbage for words shows no batch, or one that it does name; those around it
     show theirs."""
     log = [commit(2), commit(1, **said), commit(0)]
-    found = mirror_facts("a", log)
-    assert found is not None
-    assert {0, 2} <= {one.version for one in found.shown_batches} <= {0, 1, 2}
+    assert {0, 2} <= {*shown_by(*log)} <= {0, 1, 2}
     bare = LakeCommit(1, "MERGE", None, "}{", {"lockstep/s/shop.a/mirror/1": 1})
-    found = mirror_facts("a", [commit(2), bare, commit(0)])
-    assert found is not None
-    assert [one.version for one in found.shown_batches] == [2, 0]
+    assert shown_by(commit(2), bare, commit(0)) == [2, 0]
 
 
 def test_what_somebody_else_wrote_is_in_all_that_follows() -> None:
@@ -344,24 +320,18 @@ def test_what_somebody_else_wrote_is_in_all_that_follows() -> None:
     leaves the table as it was does not matter."""
     foreign = LakeCommit(1, "WRITE", None, None, {})
     neutral = LakeCommit(1, "OPTIMIZE", None, None, {})
-
-    def shown(*newest_first: LakeCommit) -> list[int]:
-        found = mirror_facts("a", newest_first)
-        assert found is not None
-        return [one.version for one in found.shown_batches]
-
-    assert shown(commit(2), foreign, commit(0)) == [0]
-    assert shown(commit(2, kind="rewrite"), foreign, commit(0)) == [2, 0]
-    assert shown(commit(2, kind="restore", batches=[1, 1]), foreign, commit(0)) == [2, 0]
-    assert shown(neutral, commit(0)) == [1]
+    assert shown_by(commit(2), foreign, commit(0)) == [0]
+    assert shown_by(commit(2, kind="rewrite"), foreign, commit(0)) == [2, 0]
+    assert shown_by(commit(2, kind="restore", batches=[1, 1]), foreign, commit(0)) == [2, 0]
+    assert shown_by(neutral, commit(0)) == [1]
     described, corrected = commit(0, structure="k", shape="f"), commit(1)
     log = mirror_facts("a", [corrected, described])
     assert log is not None
     assert [(one.structure_key, one.shape) for one in log.shown_batches] == [("k", "f")] * 2
     alter = commit(1, kind="alter")
     step = LakeCommit(1, "ADD COLUMNS", None, alter.user_metadata, {})
-    assert shown(commit(2), step, commit(0)) == [2, 0]
-    assert shown(step, commit(0)) == [0]
+    assert shown_by(commit(2), step, commit(0)) == [2, 0]
+    assert shown_by(step, commit(0)) == [0]
 
 
 def test_the_table_of_a_folder_is_named_by_its_last_write() -> None:

@@ -1,41 +1,28 @@
-"""Which batches a span touches: exactly those that have a transaction between its ends."""
+"""Which batch a place in time means, and which batches a span touches: exactly those that have a
+transaction between its ends."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep.pipeline.model.batch import Batch, BatchState
+from lockstep.pipeline.model.batch import Batch, BatchKind
 from lockstep.pipeline.replay.spans import Span, batches_in_span, ends_early
-from lockstep.pipeline.values.errors import SpanRefused
+from lockstep.pipeline.run.status.version_sets import batch_for_place
+from lockstep.pipeline.values.errors import SpanRefused, VersionSetUnknown
 from lockstep.pipeline.values.gtid import GtidSet
-from lockstep.pipeline.values.places import moment_text, parse_place
+from lockstep.pipeline.values.places import Earliest, Latest, moment_text, parse_place
 from lockstep.pipeline.values.position import Coordinates, LogFile, Position
+from tests.pipeline.start_made import batch
 
 BEGAN = datetime(2026, 11, 1, 6, tzinfo=UTC)
 SERVERS = ("1aaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa", "2aaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa")
-
-
-def _batch(number: int, start: Position, end: Position, transactions: int) -> Batch:
-    return Batch(
-        number,
-        "shop",
-        BatchState.ACKNOWLEDGED,
-        start,
-        None,
-        1,
-        0,
-        1,
-        None,
-        BEGAN,
-        end=end,
-        transactions=transactions,
-    )
 
 
 @dataclass(frozen=True)
@@ -72,7 +59,7 @@ def histories(draw: st.DrawFn) -> Made:
         if at == switched:
             failover = done
         start, end = _position(done, server), _position(done + size, server)
-        chain.append(_batch(at + 1, start, end, size))
+        chain.append(batch(at + 1, start, end, transactions=size))
         which += [at + 1] * size
         done += size
     return Made(chain, which, failover)
@@ -130,7 +117,7 @@ def test_a_span_outside_of_what_was_captured_is_refused(history: Made, data: st.
 def test_only_earliest_begins_before_the_history() -> None:
     """However the earlier place is named: its first changes are not taken for those before it."""
     start, end = _position(5, server=False), _position(9, server=False)
-    batch = _batch(1, start, end, 4)
+    only = batch(1, start, end, transactions=4)
     begin = BEGAN + timedelta(minutes=5)
     late = parse_place(moment_text(BEGAN + timedelta(minutes=8)))
     places = {
@@ -139,17 +126,15 @@ def test_only_earliest_begins_before_the_history() -> None:
         f"gtid:{SERVERS[0]}:1-5": f"gtid:{SERVERS[0]}:1-4",
     }
     for place, earlier in places.items():
-        assert batches_in_span(Span(parse_place(place), late), [batch], {}, begin=begin) == (batch,)
+        assert batches_in_span(Span(parse_place(place), late), [only], {}, begin=begin) == (only,)
         for until in (late, parse_place("latest")):
             with pytest.raises(SpanRefused, match="the history begins at") as caught:
-                batches_in_span(Span(parse_place(earlier), until), [batch], {}, begin=begin)
+                batches_in_span(Span(parse_place(earlier), until), [only], {}, begin=begin)
             assert "--from earliest" in caught.value.hint
-    assert batches_in_span(Span(parse_place("earliest"), late), [batch], {}, begin=begin) == (
-        batch,
-    )
+    assert batches_in_span(Span(parse_place("earliest"), late), [only], {}, begin=begin) == (only,)
     with pytest.raises(SpanRefused, match="no transaction up to"):
         until = parse_place(moment_text(begin - timedelta(minutes=1)))
-        batches_in_span(Span(parse_place("earliest"), until), [batch], {}, begin=begin)
+        batches_in_span(Span(parse_place("earliest"), until), [only], {}, begin=begin)
 
 
 def test_a_moment_in_a_file_is_searched_in_that_file_alone() -> None:
@@ -162,7 +147,7 @@ def test_a_moment_in_a_file_is_searched_in_that_file_alone() -> None:
         Position(Coordinates(LogFile("binlog", file), offset), GtidSet(), SERVERS[0], moment)
         for (file, offset), moment in zip(places, moments, strict=True)
     ]
-    chain = [_batch(n, *pair, 1) for n, pair in enumerate(pairwise(positions), start=1)]
+    chain = [batch(n, *pair, transactions=1) for n, pair in enumerate(pairwise(positions), start=1)]
 
     def found(since: str, until: str) -> list[int]:
         span = Span(parse_place(since), parse_place(until))
@@ -181,3 +166,146 @@ def _found(history: Made, since: str, until: str) -> list[int]:
     """Those with transactions; one without any is as good in the span as outside of it."""
     span = Span(parse_place(since), parse_place(until))
     return [one.id for one in batches_in_span(span, history.chain, {}) if one.transactions]
+
+
+ONE = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
+TWO = "4e11fa47-71ca-11e1-9e33-c80aa9429562"
+
+
+def position(number: int, offset: int, minute: int, server: str = ONE) -> Position:
+    gtids = GtidSet.parse(f"{ONE}:1-{minute}") if minute else GtidSet()
+    at = Coordinates(LogFile("binlog", number), offset)
+    return Position(at, gtids, server, BEGAN + timedelta(minutes=minute))
+
+
+def acknowledged(number: int, start: Position, end: Position, **more: Any) -> Batch:
+    return batch(number, start, end, run_id=f"run-{number}", transactions=1, **more)
+
+
+PLACES = [
+    position(1, 4, 0),
+    position(1, 100, 10),
+    position(2, 200, 20),
+    position(2, 900, 30),
+    position(7, 100, 40, TWO),
+]
+ORDINARY = [
+    acknowledged(number, *ends)
+    for number, ends in enumerate(
+        [
+            (PLACES[0], PLACES[1]),
+            (PLACES[1], PLACES[2]),
+            (PLACES[2], PLACES[3]),
+            (position(7, 4, 30, TWO), PLACES[4]),
+        ],
+        start=1,
+    )
+]
+CAUGHT_UP = acknowledged(5, PLACES[0], PLACES[4], kind=BatchKind.CATCHING_UP, previous_batch=4)
+RESET = [
+    acknowledged(5, position(1, 4, 0), position(1, 60, 6)),
+    acknowledged(6, position(1, 60, 6), position(2, 300, 16)),
+]
+"""The log of the first server, after RESET BINARY LOGS AND GTIDS."""
+
+
+@pytest.mark.parametrize(
+    ("place", "expected"),
+    [
+        ("latest", 4),
+        ("earliest", 1),
+        ("2026-11-01T06:20:00Z", 2),
+        ("2026-11-01T06:19:59Z", 1),
+        ("2026-11-01T06:40:00Z", 4),
+        ("binlog.000002:200", 2),
+        ("binlog.000002:201", 2),
+        ("binlog.000002:4", 1),
+        ("binlog.000002:900", 3),
+        ("binlog.000007:100", 4),
+        ("binlog.000002@2026-11-01T06:25:00Z", 2),
+        ("binlog.000002@2026-11-01T06:05:00Z", 1),
+        (f"gtid:{ONE}:1-15", 2),
+        (f"gtid:{ONE}:1-20", 2),
+        ("run:run-3", 3),
+    ],
+)
+def test_a_place_is_a_batch(place: str, expected: int) -> None:
+    """The newest whose end shows nothing after it; for GTIDs, the first that has them all."""
+    assert batch_for_place("shop", ORDINARY, parse_place(place)).id == expected
+
+
+def test_a_batch_that_caught_tables_up_stands_for_the_place_it_ends_at() -> None:
+    """It ends where the one before it ended, and has more tables."""
+    for place in ("latest", "binlog.000007:100", "2026-11-01T06:40:00Z"):
+        found = batch_for_place("shop", [*ORDINARY, CAUGHT_UP], parse_place(place))
+        assert found.id == 5
+    found = batch_for_place("shop", [*ORDINARY, CAUGHT_UP], parse_place("binlog.000002:200"))
+    assert found.id == 2
+
+
+def test_the_place_at_which_tables_were_first_read_has_versions() -> None:
+    """Where the first batch begins and ends, as from a snapshot or in a ledger made from the
+    lake. An earlier place is not known, and after a reset it may be another place."""
+    first = acknowledged(1, PLACES[1], PLACES[1])
+    chain = [first, *ORDINARY[1:]]
+    for place in ("binlog.000001:100", "2026-11-01T06:10:00Z", f"gtid:{ONE}:1-10"):
+        assert batch_for_place("shop", chain, parse_place(place)).id == 1
+    with pytest.raises(VersionSetUnknown, match="the history begins at"):
+        batch_for_place("shop", chain, parse_place(f"gtid:{ONE}:1-9"))
+    with pytest.raises(VersionSetUnknown, match="occurs more than once"):
+        batch_for_place("shop", [*chain, *RESET], parse_place(f"gtid:{ONE}:1-10"))
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "2026-11-01T06:00:00Z",
+        "2026-11-01T06:40:01Z",
+        "binlog.000007@2026-11-01T06:40:01Z",
+        "binlog.000002:901",
+        "binlog.000009:4",
+        "binlog.000009@2026-11-01T06:25:00Z",
+        "other.000001:100",
+        f"gtid:{ONE}:1-99",
+        "run:another",
+        "run:run-",
+    ],
+)
+def test_a_place_that_nothing_shows_is_refused(place: str) -> None:
+    with pytest.raises(VersionSetUnknown, match=r"^shop: .*") as caught:
+        batch_for_place("shop", ORDINARY, parse_place(place))
+    assert "`lockstep " in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "place", ["binlog.000001:50", "binlog.000002:200", f"gtid:{ONE}:1-12", f"gtid:{ONE}:1-5"]
+)
+def test_a_place_that_occurs_again_after_a_reset_is_refused(place: str) -> None:
+    """Its coordinates and GTIDs name a transaction from before and one from after it."""
+    chain, parsed = [*ORDINARY, *RESET], parse_place(place)
+    with pytest.raises(VersionSetUnknown, match="occurs more than once"):
+        batch_for_place("shop", chain, parsed)
+    with pytest.raises(SpanRefused, match="occurs more than once") as caught:
+        batches_in_span(Span(Earliest(), parsed), chain, {})
+    assert "by a run" in caught.value.hint
+    if place != f"gtid:{ONE}:1-5":  # all batches have something after it
+        with pytest.raises(SpanRefused, match="occurs more than once"):
+            batches_in_span(Span(parsed, Latest()), chain, {})
+    runs = {"run-3": 3, "run-5": 5}
+    span = Span(parse_place("run:run-3"), parse_place("run:run-5"))
+    assert [item.id for item in batches_in_span(span, chain, runs)] == [3, 4, 5]
+
+
+def test_a_moment_after_the_last_commit_counts_once_a_run_found_nothing_later() -> None:
+    """Until then, a transaction with an earlier commit time may still come."""
+    asked = BEGAN + timedelta(minutes=50)
+    for place in ("2026-11-01T06:50:00Z", "binlog.000007@2026-11-01T06:50:00Z"):
+        assert batch_for_place("shop", ORDINARY, parse_place(place), asked).id == 4
+    for place in ("2026-11-01T06:50:01Z", "binlog.000007@2026-11-01T06:50:01Z"):
+        with pytest.raises(VersionSetUnknown, match="does not show"):
+            batch_for_place("shop", ORDINARY, parse_place(place), asked)
+
+
+def test_before_the_first_there_is_none() -> None:
+    with pytest.raises(VersionSetUnknown, match="nothing was acknowledged yet"):
+        batch_for_place("shop", [], None)

@@ -70,14 +70,6 @@ def test_what_was_written_is_read(data: st.DataObject) -> None:
     assert found.warning_count == 3
 
 
-def test_a_border_at_every_place() -> None:
-    """Within a packet's head, behind it, between two."""
-    sent = packets([row([INT.cell(n), TEXT.cell("ü" * n)]) for n in range(4)] + [EOF])
-    for border in range(len(sent)):
-        found = batches([INT, TEXT], sent, [border])
-        assert values(found) == [[n, "ü" * n] for n in range(4)]
-
-
 @pytest.mark.parametrize("size", [0xFFFFF8, 0xFFFFF9, 0xFFFFFA, 0xFFFFFF, 2 * 0xFFFFFF - 11])
 def test_rows_of_several_packets(size: int) -> None:
     """A row that fills a packet of 16 MiB to the last byte is followed by an empty one. Its

@@ -86,24 +86,14 @@ def test_each_retry_is_used() -> None:
 
 
 def test_tries_and_pauses() -> None:
-    """The last try has no pause behind it; the last pause is repeated."""
+    """The last try has no pause behind it; the last pause is repeated, for ever where there is no
+    end; what succeeds is not tried again, and a time that is over still has one try."""
     slept: list[float] = []
     retry = replace(STEP, most_tries=4, pauses=(0.5, 2.0))
+    next(retry.tries(slept.append))
+    assert slept == []
     assert list(retry.tries(slept.append)) == [0.5, 2.0, 2.0, None]
     assert slept == [0.5, 2.0, 2.0]
-
-
-def test_what_succeeds_is_not_tried_again() -> None:
-    slept: list[float] = []
-    for _ in STEP.tries(slept.append):
-        break
-    assert slept == []
-
-
-def test_a_time_that_is_over_still_has_one_try() -> None:
     assert list(replace(STEP, most_tries=None, seconds=0.0).tries()) == [None]
-
-
-def test_without_an_end_there_is_always_another_try() -> None:
-    tries = SPARK.tries(lambda _: None)
-    assert [next(tries) for _ in range(100)] == [0.02] * 100
+    endless = SPARK.tries(lambda _: None)
+    assert [next(endless) for _ in range(100)] == [0.02] * 100

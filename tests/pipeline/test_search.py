@@ -58,29 +58,24 @@ def every_kind() -> Log:
     log.transaction(1)
     log.statement(2, "CREATE TABLE t (a int)")
     log.add(EventType.ANONYMOUS_GTID, gtid(0))
-    log.add(EventType.QUERY, query("BEGIN"))
+    log.say("BEGIN")
     log.add(EventType.ROWS_QUERY, b"\0insert")
     log.write(1, 2)
     log.end("COMMIT")
     log.add(EventType.GTID, gtid(4))
     log.add(EventType.TRANSACTION_PAYLOAD, payload(nested_transaction(*range(300))))
-    log.add(EventType.GTID, gtid(5))
-    log.add(EventType.QUERY, xa("START", b"x"))
-    log.write(3)
-    log.add(EventType.QUERY, xa("END", b"x"))
-    log.add(EventType.XA_PREPARE, xa_prepare(b"x"))
+    log.prepare(5, b"x", 3)
     log.transaction(6, rows=3)
     log.statement(7, "XA COMMIT X'78',X'',1")
     log.statement(8, "XA COMMIT X'77',X'',1")
     log.statement(9, "XA ROLLBACK X'76',X'',1")
     log.add(EventType.GTID_TAGGED, tagged_gtid(UUID(SERVER), "tag", 3, 5))
-    log.add(EventType.QUERY, query("BEGIN"))
-    log.add(EventType.QUERY, query("SAVEPOINT `a`"))
+    log.say("BEGIN")
+    log.say("SAVEPOINT `a`")
     log.write(4)
-    log.add(EventType.QUERY, query("ROLLBACK TO `a`"))
+    log.say("ROLLBACK TO `a`")
     log.end("ROLLBACK")
-    log.add(EventType.GTID, gtid(10))
-    log.add(EventType.QUERY, query("BEGIN"))
+    log.begin(10)
     log.add(EventType.TABLE_MAP, table_map(1, "a"))
     log.add(EventType.TABLE_MAP, table_map(2, "b"))
     log.add(EventType.WRITE_ROWS, rows(1, table_id=1, last=False))
@@ -94,19 +89,18 @@ def with_what_a_capture_refuses() -> Log:
     log = file_of(CREATED)
     log.transaction(1)
     for number in range(2, 7):
-        log.add(EventType.GTID, gtid(number))
-        log.add(EventType.QUERY, query("BEGIN"))
+        log.begin(number)
         log.add(5, b"\x02" + struct.pack("<Q", 1))
-        log.add(EventType.QUERY, query("INSERT INTO t VALUES (1)"))
+        log.say("INSERT INTO t VALUES (1)")
         log.end()
     log.add(26, b"\x01\x00\x00")
     log.transaction(7)
     log.add(EventType.GTID_TAGGED, tagged_gtid(UUID(SERVER), "tag", 3, 5))
-    log.add(EventType.QUERY, query("BEGIN"))
-    log.add(EventType.QUERY, query("DELETE FROM t"))
+    log.say("BEGIN")
+    log.say("DELETE FROM t")
     log.end()
     log.add(EventType.ANONYMOUS_GTID, gtid(0))
-    log.add(EventType.QUERY, query("BEGIN"))
+    log.say("BEGIN")
     log.add(14, b"\x01\x00\x00")
     log.end()
     log.transaction(8)
@@ -122,7 +116,7 @@ def of_mariadb() -> Log:
     log.add(EventType.MARIADB_GTID_LIST, listed)
     log.add(EventType.MARIADB_BINLOG_CHECKPOINT, struct.pack("<I", 13) + b"binlog.000001")
     log.add(EventType.MARIADB_GTID, mariadb_gtid(6, standalone=True))
-    log.add(EventType.QUERY, query("CREATE TABLE t (a int)"))
+    log.say("CREATE TABLE t (a int)")
     log.add(EventType.MARIADB_BINLOG_CHECKPOINT, struct.pack("<I", 13) + b"binlog.000001")
     log.add(EventType.MARIADB_GTID, mariadb_gtid(7))
     log.add(EventType.MARIADB_ANNOTATE_ROWS, b"insert")
@@ -230,23 +224,15 @@ def test_every_offset_of_a_log_is_a_boundary_or_rewound_or_nowhere(case: str) ->
     assert server.read > 0
 
 
-def test_the_refusal_names_the_event_before() -> None:
-    """Where an event does begin, so that a person can type it."""
-    log = file_of(CREATED)
-    second = log.transaction(1)
-    server = MadeServer([log])
-    with pytest.raises(NotAnEventBoundary, match=f"before it is binlog.000001:{second}$"):
-        find_boundary(server, at(second + 3))
-
-
 @pytest.mark.parametrize("cut", [False, True])
 def test_beyond_the_end_of_a_file_is_nowhere(cut: bool) -> None:
-    """Its end is the last place there is, whether another file follows or not, and
-    whether a ROTATE leads there."""
+    """Its end is the last place there is, whether another file follows or not, and whether a ROTATE
+    leads there. The refusal names where an event does begin, so that a person can type it."""
     logs = [file_of(CREATED), file_of(CREATED)]
-    for log in logs:
-        log.transaction(1)
+    second, _ = (log.transaction(1) for log in logs)
     server = MadeServer(logs, cut=cut)
+    with pytest.raises(NotAnEventBoundary, match=f"before it is binlog.000001:{second}$"):
+        find_boundary(server, at(second + 3))
     for number, log in enumerate(logs, start=1):
         end = at(log.offset, number)
         assert find_boundary(server, end).at == end
@@ -258,7 +244,7 @@ def test_a_place_in_a_transaction_that_the_log_cuts_off_is_rewound() -> None:
     """The log may end within it; it begins all the same."""
     log = file_of(CREATED)
     begin = log.add(EventType.GTID, gtid(1))
-    inside = log.add(EventType.QUERY, query("BEGIN"))
+    inside = log.say("BEGIN")
     log.add(EventType.TABLE_MAP, table_map())
     boundary = find_boundary(MadeServer([log]), at(inside))
     assert (boundary.at, boundary.is_rewound) == (at(begin), True)
@@ -289,7 +275,7 @@ def test_a_compressed_statement_of_mariadb_is_a_transaction() -> None:
     begin = log.add(EventType.MARIADB_GTID, mariadb_gtid(2))
     inside = log.add(EventType.MARIADB_QUERY_COMPRESSED, ddl)
     log.write(1)
-    log.add(EventType.QUERY, query("COMMIT"))
+    log.say("COMMIT")
     server = MadeServer([log])
     found = [
         find_boundary(server, at(place))
@@ -304,7 +290,8 @@ def test_a_compressed_statement_of_mariadb_is_a_transaction() -> None:
 
 
 def test_a_head_is_read_without_the_file() -> None:
-    """A few hundred bytes tell when a file was made and what was executed before it."""
+    """A few hundred bytes tell when a file was made and what was executed before it; MariaDB lists
+    the last GTID of every domain and server."""
     log = file_of(CREATED, f"{SERVER}:1-5")
     for number in range(6, 1000):
         log.transaction(number)
@@ -312,12 +299,7 @@ def test_a_head_is_read_without_the_file() -> None:
     head = read_file_head(server, FILE)
     assert (int(head.created.timestamp()), str(head.gtid_set)) == (CREATED, f"{SERVER}:1-5")
     assert server.read <= 512
-
-
-def test_a_head_of_mariadb_lists_gtids() -> None:
-    """Of every domain and server the last one."""
-    head = read_file_head(MadeServer([of_mariadb()]), FILE)
-    assert str(head.gtid_set) == "0-7-5,3-9-8"
+    assert str(read_file_head(MadeServer([of_mariadb()]), FILE).gtid_set) == "0-7-5,3-9-8"
 
 
 def test_the_file_before_which_nothing_else_was_executed() -> None:
@@ -341,38 +323,32 @@ def ending() -> MadeServer:
     return MadeServer([first, second])
 
 
+START_OF_ALL = Position(at(4), GtidSet(), "uuid")
+
+
 def test_the_end_of_a_set_is_where_its_last_transaction_ends() -> None:
-    """Not the one with the highest number: the order of the log counts."""
+    """Not the one with the highest number: the order of the log counts. Nothing is read of a set
+    that the start holds; what the log lacks is refused by its name, and only that; and a log that
+    ends before its head is no answer."""
     server = ending()
-    start = Position(at(4), GtidSet(), "uuid")
-    ends = {}
-    for text in ("1", "1-3", "5", "1-5", "1-6"):
-        ends[text] = find_end_of(server, start, server.head, GtidSet.parse(f"{SERVER}:{text}"))
     one = len(b"".join(server.logs[0].packets[2:7]))
     heads = [len(b"".join(log.packets[:2])) + 4 for log in server.logs]
-    assert ends == {
+    later = Position(at(4, 2), GtidSet.parse(f"{SERVER}:1-3"), "uuid")
+    assert find_end_of(server, later, server.head, GtidSet.parse(f"{SERVER}:2")) == later.at
+    assert server.dumps == []
+    for numbers, end in {
         "1": at(heads[0] + one),
         "1-3": at(heads[0] + 3 * one),
         "5": at(heads[1] + one, 2),
         "1-5": at(heads[1] + 2 * one, 2),
         "1-6": server.head,
-    }
-
-
-def test_a_set_that_the_start_holds_ends_there() -> None:
-    """Nothing has to be read."""
-    server = ending()
-    start = Position(at(4, 2), GtidSet.parse(f"{SERVER}:1-3"), "uuid")
-    assert find_end_of(server, start, server.head, GtidSet.parse(f"{SERVER}:2")) == start.at
-    assert server.dumps == []
-
-
-def test_an_end_that_the_log_lacks_is_refused() -> None:
-    """The refusal names what is missing, and only that."""
-    server = ending()
-    start = Position(at(4), GtidSet(), "uuid")
+    }.items():
+        gtids = GtidSet.parse(f"{SERVER}:{numbers}")
+        assert find_end_of(server, START_OF_ALL, server.head, gtids) == end
     with pytest.raises(EndNotReached, match=f"have {SERVER}:7-9$"):
-        find_end_of(server, start, server.head, GtidSet.parse(f"{SERVER}:1-9"))
+        find_end_of(server, START_OF_ALL, server.head, GtidSet.parse(f"{SERVER}:1-9"))
+    with pytest.raises(StreamEndedEarly, match=r"before binlog\.000002:99999"):
+        find_end_of(server, START_OF_ALL, at(99999, 2), GtidSet.parse(f"{SERVER}:7"))
 
 
 def test_the_end_of_a_set_of_mariadb() -> None:
@@ -386,14 +362,6 @@ def test_the_end_of_a_set_of_mariadb() -> None:
     ]
     places = starts(log)
     assert found == [4, places[11], log.offset, log.offset]
-
-
-def test_a_log_that_ends_before_its_head_is_no_answer() -> None:
-    """Not having been read is not the same as not being there."""
-    server = ending()
-    start = Position(at(4), GtidSet(), "uuid")
-    with pytest.raises(StreamEndedEarly, match=r"before binlog\.000002:99999"):
-        find_end_of(server, start, at(99999, 2), GtidSet.parse(f"{SERVER}:7"))
 
 
 def test_transactions_of_a_look_that_begins_early_are_left_out() -> None:

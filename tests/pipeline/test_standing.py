@@ -1,18 +1,26 @@
-"""What an operator is told first, and the figures behind it."""
+"""What an operator is told first of a source and of each table, and the figures behind it."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lockstep.commands.status import exit_code, proof_lines, proof_values, status_lines
 from lockstep.pipeline.model.batch import Batch, BatchState
 from lockstep.pipeline.model.gaps import Gap, GapEvent
 from lockstep.pipeline.model.json_values import to_json
-from lockstep.pipeline.model.table_state import Extent, StoppedTable, TableEventKind
+from lockstep.pipeline.model.table_state import (
+    Extent,
+    StoppedTable,
+    TableCondition,
+    TableEventKind,
+    TableState,
+)
 from lockstep.pipeline.ports.source import ServerFacts
 from lockstep.pipeline.proof.proven import (
     ComparisonRecord,
@@ -22,6 +30,7 @@ from lockstep.pipeline.proof.proven import (
 )
 from lockstep.pipeline.snapshot.progress import LoadProgress
 from lockstep.pipeline.start.rules import decide_start
+from lockstep.pipeline.status.accounting import accounts
 from lockstep.pipeline.status.facts import (
     Failures,
     Headroom,
@@ -36,17 +45,21 @@ from lockstep.pipeline.status.facts import (
     overlaps,
     reason_not_by_gtid,
 )
+from lockstep.pipeline.status.tables import TableHealth, table_standings
 from lockstep.pipeline.status.verdict import State, verdict
+from lockstep.pipeline.upkeep.clearing import Tightening, UnclearedValues
 from lockstep.pipeline.values.decisions import Attempt, AttemptOutcome, Continuity, LeaseView
 from lockstep.pipeline.values.errors import (
     ForeignCommit,
+    Need,
     Recovery,
     SecretMissing,
     SourceUnavailable,
     StoppedBy,
 )
+from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.position import Coordinates, Position
-from lockstep.pipeline.values.table import TableName
+from lockstep.pipeline.values.table import TableName, TablePatterns
 from tests.pipeline.start_made import (
     DIFFERENT,
     MARIA,
@@ -55,6 +68,7 @@ from tests.pipeline.start_made import (
     A,
     B,
     at,
+    batch,
     chosen,
     cursor,
     facts,
@@ -91,12 +105,8 @@ def idle(minute: int = 0, head: Coordinates | None = None) -> Attempt:
     return Attempt(AttemptOutcome.IDLE, moment, "nothing to do", head=head)
 
 
-def batch(
-    number: int = 8, state: BatchState = BatchState.CAPTURED, done: datetime | None = None
-) -> Batch:
-    return Batch(
-        number, "shop", state, position(), 7, None, 0, 1, None, READ_AT, acknowledged_at=done
-    )
+def captured(number: int = 8, **more: Any) -> Batch:
+    return batch(number, position(), **{"state": BatchState.CAPTURED, **more})
 
 
 def standing(**changes: Any) -> Standing:
@@ -131,6 +141,20 @@ GAP = Gap(1, 8, READ_AT, "ann", "lost", ("shop.orders",), "binlog.000003:500", "
 UNSET = SecretMissing("SHOP_PASSWORD is not set", hint="set it")
 
 
+LOST_LAKE = ForeignCommit("the lake is behind its ledger", hint="restore it")
+WITHOUT_HINT = failures([failed()], [], has_waiting_batches=False)
+WRONG_PASSWORD = replace(failed(0, Recovery.CONFIGURATION, "check password"), rule="AccessDenied")
+DENIED = failures([WRONG_PASSWORD], [], has_waiting_batches=False)
+NOT_THERE: dict[str, Any] = {"facts": None, "start": None, "server_error": AWAY}
+HOUR = timedelta(hours=1)
+
+
+def decided_at(second: int) -> dict[str, Any]:
+    """A choice, so long after the last attempt."""
+    choice = replace(chosen("latest"), chosen_at=READ_AT + timedelta(seconds=second))
+    return {"override": choice, "start": None}
+
+
 @pytest.mark.parametrize(
     "changes",
     [{"failures": FAILED}, {"facts": None, "server_error": AWAY, "failures": FAILED}],
@@ -148,165 +172,178 @@ def test_a_person_is_needed_once_no_run_went_through_for_an_hour(changes: dict[s
 
 
 @pytest.mark.parametrize(
-    ("changes", "state", "words"),
+    ("changes", "state", "code", "words"),
     [
-        ({}, State.FINE, ("binlog.000003:500",)),
+        ({}, State.FINE, 0, ("binlog.000003:500",)),
         (
             {"captured": None, "acknowledged": None, "start": None},
             State.NEVER_RAN,
+            3,
             ("lockstep check", "lockstep run --source shop"),
         ),
         (
             {"lease": LEASE},
             State.BUSY,
+            0,
             ("host-1, process 9", "wait for it, or end that process: `kill -9` is safe"),
         ),
-        ({"lease": replace(LEASE, in_dagster=True)}, State.BUSY, ("wait", "Dagster's page")),
+        ({"lease": replace(LEASE, in_dagster=True)}, State.BUSY, 0, ("wait", "Dagster's page")),
         (
             {"lease": replace(LEASE, beat_at=NOW - timedelta(minutes=9))},
             State.BUSY,
+            3,
             ("9 minutes", "end that process"),
         ),
-        ({"start": REWRITTEN}, State.REFUSED, ("is not the log that was read", "reset")),
-        ({"failures": STOPPED}, State.REFUSED, ("1 attempt failed", "exclude")),
-        ({"failures": FAILED}, State.FAILED, ("it failed", "make room")),
-        ({"failures": UNSET_UP}, State.REFUSED, ("it failed", "set it up")),
-        ({"failures": REFUSED, "start": None}, State.REFUSED, ("it failed", "restore")),
-        ({"facts": None, "start": None, "server_error": AWAY}, State.UNREACHABLE, ("start it",)),
+        ({"start": REWRITTEN}, State.REFUSED, 5, ("is not the log that was read", "reset")),
+        ({"failures": STOPPED}, State.REFUSED, 5, ("1 attempt failed", "exclude")),
+        ({"failures": FAILED}, State.FAILED, 3, ("it failed", "make room")),
+        ({"failures": UNSET_UP}, State.REFUSED, 2, ("it failed", "set it up")),
         (
-            {"facts": None, "start": None, "server_error": AWAY, "failures": STOPPED},
-            State.REFUSED,
-            ("it failed", "exclude"),
+            {"failures": REFUSED},
+            State.FAILED,
+            3,
+            ("but the next one would begin", "`lockstep run --source shop`"),
         ),
+        ({"failures": REFUSED, "start": None}, State.REFUSED, 5, ("it failed", "restore")),
+        (NOT_THERE, State.UNREACHABLE, 3, ("start it",)),
+        ({**NOT_THERE, "failures": STOPPED}, State.REFUSED, 5, ("it failed", "exclude")),
         (
             {"headroom": Headroom(True, timedelta(days=7), timedelta())},
             State.AT_RISK,
+            5,
             ("already gone", "lockstep run --source shop"),
         ),
         (
             {"headroom": Headroom(False, timedelta(days=7), timedelta(hours=5))},
             State.AT_RISK,
+            5,
             ("in 5 hours", "binlog_expire_logs_seconds"),
         ),
         (
             {"headroom": Headroom(False, timedelta(days=7), timedelta())},
             State.AT_RISK,
+            5,
             ("at the next rotation",),
         ),
         (
             {"stopped_tables": (QUARANTINED,)},
             State.QUARANTINED,
+            6,
             ("shop.orders", "incomplete", "FULL"),
         ),
         (
             {"stopped_tables": (replace(QUARANTINED, by=StoppedBy.PERSON),)},
             State.PAUSED,
+            6,
             ("shop.orders is paused", "everything else goes on", "FULL"),
         ),
         (
             {"stopped_tables": (replace(QUARANTINED, by=StoppedBy.RUN),)},
             State.BEHIND,
+            3,
             ("shop.orders comes back", "lockstep run"),
         ),
         (
             {"stopped_tables": (QUARANTINED,), "tables_to_resume": frozenset({QUARANTINED.table})},
             State.BEHIND,
+            3,
             ("shop.orders comes back", "lockstep run"),
         ),
         (
-            {"waiting_batches": (WaitingBatch(batch(), (ORDERS,)),)},
+            {"waiting_batches": (WaitingBatch(captured(), (ORDERS,)),)},
             State.BEHIND,
+            3,
             ("batch 8", "waits for shop.orders", "lockstep run --source shop"),
         ),
-        ({"lag": Lag(7200.0, 10, 1)}, State.BEHIND, ("2 hours behind", "lockstep run")),
+        ({"lag": Lag(7200.0, 10, 1)}, State.BEHIND, 3, ("2 hours behind", "lockstep run")),
         (
             {"proofs": (WRONG,), "gaps": (GAP,)},
             State.DIFFERS,
+            6,
             ("rows of shop.orders differed", "`lockstep verify shop.orders`", "--repair"),
         ),
         (
             {"invisible_tables": (replace(QUARANTINED, hint="grant it"),), "gaps": (GAP,)},
             State.INVISIBLE,
+            6,
             ("shop.orders: its images are incomplete", "grant it"),
         ),
-        ({"gaps": (GAP,)}, State.GAP, ("a gap", "rows of shop.orders may be wrong", "verify")),
+        ({"gaps": (GAP,)}, State.GAP, 6, ("a gap", "rows of shop.orders may be wrong", "verify")),
         (
             {
                 "extents": (Extent(ORDERS, at(3, 400)),),
                 "rewritten_changelogs": (replace(QUARANTINED, hint="restore it"),),
             },
             State.DIFFERS,
+            6,
             ("the changelog of shop.orders: its images are incomplete", "restore it"),
         ),
         (
-            {"waiting_batches": (WaitingBatch(batch(), tuple(SEVERAL)),)},
+            {"waiting_batches": (WaitingBatch(captured(), tuple(SEVERAL)),)},
             State.BEHIND,
+            3,
             ("waits for shop.t0, shop.t1, shop.t2, shop.t3, shop.t4 and 1 more", "lockstep run"),
         ),
         (
             {"extents": (Extent(ORDERS, at(3, 400)),)},
             State.PARTIAL,
+            6,
             ("shop.orders is partial: begins at binlog.000003:400", "verify shop.orders"),
         ),
         (
             {"facts": None, "start": None, "server_error": UNSET},
             State.CONFIGURATION,
+            2,
             ("SHOP_PASSWORD", "set it"),
+        ),
+        (
+            {"failures": DENIED},
+            State.FAILED,
+            3,
+            ("(it failed), but the next one would", "`lockstep run"),
+        ),
+        ({**NOT_THERE, "failures": DENIED}, State.UNREACHABLE, 3, ("(1 failed since", "start it")),
+        (
+            {"start": REWRITTEN, "failures": DENIED},
+            State.REFUSED,
+            5,
+            ("not the log that was read",),
+        ),
+        ({"failures": WITHOUT_HINT}, State.FAILED, 3, ("`lockstep run --source shop`",)),
+        ({"failures": STOPPED, **decided_at(1)}, State.BEHIND, 3, ("starts at latest",)),
+        ({"failures": STOPPED, **decided_at(-1)}, State.REFUSED, 5, ("exclude",)),
+        ({"lag": Lag(1200.0, 1, 1)}, State.FINE, 0, ()),
+        ({"lag": Lag(1501.0, 1, 1)}, State.BEHIND, 3, ("25 minutes behind",)),
+        ({"headroom": Headroom(False, 4 * HOUR, 4 * HOUR)}, State.FINE, 0, ()),
+        (
+            {"lake_error": LOST_LAKE},
+            State.REFUSED,
+            5,
+            ("the lake is behind its ledger", "restore it"),
         ),
         (
             {"override": chosen("latest"), "start": None},
             State.BEHIND,
+            3,
             ("starts at latest", "the disk was lost", "lockstep plan"),
         ),
     ],
 )
 def test_the_first_sentence_is_what_matters_and_what_to_type(
-    changes: dict[str, Any], state: State, words: tuple[str, ...]
+    changes: dict[str, Any], state: State, code: int, words: tuple[str, ...]
 ) -> None:
-    """One state for each kind of trouble, the gravest first."""
-    told = verdict(standing(**changes), NOW, timedelta(minutes=10))
+    """One state for each kind of trouble, the gravest first; what was tried before counts less than
+    what the server says now, and than what a person decided since. A cron job hears of all that
+    waits; while a run goes on, of what waits for a person, and of a run that is silent."""
+    pause, there = timedelta(minutes=10), standing(**changes)
+    told = verdict(there, NOW, pause)
     assert told.state is state
     for word in words:
         assert word in f"{told.sentence} | {told.hint}"
-
-
-def test_a_start_that_was_refused_and_would_not_be_any_more_is_said_to_be() -> None:
-    """The cure worked: run again."""
-    told = verdict(standing(failures=REFUSED), NOW, None)
-    assert told.state is State.FAILED
-    assert "the next one would begin" in told.sentence
-    assert told.hint == "`lockstep run --source shop`"
-
-
-DENIED = failures(
-    [replace(failed(0, Recovery.CONFIGURATION, "check password"), rule="AccessDenied")],
-    [],
-    has_waiting_batches=False,
-)
-
-
-@pytest.mark.parametrize(
-    ("changes", "state", "words", "hint"),
-    [
-        ({}, State.FAILED, "(it failed), but the next one would begin", "`lockstep run"),
-        (
-            {"facts": None, "start": None, "server_error": AWAY},
-            State.UNREACHABLE,
-            "MySQL cannot be reached (1 failed since",
-            "start it",
-        ),
-        ({"start": REWRITTEN}, State.REFUSED, "is not the log that was read", "reset"),
-    ],
-    ids=["the server answers", "the server is away", "the log is another"],
-)
-def test_what_the_server_says_now_counts_more_than_an_earlier_refusal_of_the_login(
-    changes: dict[str, Any], state: State, words: str, hint: str
-) -> None:
-    """The password was corrected since."""
-    told = verdict(standing(failures=DENIED, **changes), NOW, None)
-    assert told.state is state
-    assert words in told.sentence
-    assert hint in told.hint
+    assert exit_code(there, NOW, pause) == code
+    assert exit_code(replace(there, lease=LEASE), NOW, pause) == (0 if code == 3 else code)
+    silent = replace(LEASE, beat_at=NOW - timedelta(minutes=9))
+    assert exit_code(replace(there, lease=silent), NOW, pause) == 3
 
 
 def test_a_login_that_only_runs_are_refused_needs_a_person_after_an_hour() -> None:
@@ -318,69 +355,9 @@ def test_a_login_that_only_runs_are_refused_needs_a_person_after_an_hour() -> No
     assert told == [False, True]
 
 
-def test_a_failure_without_a_hint_is_tried_again() -> None:
-    """That is what there is to do."""
-    told = verdict(
-        standing(failures=failures([failed()], [], has_waiting_batches=False)), NOW, None
-    )
-    assert (told.state, told.hint) == (State.FAILED, "`lockstep run --source shop`")
-
-
-def test_a_choice_after_a_failure_is_what_counts() -> None:
-    """Nobody needs to be told again what an operator has decided on."""
-    choice = replace(chosen("latest"), chosen_at=READ_AT + timedelta(seconds=1))
-    told = verdict(standing(failures=STOPPED, override=choice, start=None), NOW, None)
-    assert "starts at latest" in told.sentence
-    earlier = replace(choice, chosen_at=READ_AT - timedelta(seconds=1))
-    told = verdict(standing(failures=STOPPED, override=earlier, start=None), NOW, None)
-    assert told.state is State.REFUSED
-
-
 def test_without_a_schedule_nobody_is_late() -> None:
     """Lag is shown, and no fault."""
     assert verdict(standing(lag=Lag(86_400.0, 10, 1)), NOW, None).state is State.FINE
-
-
-def test_a_short_retention_is_no_alarm_by_itself() -> None:
-    """Half of what the server keeps is enough: `lockstep check` warns of the rest."""
-    room = Headroom(False, timedelta(hours=4), timedelta(hours=4))
-    assert verdict(standing(headroom=room), NOW, timedelta(minutes=10)).state is State.FINE
-
-
-@pytest.mark.parametrize(
-    ("changes", "code"),
-    [
-        ({}, 0),
-        ({"lag": Lag(1200.0, 1, 1)}, 0),
-        ({"lag": Lag(1501.0, 1, 1)}, 3),
-        ({"captured": None, "acknowledged": None, "start": None}, 3),
-        ({"facts": None, "start": None, "server_error": AWAY}, 3),
-        ({"facts": None, "start": None, "server_error": UNSET}, 2),
-        ({"start": REWRITTEN}, 5),
-        ({"lake_error": ForeignCommit("the lake is behind its ledger", hint="restore it")}, 5),
-        ({"failures": STOPPED}, 5),
-        ({"failures": FAILED}, 3),
-        ({"failures": UNSET_UP}, 2),
-        ({"failures": REFUSED}, 3),
-        ({"failures": REFUSED, "start": None}, 5),
-        ({"headroom": Headroom(True, timedelta(days=7), timedelta())}, 5),
-        ({"stopped_tables": (QUARANTINED,)}, 6),
-        ({"stopped_tables": (replace(QUARANTINED, by=StoppedBy.PERSON),)}, 6),
-        ({"invisible_tables": (QUARANTINED,)}, 6),
-        ({"gaps": (GAP,)}, 6),
-        ({"extents": (Extent(ORDERS, at(3, 400)),)}, 6),
-        ({"waiting_batches": (WaitingBatch(batch(), (ORDERS,)),)}, 3),
-        ({"override": chosen("latest"), "start": None}, 3),
-    ],
-)
-def test_a_cron_job_hears_of_all_that_waits(changes: dict[str, Any], code: int) -> None:
-    """While a run goes on, of what waits for a person; a silent one waits for somebody."""
-    pause = timedelta(minutes=10)
-    there = standing(**changes)
-    assert exit_code(there, NOW, pause) == code
-    assert exit_code(replace(there, lease=LEASE), NOW, pause) == (0 if code == 3 else code)
-    silent = replace(LEASE, beat_at=NOW - timedelta(minutes=9))
-    assert exit_code(replace(there, lease=silent), NOW, pause) == 3
 
 
 @pytest.mark.parametrize(
@@ -391,7 +368,7 @@ def test_a_run_that_records_nothing_is_not_only_busy(
     pause: timedelta | None, earlier: int, later: int
 ) -> None:
     """Its heartbeats go on for as long as its process lives, whatever it waits for."""
-    waiting = (WaitingBatch(batch(), (ORDERS,)),)
+    waiting = (WaitingBatch(captured(), (ORDERS,)),)
     early, late = (
         standing(
             waiting_batches=waiting,
@@ -419,7 +396,7 @@ def test_a_run_that_reads_a_table_in_one_piece_is_not_judged_by_what_it_records(
     assert exit_code(in_chunks, NOW, None) == 3
     reading = replace(in_chunks, loads=(replace(load, is_undivided=True),))
     assert reading.lease is not None
-    merging = replace(reading, waiting_batches=(WaitingBatch(batch(), (ORDERS,)),))
+    merging = replace(reading, waiting_batches=(WaitingBatch(captured(), (ORDERS,)),))
     assert exit_code(reading, NOW, None) == 0
     assert exit_code(merging, NOW, None) == 3
     replaying = replace(merging, lease=replace(reading.lease, run_id=None))
@@ -481,17 +458,35 @@ def test_proofs_are_told_with_their_age() -> None:
 # -- figures --------------------------------------------------------------------------------
 
 
-def test_nothing_behind_is_nothing_old() -> None:
-    """An idle source is in step, however long ago it was written to."""
-    there = position(4, 1000, read=READ)
-    assert lag(facts(executed=READ), there, NOW) == Lag(0.0, 0, 0)
-
-
-def test_log_without_transactions_is_no_lag() -> None:
-    """A rotation moves the head and changes no row."""
-    assert lag(facts(executed=READ), position(4, 900, read=READ), NOW) == Lag(0.0, 100, 0)
-    doubtful = facts(executed=READ, mode="ON_PERMISSIVE")
-    assert lag(doubtful, position(4, 900, read=READ), NOW).seconds == 360.0
+@pytest.mark.parametrize(
+    ("server", "there", "expected"),
+    [
+        (facts(executed=READ), position(4, 1000, read=READ), Lag(0.0, 0, 0)),
+        (facts(executed=READ), position(4, 900, read=READ), Lag(0.0, 100, 0)),
+        (
+            facts(executed=READ, mode="ON_PERMISSIVE"),
+            position(4, 900, read=READ),
+            Lag(360.0, 100, 0),
+        ),
+        (None, position(), Lag(360.0)),
+        (facts(), position(9, 4), Lag()),
+        (facts(), position(4, 2000), Lag()),
+        (facts(executed=f"{A}:1-9"), position(4, 900, read=READ), Lag()),
+    ],
+    ids=[
+        "an idle source is in step, however long ago it was written to",
+        "log without transactions",
+        "log in which numbers count no transactions",
+        "without the server the ledger knows how old the newest commit is",
+        "another log: a newer file",
+        "another log: a longer file",
+        "another log: more transactions",
+    ],
+)
+def test_the_lag(server: ServerFacts | None, there: Position, expected: Lag) -> None:
+    """Unknown behind a log that lacks what was read: after RESET BINARY LOGS, or a restored
+    backup."""
+    assert lag(server, there, NOW) == expected
 
 
 @pytest.mark.parametrize(
@@ -510,25 +505,6 @@ def test_transactions_behind(executed: str, read: str, uuid: str, count: int | N
     assert lag(facts(A, executed=executed), position(read=read, uuid=uuid), NOW).transactions == (
         count
     )
-
-
-@pytest.mark.parametrize(
-    ("there", "executed"),
-    [
-        (position(9, 4), ""),
-        (position(4, 2000), ""),
-        (position(4, 900, read=READ), f"{A}:1-9"),
-    ],
-    ids=["a newer file", "a longer file", "more transactions"],
-)
-def test_the_lag_behind_another_log_is_unknown(there: Position, executed: str) -> None:
-    """The server's log lacks what was read: after RESET BINARY LOGS, or a restored backup."""
-    assert lag(facts(executed=executed), there, NOW, NOW) == Lag()
-
-
-def test_without_the_server_the_ledger_knows_the_seconds() -> None:
-    """How old the newest commit in the lake is."""
-    assert lag(None, position(), NOW) == Lag(360.0, None, None)
 
 
 def test_what_came_after_a_look_is_no_older_than_that() -> None:
@@ -597,7 +573,7 @@ def test_why_a_failover_would_be_refused() -> None:
 def test_failures_are_counted_since_a_run_went_through() -> None:
     """An acknowledged batch went through, and an idle run behind which nothing waits."""
     newest = [failed(9), refused(7), failed(2)]
-    done = [batch(done=READ_AT + timedelta(minutes=6))]
+    done = [captured(acknowledged_at=READ_AT + timedelta(minutes=6))]
     found = failures(newest, done, has_waiting_batches=False)
     assert found == Failures(2, READ_AT + timedelta(minutes=7), newest[0])
     quiet = [*newest[:1], idle(8), *newest[1:]]
@@ -611,7 +587,108 @@ def test_failures_are_counted_since_a_run_went_through() -> None:
 
 def test_an_overlap_names_the_batch_that_has_rows_again() -> None:
     """Batches that were abandoned or not captured have none."""
-    again = replace(batch(), continuity=Continuity.OVERLAP, previous_batch=7, end=position(4))
-    (found,) = overlaps([again, replace(again, end=None), batch(9)])
+    again = captured(continuity=Continuity.OVERLAP, previous_batch=7, end=position(4))
+    (found,) = overlaps([again, replace(again, end=None), captured(9)])
     assert (found.batch, found.previous_batch, found.begin) == (8, 7, "binlog.000003:500")
     assert overlaps([replace(again, state=BatchState.ABANDONED)]) == ()
+
+
+MOMENT = datetime(2026, 11, 1, tzinfo=UTC)
+TABLE = TableName("shop", "orders")
+STATE = TableState(TABLE, TableCondition.FOLLOWING, 1, "m", "c", "a reason", "a hint", "a place")
+STOPPED_STATE = replace(STATE, condition=TableCondition.STOPPED)
+PROOF = ComparisonRecord(TABLE, True, MOMENT, 3, None, None)
+EXTENT = Extent(TABLE, Coordinates.parse("binlog.000007:4"))
+TABLE_GAP = Gap(1, 1, MOMENT, "ann", "why", (str(TABLE),), "binlog.000007:4", "binlog.000009:4")
+CLEAR = UnclearedValues(1, Tightening(TABLE, 3, ("note",)), MOMENT)
+
+STATES = {
+    TableHealth.STOPPED_BY_SYSTEM: replace(STOPPED_STATE, stopped_by=StoppedBy.SYSTEM),
+    TableHealth.STOPPED_BY_PERSON: replace(STOPPED_STATE, stopped_by=StoppedBy.PERSON),
+    TableHealth.STOPPED_BY_RUN: replace(STOPPED_STATE, stopped_by=StoppedBy.RUN),
+    TableHealth.DROPPED: replace(STATE, condition=TableCondition.DROPPED),
+    TableHealth.READING: replace(STATE, need=Need.ROWS),
+    TableHealth.FOLLOWING: STATE,
+}
+
+
+@given(st.sampled_from(list(STATES)), *[st.booleans()] * 4)
+def test_the_worst_is_told(
+    health: TableHealth, differs: bool, gap: bool, part: bool, clear: bool
+) -> None:
+    """Of all that holds at once, the first in the order of `TableHealth`; it follows its source
+    only where nothing does; and whatever is the matter has a cure."""
+    found = table_standings(
+        {TABLE: STATES[health]},
+        TablePatterns(("*.*",)),
+        extents=[EXTENT] if part else [],
+        gaps=[TABLE_GAP] if gap else [],
+        proofs=[PROOF] if differs else [],
+        uncleared_values=[CLEAR] if clear else [],
+    )[TABLE]
+    holds = {health}
+    holds |= {TableHealth.DIFFERS} if differs else set()
+    holds |= {TableHealth.GAP} if gap else set()
+    holds |= {TableHealth.PARTIAL} if part else set()
+    holds |= {TableHealth.IN_PLAINTEXT} if clear else set()
+    assert found.health is min(holds, key=list(TableHealth).index)
+    assert found.follows == (holds == {TableHealth.FOLLOWING}) == (not found.hint)
+
+
+def test_of_a_table_that_is_left_out_nothing_is_wanted() -> None:
+    """Whatever happened to it: a cure would be refused."""
+    for state in STATES.values():
+        found = table_standings(
+            {TABLE: state}, TablePatterns(("*.*",), (str(TABLE),)), proofs=[PROOF]
+        )
+        assert (found[TABLE].health, found[TABLE].hint) == (TableHealth.LEFT_OUT, "")
+        assert not found[TABLE].follows
+
+
+def test_people_read_these_words() -> None:
+    """On a table's page in Dagster; the list's digests begin with them."""
+    assert [health.value for health in TableHealth] == [
+        "left out",
+        "stopped by Lockstep",
+        "differs",
+        "stopped by a person",
+        "stopped by the last run",
+        "dropped",
+        "following, reading rows",
+        "gap",
+        "partial",
+        "in plaintext",
+        "unseen",
+        "following",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("tightening", "sentence"),
+    [
+        (Tightening(TABLE, 3, ("a",)), "a is in plaintext"),
+        (Tightening(TABLE, 3, ("a", "b")), "a, b are in plaintext"),
+        (Tightening(TABLE, 3, is_rehashed=True), "hashes made with another key are"),
+        (
+            Tightening(TABLE, 3, ("a",), is_rehashed=True),
+            "a in plaintext and hashes made with another key are",
+        ),
+    ],
+)
+def test_former_hashes_are_not_called_plaintext(tightening: Tightening, sentence: str) -> None:
+    note = UnclearedValues(1, tightening, MOMENT)
+    assert note.sentence == f"{sentence} in what was captured up to batch 3"
+
+
+PLACE = Position(at(4), GtidSet(), "uuid")
+MADE = batch(15, PLACE, PLACE, changes=64_754)
+
+
+def test_a_batch_that_stands_for_the_lake_read_nothing() -> None:
+    """It counts the images of all batches before it. One that read a part of the log and wrote
+    none of its images has lost them."""
+    end = replace(PLACE, at=at(4, 900))
+    lost = replace(MADE, id=16, end=end, continued_batch=15, sequence_before=64_754, changes=3)
+    first, second = accounts([MADE, lost], [], [], [], [])
+    assert (first.read_images, first.has_all_images, first.is_merged) == (0, True, True)
+    assert (second.read_images, second.has_all_images) == (3, False)

@@ -133,13 +133,7 @@ CASES: list[tuple[str, Have, Want, Reached, list[tuple[type, str]]]] = [
     ("its whole past", NEW, LATE, Reached(past=WHOLE), [(FromPast, PAST.reason)]),
     ("no past", NEW, LATE, Reached(), rows("a reason")),
     ("the log is gone", STOPPED, Want(), Reached("it was purged"), rows("it was purged")),
-    (
-        "rows",
-        lacking(Need.ROWS),
-        Want(),
-        Reached(LOG),
-        rows("a reason"),
-    ),
+    ("rows", lacking(Need.ROWS), Want(), Reached(LOG), rows("a reason")),
     (
         "columns",
         lacking(Need.COLUMNS),
@@ -189,10 +183,7 @@ CASES: list[tuple[str, Have, Want, Reached, list[tuple[type, str]]]] = [
         Reached(LOG, earlier_version=BASED),
         [
             (FromLog, ""),
-            (
-                FromChangelog,
-                "from version 5 of shop/shop/orders and its changelog, since batch 9",
-            ),
+            (FromChangelog, "from version 5 of shop/shop/orders and its changelog, since batch 9"),
         ],
     ),
     (
@@ -243,8 +234,7 @@ CASES: list[tuple[str, Have, Want, Reached, list[tuple[type, str]]]] = [
 
 
 @pytest.mark.parametrize(
-    ("have", "want", "reach", "steps"),
-    [pytest.param(*case[1:], id=case[0]) for case in CASES],
+    ("have", "want", "reach", "steps"), [pytest.param(*case[1:], id=case[0]) for case in CASES]
 )
 def test_what_supplies_the_rest(
     have: Have, want: Want, reach: Reached, steps: list[tuple[type, str]]

@@ -1,14 +1,21 @@
-"""What a table map means by its writer: signs beside a YEAR, and columns that indexes hide."""
+"""What a table map means by its writer: signs beside a YEAR, and columns that indexes hide; and
+which columns an update gave another value: row events made by chance, against a comparison row by
+row."""
 
 from __future__ import annotations
 
+import struct
 from dataclasses import replace
+from typing import TypeAlias
 
+import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lockstep.pipeline.binlog.arrays.cells import layout
 from lockstep.pipeline.binlog.rows.maps import TableMaps
+from lockstep.pipeline.binlog.rows.rows import TableDecoder
 from lockstep.pipeline.binlog.rows.table_map import (
     OptionalField,
     Outline,
@@ -19,7 +26,8 @@ from lockstep.pipeline.binlog.rows.table_map import (
     read_table_map,
 )
 from lockstep.pipeline.binlog.stream.control import LogWriter
-from lockstep.pipeline.binlog.stream.framing import HEADER
+from lockstep.pipeline.binlog.stream.framing import HEADER, EventType
+from lockstep.pipeline.binlog.stream.ring import AT, EVENT_COLUMNS, SIZE, TYPE, Block
 from lockstep.pipeline.run.dump.table_map_check import checked_hidden_columns
 from lockstep.pipeline.schema.history import Knowledge, SchemaVersion, VersionOrigin
 from lockstep.pipeline.schema.model import (
@@ -29,9 +37,12 @@ from lockstep.pipeline.schema.model import (
     KeySchema,
     TableSchema,
 )
+from lockstep.pipeline.schema.types import arrow_schema
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.position import Coordinates, LogFile
-from lockstep.pipeline.values.table import TableName
+from lockstep.pipeline.values.row_images import CHANGE_TYPES, unpack_bits
+from lockstep.pipeline.values.segment import ChangeType
+from lockstep.pipeline.values.table import Column, TableName, TableStructure
 from tests.pipeline.dialects_made import map_of
 
 INT, YEAR = 3, 13
@@ -119,7 +130,7 @@ def test_the_same_bytes_of_two_versions() -> None:
 # -- columns that functional indexes hide ---------------------------------------------------------
 
 PLACED, LATER, NEWEST = LogWriter("mysql", 80015), LogWriter("mysql", 80016), LogWriter()
-AT = Coordinates(LogFile("binlog", 1), 4)
+HERE = Coordinates(LogFile("binlog", 1), 4)
 TYPES = {INT: "int", 8: "bigint"}
 
 
@@ -134,7 +145,9 @@ def version_of(visible: list[int], hidden: list[int]) -> SchemaVersion:
         keys,
         expression_columns=tuple(ExpressionColumn(place) for place in hidden),
     )
-    return SchemaVersion(schema.name, 1, AT, Knowledge.KNOWN, VersionOrigin.BASELINE, schema=schema)
+    return SchemaVersion(
+        schema.name, 1, HERE, Knowledge.KNOWN, VersionOrigin.BASELINE, schema=schema
+    )
 
 
 @given(st.lists(st.tuples(st.sampled_from((INT, 8)), st.booleans()), min_size=1, max_size=9))
@@ -189,3 +202,120 @@ def test_only_5_7_prints_whole_doubles_bare(version: int | None, bare: bool) -> 
     body = (1).to_bytes(6, "little") + b"\1\0" + names + b"\x01\xf5\x01\x04\x00"
     mapped = read_table_map(bytes(19) + body, LogWriter(version=version))
     assert [layout.bare_doubles for layout in read_layouts(mapped)] == [bare]
+
+
+Row: TypeAlias = list[bytes | None]
+"""Each column's cell, its length before it; None where it is NULL."""
+
+STRUCTURE = TableStructure(
+    TableName("shop", "t"),
+    (
+        Column("i", "int"),
+        Column("v", "varchar", length=9, charset="latin1"),
+        Column("b", "blob", charset="binary"),
+        Column("d", "decimal", precision=12, scale=3),
+        *(Column(f"n{n}", "tinyint") for n in range(5)),
+    ),
+    (),
+)
+LAYOUTS = (
+    layout(3, b""),
+    layout(15, b"\x09\x00"),
+    layout(252, b"\x02"),
+    layout(246, b"\x0c\x03"),
+    *(layout(1, b"") for _ in range(5)),
+)
+WIDTH = len(LAYOUTS)
+_NUMBERS = st.sampled_from([struct.pack("<i", n) for n in (0, 1, -1, 1 << 24)])
+_TEXTS = st.binary(max_size=3).map(lambda text: bytes([len(text)]) + text)
+_BLOBS = st.binary(max_size=3).map(lambda data: struct.pack("<H", len(data)) + data)
+_DECIMALS = st.sampled_from([bytes([0x80, 0, 0, 0, n, 0]) for n in (0, 1)])
+_TINY = st.sampled_from([b"\x00", b"\x01"])
+ROWS = st.tuples(
+    *(st.none() | cell for cell in (_NUMBERS, _TEXTS, _BLOBS, _DECIMALS, *[_TINY] * 5))
+).map(list)
+PRESENT = st.lists(st.booleans(), min_size=WIDTH, max_size=WIDTH).filter(any)
+EVENTS = st.lists(
+    st.tuples(
+        st.sampled_from([EventType.WRITE_ROWS, EventType.UPDATE_ROWS, EventType.DELETE_ROWS]),
+        PRESENT,
+        PRESENT,
+        st.lists(st.tuples(ROWS, ROWS, st.booleans()), max_size=4),
+    ),
+    max_size=6,
+)
+
+
+def _bits(flags: list[bool]) -> bytes:
+    return np.packbits(np.array(flags, np.bool_), bitorder="little").tobytes()
+
+
+def _image(row: Row, present: list[bool]) -> bytes:
+    cells = [cell for cell, there in zip(row, present, strict=True) if there]
+    return _bits([cell is None for cell in cells]) + b"".join(cell or b"" for cell in cells)
+
+
+def _block(events: list[tuple[EventType, bytes]]) -> Block:
+    index, data = np.zeros((len(events), EVENT_COLUMNS), np.int64), bytearray()
+    for number, (kind, body) in enumerate(events):
+        size = HEADER.size + len(body)
+        index[number, [AT, SIZE, TYPE]] = len(data), size, kind
+        data += HEADER.pack(0, kind, 7, size, 0, 0) + body
+    return Block(np.frombuffer(bytes(data), np.uint8), index)
+
+
+@settings(max_examples=25)
+@given(EVENTS)
+def test_an_update_tells_the_columns_it_changed(
+    made: list[tuple[EventType, list[bool], list[bool], list[tuple[Row, Row, bool]]]],
+) -> None:
+    """Those whose bytes differ, NULL from a value too, and those that only the image after the
+    update has; no other image tells anything."""
+    events: list[tuple[EventType, bytes]] = []
+    expected: list[list[bool] | None] = []
+    for kind, before, after, rows in made:
+        update = kind is EventType.UPDATE_ROWS
+        body = struct.pack("<IHHH", 1, 0, 1, 2) + bytes([WIDTH]) + _bits(before)
+        body += _bits(after) if update else b""
+        for old, other, same in rows:
+            body += _image(old, before)
+            expected.append(None)
+            if update:
+                new = old if same else other
+                body += _image(new, after)
+                expected.append(
+                    [
+                        there and (not was or new[at] != old[at])
+                        for at, (was, there) in enumerate(zip(before, after, strict=True))
+                    ]
+                )
+        events.append((kind, body))
+    decoder = TableDecoder(STRUCTURE, LAYOUTS, arrow_schema(STRUCTURE), reports_updates=True)
+    found = []
+    for images in decoder.decode(_block(events)):
+        assert images.updated is not None
+        changed = unpack_bits(images.updated, WIDTH).tolist()
+        for told, flags in zip(images.updated.is_valid().to_pylist(), changed, strict=True):
+            found.append(flags if told else None)
+    assert found == expected
+
+
+@pytest.mark.parametrize("kind", [bytes, bytearray])
+def test_the_bytes_of_a_block_are_read_only(kind: type[bytes | bytearray]) -> None:
+    """Else every loop is compiled twice: for bytes of the log, and for those of a payload."""
+    data = np.frombuffer(kind(b"xyz"), np.uint8)
+    block = Block(data, np.zeros((0, EVENT_COLUMNS), np.int64))
+    assert (block.data.tobytes(), block.data.flags.writeable) == (b"xyz", False)
+    assert data.flags.writeable is (kind is bytearray)
+
+
+def test_nobody_is_told_who_did_not_ask() -> None:
+    """Then nothing is compared either."""
+    whole = [True] * WIDTH
+    row: Row = [None] * WIDTH
+    head = struct.pack("<IHHH", 1, 0, 1, 2) + bytes([WIDTH]) + _bits(whole) * 2
+    block = _block([(EventType.UPDATE_ROWS, head + _image(row, whole) * 2)])
+    (images,) = TableDecoder(STRUCTURE, LAYOUTS, arrow_schema(STRUCTURE)).decode(block)
+    assert images.updated is None
+    kinds = [CHANGE_TYPES[kind] for kind in images.change_type.to_pylist()]
+    assert kinds == [ChangeType.UPDATE_PREIMAGE, ChangeType.UPDATE_POSTIMAGE]

@@ -82,10 +82,23 @@ def statement_to_cluster(path: LakePath, columns: Sequence[str]) -> str | None:
     statistics, which it has only of the table's first columns, and the table's order of
     columns can differ from the source's."""
     table = delta_table(path)
-    names = clustered_by(columns, schema_of(table))
+    names = clustered_by(columns, schema_of(table), _indexed_columns(table))
     if names is None or names == clustering_of(path, table):
         return None
     return _cluster_statement(path, table, names)
+
+
+def _indexed_columns(table: DeltaTable) -> Collection[str] | None:
+    """Return the columns, in the source's names, of which the table's log has minimum
+    and maximum values by properties that anybody may set; None if none is set."""
+    properties = table.metadata().configuration
+    spelled = table_spelling(table)
+    listed = properties.get("delta.dataSkippingStatsColumns")
+    if listed is not None:
+        indexed = {name.strip().strip("`") for name in listed.split(",")}
+        return [name for name, column in spelled.items() if column in indexed]
+    count = int(properties.get("delta.dataSkippingNumIndexedCols", -1))
+    return None if count < 0 else schema_of(table).names[:count]
 
 
 def statement_to_uncluster(path: LakePath, columns: Collection[str]) -> str | None:
