@@ -268,7 +268,7 @@ class _Merger:
         """Return the last batch that one write may cover; None if it may cover all
         batches."""
         records = self.records[table]
-        if records.removes_kept_rows or not self.ports.source.policies_of(table).keeps_rows:
+        if records.removes_deleted_rows or not self.ports.source.policies_of(table).keeps_rows:
             return None
         # The files of rows that an acknowledged batch read from the source are deleted.
         unacknowledged = {

@@ -144,7 +144,7 @@ class ReplayReport:
         damaged_segments = (
             segment for segment in self.segments if segment.standing is SegmentStanding.DAMAGED
         )
-        return tuple(segment for segment in damaged_segments if not segment.is_replaced)
+        return tuple(segment for segment in damaged_segments if not segment.has_replacement)
 
 
 def plan_replay(
@@ -373,7 +373,7 @@ def _compare_batch(
 
 def _decision(report: ReplayReport) -> Decision:
     first, last = report.batches[0].batch, report.batches[-1].batch
-    replaced_segments = [segment for segment in report.segments if segment.is_replaced]
+    replaced_segments = [segment for segment in report.segments if segment.has_replacement]
     wrong = sum(mirror.wrong for mirror in report.mirrors)
     return Decision(
         "replay",

@@ -11,17 +11,18 @@ The structure of a stopped table is still followed. A later batch captures the t
 changes from the same part of the log (`pipeline.run.catch_up`), and may know the
 structure better: a person gave it, or Lockstep now follows a statement that it did not
 follow before. Then it records schema versions of its own. They overrule the versions
-that earlier batches recorded for later places of the log; no row was captured under
-those.
+that earlier batches recorded for later places of the log. No row was captured under an
+overruled version, because the table was stopped.
 
 An overlap is a part of the log that an earlier batch has read already. It may span
 several batches: a run's limit may end the first of them early, and the next one
 continues within the overlap.
 
-The times at which a table lost its rows do not depend on how batches are grouped into
-merges: the changelog has a row for each TRUNCATE and each re-read, and the schema
-history has the statement for DROP, CREATE and the old name of a RENAME. Neither do the
-stamps of rows depend on it (commit time, number and GTID of the last change).
+However batches are grouped into merges, the mirror shows the same: the stamps of its
+rows (commit time, number and GTID of the last change), and the times at which the table
+lost its rows, are those of the log. The changelog has a row with the time of each
+TRUNCATE and each re-read, and the schema history has the statement for DROP, CREATE and
+the old name of a RENAME.
 """
 
 from __future__ import annotations
@@ -126,12 +127,12 @@ class Job:
     - `last_written_version`: the Delta version that the table's last finished write
       made; before the first write, that of the mirror that the ledger took over, or -1.
     - `emptying_stamps`: the stamps of the changes after which the table had no row;
-      empty unless the mirror keeps deleted rows, also after this write.
+      empty unless the mirror keeps deleted rows and this write does not remove them.
     - `read_stamp`: the stamp of rows that were read from the source, or copied; None
       without them.
     - `may_repeat`: earlier batches may have read and merged some of the changes.
     - `inserts_are_new`: no row that the log inserts can be in the mirror yet.
-    - `removes_kept_rows`: deleted rows that the mirror kept are removed by this write,
+    - `removes_deleted_rows`: deleted rows that the mirror kept are removed by this write,
       because they show more than the settings allow.
     """
 
@@ -146,7 +147,7 @@ class Job:
     read_stamp: Stamp | None
     may_repeat: bool
     inserts_are_new: bool
-    removes_kept_rows: bool = False
+    removes_deleted_rows: bool = False
 
     @property
     def above(self) -> int:
@@ -184,7 +185,7 @@ class TableRecords:
         return {version.version: version for version in self.history}
 
     @property
-    def removes_kept_rows(self) -> bool:
+    def removes_deleted_rows(self) -> bool:
         """Return whether the settings came to show less after the last write of the
         mirror."""
         settled_write, through = self.newest_writes.settled_write, self.clear_through
@@ -420,7 +421,7 @@ def prepare_job(ports: RunPorts, records: TableRecords, task: Task) -> Job:
     # In an overlap, the mirror may have the inserted row already.
     inserts_are_new = not may_repeat and not ports.ledger.gaps(ports.source.name)
     emptying_stamps: tuple[Stamp, ...] = ()
-    if not records.removes_kept_rows:
+    if not records.removes_deleted_rows:
         emptying_stamps = find_emptying_stamps(ports, state.table, plan, task.batches)
     return Job(
         task=task,
@@ -436,7 +437,7 @@ def prepare_job(ports: RunPorts, records: TableRecords, task: Task) -> Job:
         ),
         may_repeat=may_repeat,
         inserts_are_new=inserts_are_new,
-        removes_kept_rows=records.removes_kept_rows,
+        removes_deleted_rows=records.removes_deleted_rows,
     )
 
 
@@ -507,9 +508,14 @@ def _lineage(
     column_lineage = lineage_over(
         ports, versions, mirror=mirror, columns_read=columns_read, statements=records.statements
     )
+    _require_no_reread(column_lineage)
+    return column_lineage
+
+
+def _require_no_reread(column_lineage: ColumnLineage) -> None:
+    """Raise `TableError` if the mirror can only be replaced, by reading the table again."""
     if column_lineage.reasons_to_reread:
         raise reread_error(column_lineage.reasons_to_reread[0])
-    return column_lineage
 
 
 def lineage_of_copy(
@@ -534,8 +540,7 @@ def lineage_of_copy(
     column_lineage = replace(
         lineage_over(ports, versions, drop_policies, mirror=mirror), policies=policies
     )
-    if column_lineage.reasons_to_reread:
-        raise reread_error(column_lineage.reasons_to_reread[0])
+    _require_no_reread(column_lineage)
     return column_lineage
 
 
@@ -733,10 +738,9 @@ def valid_versions(
 
 
 def _is_valid_before(version: SchemaVersion, first_of_batch: SchemaVersion) -> bool:
-    """Return whether a version is valid although `first_of_batch`, the first version of
-    a batch that caught up, overrules later ones. It is valid if it starts before
-    `first_of_batch`. It is also valid if it starts at the same place and a person gave
-    `first_of_batch`, which then follows it."""
+    """Return whether a version comes before `first_of_batch`, the first version of a
+    batch that caught the table up, and so is not overruled by it. A version that starts
+    at the same place comes before it only if a person gave `first_of_batch`."""
     is_followed = (
         first_of_batch.origin is VersionOrigin.PERSON
         and version.schema is not None
@@ -756,8 +760,9 @@ def may_repeat_merged(
     ports: RunPorts, plan: MergePlan, key: tuple[str, ...], batches: Sequence[Batch]
 ) -> bool:
     """Return whether an earlier batch may have read some of the changes that are merged
-    from these batches. If all rows of a table without a key are replaced, that matters
-    only if the changes that are counted include those of the earlier batch."""
+    from these batches. If the write replaces all rows of a table without a key, a change
+    that was read twice does harm only if both copies are merged. So a batch is
+    disregarded if no change from before it is merged."""
     if plan.replaces_rows and not key:
         batches = [
             batch
@@ -798,8 +803,8 @@ def comes_after(start: Position, end: Position) -> bool:
     return end.committed_at < start.committed_at
 
 
-_MARKED_EVENTS = (TableEventKind.TRUNCATED, TableEventKind.REREAD)
-"""Events that leave a row in the changelog."""
+_LOSSES_IN_CHANGELOG = (TableEventKind.TRUNCATED, TableEventKind.REREAD)
+"""Kinds of events that remove all rows and leave a row with their time in the changelog."""
 
 
 def find_read_stamp(
@@ -844,7 +849,7 @@ def find_emptying_stamps(
     )
     stamps = []
     for emptying in emptyings:
-        if emptying.event.kind in _MARKED_EVENTS:
+        if emptying.event.kind in _LOSSES_IN_CHANGELOG:
             stamp = stamps_by_sequence.get(emptying.sequence)
         else:
             stamp = _statement_stamp(ports, versions[emptying.event.version], emptying)

@@ -198,7 +198,7 @@ def _mirror_write(
                     fold.changes,
                     emptied_by=next(iter(job.emptying_stamps), None),
                     deleted_rows=lost_rows,
-                    drops_earlier_rows=job.removes_kept_rows,
+                    drops_earlier_rows=job.removes_deleted_rows,
                 )
         case _:
             assert_never(strategy.way)
