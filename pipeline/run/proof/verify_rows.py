@@ -23,8 +23,9 @@ from lockstep.pipeline.ports.source import ReadMarks, SourceSum
 from lockstep.pipeline.proof.hashes import RowHasher, RowSum
 from lockstep.pipeline.proof.proven import ComparisonResult, EqualityProof, ProofKind
 from lockstep.pipeline.proof.running_sum import RunningSum, TransactionBoundary
-from lockstep.pipeline.run.context import RunPorts, table_progress
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.mirror_rows import MirrorReader
+from lockstep.pipeline.run.progress import table_progress
 from lockstep.pipeline.run.proof.verify_differences import BothSides, compare_row_by_row
 from lockstep.pipeline.run.proof.verify_log import AGAIN_HINT, SumReader, read_log
 from lockstep.pipeline.run.reports import TableComparison, UncomparedTable, VerifyReport
