@@ -61,7 +61,7 @@ class RunPorts:
 
     def report_stop(self, stopped: StoppedTable) -> None:
         """Report a table that stops while the run continues."""
-        event = "was quarantined at"
+        event = f"was quarantined at {stopped.position}"
         if stopped.starts_by_itself:
-            event = "stops until a run reads it from the source, at"
-        self.progress.note(f"{stopped.table} {event} {stopped.position}: {stopped.reason}")
+            event = f"stops at {stopped.position} until a run reads it from the source"
+        self.progress.note(f"{stopped.table} {event}: {stopped.reason}")
