@@ -11,7 +11,7 @@ with a reason. Two shapes can be compared by what they show.
 | mask_columns | names with `first:N`, `last:N`, `year` or `null` | that part, else `***` |
 | types | names with `boolean`, `uuid`, `microseconds` or `string` | the value as that type |
 | rows | a condition | the rows for which it is TRUE |
-| keep_clear | a reason | values captured before less was shown stay; without it they are purged |
+| keep_clear | a reason | captured plaintext stays when less is shown; without one it is purged |
 
 Treatments, from those that show least to those that show most:
 
