@@ -108,7 +108,7 @@ def _replace_ledger(
 
 def _recover_command(source: str, undone: RunToUndo) -> str:
     """Return the command that makes a ledger up to the batch before the run."""
-    return f"`lockstep recover --back-to {undone.previous_batch} --source {source} --yes`"
+    return f"`lockstep recover --source {source} --back-to {undone.previous_batch} --yes`"
 
 
 def _reload_clause(undone: RunToUndo) -> str:
