@@ -172,7 +172,7 @@ def _read(ports: RunPorts, order: RereadRows, state: TableState) -> ConditionRea
             keys_read = _put_matching(ports, order, snapshot, hasher, matching_rows)
             mirror = MirrorReader(ports, state.mirror, ports.mirrors.version(state.mirror))
             unread_keys = _keys_not_read(mirror, order.table, limits, hasher, keys_read)
-            if ports.source.policies_of(order.table).ignores_truncates:
+            if ports.source.policies_of(order.table).keeps_truncated_unmarked:
                 unread_keys = []  # Deleted rows stay, so no row is looked up.
             unsearchable_column = column_without_literal(schema, key)
             if unsearchable_column is None:

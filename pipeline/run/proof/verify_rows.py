@@ -162,7 +162,7 @@ def sides_of(ports: RunPorts, lake: QuietLake, table: TableName) -> BothSides:
     state = lake.states.get(table)
     structure = ports.server.structure(table)
     mirror = MirrorReader(ports, state.mirror if state else "", lake.versions.get(table))
-    keeps_deleted = ports.source.policies_of(table).ignores_truncates
+    keeps_deleted = ports.source.policies_of(table).keeps_truncated_unmarked
     return BothSides(table, RowHasher(structure, lake.flavour), mirror, keeps_deleted)
 
 

@@ -329,7 +329,7 @@ def _may_have_kept_rows(
         return may_keep_rows(policies, state, records.newest_writes.settled_intent)
     copied_version = None if copied_rows is None else copied_rows.copied_version
     has_kept_rows = copied_version is not None and copied_version.may_have_kept_rows
-    return policies.ignores_truncates or has_kept_rows
+    return policies.keeps_truncated_unmarked or has_kept_rows
 
 
 def may_keep_rows(
@@ -338,7 +338,7 @@ def may_keep_rows(
     """Return whether a mirror may have rows that the source no longer has, without a
     mark, after a write that does not replace all rows. `state`: the table's, and
     `last_intent`: that of the write before; None if there is none."""
-    if policies.ignores_truncates:
+    if policies.keeps_truncated_unmarked:
         return True
     if last_intent is not None:
         return last_intent.may_have_kept_rows

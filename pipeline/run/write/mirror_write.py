@@ -161,7 +161,7 @@ def _strategy_facts(ports: RunPorts, job: Job, parts: Sequence[SegmentPart]) -> 
         inserts_are_new=job.inserts_are_new,
         may_repeat=job.may_repeat,
         may_have_kept_rows=job.lineage.has_deleted_at
-        or policies.ignores_truncates
+        or policies.keeps_truncated_unmarked
         or job.task.intent.may_have_kept_rows,
         fills_columns=bool(job.lineage.columns_by_key),
         has_stamps=bool(job.lineage.policies.stamps),
