@@ -112,8 +112,9 @@ def remaining_hidden_columns(
         for column in table.expression_columns
         if column.key is None or column.key.lower() not in dropped_keys
     ]
-    # The hidden columns of some dropped parts name their key. For each other dropped
-    # part, it is not known which of the columns that name no key belongs to it.
+    # A hidden column belongs to a dropped key if it names that key. For the dropped
+    # parts that are left, one column each goes among those that name no key, and it is
+    # not known which.
     nameless = [column for column in candidates if column.key is None]
     dropped_nameless_count = len(dropped_parts) - (len(table.expression_columns) - len(candidates))
     if 0 < dropped_nameless_count < len(nameless) and not _are_adjacent(table, nameless):
@@ -144,6 +145,7 @@ def hidden_from_ordinals(
     places = [place - 1 for place in range(1, last + 1) if place not in ordinals]
     if len(places) > len(parts):
         return ()
+    # Hidden columns after the last visible one leave no gap in the positions.
     places += range(last, last + len(parts) - len(places))
     names = {key for key, _ in parts}
     name = names.pop() if len(names) == 1 else None

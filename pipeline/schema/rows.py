@@ -5,10 +5,13 @@ columns of functional indexes: `hidden_columns`.
 the log's decoder needs; `pipeline.binlog.rows.table_map.read_structure` reads the same
 structure from a TABLE_MAP with full metadata.
 
+Two functions choose a key. `row_key` gives the server's; `merge_key` gives the one by
+which the lake tells rows apart. They can differ in a table without a primary key.
+
 The lake compares keys as text or bytes. Two keys that MySQL keeps apart never become
-one: values that differ under a collation also differ in their bytes. Text must keep
-these bytes, so a table is stopped if encoding the text of a key again does not give the
-same bytes (`pipeline.binlog.values.charsets`).
+one: values that differ under a collation also differ in their bytes. Decoding the bytes
+to text must not lose that difference, so a table is stopped if a key's text, encoded
+again, gives other bytes (`pipeline.binlog.values.charsets`).
 
 The widths of types are those of `pack_length()` in `sql/field.h` of MySQL's source.
 """
@@ -51,15 +54,19 @@ _LENGTH_OR_WIDTH: Final = {
 """By type: if all its values are equally wide, their width in bytes; otherwise the
 width of the length that precedes each value."""
 
+_COMPRESSED: Final = "compressed "
+"""Prefix of the type of a column that MariaDB compresses."""
+
 _CHARACTER_TYPES: Final = frozenset({"char", "varchar"})
-_BYTE_TYPES: Final = frozenset({"binary", "varbinary"})
+_BINARY_STRING_TYPES: Final = frozenset({"binary", "varbinary"})
 _TEMPORAL_TYPES: Final = frozenset({"datetime", "timestamp", "time"})
-_BINARY_TYPES: Final = frozenset({"binary", "varbinary", "blob"})
+_TYPES_WITH_BINARY_CHARSET: Final = frozenset({*_BINARY_STRING_TYPES, "blob"})
 
 
 def row_structure(table: TableSchema) -> TableStructure:
-    """Return the columns of the table's row images, without hidden columns, and the
-    rows' key."""
+    """Return the columns of the table's row images, and the rows' key: the columns of
+    the table, and those that MariaDB adds to each image, but not the hidden columns of
+    functional indexes."""
     return _structure(table, row_key)
 
 
@@ -145,20 +152,20 @@ def _row_column(column: ColumnSchema) -> Column:
     is_decimal = row_type == "decimal"
     return Column(
         name=column.name,
-        type=f"compressed {row_type}" if column.compressed else row_type,
+        type=f"{_COMPRESSED}{row_type}" if column.compressed else row_type,
         nullable=column.nullable,
         unsigned=column.unsigned or row_type == "year",
         length=_length(column, row_type),
         precision=column.precision if is_decimal else None,
         scale=column.scale if is_decimal else None,
-        charset="binary" if row_type in _BINARY_TYPES else column.charset,
+        charset="binary" if row_type in _TYPES_WITH_BINARY_CHARSET else column.charset,
         members=column.members,
     )
 
 
 def _length(column: ColumnSchema, row_type: str) -> int | None:
     """Return the length as `pipeline.values.table.Column.length` defines it."""
-    if row_type == "bit" or row_type in _TEMPORAL_TYPES or column.type in _BYTE_TYPES:
+    if row_type == "bit" or row_type in _TEMPORAL_TYPES or column.type in _BINARY_STRING_TYPES:
         return column.length
     if column.type in _CHARACTER_TYPES:
         return (column.length or 0) * max_character_bytes(column.charset or "binary")
@@ -171,9 +178,8 @@ def _length(column: ColumnSchema, row_type: str) -> int | None:
 
 
 _FAMILIES: Final = {"text": TEXT_FAMILY, "blob": BLOB_FAMILY}
-_COMPRESSED: Final = "compressed "
 _TYPES_WITH_CHARSET: Final = frozenset({"char", "varchar", "text", "enum", "set"})
-_TYPES_WITH_LENGTH: Final = frozenset({"bit", *_BYTE_TYPES, *_TEMPORAL_TYPES})
+_TYPES_WITH_LENGTH: Final = frozenset({"bit", *_BINARY_STRING_TYPES, *_TEMPORAL_TYPES})
 
 
 def schema_of(structure: TableStructure) -> TableSchema:
