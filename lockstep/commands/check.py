@@ -25,8 +25,8 @@ from lockstep.pipeline.check import (
 )
 from lockstep.pipeline.ports.mirrors import Mirrors
 from lockstep.pipeline.run.agreement.changelog_files import changelogs_of
-from lockstep.pipeline.run.context import SilentProgress
 from lockstep.pipeline.run.left_out import states_of_next_run
+from lockstep.pipeline.run.progress import SilentProgress
 from lockstep.pipeline.run.reshaping import versions_under_present_key
 from lockstep.pipeline.values.errors import (
     CatalogRefused,

@@ -35,7 +35,7 @@ from lockstep.pipeline.mirror.layout import (
     present_name,
 )
 from lockstep.pipeline.mirror.mapping import cast_value
-from lockstep.pipeline.mirror.widening import TypeChange, type_change
+from lockstep.pipeline.mirror.type_changes import TypeChange, type_change
 from lockstep.pipeline.ports.mirror_writes import ColumnOrigin, StagedFiles
 from lockstep.pipeline.schema.fills import StatementMoment, fill_of
 from lockstep.pipeline.schema.history import SchemaVersion, VersionOrigin

@@ -23,8 +23,9 @@ from lockstep.pipeline.run.acknowledge import acknowledge
 from lockstep.pipeline.run.capture import capture
 from lockstep.pipeline.run.catalog import CatalogReport, register_after_run
 from lockstep.pipeline.run.clear import clear
-from lockstep.pipeline.run.context import Progress, RunPorts, StepProgress
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.merge import merge
+from lockstep.pipeline.run.progress import Progress, StepProgress
 from lockstep.pipeline.run.proof.verify_sample import prove_sample
 from lockstep.pipeline.run.reports import AcknowledgeReport, CaptureReport, MergeReport, TableMerge
 from lockstep.pipeline.source_plan import RereadRows

@@ -166,9 +166,9 @@ class LakePolicies:
         return self.deletes is Deletes.SOFT
 
     @property
-    def keeps_truncated_unmarked(self) -> bool:
-        """True if rows stay, unmarked, when their table is truncated. Then the mirror
-        does not show which of its rows the source still has."""
+    def keeps_unmarked_rows(self) -> bool:
+        """True if rows that a DELETE or TRUNCATE removed stay without a mark. Then the
+        mirror does not show which of its rows the source still has."""
         return self.deletes is Deletes.IGNORE or self.truncates is Truncates.IGNORE
 
 

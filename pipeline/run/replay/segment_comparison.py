@@ -20,7 +20,7 @@ from lockstep.pipeline.replay.rows import ReplayDifference, row_difference
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.replay.selection import Selection
 from lockstep.pipeline.schema.rows import merge_key
-from lockstep.pipeline.values.segment import FILE_ENDINGS, Segment, SegmentFile
+from lockstep.pipeline.values.segment import Segment, SegmentFile
 from lockstep.pipeline.values.table import TableName
 
 
@@ -76,7 +76,7 @@ class SegmentResult:
     reason_waiting: str | None = None
 
     @property
-    def is_replaced(self) -> bool:
+    def has_replacement(self) -> bool:
         return bool(self.new_files)
 
 
@@ -100,12 +100,12 @@ class SegmentComparison:
         for segment in batch_content(self.ports.ledger, batch.source, batch.id).segments:
             new_segment = new_segments.get((segment.table, segment.schema_version))
             folder = self._folder(segment)
-            will_replace = False
+            keeps_new_files = False
             if self.selection.replays(segment.table, batch):
                 result = self._compare(batch, segment, new_segment, folder)
                 results.append(result)
-                will_replace = result.is_replaced
-            if new_segment is not None and not will_replace:
+                keeps_new_files = result.has_replacement
+            if new_segment is not None and not keeps_new_files:
                 self.ports.segments.delete_files(self._scratch(folder), new_segment.files)
         return results
 
@@ -175,7 +175,7 @@ class SegmentComparison:
         """Yield the rows of the new segment and of the segment in the lake, for each
         kind of file. Images that omit columns are in files of their own, which have
         more columns."""
-        for kind in range(len(FILE_ENDINGS)):
+        for kind in sorted({_kind_of(file) for file in (*new_segment.files, *segment.files)}):
             new_files = [file for file in new_segment.files if _kind_of(file) == kind]
             files = [file for file in segment.files if _kind_of(file) == kind]
             yield (
@@ -198,8 +198,9 @@ class SegmentComparison:
         return scratch_path(self.ports.source.name, folder)
 
 
-def _kind_of(file: SegmentFile) -> int:
-    return file.has_logged + file.has_present
+def _kind_of(file: SegmentFile) -> tuple[bool, bool]:
+    """Return which further columns the file has (`segment.FILE_ENDINGS`)."""
+    return file.has_logged, file.has_present
 
 
 def changelog_folder(ports: RunPorts, segment: Segment) -> str:

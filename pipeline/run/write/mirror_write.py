@@ -23,7 +23,7 @@ from lockstep.pipeline.mirror.strategy import (
     choose,
     only_inserts,
 )
-from lockstep.pipeline.mirror.widening import TypeChange, type_change
+from lockstep.pipeline.mirror.type_changes import TypeChange, type_change
 from lockstep.pipeline.model.claim import recovery_hint
 from lockstep.pipeline.model.lake_commit import is_same_write
 from lockstep.pipeline.ports.lease_check import RequireHeld
@@ -161,7 +161,7 @@ def _strategy_facts(ports: RunPorts, job: Job, parts: Sequence[SegmentPart]) -> 
         inserts_are_new=job.inserts_are_new,
         may_repeat=job.may_repeat,
         may_have_kept_rows=job.lineage.has_deleted_at
-        or policies.keeps_truncated_unmarked
+        or policies.keeps_unmarked_rows
         or job.task.intent.may_have_kept_rows,
         fills_columns=bool(job.lineage.columns_by_key),
         has_stamps=bool(job.lineage.policies.stamps),
@@ -198,7 +198,7 @@ def _mirror_write(
                     fold.changes,
                     emptied_by=next(iter(job.emptying_stamps), None),
                     deleted_rows=lost_rows,
-                    drops_earlier_rows=job.removes_kept_rows,
+                    drops_earlier_rows=job.removes_deleted_rows,
                 )
         case _:
             assert_never(strategy.way)

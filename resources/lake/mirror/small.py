@@ -26,7 +26,7 @@ from lockstep.pipeline.mirror.mapping import (
     images_within,
     is_present,
 )
-from lockstep.pipeline.mirror.widening import TypeChange, type_change
+from lockstep.pipeline.mirror.type_changes import TypeChange, type_change
 from lockstep.pipeline.ports.mirror_writes import (
     Append,
     ColumnOrigin,
