@@ -20,8 +20,8 @@ from lockstep.pipeline.check import (
     MirrorEvidence,
     SourceEvidence,
     longest_pause_from_now,
-    past_columns,
     preflight,
+    recorded_columns,
 )
 from lockstep.pipeline.ports.mirrors import Mirrors
 from lockstep.pipeline.run.agreement.changelog_files import changelogs_of
@@ -148,7 +148,7 @@ def _preflight(
             mirrors=[*_readable_mirrors(adapters, source.name, states.values())],
             ledger_tables=set(states),
             shaped_versions=[*versions_under_present_key(ledger, source.name, plan.patterns)],
-            past_columns=past_columns(ledger, plan),
+            recorded_columns=recorded_columns(ledger, plan),
         )
     return preflight(server, evidence, states)
 

@@ -132,10 +132,10 @@ def recorded_session(ports: RunPorts, lease: Lease) -> Iterator[None]:
     for other_id in ports.ledger.spark_clients(source):
         if other_id != client_id:
             ports.mirrors.end_statements(other_id)
-            ports.ledger.note_spark_client(lease, other_id, gone=True)
+            ports.ledger.forget_spark_client(lease, other_id)
     ports.ledger.note_spark_client(lease, client_id)
     yield
-    ports.ledger.note_spark_client(lease, client_id, gone=True)
+    ports.ledger.forget_spark_client(lease, client_id)
 
 
 def missing_batches(ports: RunPorts) -> Mapping[TableName, list[Batch]]:

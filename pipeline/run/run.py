@@ -224,7 +224,7 @@ class RunSession:
             require_not_lost = partial(ports.ledger.require_not_lost, lease)
             ports = replace(ports, progress=_LeasedProgress(ports.progress, require_not_lost))
             self._ports_and_lease = (ports, lease)
-            previous = ports.ledger.newest_lease(self.source, before=lease.token)
+            previous = ports.ledger.run_before(lease)
             if previous is not None and not previous.ended and previous.run_id != self.run_id:
                 ports.ledger.decide(lease, previous.death_decision())
             self.on_lease(lease, previous)
