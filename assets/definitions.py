@@ -514,7 +514,7 @@ def replay_metadata(report: ReplayReport) -> Metadata:
     metadata: Metadata = {
         "batches": len(report.batches),
         "tables": len(report.tables),
-        "files replaced": sum(1 for segment in report.segments if segment.is_replaced),
+        "files replaced": sum(1 for segment in report.segments if segment.has_replacement),
         "rows put right": sum(mirror.wrong for mirror in report.mirrors),
         "seconds": rounded_seconds(report.seconds),
     }

@@ -17,7 +17,8 @@ from typing import Final
 
 from lockstep.assets.state_files import edit_json_object, replace_file
 from lockstep.pipeline.check import longest_pause_from_now
-from lockstep.pipeline.run.context import RunPorts, SilentProgress
+from lockstep.pipeline.run.context import RunPorts
+from lockstep.pipeline.run.progress import SilentProgress
 from lockstep.pipeline.run.run import RunAdapters
 from lockstep.pipeline.run.status.status import standing_of
 from lockstep.pipeline.status.facts import Standing

@@ -30,7 +30,7 @@ from lockstep.assets.sessions import OpenAdapters
 from lockstep.assets.table_list import read_table_list
 from lockstep.pipeline.check import longest_pause_from_now
 from lockstep.pipeline.ports.ledger import live_lease
-from lockstep.pipeline.run.context import SilentProgress
+from lockstep.pipeline.run.progress import SilentProgress
 from lockstep.pipeline.run.status.status import log_state
 from lockstep.pipeline.status.facts import Headroom, Lag
 from lockstep.pipeline.status.verdict import Verdict, risk_verdict, utc_text

@@ -26,7 +26,7 @@ from lockstep.assets.run_events import (
     send_ends_of_dead_runs,
 )
 from lockstep.assets.table_news import Log
-from lockstep.pipeline.run.context import StepProgress
+from lockstep.pipeline.run.progress import StepProgress
 from lockstep.pipeline.run.run import RunAdapters, RunRecord, RunSession
 from lockstep.pipeline.values.decisions import Lease, LeaseView
 from lockstep.pipeline.values.errors import ConfigurationError
@@ -185,7 +185,7 @@ def _end_of_run(run: dg.DagsterRun) -> Place | None:
 
 
 class LoggedProgress:
-    """A `pipeline.run.context.Progress` that writes to a Dagster run's log: every note,
+    """A `pipeline.run.progress.Progress` that writes to a Dagster run's log: every note,
     and figures from time to time. Figures of the merge are left out, because its
     materializations show them."""
 

@@ -109,7 +109,8 @@ def update_table_list(
 
 
 def shown_fields(entry: TableEntry) -> TableEntry:
-    """Return the entry with only those fields on which Dagster's definitions depend."""
+    """Return the entry with only those fields that change Dagster's definitions. The key
+    is not one of them, because it follows from them by the translator."""
     return replace(entry, reported="", key=())
 
 

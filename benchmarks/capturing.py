@@ -29,7 +29,7 @@ class CaptureCost:
 def main() -> None:
     """Capture once."""
     from lockstep.pipeline.run.capture import capture
-    from lockstep.pipeline.run.context import SilentProgress
+    from lockstep.pipeline.run.progress import SilentProgress
     from lockstep.resources.adapters import Adapters
     from lockstep.resources.config import load_settings
     from tests.twins.lake import MemoryLake

@@ -23,7 +23,8 @@ from benchmarks.floor import PLAIN
 from benchmarks.resident import highest_resident_size
 from demo.mysql_search import find_mysql
 from demo.mysqld import RunningMySql, mysql_server
-from lockstep.pipeline.run.context import RunPorts, SilentProgress
+from lockstep.pipeline.run.context import RunPorts
+from lockstep.pipeline.run.progress import SilentProgress
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.resources.adapters import Adapters
 from lockstep.resources.config import load_settings

@@ -17,7 +17,7 @@ from demo import shop
 from demo.dagster_dev import dagster_dev, run_job
 from demo.mysql_search import find_mysql
 from demo.mysqld import RunningMySql, mysql_server
-from lockstep.pipeline.run.context import SilentProgress
+from lockstep.pipeline.run.progress import SilentProgress
 from lockstep.pipeline.run.reports import VerifyReport
 from lockstep.pipeline.run.status.span_report import SpanReport, report_of_run
 from lockstep.resources.mysql.connection import ConnectionSettings, open_connection

@@ -21,7 +21,8 @@ from lockstep.streams import JsonLog, LiveProgress, ProgressLines, Streams, prog
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from lockstep.pipeline.run.context import Progress, RunPorts
+    from lockstep.pipeline.run.context import RunPorts
+    from lockstep.pipeline.run.progress import Progress
     from lockstep.pipeline.values.errors import LockstepError
     from lockstep.pipeline.values.table import TableName
     from lockstep.resources.adapters import Adapters

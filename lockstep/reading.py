@@ -256,7 +256,8 @@ def consume(
     acknowledged nor rolled back stay open when the context ends. Raise
     `ConsumerUnknown` if `make_consumer` has not created it."""
     with _open_lake_of(source, config) as (adapters, lake):
-        adapters.consumers().open_deliveries(source, consumer)  # raises ConsumerUnknown
+        # This raises ConsumerUnknown now instead of at the first `get`.
+        adapters.consumers().open_deliveries(source, consumer)
         yield ChangelogConsumer(adapters, source, consumer, lake)
 
 
@@ -398,8 +399,8 @@ class ChangelogDelivery:
     def arrow(self, table: str, *, incomplete: bool = False) -> pa.Table:
         """Return the table's changes in the order of `_sequence`, with the changelog's
         columns; no rows if `tables` does not have it. A column whose type changed
-        within the delivery has its newest type; values that do not fit it are in
-        `name@1`, named after their generation.
+        within the delivery has its newest type; values of an older generation that do
+        not fit it are in `name@generation`.
 
         Raise `NothingMatches` if the table was never captured, and `SegmentsLost` if
         files are missing. Raise `TableQuarantined` if changes can be missing because

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress, TaskID
 
-    from lockstep.pipeline.run.context import StepProgress
+    from lockstep.pipeline.run.progress import StepProgress
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ class JsonLog:
 
 
 class ProgressLines:
-    """A `pipeline.run.context.Progress` that writes log lines: at most one in ten
+    """A `pipeline.run.progress.Progress` that writes log lines: at most one in ten
     seconds for each step and table."""
 
     def __init__(self, log: JsonLog, source: str, clock: Callable[[], float] = monotonic) -> None:
@@ -173,7 +173,7 @@ def progress_bars(console: Console) -> Progress:
 
 
 class LiveProgress:
-    """A `pipeline.run.context.Progress` that shows bars and also writes to the log."""
+    """A `pipeline.run.progress.Progress` that shows bars and also writes to the log."""
 
     def __init__(self, bars: Progress, source: str, log_lines: ProgressLines) -> None:
         self._bars, self._source, self._log_lines = bars, source, log_lines

@@ -521,7 +521,7 @@ _NOT_COPIED: Final[tuple[tuple[Callable[[FormerName], bool], str], ...]] = (
         "{} has other policies",
     ),
     (
-        lambda former: former.policies.ignores_truncates,
+        lambda former: former.policies.keeps_unmarked_rows,
         "the mirror of {} has rows that are gone, and nothing marks them",
     ),
 )

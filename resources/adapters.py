@@ -15,7 +15,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from lockstep.pipeline.ports.catalog import Registry
-from lockstep.pipeline.run.context import Progress, RunPorts
+from lockstep.pipeline.run.context import RunPorts
+from lockstep.pipeline.run.progress import Progress
 from lockstep.pipeline.values.errors import LockstepError
 from lockstep.resources.config import Settings
 from lockstep.resources.config.model import CatalogKind

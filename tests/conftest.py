@@ -14,6 +14,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
+from zlib import crc32
 
 import pytest
 from hypothesis import settings
@@ -161,10 +162,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return scheduler
 
 
-def thinned(cases: Sequence[Mapping[str, object]]) -> list[bool]:
-    """Which cases of a test that is marked `thin` are kept, each given as parameter → value: one of
-    so many as its parameter with the fewest values has. Any value of it is kept with any value of
-    another one. Parameters that always change together count as one."""
+def thinned(name: str, cases: Sequence[Mapping[str, object]]) -> list[bool]:
+    """Which cases of the test of this name, marked `thin`, are kept, each given as parameter →
+    value: one of so many as its parameter with the fewest values has. Any value of it is kept with
+    any value of another one. Parameters that always change together count as one. The name says
+    which case comes first: tests that vary in their server alone would all keep the same one."""
     columns = []
     for name in cases[0]:
         values = list[object]()
@@ -175,7 +177,8 @@ def thinned(cases: Sequence[Mapping[str, object]]) -> list[bool]:
         if column not in columns:
             columns.append(column)
     every = 1 + min(map(max, columns))
-    return [sum(numbers) % every == 0 for numbers in zip(*columns, strict=True)]
+    first = crc32(name.encode()) % every
+    return [sum(numbers) % every == first for numbers in zip(*columns, strict=True)]
 
 
 def leave_to_the_soak(items: Sequence[pytest.Item]) -> None:
@@ -183,8 +186,8 @@ def leave_to_the_soak(items: Sequence[pytest.Item]) -> None:
     for item in items:
         if isinstance(item, pytest.Function) and item.get_closest_marker("thin"):
             thin[item.nodeid.partition("[")[0]].append(item)
-    for together in thin.values():
-        kept = thinned([item.callspec.params for item in together])
+    for name, together in thin.items():
+        kept = thinned(name, [item.callspec.params for item in together])
         for item in (item for item, keeps in zip(together, kept, strict=True) if not keeps):
             item.add_marker("soak")
 

@@ -18,14 +18,14 @@ from lockstep.pipeline.run.agreement.claim import claim_error as claim_error
 from lockstep.pipeline.run.agreement.lake_logs import foreign_mirrors as foreign_mirrors
 from lockstep.pipeline.run.capture import capture as capture
 from lockstep.pipeline.run.context import RunPorts as RunPorts
-from lockstep.pipeline.run.context import SilentProgress as SilentProgress
-from lockstep.pipeline.run.context import StepProgress as StepProgress
 from lockstep.pipeline.run.merge import merge as merge
 from lockstep.pipeline.run.orders import OrderRequest as OrderRequest
 from lockstep.pipeline.run.orders import give_order as give_order
 from lockstep.pipeline.run.orders import give_reload as give_reload
 from lockstep.pipeline.run.orders import plan_reload as plan_reload
 from lockstep.pipeline.run.orders import plan_repairs as plan_repairs
+from lockstep.pipeline.run.progress import SilentProgress as SilentProgress
+from lockstep.pipeline.run.progress import StepProgress as StepProgress
 from lockstep.pipeline.run.proof.verify_rows import verify as verify
 from lockstep.pipeline.run.proof.verify_sample import verify_sample as verify_sample
 from lockstep.pipeline.run.publish import publish as publish

@@ -20,13 +20,13 @@ from lockstep.pipeline.check import (
     MirrorEvidence,
     SourceEvidence,
     longest_pause_from_now,
-    past_columns,
     preflight,
+    recorded_columns,
 )
 from lockstep.pipeline.ports.mirrors import Mirrors
 from lockstep.pipeline.run.agreement.changelog_files import changelogs_of
-from lockstep.pipeline.run.context import SilentProgress
 from lockstep.pipeline.run.left_out import states_of_next_run
+from lockstep.pipeline.run.progress import SilentProgress
 from lockstep.pipeline.run.reshaping import versions_under_present_key
 from lockstep.pipeline.values.errors import (
     CatalogRefused,
@@ -148,7 +148,7 @@ def _preflight(
             mirrors=[*_readable_mirrors(adapters, source.name, states.values())],
             ledger_tables=set(states),
             shaped_versions=[*versions_under_present_key(ledger, source.name, plan.patterns)],
-            past_columns=past_columns(ledger, plan),
+            recorded_columns=recorded_columns(ledger, plan),
         )
     return preflight(server, evidence, states)
 

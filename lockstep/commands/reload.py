@@ -14,7 +14,7 @@ from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError
 from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.model.table_state import Supplier, TableCondition, TableState
-from lockstep.pipeline.run.context import RunPorts, SilentProgress
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.logged_statements import dialect_of
 from lockstep.pipeline.run.load.by_condition import condition_refusal
 from lockstep.pipeline.run.orders import (
@@ -25,6 +25,7 @@ from lockstep.pipeline.run.orders import (
     plan_condition_reload,
     plan_reload,
 )
+from lockstep.pipeline.run.progress import SilentProgress
 from lockstep.pipeline.run.status.plan import forecast_loads
 from lockstep.pipeline.snapshot.condition import read_condition
 from lockstep.pipeline.source_plan import RereadRows

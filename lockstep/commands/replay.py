@@ -122,7 +122,7 @@ def _segment_line(segment: SegmentResult, report: ReplayReport) -> str:
         sentence += f" ({segment.why})"
     if segment.reason_waiting is not None:
         return f"{sentence}; the log has it, but it is not replaced: {segment.reason_waiting}"
-    if segment.is_replaced:
+    if segment.has_replacement:
         return f"{sentence}: replaced" if report.committed else f"{sentence}: a replay replaces it"
     [batch] = (batch for batch in report.batches if batch.batch.id == segment.batch)
     sentence += f"; the log cannot bring it back, because {batch.reason_not_recaptured}: "
@@ -185,7 +185,7 @@ def _segment_values(report: ReplayReport, table: TableName) -> dict[str, Any]:
     segments = [segment for segment in report.segments if segment.table == table]
     return {
         "segments": Counter(segment.standing for segment in segments),
-        "replaced": sum(segment.is_replaced for segment in segments) if report.committed else 0,
+        "replaced": sum(segment.has_replacement for segment in segments) if report.committed else 0,
         "changelog": [
             segment for segment in segments if segment.standing not in _CORRECT_SENTENCES
         ],

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from lockstep.assets.run_events import RunEventSender
-    from lockstep.pipeline.run.context import Progress
+    from lockstep.pipeline.run.progress import Progress
     from lockstep.pipeline.run.reports import (
         AcknowledgeReport,
         CaptureReport,

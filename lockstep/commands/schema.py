@@ -13,7 +13,7 @@ from lockstep.arguments import parse_table_name, place_option
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError
 from lockstep.pipeline.model.json_values import attributes
-from lockstep.pipeline.run.context import SilentProgress
+from lockstep.pipeline.run.progress import SilentProgress
 from lockstep.pipeline.run.proof.verify_schema import SchemaVerification, verify_schema
 from lockstep.pipeline.run.status.schema_history import (
     ShownSchema,

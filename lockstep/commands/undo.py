@@ -38,8 +38,8 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             if refusal is not None:
                 raise refusal
             with ports.ledger.lock(source, holder_name("undo"), None) as lease:
-                # The new ledger is made from the lake's logs. Before this ledger is
-                # moved away, they must list what it acknowledged.
+                # The new ledger is made from the Delta logs of the lake. So before this
+                # ledger is moved away, the logs must list all files that it records.
                 for _ in correct_changelogs(ports, lease):
                     pass
         consumers = adapters.consumers().consumers(source)
@@ -47,8 +47,9 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     later_runs = (
         f", and what came after it ({undone.later_count} more)" if undone.later_count else ""
     )
+    verb = "is undone" if arguments.yes else "would be undone"
     context.say(
-        f"{source}: run {undone.run} is undone, from batch {undone.first_batch} on{later_runs}"
+        f"{source}: run {undone.run} {verb}, from batch {undone.first_batch} on{later_runs}"
     )
     context.say(*recovery_lines(source, outcome, outcome.plan, consumers), *lines)
     former_folder = (
@@ -82,18 +83,17 @@ def _replace_ledger(
     folder."""
     folder = context.settings.state_folder / "ledger"
     former_folder = folder.with_name(f"ledger.undone-{datetime.now(UTC):%Y%m%dT%H%M%SZ}")
-    command = f"`lockstep recover --back-to {undone.previous_batch} --source {source} --yes`"
     context.say(
-        f"  the former ledger is kept in {former_folder}; if this is interrupted, {command} "
-        f"finishes it{_reload_clause(undone)}"
+        f"  the former ledger is kept in {former_folder}; if this is interrupted, "
+        f"{_recover_command(source, undone)} finishes it{_reload_clause(undone)}"
     )
     move_away(folder, former_folder)
     with (
         context.open_source(source) as (_, ports),
         ports.ledger.lock(source, holder_name("undo"), None) as lease,
     ):
-        # This comes first: if this recovery dies, any other one then also continues
-        # after the batch before the run.
+        # This comes first: if this process dies during the recovery, a later recovery
+        # without `--back-to` then also ends before the run.
         declare_undone(ports, lease, outcome)
         recover(
             ports,
@@ -104,6 +104,11 @@ def _replace_ledger(
         )
     context.say(f"  done. Next: `lockstep run --source {source}`, then `lockstep verify`")
     return former_folder
+
+
+def _recover_command(source: str, undone: RunToUndo) -> str:
+    """Return the command that makes a ledger up to the batch before the run."""
+    return f"`lockstep recover --source {source} --back-to {undone.previous_batch} --yes`"
 
 
 def _reload_clause(undone: RunToUndo) -> str:
@@ -118,9 +123,7 @@ def _refusal(
 ) -> ConfigurationError | None:
     """Return an error unless the ledger is embedded and has no other source, because
     the whole ledger is moved away."""
-    recover_command = (
-        f"`lockstep recover --source {source} --back-to {undone.previous_batch} --yes`"
-    )
+    recover_command = _recover_command(source, undone)
     reload_clause = _reload_clause(undone)
     if context.settings.ledger_dsn() != "embedded":
         return ConfigurationError(
@@ -133,7 +136,7 @@ def _refusal(
         return None
     lost_sources = ", ".join(other_sources)
     other_commands = ", ".join(
-        f"`lockstep recover --yes --source {name}`" for name in other_sources
+        f"`lockstep recover --source {name} --yes`" for name in other_sources
     )
     return ConfigurationError(
         f"The ledger also has other sources, which would be lost with it: {lost_sources}.",

@@ -41,8 +41,8 @@ __all__ = [
     "check_findings",
     "invisible_tables",
     "longest_pause_from_now",
-    "past_columns",
     "preflight",
+    "recorded_columns",
     "require_ready",
     "run_findings",
 ]
@@ -126,14 +126,17 @@ def _require_known_names(
     source: SourcePlan,
     visible_tables: Collection[TableName],
 ) -> None:
-    """Raise `ConfigurationError` if settings are to hide a column that none of their
-    tables has or had: the column that was meant would be shown. The history is asked
+    """Raise `ConfigurationError` if a block of settings hides a column by a name that
+    no column of the block's tables has or had: the column that was meant would be
+    shown. A block that matches no known table is passed over. The history is asked
     first, and the server only for names that the history does not have."""
 
     blocks = list(source.table_settings)
 
     def newest_columns() -> ColumnNames:
-        return column_names(ledger.schemas_at(source.name, shaped=True))
+        # One version of each table suffices for most names; `shaped` leaves out the
+        # tables without such settings.
+        return _column_names(ledger.schemas_at(source.name, shaped=True))
 
     def server_columns() -> ColumnNames:
         captured = filter(source.patterns.matches, visible_tables)
@@ -142,7 +145,7 @@ def _require_known_names(
         return {name: {*map(str.lower, schema.names)} for name, schema in schemas.items()}
 
     names_by_table: dict[TableName, set[str]] = {}
-    for read in (newest_columns, partial(past_columns, ledger, source), server_columns):
+    for read in (newest_columns, partial(recorded_columns, ledger, source), server_columns):
         blocks = [block for block in blocks if mirrors.unknown_names(block, names_by_table)]
         if not blocks:
             return
@@ -157,15 +160,15 @@ def _require_known_names(
                 )
 
 
-def past_columns(ledger: Ledger, source: SourcePlan) -> ColumnNames:
+def recorded_columns(ledger: Ledger, source: SourcePlan) -> ColumnNames:
     """Return the names of all columns, in lower case, that the tables with settings
-    have or had."""
+    have or had, by the versions that the ledger recorded."""
     states = ledger.table_states(source.name)
     tables = [name for name in states if source.shape_rules_of(name) is not None]
-    return column_names(ledger.schema_versions(source.name, *tables)) if tables else {}
+    return _column_names(ledger.schema_versions(source.name, *tables)) if tables else {}
 
 
-def column_names(versions: Iterable[SchemaVersion]) -> ColumnNames:
+def _column_names(versions: Iterable[SchemaVersion]) -> ColumnNames:
     """Return the names of the columns of each table's versions, in lower case."""
     names: dict[TableName, set[str]] = {}
     for version in versions:
@@ -178,8 +181,8 @@ def preflight(
     server: SourceServer, evidence: SourceEvidence, states: Mapping[TableName, TableState]
 ) -> tuple[Finding, ...]:
     """Return every finding about a source, gravest first. `evidence`: all facts except
-    structures and invisible tables, for which this function asks the server. `states`:
-    the states of the tables in the ledger."""
+    `all_structures`, `schemas_to_shape` and `invisible_tables`, for which this function
+    asks the server. `states`: the states of the tables in the ledger."""
     run_evidence = RunEvidence.of(evidence.survey, server.tables(), evidence.plan.patterns, states)
     visible_tables = {table.name for table in run_evidence.tables}
     names = [table.name for table in evidence.tables if evidence.shaping.rules_of(table.name)]

@@ -102,7 +102,8 @@ class SourceEvidence:
       the structures of the captured tables to which such settings apply;
       `shaped_versions`: the newest versions of the tables that the lake already shows
       with something hidden or changed.
-    - `past_columns`: the columns of all versions of each table, by names in lower case.
+    - `recorded_columns`: the columns of all recorded versions of each table, with names
+      in lower case.
     - `invisible_tables`: captured tables that the account cannot see.
     """
 
@@ -117,7 +118,7 @@ class SourceEvidence:
     shaping: Shaping = field(default_factory=Shaping)
     schemas_to_shape: Sequence[TableSchema] = ()
     shaped_versions: Sequence[SchemaVersion] = ()
-    past_columns: Mapping[TableName, Collection[str]] = field(default_factory=dict)
+    recorded_columns: Mapping[TableName, Collection[str]] = field(default_factory=dict)
     invisible_tables: Sequence[StoppedTable] = ()
 
     @property

@@ -371,7 +371,7 @@ def _name_faults(
     present_columns = {
         schema.name: {*map(str.lower, schema.names)} for schema in evidence.schemas_to_shape
     }
-    all_columns = {table: {*names} for table, names in evidence.past_columns.items()}
+    all_columns = {table: {*names} for table, names in evidence.recorded_columns.items()}
     for table, names in present_columns.items():
         all_columns.setdefault(table, set()).update(names)
     for block in evidence.plan.table_settings:

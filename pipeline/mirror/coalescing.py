@@ -5,7 +5,7 @@ A row image is a row before or after a change, as the binary log has it. With
 columns that it set. Any other value is taken from the row's newest earlier image that
 has the column. That image can have another key, since an update can change the key. If
 no image has the column, the value is in the mirror (the Delta table with the table's
-present rows). It is looked up there by the key of the row's oldest image, which is
+current rows). It is looked up there by the key of the row's oldest image, which is
 called the row's origin.
 """
 
@@ -27,10 +27,10 @@ from lockstep.pipeline.mirror.layout import (
 )
 from lockstep.pipeline.mirror.mapping import (
     comparable,
+    final_change_types,
     is_present,
     kept_columns,
     mapped,
-    outcome,
     row_images,
 )
 from lockstep.pipeline.ports.mirror_writes import ColumnOrigin, StagedFiles
@@ -94,8 +94,8 @@ def coalesced(
     `doubtful_through`: up to this `_sequence` it is unknown which changes the mirror
     shows. If one of these changes moved a row to another key, the row cannot be looked
     up.
-    `ignores_deletes`: deleted rows stay (`mapping.outcome`). Raise `TableError` if a
-    row cannot be identified.
+    `ignores_deletes`: deleted rows stay (`mapping.final_change_types`). Raise `TableError`
+    if a row cannot be identified.
     """
     names = schema.names
     spelled = changelog_spelling(names)
@@ -114,7 +114,7 @@ def coalesced(
     columns = {
         name: all_images.column(name).take(pa.array(rows.last)) for name in ("_change_type", *marks)
     }
-    kind = outcome(columns["_change_type"], ignores_deletes=ignores_deletes)
+    kind = final_change_types(columns["_change_type"], ignores_deletes=ignores_deletes)
     columns["_change_type"] = kind
     unknown: dict[str, Flags] = {}
     for index, name in enumerate(names):

@@ -108,8 +108,8 @@ def delivered_table(
     """Return a table's part of a delivery. `segments`: all segments of the delivery.
 
     Raise `NothingMatches` if the table was never captured. Raise `TableQuarantined` if
-    changes can be missing because Lockstep stopped the table; with `incomplete` the
-    caller accepts that.
+    changes can be missing because the table was stopped, which a caller with
+    `incomplete` accepts, and if the columns of its changes are not known.
     """
     state = ledger.table_states(delivery.source).get(table)
     if state is None:
@@ -124,11 +124,14 @@ def delivered_table(
         parts = _parts_of(ledger, delivery.source, table, table_segments)
         schemas = [part.schema for part in parts]
         columns = shared_columns(
-            schemas or [_newest_schema(ledger, delivery.source, state)],
+            schemas or [_newest_schema(ledger, delivery.source, table)],
             [part.generation for part in parts],
         )
     except TableError as error:
-        raise _quarantine_error(state) from error
+        raise TableQuarantined(
+            f"the columns of {table}'s changelog are not known: {error.reason}",
+            hint=state.hint or error.hint,
+        ) from error
     return DeliveredTable(table, parts, columns)
 
 
@@ -175,12 +178,15 @@ def _part_of(version: SchemaVersion, source: str, files: Sequence[SegmentFile]) 
     return DeliveredPart(folder, version.generation, tuple(files), schema)
 
 
-def _newest_schema(ledger: Structures, source: str, state: TableState) -> pa.Schema:
-    """Return the columns of the table's newest known structure."""
-    for version in reversed(ledger.schema_versions(source, state.table)):
+def _newest_schema(ledger: Structures, source: str, table: TableName) -> pa.Schema:
+    """Return the columns of the table's newest known structure. Raise `TableError` if
+    the lake cannot show it, or none is known."""
+    for version in reversed(ledger.schema_versions(source, table)):
         if version.shown_schema is not None:
             return changelog_schema(version.shown_structure)
-    raise _quarantine_error(state)
+    raise TableError(
+        "Lockstep never read a structure of it", hint="see `lockstep tables` for its state"
+    )
 
 
 def _read_part(store: SegmentStore, part: DeliveredPart) -> pa.Table:
@@ -192,7 +198,8 @@ def _read_part(store: SegmentStore, part: DeliveredPart) -> pa.Table:
 
 def _has_stopped_before_end(state: TableState, batch: int) -> bool:
     """Return whether capture of the table stopped in or before a batch, so that changes
-    up to the batch's end can be missing."""
+    up to the batch's end can be missing. A table without a place of its stop was never
+    captured."""
     if not state.has_stopped:
         return False
     return state.stopped is None or state.stopped.batch <= batch

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from lockstep.pipeline.mirror.layout import DELETED_AT
 from lockstep.pipeline.mirror.lineage import ColumnLineage
-from lockstep.pipeline.mirror.widening import TypeChange, type_change
+from lockstep.pipeline.mirror.type_changes import TypeChange, type_change
 from lockstep.pipeline.ports.mirror_writes import (
     AddColumns,
     ColumnOrigin,

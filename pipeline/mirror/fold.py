@@ -250,13 +250,13 @@ def _chain_roots(moves: list[npt.NDArray[np.uint64]]) -> tuple[Hashes, Hashes]:
 @dataclass(frozen=True, slots=True)
 class Fold:
     """The way to fold a table's row images to one image per key. The images are for a
-    mirror (the Delta table with the present rows) with the columns `schema` and the key
+    mirror (the Delta table with the current rows) with the columns `schema` and the key
     `key`.
 
     `parts`: one per structure of the images, in the order in which callers pass images;
     their files are not read here. `marks`: further columns of the images to keep, such
     as `_committed_at`. `keeps_sequence`: `_sequence` is kept, too. `doubtful_through`:
-    as in `coalesced`. `ignores_deletes`: deleted rows stay (`mapping.outcome`).
+    as in `coalesced`. `ignores_deletes`: deleted rows stay (`mapping.final_change_types`).
 
     `losses`: the changes at which the table lost all rows, such as TRUNCATE, in order;
     the last one is after all images. If there are any, each key's last image becomes a

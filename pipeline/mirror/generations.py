@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from lockstep.pipeline.mirror.layout import captured_schema, changelog_schema, logged_field
 from lockstep.pipeline.mirror.mapping import cast_column
-from lockstep.pipeline.mirror.widening import TypeChange, type_change
+from lockstep.pipeline.mirror.type_changes import TypeChange, type_change
 from lockstep.pipeline.schema.history import SchemaVersion, ShownAs
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.rows import row_structure

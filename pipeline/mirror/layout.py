@@ -1,5 +1,6 @@
-"""The layout of the lake: the paths of mirrors (Delta tables with a table's present
-rows) and changelogs (Delta tables with all its changes), and the columns of changelogs.
+"""The layout of the lake: the paths and application ids of mirrors (Delta tables with a
+table's present rows) and changelogs (Delta tables with all its changes), the columns of
+changelogs, and the columns that folded changes have besides.
 
 Names become path parts by one rule: `[A-Za-z0-9_-]` stay, and every other byte of the
 UTF-8 name becomes `=XX`. So no part has a `%`, which delta-rs decodes, or a `?`, which
@@ -110,8 +111,8 @@ def mirror_path(
 
 
 NO_PLACE = "@0"
-"""The end of a folder's name for a table whose own folder is taken by another table's
-mirror. Nothing is ever written to such a folder."""
+"""The end of a folder's name for a table that gets no mirror, because the settings give
+another table's mirror the same name. Nothing is ever written to such a folder."""
 
 
 def no_place(source: str, table: TableName) -> str:
@@ -170,9 +171,9 @@ def snapshot_path(source: str, table: TableName) -> str:
 
 
 def scratch_path(source: str, folder: str = "") -> str:
-    """Return the folder of a replay's files until the ledger records them, or the
-    folder in it for the files that replace files of `folder`. A replay reads a part of
-    the log again to correct the lake."""
+    """Return the folder in which a replay, which reads a part of the log again to
+    correct the lake, keeps its files until the ledger records them. With `folder`:
+    return its subfolder for the files that are to replace files of `folder`."""
     return f"{source}/_replays{folder.removeprefix(source)}"
 
 
@@ -213,14 +214,15 @@ def changelog_spelling(columns: Sequence[str]) -> dict[str, str]:
 
 def keep_flag_names(columns: Sequence[str]) -> dict[str, str]:
     """Return for each column the name of a boolean column of folded changes. It is true
-    where the mirror's value stays. No such name is in `changelog_names`."""
+    where the mirror's row of the same key keeps its value. No such name is in
+    `changelog_names`."""
     return _all_free("_keeps_", columns)
 
 
 def lack_flag_names(columns: Sequence[str]) -> dict[str, str]:
     """Return for each column the name of a boolean column of folded changes. It is true
     where all of the row's images left the value out, so that the value must be looked
-    up in the mirror."""
+    up in the mirror, in a row that may have had another key (`origin_names`)."""
     return _all_free("_lacks_", columns)
 
 
@@ -231,8 +233,9 @@ def origin_names(columns: Sequence[str]) -> dict[str, str]:
 
 
 def present_name(columns: Sequence[str]) -> str:
-    """Return the name of the column `RowImages.present` in a segment's files. No Delta
-    table has the column."""
+    """Return the name of the column in a segment's files that lists the columns of each
+    image whose values are known (`RowImages.present`). No Delta table has the
+    column."""
     return _free("_present", _taken(columns))
 
 
@@ -293,7 +296,8 @@ def _free(name: str, taken: Collection[str]) -> str:
 
 def application_id(source: str, state: TableState, part: str, changelog_generation: int = 1) -> str:
     """Return the Delta application id of a table's `part` ("mirror" or "changelog").
-    Each generation of the changelog and of the mirror has its own id."""
+    Each generation of the changelog and of the mirror has its own id, and so has each
+    table that had this name (`TableState.generation`)."""
     part_generation = state.mirror_generation if part == "mirror" else changelog_generation
     end = "" if part_generation == 1 else f"@{part_generation}"
     return f"lockstep/{source}/{table_id(state.table)}/{part}{end}/{state.generation}"

@@ -1,4 +1,4 @@
-"""The lineage of a mirror (the Delta table with a table's present rows): where each of
+"""The lineage of a mirror (the Delta table with a table's current rows): where each of
 its columns comes from, in every version of the table's structure.
 
 Columns of two versions are the same column if the DDL statements between the versions
@@ -35,7 +35,7 @@ from lockstep.pipeline.mirror.layout import (
     present_name,
 )
 from lockstep.pipeline.mirror.mapping import cast_value
-from lockstep.pipeline.mirror.widening import TypeChange, type_change
+from lockstep.pipeline.mirror.type_changes import TypeChange, type_change
 from lockstep.pipeline.ports.mirror_writes import ColumnOrigin, StagedFiles
 from lockstep.pipeline.schema.fills import StatementMoment, fill_of
 from lockstep.pipeline.schema.history import SchemaVersion, VersionOrigin
@@ -87,7 +87,7 @@ class ColumnLineage:
         if they have no common key, so that the table must be read again.
 
         `versions`: those with images to merge. Other versions do not matter: MySQL
-        checked that a later key is unique in all present rows when it created the key.
+        checked that a later key is unique in all current rows when it created the key.
         """
         numbers = {*versions, max(self.keys)}
         if not any(self.keys[version] for version in numbers):

@@ -1,5 +1,5 @@
 """Conversion of row images (rows before and after each change) to the columns of a
-mirror (the Delta table with the present rows); and the choice of each key's last image.
+mirror (the Delta table with the current rows); and the choice of each key's last image.
 The images can have an older structure than the mirror."""
 
 from __future__ import annotations
@@ -21,16 +21,18 @@ KEPT_CHANGE_TYPE = "kept"
 ignored: the row stays in the mirror, with the values of this image."""
 
 
-def last_outcomes(
+def last_changes(
     changes: pa.Table, key: Sequence[str], *, ignores_deletes: bool = False
 ) -> pa.Table:
-    """Return the last image per key, with `_change_type` as `outcome` gives it.
-    `changes`, in any order, has the key columns, `_change_type`, `_sequence` (unique)
-    and others; the result has the same columns."""
+    """Return the last image per key, with `_change_type` as `final_change_types` gives
+    it. `changes`, in any order, has the key columns, `_change_type`, `_sequence`
+    (unique) and others; the result has the same columns."""
     images = last_images(changes, key)
     kind = images.column("_change_type")
     at = images.schema.get_field_index("_change_type")
-    return images.set_column(at, "_change_type", outcome(kind, ignores_deletes=ignores_deletes))
+    return images.set_column(
+        at, "_change_type", final_change_types(kind, ignores_deletes=ignores_deletes)
+    )
 
 
 def last_images(changes: pa.Table, key: Sequence[str]) -> pa.Table:
@@ -38,7 +40,7 @@ def last_images(changes: pa.Table, key: Sequence[str]) -> pa.Table:
     return changes.take(_last_indexes(changes, key))
 
 
-def outcome(kind: pa.ChunkedArray, *, ignores_deletes: bool) -> pa.ChunkedArray:
+def final_change_types(kind: pa.ChunkedArray, *, ignores_deletes: bool) -> pa.ChunkedArray:
     """Return the new `_change_type` of each key's last image. It is unchanged if the
     row is present after the image, otherwise "delete". With `ignores_deletes`, a row
     that a DELETE removed stays and gets `KEPT_CHANGE_TYPE`. A row that an UPDATE moved
@@ -72,7 +74,10 @@ def comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
 def is_present(change_type: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return for each image whether the row is in the mirror after it."""
     return pc.is_in(
-        change_type, value_set=pa.array(["insert", "update_postimage", KEPT_CHANGE_TYPE])
+        change_type,
+        value_set=pa.array(
+            [ChangeType.INSERT.value, ChangeType.UPDATE_POSTIMAGE.value, KEPT_CHANGE_TYPE]
+        ),
     )
 
 
@@ -151,7 +156,7 @@ def folded(
     ignores_deletes: bool = False,
 ) -> pa.Table:
     """Return the last image of each key over all parts, with `_change_type` as
-    `outcome` gives it.
+    `final_change_types` gives it.
 
     The columns: `_change_type`, `_sequence`, `marks`, and the mirror's columns as a
     changelog spells them. Then comes a boolean for each of `kept_columns`, which is
@@ -163,8 +168,8 @@ def folded(
     that begins a row (`_begins_row`) the search ends, and the value is NULL. If no such
     image is found, the mirror's value stays.
 
-    If the log is read twice, an update can come after the delete of its row. This
-    function still gives the update's image values of the key's earlier images, whereas
+    If the log is read twice, an update can come after the delete of its row. Here, the
+    values that its image lacks are still taken from the key's images before the delete;
     `coalescing.coalesced`, which follows a row from key to key, begins a new row.
     """
     kept = kept_columns((columns for _, columns in parts), schema)
@@ -174,13 +179,13 @@ def folded(
     spelled = changelog_spelling(schema.names)
     by = [spelled[name] for name in key]
     if not kept:
-        return last_outcomes(all_images, by, ignores_deletes=ignores_deletes)
+        return last_changes(all_images, by, ignores_deletes=ignores_deletes)
     row_counts = [len(images) for images in mapped_parts]
     for name in kept:
         at = schema.get_field_index(name)
         absent = [columns[at].is_absent for _, columns in parts]
-        marker = pa.array(np.repeat(absent, row_counts))
-        all_images = all_images.append_column(keep_flag_names(schema.names)[name], marker)
+        flags = pa.array(np.repeat(absent, row_counts))
+        all_images = all_images.append_column(keep_flag_names(schema.names)[name], flags)
     all_images = all_images.sort_by("_sequence")
     return _with_kept(
         all_images, by, [spelled[n] for n in kept], schema, kept, ignores_deletes=ignores_deletes
@@ -201,23 +206,25 @@ def _with_kept(
     images."""
     sequence = all_images.column("_sequence")
     begins_row = _begins_row(all_images, key)
-    markers = [keep_flag_names(schema.names)[name] for name in kept]
+    flag_names = [keep_flag_names(schema.names)[name] for name in kept]
     sequence_with_value = {
-        marker: pc.if_else(pc.or_(pc.invert(all_images.column(marker)), begins_row), sequence, None)
-        for marker in markers
+        flag: pc.if_else(pc.or_(pc.invert(all_images.column(flag)), begins_row), sequence, None)
+        for flag in flag_names
     }
     keys = {name: comparable(all_images.column(name)) for name in key}
     grouped = pa.table({**keys, "_sequence": sequence, **sequence_with_value}).group_by(list(key))
-    newest = grouped.aggregate([(name, "max") for name in ("_sequence", *markers)])
+    newest = grouped.aggregate([(name, "max") for name in ("_sequence", *flag_names)])
     rows = all_images.take(_indexes_of(sequence, newest.column("_sequence_max")))
     rows = rows.drop_columns(["_derived"])
-    for marker, name in zip(markers, spelled, strict=True):
-        origin = newest.column(f"{marker}_max")
+    for flag, name in zip(flag_names, spelled, strict=True):
+        origin = newest.column(f"{flag}_max")
         values = all_images.column(name).take(_indexes_of(sequence, origin))
         rows = rows.set_column(rows.schema.get_field_index(name), name, values)
-        rows = rows.set_column(rows.schema.get_field_index(marker), marker, pc.is_null(origin))
+        rows = rows.set_column(rows.schema.get_field_index(flag), flag, pc.is_null(origin))
     kind = rows.column("_change_type")
-    return rows.set_column(0, "_change_type", outcome(kind, ignores_deletes=ignores_deletes))
+    return rows.set_column(
+        0, "_change_type", final_change_types(kind, ignores_deletes=ignores_deletes)
+    )
 
 
 def _indexes_of(sequence: pa.ChunkedArray, wanted: pa.ChunkedArray) -> pa.Array:
@@ -230,8 +237,9 @@ def _indexes_of(sequence: pa.ChunkedArray, wanted: pa.ChunkedArray) -> pa.Array:
 
 def _begins_row(all_images: pa.Table, key: Sequence[str]) -> pa.Array:
     """Return for each image whether it is the first of a row with its key: an insert,
-    or an update that moved a row to this key. A derived update has no preimage, because
-    its row was read by SELECT, and moved none."""
+    or an update that moved a row to this key. An update did not move its row if its
+    preimage, whose `_sequence` is one less, has the same key. A derived update has no
+    preimage, because its row was read by SELECT, and moved none."""
     kind = all_images.column("_change_type")
     is_preimage = pc.equal(kind, ChangeType.UPDATE_PREIMAGE.value).to_numpy()
     is_postimage = pc.equal(kind, ChangeType.UPDATE_POSTIMAGE.value).to_numpy()

@@ -1,5 +1,5 @@
 """The plan of a merge of batches (the changes that a run captured) into a mirror (the
-Delta table with a table's present rows). Also the choice of the origin from which a
+Delta table with a table's current rows). Also the choice of the origin from which a
 reload takes the mirror's rows. Pure.
 
 Some events settle a table's rows. After CREATED and TRUNCATED the table is empty. After
@@ -254,7 +254,7 @@ class ChangelogOrigin:
 
 ROWS_BEFORE_CHANGELOG: Final = "when its changelog began, the table already had rows"
 
-ReloadOrigin = ChangelogOrigin | str
+OriginOrReason = ChangelogOrigin | str
 """Where a reload takes a mirror's rows from: the changelog, or the source for the
 reason that the text gives."""
 
@@ -268,7 +268,7 @@ def reload_origin(
     first_unshown_batch: int | None = None,
     deleted_through: int = 0,
     reason_deleted: str = "",
-) -> ReloadOrigin:
+) -> OriginOrReason:
     """Return the part of the changelog that gives all rows of a table; if there is
     none, the reason why the source must be read.
 

@@ -1,4 +1,4 @@
-"""Rules that choose how a mirror (the Delta table with a table's present rows) is
+"""Rules that choose how a mirror (the Delta table with a table's current rows) is
 written, each decision with its reason.
 
 Pure: `choose` and `scale` turn facts into a decision. `pipeline.run.write.mirror_write`

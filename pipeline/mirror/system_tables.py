@@ -45,8 +45,8 @@ TRANSACTIONS: Final = pa.schema(
 `_file`. `rows`: number of changed rows of captured tables; an update counts once.
 `first_sequence` to `last_sequence`: the numbers of its changes in changelogs; NULL if
 it has none. `statements`: the texts of its statements; NULL if the server logs no
-texts, or if the transaction changed no row of a captured table: such texts concern
-other tables. `statements_cut`: part of a text is left out."""
+texts, or if the transaction changed no row of a captured table, because then its texts
+concern other tables. `statements_cut`: part of a text is left out."""
 
 _TOUCHED: Final = pa.struct(
     [
@@ -59,7 +59,7 @@ _TOUCHED: Final = pa.struct(
     ]
 )
 
-STATEMENTS: Final = pa.schema(
+DDL: Final = pa.schema(
     [
         MARKS.field("_sequence"),
         MARKS.field("_file"),
@@ -85,7 +85,7 @@ with its new version; a captured table also with the action that followed in the
 lake."""
 
 SYSTEM_TABLE_SCHEMAS: Final[Mapping[SystemTable, pa.Schema]] = {
-    SystemTable.DDL: STATEMENTS,
+    SystemTable.DDL: DDL,
     SystemTable.TRANSACTIONS: TRANSACTIONS,
 }
 
@@ -112,20 +112,21 @@ def transaction_rows(
     end: Integers,
     server_id: Integers,
     rows: Integers,
-    numbers: tuple[Integers, Integers],
+    sequences: tuple[Integers, Integers],
     statements: pa.ListArray,
     cut: npt.NDArray[np.bool_],
     batch: int,
 ) -> pa.RecordBatch:
     """Return the rows of `_transactions`, in the order of the log.
 
-    Each argument has one entry per transaction. `begin`, `end`: its offsets in the log
+    Each array has one entry per transaction. `begin`, `end`: its offsets in the log
     file. `server_id`: the server that ran it first. `rows`: number of its changed rows
-    of captured tables. `numbers`: the `_sequence` of its first and last change, both 0
-    if it has none. `statements`: the texts of its statements, NULL if none is logged.
-    `cut`: part of a text is cut off.
+    of captured tables. `sequences`: the `_sequence` of its first change and that of its
+    last, both 0 if it has none. `statements`: the texts of its statements, NULL if none
+    is logged. `cut`: part of a text is cut off. `batch`: the batch of them all.
     """
-    has_no_change = numbers[0] == 0
+    first_sequence, last_sequence = sequences
+    has_no_change = first_sequence == 0
     texts = pc.if_else(pa.array(rows > 0), statements, None)
     columns = {
         "_file": marks.file,
@@ -135,8 +136,8 @@ def transaction_rows(
         "_committed_at": pa.array(marks.committed_at).view(MARKS.field("_committed_at").type),
         "_server_id": pa.array(server_id),
         "rows": pa.array(rows),
-        "first_sequence": pa.array(numbers[0], mask=has_no_change),
-        "last_sequence": pa.array(numbers[1], mask=has_no_change),
+        "first_sequence": pa.array(first_sequence, mask=has_no_change),
+        "last_sequence": pa.array(last_sequence, mask=has_no_change),
         "_batch": pa.repeat(pa.scalar(batch, pa.int64()), len(begin)),
         "statements": texts,
         "statements_cut": pa.array(cut, mask=texts.is_null().to_numpy(zero_copy_only=False)),
@@ -174,7 +175,7 @@ def statement_rows(
             zip(history.statements, statements, strict=True)
         )
     ]
-    return pa.Table.from_pylist(rows, schema=STATEMENTS)
+    return pa.Table.from_pylist(rows, schema=DDL)
 
 
 def _statement_row(
@@ -205,14 +206,15 @@ def _statement_row(
 def _tables(
     placed: PlacedStatement, recorded: SchemaStatement, versions: Iterable[SchemaVersion]
 ) -> list[dict[str, Any]]:
-    """Return the values of the column `tables`."""
+    """Return the values of the column `tables`. For a table that the statement changes
+    without an effect that names it, `effect` says what is known of its structure."""
     effects: dict[TableName, list[str]] = {}
     for effect in recorded.effects:
         if effect.table is not None:
             effects.setdefault(effect.table, []).append(effect.words)
-    numbers = {}
+    version_numbers = {}
     for version in versions:
-        numbers[version.table] = version.version
+        version_numbers[version.table] = version.version
         effects.setdefault(version.table, [version.knowledge.value])
     for table in placed.actions:
         effects.setdefault(table, [])
@@ -222,11 +224,11 @@ def _tables(
             "database": _text(table.database),
             "name": _text(table.name),
             "effect": _text("; ".join(sentences)) or None,
-            "schema_version": numbers.get(table),
-            "action": action.action.value if action is not None else None,
-            "reason": _text(action.reason) if action is not None else None,
+            "schema_version": version_numbers.get(table),
+            "action": consequence.action.value if consequence is not None else None,
+            "reason": _text(consequence.reason) if consequence is not None else None,
         }
-        for table, sentences, action in touched
+        for table, sentences, consequence in touched
     ]
 
 

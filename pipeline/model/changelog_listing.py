@@ -4,9 +4,9 @@ of a source table) lists and those that it should list. Pure.
 A changelog's files have the names that the ledger recorded. Another program's
 compaction puts their rows into files with other names; an append or a RESTORE adds
 files that were never recorded. A file that the ledger did not record is *surplus* if
-another program's commit added it. Otherwise it stays as long as it has rows that are
-kept and that no recorded file has: a ledger that was made from a lake (`lockstep
-recover`) does not know the files of earlier batches.
+another program's commit added it, or if all its rows are in recorded files or are no
+longer kept. Any other unrecorded file stays: a ledger that was made from a lake
+(`lockstep recover`) does not know the files of earlier batches.
 
 Not here: what follows from a difference (`pipeline.run.agreement`); the judgement about
 a commit (`pipeline.model.foreign_commits`).
@@ -85,9 +85,11 @@ def file_difference(
     foreign: ForeignFiles,
     batches_in: Callable[[str], frozenset[int] | None],
 ) -> FileDifference:
-    """Return the difference between the paths that a changelog lists and those that the
-    ledger recorded. `batches_in`: returns the batches of the rows in another program's
-    file, whose name does not say them; None if the file cannot be read."""
+    """Return the difference between the paths that a changelog lists and those that it
+    should list. A file counts as missing if the ledger recorded it, or if another
+    program removed it and it has rows that are kept and that no recorded file has.
+    `batches_in`: returns the batches of the rows in another program's file, whose name
+    does not say them; None if the file cannot be read."""
     recorded_paths = recorded.files.keys() | recorded.maybe_published
     recorded_batches = recorded.batches
 
@@ -106,7 +108,7 @@ def file_difference(
     ]
     missing = [file for path, file in recorded.files.items() if path not in listed]
     missing += [
-        file.as_unrecorded
+        file.as_unrecorded_segment
         for path, file in foreign.removed.items()
         if path not in listed
         and path not in recorded_paths

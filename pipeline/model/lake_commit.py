@@ -96,7 +96,7 @@ class FileAction:
     size: int | None = None
 
     @property
-    def as_unrecorded(self) -> SegmentFile:
+    def as_unrecorded_segment(self) -> SegmentFile:
         """The file as one that no ledger recorded. Not every program writes the size of
         a file that it removes."""
         return SegmentFile(self.path, size=self.size or 0)

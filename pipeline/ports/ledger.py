@@ -20,6 +20,7 @@ from lockstep.pipeline.model.batch import (
     Batch,
     BatchContent,
     BatchKind,
+    BatchState,
     BatchTimes,
     CaptureRecord,
     Cursors,
@@ -126,10 +127,13 @@ class Leases(Protocol):
         """Raise a `LockstepError` if nothing can be recorded: the server is read-only,
         or the account may not write."""
 
-    def newest_lease(self, source: str, *, before: int | None = None) -> LeaseView | None:
-        """Return the newest lease of a source, whoever holds it; None before the first.
-        `before`: a lease's token; return the newest lease before it that belonged to a
-        run, not to another command."""
+    def newest_lease(self, source: str) -> LeaseView | None:
+        """Return the newest lease of a source, whoever holds it; None before the
+        first."""
+
+    def run_before(self, lease: Lease) -> LeaseView | None:
+        """Return the newest lease before this one that belonged to a run, not to
+        another command."""
 
     # -- clients of a Spark Connect server
     # --------------------------------------------------------- The server continues a
@@ -139,9 +143,13 @@ class Leases(Protocol):
         """Return the clients that may still have statements at the server, oldest
         first."""
 
-    def note_spark_client(self, lease: Lease, client: UUID, *, gone: bool = False) -> None:
-        """Record that a client may have statements at the server from now on; with
-        `gone`, that it has none any more. Repeating it changes nothing."""
+    def note_spark_client(self, lease: Lease, client: UUID) -> None:
+        """Record that a client may have statements at the server from now on. Repeating
+        it changes nothing."""
+
+    def forget_spark_client(self, lease: Lease, client: UUID) -> None:
+        """Record that a client has no statements at the server any more. Repeating it
+        changes nothing."""
 
     # -- runs that Dagster does not record: of the command line, on any host
     # ----------------------- `after` (excluded) and `through` (included) are tokens of
@@ -821,6 +829,12 @@ def stale_tables(ledger: Deletions, source: str) -> frozenset[TableName]:
     return frozenset(
         note.table for note in ledger.uncleared_values(source) if note.has_stale_mirror
     )
+
+
+def captured_batches(ledger: Batches, source: str) -> list[Batch]:
+    """Return the batches that are captured and not merged yet, oldest first."""
+    batches = ledger.unfinished_batches(source)
+    return [batch for batch in batches if batch.state is BatchState.CAPTURED]
 
 
 def batch_content(ledger: Batches, source: str, batch: int) -> BatchContent:

@@ -96,7 +96,7 @@ class FoldedChanges:
     `kept_columns`: columns that keep the mirror's value in some rows.
     `lacking_columns`: columns that some rows have in none of their images; the value is
     taken from the mirror's row whose key is in the columns of `layout.origin_names`.
-    Each of these columns has a marker column (`layout.keep_flag_names`,
+    Each of these columns has a flag column (`layout.keep_flag_names`,
     `layout.lack_flag_names`), which is true in those rows.
     """
 

@@ -1,8 +1,9 @@
 """Finds the rows of a mirror (the Delta table with the current rows) that differ from
-the newest change of their key. Pure.
+the newest change of their key, and the rows in which two sets of files differ. Pure.
 
-Rows are compared by 64-bit hashes of their keys and values. Two different rows have the
-same hash once in 2^64 pairs; such a difference is not found.
+A mirror's rows are compared by 64-bit hashes of their keys and values. Two different
+rows have the same hash once in 2^64 pairs; such a difference is not found. Files are
+compared by their values.
 """
 
 from __future__ import annotations
@@ -195,3 +196,89 @@ def _list_texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
     joined = pc.binary_join(texts, _SEPARATOR)
     count = pc.list_value_length(texts).cast(pa.string())
     return pc.binary_join_element_wise(count, joined, _SEPARATOR)
+
+
+# -- two sets of files, row by row -----------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ContentDifference:
+    """How the rows of two sides differ. `row_count`: the number of rows that differ;
+    `columns`: the columns in which at least one differs; `examples`: some pairs of rows
+    (left, right). Rows that only one side has are counted but are no examples."""
+
+    row_count: int
+    columns: tuple[str, ...]
+    examples: tuple[tuple[Mapping[str, Any], Mapping[str, Any]], ...] = ()
+
+
+def have_same_rows(left: Iterable[pa.Table], right: Iterable[pa.Table]) -> bool:
+    """Return whether both sides have the same rows in the same order, with columns of
+    the same names, types and values."""
+    return all(
+        a is not None and b is not None and a.schema.equals(b.schema) and a.equals(b)
+        for a, b in _aligned_pieces(left, right)
+    )
+
+
+def content_difference(
+    left: Iterable[pa.Table], right: Iterable[pa.Table], *, most: int
+) -> ContentDifference:
+    """Return how the rows of both sides differ, with at most `most` pairs of rows."""
+    count = 0
+    columns: dict[str, None] = {}
+    sample: list[tuple[Mapping[str, Any], Mapping[str, Any]]] = []
+    for a, b in _aligned_pieces(left, right):
+        if a is None or b is None:
+            count += sum(table.num_rows for table in (a, b) if table is not None)
+            continue
+        wrong = np.zeros(a.num_rows, np.bool_)
+        for name in dict.fromkeys([*a.column_names, *b.column_names]):
+            differs = _differs(a, b, name)
+            if differs.any():
+                columns[name] = None
+                wrong |= differs
+        count += int(wrong.sum())
+        rows = pa.array(np.flatnonzero(wrong)[: most - len(sample)])
+        sample += zip(a.take(rows).to_pylist(), b.take(rows).to_pylist(), strict=True)
+    return ContentDifference(count, tuple(columns), tuple(sample))
+
+
+def _differs(a: pa.Table, b: pa.Table, name: str) -> Flags:
+    """Return for each row whether a column differs. Every row differs if one table
+    lacks the column or has it with another type."""
+    if name not in a.column_names or name not in b.column_names:
+        return np.ones(a.num_rows, np.bool_)
+    left, right = (table.column(name).combine_chunks() for table in (a, b))
+    if left.type != right.type:
+        return np.ones(a.num_rows, np.bool_)
+    if left.equals(right):
+        return np.zeros(a.num_rows, np.bool_)
+    if pa.types.is_nested(left.type):
+        pairs = zip(left.to_pylist(), right.to_pylist(), strict=True)
+        return np.array([first != second for first, second in pairs], np.bool_)
+    unequal = pc.fill_null(pc.not_equal(left, right), True)
+    both_null = pc.and_(pc.is_null(left), pc.is_null(right))
+    flags = pc.and_not(unequal, both_null).to_numpy(zero_copy_only=False)
+    return np.asarray(flags, np.bool_)
+
+
+def _aligned_pieces(
+    left: Iterable[pa.Table], right: Iterable[pa.Table]
+) -> Iterator[tuple[pa.Table | None, pa.Table | None]]:
+    """Yield the rows of both sides in pieces of equal length; None for a side that has
+    ended."""
+    lefts, rights = _non_empty(left), _non_empty(right)
+    a, b = next(lefts, None), next(rights, None)
+    while a is not None or b is not None:
+        count = min(table.num_rows for table in (a, b) if table is not None)
+        yield (
+            None if a is None else a.slice(0, count),
+            None if b is None else b.slice(0, count),
+        )
+        a = next(lefts, None) if a is None or count == a.num_rows else a.slice(count)
+        b = next(rights, None) if b is None or count == b.num_rows else b.slice(count)
+
+
+def _non_empty(pieces: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    return (piece for piece in pieces if piece.num_rows)

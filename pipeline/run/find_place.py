@@ -25,7 +25,8 @@ from lockstep.pipeline.binlog.search.places import (
 )
 from lockstep.pipeline.binlog.stream.framing import FIRST_OFFSET
 from lockstep.pipeline.ports.source import ServerFacts
-from lockstep.pipeline.run.context import RunPorts, search_progress
+from lockstep.pipeline.run.context import RunPorts
+from lockstep.pipeline.run.progress import search_progress
 from lockstep.pipeline.run.unpruned_batches import batch_of_run
 from lockstep.pipeline.start.question import ChosenPlace, Since, StartPlace
 from lockstep.pipeline.values.errors import (

@@ -36,9 +36,10 @@ from lockstep.pipeline.run.agreement.lake_logs import (
     mirror_judgement,
     mirrors_with_new_commits,
 )
-from lockstep.pipeline.run.context import RunPorts, table_progress
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.expected_log import waiting_log_bytes
 from lockstep.pipeline.run.mirror_places import FULL_REWRITE_EVENTS, move_reason, replace_mirror
+from lockstep.pipeline.run.progress import table_progress
 from lockstep.pipeline.run.publish import publish
 from lockstep.pipeline.run.replay.settle import settle_replays
 from lockstep.pipeline.run.reports import MergeReport, TableMerge
@@ -131,10 +132,10 @@ def recorded_session(ports: RunPorts, lease: Lease) -> Iterator[None]:
     for other_id in ports.ledger.spark_clients(source):
         if other_id != client_id:
             ports.mirrors.end_statements(other_id)
-            ports.ledger.note_spark_client(lease, other_id, gone=True)
+            ports.ledger.forget_spark_client(lease, other_id)
     ports.ledger.note_spark_client(lease, client_id)
     yield
-    ports.ledger.note_spark_client(lease, client_id, gone=True)
+    ports.ledger.forget_spark_client(lease, client_id)
 
 
 def missing_batches(ports: RunPorts) -> Mapping[TableName, list[Batch]]:
@@ -268,7 +269,7 @@ class _Merger:
         """Return the last batch that one write may cover; None if it may cover all
         batches."""
         records = self.records[table]
-        if records.removes_kept_rows or not self.ports.source.policies_of(table).keeps_rows:
+        if records.removes_deleted_rows or not self.ports.source.policies_of(table).keeps_rows:
             return None
         # The files of rows that an acknowledged batch read from the source are deleted.
         unacknowledged = {

@@ -18,7 +18,7 @@ from functools import cached_property, partial
 from typing import Final
 
 from lockstep.pipeline.mirror.layout import mirror_path, snapshot_path
-from lockstep.pipeline.mirror.merging import ChangelogOrigin, ReloadOrigin
+from lockstep.pipeline.mirror.merging import ChangelogOrigin, OriginOrReason
 from lockstep.pipeline.model.batch import TableContent
 from lockstep.pipeline.model.table_state import OrderKind, Supplier, TableOrder, TableState
 from lockstep.pipeline.ports.ledger import Structures
@@ -609,7 +609,7 @@ class ReloadFacts:
             return state.is_loading
         return load is not None and load.basis is not None
 
-    def origin(self, request: OrderRequest, supplier: Supplier | None) -> ReloadOrigin:
+    def origin(self, request: OrderRequest, supplier: Supplier | None) -> OriginOrReason:
         """Return the changelog from which the mirror would be written, or a sentence
         that says why it is read from MySQL. `supplier`: the one that the person named,
         if any."""
@@ -631,7 +631,7 @@ class ReloadFacts:
 
 def _origin_once_resumed(
     ports: RunPorts, request: OrderRequest, state: TableState, supplier: Supplier | None
-) -> ReloadOrigin:
+) -> OriginOrReason:
     """Return what the mirror of a stopped table is written from, as the next run would
     decide."""
     order = replace(request.as_order(ports, OrderKind.RELOAD, state), supplier=supplier)
@@ -667,7 +667,7 @@ def plan_reload(
         return Reload(
             request, supplier, Supplier.SOURCE, sentence, is_already_reading=True, load_id=load
         )
-    origin: ReloadOrigin = ""
+    origin: OriginOrReason = ""
     if is_being_read:
         origin = "its rows are being read from MySQL"
     elif supplier is not Supplier.SOURCE:

@@ -18,10 +18,10 @@ import pyarrow as pa
 from lockstep.pipeline.mirror.generations import all_columns
 from lockstep.pipeline.mirror.layout import published_schema
 from lockstep.pipeline.mirror.system_tables import SYSTEM_TABLE_SCHEMAS
-from lockstep.pipeline.model.batch import Batch, BatchContent, BatchState
+from lockstep.pipeline.model.batch import Batch, BatchContent
 from lockstep.pipeline.model.lake_commit import WriteKind
 from lockstep.pipeline.model.table_state import StoppedTable, TableState
-from lockstep.pipeline.ports.ledger import batch_content
+from lockstep.pipeline.ports.ledger import batch_content, captured_batches
 from lockstep.pipeline.run.agreement.changelog_files import (
     ChangelogTable,
     changelog_table,
@@ -44,13 +44,12 @@ def publish(ports: RunPorts, lease: Lease) -> tuple[StoppedTable, ...]:
     """Publish all captured batches, oldest first. Return the tables that were
     quarantined, because another program wrote to their changelogs or files are lost."""
     source = ports.source.name
-    unfinished_batches = ports.ledger.unfinished_batches(source)
-    captured_batches = [batch for batch in unfinished_batches if batch.state is BatchState.CAPTURED]
-    if not captured_batches:
+    batches = captured_batches(ports.ledger, source)
+    if not batches:
         return ()
-    claim_up_to(ports, captured_batches[-1])
+    claim_up_to(ports, batches[-1])
     publisher = _Publisher(ports, lease, ports.ledger.examined_versions(source))
-    for batch in captured_batches:
+    for batch in batches:
         states = ports.ledger.table_states(source)
         content = batch_content(ports.ledger, source, batch.id)
         for (table, generation), segments in _by_changelog(ports, content).items():
@@ -81,12 +80,12 @@ class _Publisher:
         segments: Sequence[tuple[Segment, SchemaVersion]],
     ) -> None:
         """Publish the segments of one table, each with the version of its structure. If
-        another program wrote to the changelog, the table is quarantined after the batch
-        was published, because nobody publishes the batch again when the table comes
-        back."""
+        another program wrote to the changelog, the batch is published all the same, and
+        the table is quarantined then: when it starts again, this batch is not published
+        a second time."""
         table = state.table
         changelog = changelog_table(batch.source, state, generation)
-        errors = self._foreign_commits(changelog)
+        errors = self._correct_since_last_check(changelog)
         files = [file for segment, _ in segments for file in segment.files]
         try:
             schema = all_columns(
@@ -109,7 +108,7 @@ class _Publisher:
         """Publish rows of a system table. If another program wrote there, only a
         warning follows, because no mirror is made from these tables."""
         changelog = system_table(batch.source, segment.table)
-        errors = self._foreign_commits(changelog)
+        errors = self._correct_since_last_check(changelog)
         schema = SYSTEM_TABLE_SCHEMAS[segment.table]
         damage, later_errors = self._publish(changelog, batch, schema, segment.files)
         for error in (*errors, *later_errors):
@@ -162,10 +161,10 @@ class _Publisher:
         if new_versions:
             self.ports.ledger.note_examined_versions(self.lease, new_versions)
 
-    def _foreign_commits(self, changelog: ChangelogTable) -> list[TableError]:
-        """Check the commits after the last check, and return an error if another
-        program made some of them. Each commit is reported once, because the table stays
-        quarantined."""
+    def _correct_since_last_check(self, changelog: ChangelogTable) -> list[TableError]:
+        """Correct the changelog if another program made commits after the last check,
+        and return their error. Later runs do not report these commits again; the table
+        stays quarantined."""
         folder = changelog.folder
         examined_version = self.examined_before.get(folder)
         if examined_version is None or folder in self.examined_now:

@@ -72,11 +72,8 @@ from lockstep.pipeline.run.unpruned_batches import (
 from lockstep.pipeline.run.write.job import (
     Job,
     Task,
-    find_emptying_stamps,
-    find_read_stamp,
     folders_of,
     lineage_over,
-    may_repeat_merged,
     versions_between,
 )
 from lockstep.pipeline.run.write.mirror_write import write_once
@@ -85,6 +82,8 @@ from lockstep.pipeline.run.write.origin import (
     newest_readable_version,
     schema_version_shown_by,
 )
+from lockstep.pipeline.run.write.overlaps import may_repeat_merged
+from lockstep.pipeline.run.write.stamps import find_emptying_stamps, find_read_stamp
 from lockstep.pipeline.schema.history import Knowledge, SchemaVersion
 from lockstep.pipeline.schema.rows import merge_key
 from lockstep.pipeline.values.decisions import Continuity

@@ -15,7 +15,7 @@ from lockstep.pipeline.mirror.layout import snapshot_path
 from lockstep.pipeline.model.batch import Batch, BatchContent, BatchState
 from lockstep.pipeline.model.claim import recovery_hint
 from lockstep.pipeline.model.table_state import StoppedTable
-from lockstep.pipeline.ports.ledger import batch_content
+from lockstep.pipeline.ports.ledger import batch_content, captured_batches
 from lockstep.pipeline.run.abandon import abandon, discard
 from lockstep.pipeline.run.acknowledge import (
     remove_dropped_mirrors,
@@ -59,8 +59,9 @@ class Damage:
 
 
 def repair(ports: RunPorts, lease: Lease) -> tuple[str, ...]:
-    """Clean up after a dead run: abandon unfinished batches, and damaged batches of
-    which no table shows changes. Return a sentence for each repair."""
+    """Clean up after a dead run: abandon the batches whose capture did not finish, and
+    the batches that `batches_to_abandon` names besides. Return a sentence for each
+    repair."""
     source = ports.source.name
     replay_notes = settle_replays(ports, lease)
     if all(
@@ -104,26 +105,26 @@ def batches_to_abandon(
     of `damages_of`, if the caller has it."""
     source = ports.source.name
     unfinished = ports.ledger.unfinished_batches(source)
-    captured_batches = [batch for batch in unfinished if batch.state is BatchState.CAPTURED]
     for batch in unfinished:
         if batch.state is BatchState.CAPTURING:
             yield Abandonment(batch, "its capture did not finish")
     damages = damages_of(ports) if damages is None else damages
+    batches = captured_batches(ports.ledger, source)
     if damages:
-        yield from _batches_to_capture_again(ports, captured_batches, damages)
+        yield from _batches_to_capture_again(ports, batches, damages)
     elif not any(batch.state is BatchState.MERGED for batch in unfinished):
-        yield from _captured_before_override(ports, captured_batches, override)
+        yield from _captured_before_override(ports, batches, override)
 
 
 def _batches_to_capture_again(
-    ports: RunPorts, captured_batches: list[Batch], damages: Sequence[Damage]
+    ports: RunPorts, captured: list[Batch], damages: Sequence[Damage]
 ) -> Iterator[Abandonment]:
     """Yield all captured batches from the first damaged one on, unless a table shows
     changes of them. If one does, and rows of a prepared XA transaction are damaged,
     raise `SegmentsLost`: these rows belong to no table yet that could be
     quarantined."""
     first_damage = damages[0]
-    batches = [batch for batch in captured_batches if batch.id >= first_damage.batch.id]
+    batches = [batch for batch in captured if batch.id >= first_damage.batch.id]
     tables = [table for batch in batches for table in _tables_showing(ports, batch)]
     if not tables:
         yield from (Abandonment(batch, first_damage.sentence) for batch in reversed(batches))
@@ -136,16 +137,16 @@ def _batches_to_capture_again(
 
 
 def _captured_before_override(
-    ports: RunPorts, captured_batches: list[Batch], override: Override | None
+    ports: RunPorts, captured: list[Batch], override: Override | None
 ) -> Iterator[Abandonment]:
     """Yield all captured batches if an operator chose another start, nothing was ever
     acknowledged, and no table shows changes of them."""
     if override is None or ports.ledger.cursors(ports.source.name).acknowledged is not None:
         return
-    if any(_tables_showing(ports, batch) for batch in captured_batches):
+    if any(_tables_showing(ports, batch) for batch in captured):
         return
     reason = f"{override.author} chose another start ({override.place})"
-    yield from (Abandonment(batch, reason) for batch in reversed(captured_batches))
+    yield from (Abandonment(batch, reason) for batch in reversed(captured))
 
 
 def _quarantine_damaged(ports: RunPorts, lease: Lease, damage: Damage) -> list[str]:
@@ -167,9 +168,8 @@ def _quarantine_damaged(ports: RunPorts, lease: Lease, damage: Damage) -> list[s
 def damages_of(ports: RunPorts) -> list[Damage]:
     """Return the damaged files of batches that are captured and not merged, oldest
     first."""
-    unfinished = ports.ledger.unfinished_batches(ports.source.name)
-    captured_batches = [batch for batch in unfinished if batch.state is BatchState.CAPTURED]
-    return [damage for batch in captured_batches for damage in _damages_in(ports, batch)]
+    batches = captured_batches(ports.ledger, ports.source.name)
+    return [damage for batch in batches for damage in _damages_in(ports, batch)]
 
 
 def _damages_in(ports: RunPorts, batch: Batch) -> Iterator[Damage]:
@@ -192,8 +192,9 @@ def _damages_in(ports: RunPorts, batch: Batch) -> Iterator[Damage]:
 
 def _tables_showing(ports: RunPorts, batch: Batch) -> list[str]:
     """Return the tables that may show changes of the batch, because it is published or
-    partly merged. A recorded intent counts even if the lake was set back to an earlier
-    time, because the ledger refuses to abandon a batch of an intent."""
+    partly merged. A table with a recorded intent to merge the batch counts even if the
+    lake, set back to an earlier time, does not show the changes: the ledger refuses to
+    abandon a batch that has an intent."""
     tables = [str(intent.table) for intent in ports.ledger.intents_of_batch(batch.source, batch.id)]
     content = batch_content(ports.ledger, batch.source, batch.id)
     for changelog, _ in _changelog_files(ports, content):

@@ -23,8 +23,9 @@ from lockstep.pipeline.run.acknowledge import acknowledge
 from lockstep.pipeline.run.capture import capture
 from lockstep.pipeline.run.catalog import CatalogReport, register_after_run
 from lockstep.pipeline.run.clear import clear
-from lockstep.pipeline.run.context import Progress, RunPorts, StepProgress
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.merge import merge
+from lockstep.pipeline.run.progress import Progress, StepProgress
 from lockstep.pipeline.run.proof.verify_sample import prove_sample
 from lockstep.pipeline.run.reports import AcknowledgeReport, CaptureReport, MergeReport, TableMerge
 from lockstep.pipeline.source_plan import RereadRows
@@ -223,7 +224,7 @@ class RunSession:
             require_not_lost = partial(ports.ledger.require_not_lost, lease)
             ports = replace(ports, progress=_LeasedProgress(ports.progress, require_not_lost))
             self._ports_and_lease = (ports, lease)
-            previous = ports.ledger.newest_lease(self.source, before=lease.token)
+            previous = ports.ledger.run_before(lease)
             if previous is not None and not previous.ended and previous.run_id != self.run_id:
                 ports.ledger.decide(lease, previous.death_decision())
             self.on_lease(lease, previous)

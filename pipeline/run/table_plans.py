@@ -26,7 +26,7 @@ from lockstep.pipeline.mirror.lineage import ColumnsRead
 from lockstep.pipeline.mirror.merging import (
     SETTLING_EVENTS,
     ChangelogOrigin,
-    ReloadOrigin,
+    OriginOrReason,
     reload_origin,
 )
 from lockstep.pipeline.model.batch import Batch, Cursor, PreparedTransaction, TableContent, Xid
@@ -288,11 +288,11 @@ class StoppedReach:
         return "it is in the lake already"
 
     @cached_property
-    def changelog(self) -> ReloadOrigin:
+    def changelog(self) -> OriginOrReason:
         return changelog_origin_of(self.ports, self.state)
 
     @cached_property
-    def earlier_version(self) -> ReloadOrigin:
+    def earlier_version(self) -> OriginOrReason:
         return earlier_version_origin_of(self.ports, self.state)
 
     @cached_property
@@ -367,7 +367,7 @@ def changelog_origin_of(
     *,
     check_files: bool = True,
     contents: Sequence[TableContent] | None = None,
-) -> ReloadOrigin:
+) -> OriginOrReason:
     """Return the part of the changelog from which a mirror can be rewritten, or a
     sentence that says why there is none. The part begins where the table was empty.
     `check_files`: also read the files, to find damage. `contents`: the table's content
@@ -394,7 +394,7 @@ def earlier_version_origin_of(
     *,
     check_files: bool = True,
     contents: Sequence[TableContent] | None = None,
-) -> ReloadOrigin:
+) -> OriginOrReason:
     """Return an earlier version of the mirror and the changelog after it, from which
     the mirror can be rewritten, or a sentence that says why there is none.
     `check_files`: also read the files, to find damage. `contents`: the table's content
@@ -413,8 +413,8 @@ def _contents(ports: RunPorts, table: TableName) -> Sequence[TableContent]:
 
 
 def _usable_origin(
-    ports: RunPorts, table: TableName, origin: ReloadOrigin, *, check_files: bool
-) -> ReloadOrigin:
+    ports: RunPorts, table: TableName, origin: OriginOrReason, *, check_files: bool
+) -> OriginOrReason:
     """Return the origin, or a sentence that says why the mirror cannot be rewritten
     from it."""
     if isinstance(origin, str):

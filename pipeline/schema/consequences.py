@@ -339,6 +339,6 @@ def _consequence(effect: TableEffect, policies: LakePolicies) -> Consequence:
     action = rule.action
     if rule.on_rewrite_decides and policies.on_rewrite is OnRewrite.RESNAPSHOT:
         action = Action.REREAD
-    elif action is Action.EMPTY and policies.ignores_truncates:
+    elif action is Action.EMPTY and policies.keeps_unmarked_rows:
         action, reason = Action.NOTHING, f"{reason}, which is ignored"
     return Consequence(effect.table, action, rule.name, reason)

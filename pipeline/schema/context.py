@@ -16,7 +16,7 @@ from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from lockstep.pipeline.schema.collations import charset_of, collation_name
-from lockstep.pipeline.schema.rows import knows_hidden_places
+from lockstep.pipeline.schema.hidden_columns import knows_hidden_places
 from lockstep.pipeline.values.errors import DamagedEvent, UnsupportedEvent
 from lockstep.pipeline.values.table import TableName
 

@@ -47,6 +47,7 @@ from lockstep.pipeline.schema.evolving.keys import (
     with_not_null_keys,
     with_renamed_constraints,
 )
+from lockstep.pipeline.schema.hidden_columns import add_hidden_columns
 from lockstep.pipeline.schema.model import (
     DatabaseCode,
     DatabaseSchema,
@@ -54,7 +55,6 @@ from lockstep.pipeline.schema.model import (
     ServerSchema,
     TableSchema,
 )
-from lockstep.pipeline.schema.rows import add_hidden_columns
 from lockstep.pipeline.schema.statements.changes import (
     AlterDatabase,
     AlterTable,

@@ -8,16 +8,24 @@ captured. Batches follow each other in the log. If a batch starts elsewhere than
 end of the batch before it, the versions that hold at its start are recorded again
 (`VersionOrigin.CARRIED`). So a batch always begins with the newest version of each
 table, and versions are never deleted.
+
+The structure of a stopped table is still followed. A later batch captures the table's
+changes from the same part of the log (`pipeline.run.catch_up`), and may know the
+structure better: a person gave it, or Lockstep now follows a statement that it did not
+follow before. Then it records schema versions of its own. They overrule the versions
+that earlier batches recorded for later places of the log. No row was captured under an
+overruled version, because the table was stopped.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Container, Mapping
+from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
@@ -303,3 +311,48 @@ class BatchHistory:
                 for version in versions
             ),
         )
+
+
+def is_out_of_order(versions: Sequence[SchemaVersion]) -> bool:
+    """Return whether a version is recorded after one that starts at a later place of
+    the log."""
+    return any(not _is_before(version, other) for version, other in pairwise(versions))
+
+
+def valid_versions(
+    versions: Sequence[SchemaVersion], catching_up_batches: Collection[int]
+) -> list[SchemaVersion]:
+    """Return the `versions` of one table that are valid, in their order. A version is
+    not valid if a batch that caught the table up overruled it, as the module's
+    docstring says. The first version, which the mirror shows, stays."""
+    valid = list(versions)
+    for batch in sorted(catching_up_batches):
+        first_of_batch = next((version for version in valid if version.batch == batch), None)
+        if first_of_batch is not None and first_of_batch is not valid[0]:
+            valid = [
+                version
+                for version in valid
+                if version is valid[0]
+                or version.batch >= batch
+                or _is_valid_before(version, first_of_batch)
+            ]
+    return valid
+
+
+def _is_valid_before(version: SchemaVersion, first_of_batch: SchemaVersion) -> bool:
+    """Return whether a version comes before `first_of_batch`, the first version of a
+    batch that caught the table up, and so is not overruled by it. A version that starts
+    at the same place comes before it only if a person gave `first_of_batch`."""
+    is_followed = (
+        first_of_batch.origin is VersionOrigin.PERSON
+        and version.schema is not None
+        and version.since == first_of_batch.since
+    )
+    return is_followed or _is_before(version, first_of_batch)
+
+
+def _is_before(version: SchemaVersion, other: SchemaVersion) -> bool:
+    """Return whether a version starts before another. In different logs they count as
+    recorded in order."""
+    is_same_log = version.since.file.base == other.since.file.base
+    return not is_same_log or version.since < other.since

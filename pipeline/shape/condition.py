@@ -1,5 +1,8 @@
 """Row conditions, which select the rows of a table that the lake takes.
 
+Not here: conditions by which rows are read again (`pipeline.snapshot.condition`). MySQL
+evaluates those.
+
 A condition is written like a WHERE clause. It is evaluated here and never by MySQL, on
 values as the lake would have them without the table's settings. So rows from the log
 and rows from a SELECT are judged alike. Values are compared exactly: texts by their
@@ -93,7 +96,7 @@ def read_condition(text: str) -> Condition:
     return Condition(tuple(dict.fromkeys(names)), term)
 
 
-_SIGNS: Final[Mapping[type[exp.Expr], str]] = {
+_OPERATORS: Final[Mapping[type[exp.Expr], str]] = {
     exp.EQ: "=",
     exp.NEQ: "<>",
     exp.LT: "<",
@@ -130,12 +133,12 @@ def _term(node: exp.Expr) -> Term:
             pattern = _literal(node.expression)
             like = _column_term(node.this, lambda column: _like_test(column, pattern))
             return _negate(like) if node.args.get("negate") else like
-        case _ if type(node) in _SIGNS:
-            sign = _SIGNS[type(node)]
+        case _ if type(node) in _OPERATORS:
+            operator = _OPERATORS[type(node)]
             if isinstance(node.this, exp.Column):
-                return _comparison_term(node.this, sign, node.expression)
+                return _comparison_term(node.this, operator, node.expression)
             if isinstance(node.expression, exp.Column):
-                return _comparison_term(node.expression, _SWAPPED[sign], node.this)
+                return _comparison_term(node.expression, _SWAPPED[operator], node.this)
     raise _unsupported_error(node)
 
 
@@ -174,9 +177,9 @@ def _column_term(node: exp.Expr, test_of: Callable[[Column], _Test]) -> Term:
     return bind
 
 
-def _comparison_term(node: exp.Expr, sign: str, other: exp.Expr) -> Term:
+def _comparison_term(node: exp.Expr, operator: str, other: exp.Expr) -> Term:
     literal = _literal(other)
-    return _column_term(node, lambda column: _comparison_test(column, sign, literal))
+    return _column_term(node, lambda column: _comparison_test(column, operator, literal))
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,33 +254,33 @@ _COMPARE_FUNCTIONS: Final[Mapping[str, Callable[[pa.Array, pa.Scalar], pa.Array]
     ">": pc.greater,
     ">=": pc.greater_equal,
 }
-_EQUALITY_SIGNS: Final = ("=", "<>")
+_EQUALITY_OPERATORS: Final = ("=", "<>")
 
 
-def _comparison_test(column: Column, sign: str, literal: Literal) -> _Test:
+def _comparison_test(column: Column, operator: str, literal: Literal) -> _Test:
     """Return the test for a comparison with a literal. Raise `ConditionUnusable` if the
     column's type or the literal does not allow the comparison."""
-    kind = column.type
+    mysql_type = column.type
     try:
         scalar = _scalar(column, literal)
         if scalar is None:
-            return _number_test(column, sign, literal)
+            return _number_test(column, operator, literal)
     except ConditionUnusable:
         raise
     except ValueError as error:
         zone = "; a TIMESTAMP ends with its offset from UTC, as +00:00"
         raise ConditionUnusable(
-            f"{literal} is no value of column {column.name!r} ({kind.upper()})"
-            f"{zone if kind == 'timestamp' else ''}"
+            f"{literal} is no value of column {column.name!r} ({mysql_type.upper()})"
+            f"{zone if mysql_type == 'timestamp' else ''}"
         ) from error
-    if kind in ("enum", "set") and sign not in _EQUALITY_SIGNS:
+    if mysql_type in ("enum", "set") and operator not in _EQUALITY_OPERATORS:
         raise ConditionUnusable(
-            f"column {column.name!r} is {kind.upper()}, whose order is not that of its texts"
+            f"column {column.name!r} is {mysql_type.upper()}, whose order is not that of its texts"
         )
-    compare = _COMPARE_FUNCTIONS[sign]
-    if kind == "time":
+    compare = _COMPARE_FUNCTIONS[operator]
+    if mysql_type == "time":
         return lambda values: compare(times_to_microseconds(values), scalar)
-    if kind == "float":  # As a double, since the literal 0.1 is not equal to the float 0.1.
+    if mysql_type == "float":  # As a double, since the literal 0.1 is not equal to the float 0.1.
         return lambda values: compare(values.cast(pa.float64()), scalar)
     return lambda values: compare(values, scalar)
 
@@ -289,47 +292,47 @@ _MOMENT: Final = re.compile(
 )
 
 
-def _number_test(column: Column, sign: str, literal: Literal) -> _Test:
+def _number_test(column: Column, operator: str, literal: Literal) -> _Test:
     """Return the test for an exact comparison of numbers, in units of the column's last
     digit. If the literal is between two units, it is replaced by its floor: `< 1.5`
     becomes `<= 1` for whole numbers, and `= 1.5` is never true."""
-    kind = arrow_type(column)
-    if pa.types.is_string(kind):
+    lake_type = arrow_type(column)
+    if pa.types.is_string(lake_type):
         raise ConditionUnusable(
             f"column {column.name!r} has more digits than the lake's decimals hold, and cannot be "
             "compared"
         )
-    scale = kind.scale if pa.types.is_decimal(kind) else 0
+    scale = lake_type.scale if pa.types.is_decimal(lake_type) else 0
     exact = _exact_value(literal) * 10**scale
     floor = exact.__floor__()
     if exact != floor:
-        if sign in _EQUALITY_SIGNS:
-            return _constant_test(sign == "<>")
-        sign = {"<": "<=", ">=": ">"}.get(sign, sign)
-    least, greatest = _value_range(kind)
+        if operator in _EQUALITY_OPERATORS:
+            return _constant_test(operator == "<>")
+        operator = {"<": "<=", ">=": ">"}.get(operator, operator)
+    least, greatest = _value_range(lake_type)
     if not least <= floor <= greatest:
-        true_signs = ("<", "<=", "<>") if floor > greatest else (">", ">=", "<>")
-        return _constant_test(sign in true_signs)
-    compare = _COMPARE_FUNCTIONS[sign]
-    if pa.types.is_boolean(kind):
+        true_operators = ("<", "<=", "<>") if floor > greatest else (">", ">=", "<>")
+        return _constant_test(operator in true_operators)
+    compare = _COMPARE_FUNCTIONS[operator]
+    if pa.types.is_boolean(lake_type):
         return lambda values: compare(values.cast(pa.int8()), pa.scalar(floor, pa.int8()))
-    if pa.types.is_decimal(kind):
-        bound = pa.scalar(Decimal(floor).scaleb(-scale, _WIDE_CONTEXT), kind)
+    if pa.types.is_decimal(lake_type):
+        bound = pa.scalar(Decimal(floor).scaleb(-scale, _WIDE_CONTEXT), lake_type)
     else:
-        bound = pa.scalar(floor, kind)
+        bound = pa.scalar(floor, lake_type)
     return lambda values: compare(values, bound)
 
 
 _WIDE_CONTEXT: Final = Context(prec=80)
 
 
-def _value_range(kind: pa.DataType) -> tuple[int, int]:
+def _value_range(lake_type: pa.DataType) -> tuple[int, int]:
     """Return the least and the greatest value of a type, in units of its last digit."""
-    if pa.types.is_decimal(kind):
-        return 1 - 10**kind.precision, 10**kind.precision - 1
-    if pa.types.is_boolean(kind):
+    if pa.types.is_decimal(lake_type):
+        return 1 - 10**lake_type.precision, 10**lake_type.precision - 1
+    if pa.types.is_boolean(lake_type):
         return 0, 1
-    return -(1 << (kind.bit_width - 1)), (1 << (kind.bit_width - 1)) - 1
+    return -(1 << (lake_type.bit_width - 1)), (1 << (lake_type.bit_width - 1)) - 1
 
 
 def _exact_value(literal: Literal) -> Fraction:
@@ -392,8 +395,8 @@ def _literal_bytes(column: Column, literal: Literal) -> bytes:
     return data.ljust(column.length or 0, b"\0")
 
 
-def _moment_scalar(kind: str, text: str) -> pa.Scalar:
-    zoned = kind == "timestamp"
+def _moment_scalar(mysql_type: str, text: str) -> pa.Scalar:
+    zoned = mysql_type == "timestamp"
     if not zoned and _DATE.fullmatch(text):
         text += " 00:00:00"
     match = _MOMENT.fullmatch(text)

@@ -11,7 +11,7 @@ with a reason. Two shapes can be compared by what they show.
 | mask_columns | names with `first:N`, `last:N`, `year` or `null` | that part, else `***` |
 | types | names with `boolean`, `uuid`, `microseconds` or `string` | the value as that type |
 | rows | a condition | the rows for which it is TRUE |
-| keep_clear | a reason | old values stay in plaintext if less is shown; else they are purged |
+| keep_clear | a reason | captured plaintext stays when less is shown; without one it is purged |
 
 Treatments, from those that show least to those that show most:
 
@@ -20,16 +20,16 @@ Treatments, from those that show least to those that show most:
     mask first:N, last:N, year     a part of a value; a smaller N shows less
     shown, another type            all of it
 
-A hash and a mask show different things, and so do two masks of different kinds. Neither
-of the two is stricter, so only leaving the column out shows no more than both.
+A hash and a mask of a part show different things, and so do masks of different kinds.
+Then neither treatment is stricter than the other. If two settings ask for both, the
+column is left out, because only that shows no more than either.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
-from fnmatch import translate
+from fnmatch import fnmatchcase
 from typing import Final, NoReturn, assert_never
 
 import pyarrow as pa
@@ -104,9 +104,9 @@ class Shape:
             for column, treatment in zip(self.source.columns, self.treatments, strict=True)
             if treatment is not Visibility.LEFT_OUT
         )
-        # Settings cannot leave out a key. But a table that is not captured keeps the
-        # treatments of the table from which its rows come, and these may leave out a
-        # column of its key.
+        # Settings cannot leave out a column of a key. But a table that is not captured
+        # shows no more than the table from which it has its rows, since it may get a
+        # captured name later; that can leave out a column of its key.
         has_key = {column.name for column in columns}.issuperset(self.source.primary_key)
         key = self.source.primary_key if has_key else ()
         return replace(self.source, columns=columns, primary_key=key)
@@ -224,7 +224,7 @@ def _treatment(rules: ShapeRules, column: Column, key_columns: Set[str]) -> Trea
 def matches(patterns: Iterable[str], name: str) -> bool:
     """Return whether one of the shell patterns matches a column's name. Case is
     ignored, as in MySQL's names of columns."""
-    return any(re.fullmatch(translate(pattern.lower()), name.lower()) for pattern in patterns)
+    return any(fnmatchcase(name.lower(), pattern.lower()) for pattern in patterns)
 
 
 def is_possible(column: Column, treatment: Treatment, *, is_key: bool) -> bool:

@@ -1,13 +1,14 @@
 """Accounts of row images by batch: read from the log, written to files, merged. They
 show whether any image was lost. A batch is what one run captured; a row image is a row
-before or after a change.
+before or after a change; a mark is an image that stands for no row, such as that of a
+TRUNCATE.
 
 Pure. `lockstep verify` proves that the rows themselves are right.
 
 | account | what is counted |
 |---|---|
 | read | images that got a sequence number when they were read |
-| written | images in its files: two for each logged update, one for each other row and each mark |
+| written | images in the batch's files: two for each logged update, one for other rows and marks |
 | merged | rows of the files that a finished write covers, by operation |
 
 A table that is stopped, or whose rows are still being read, may have rows that are not
@@ -31,7 +32,7 @@ _MARKING_EVENTS: Final = (
     TableEventKind.COPIED,
     TableEventKind.REREAD,
 )
-"""Events that leave a mark in a changelog: an image that stands for no row."""
+"""Events that leave a mark in a changelog."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +41,11 @@ class Account:
 
     - `read_images`, `written_images`: number of row images that were read, and of those that are in
       its files. At most `max_marks` of the latter are marks, which stand for no row.
-    - `max_lone_images`: the largest number of updates that have no image before the change.
+    - `max_lone_images`: the largest number of updates that have no image before the change:
+      those of tables of which some rows were read from the source (REFRESHED).
     - `written_rows`: rows in its files.
     - `merged_rows`: the rows that finished writes cover.
-    - `stopped_rows`: the rows of tables that do not follow the source now.
+    - `stopped_rows`: the other rows, of tables that do not follow the source now.
     - `unmerged_tables`: tables that follow the source and have rows in this batch that no finished
       write covers.
     """

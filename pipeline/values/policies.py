@@ -1,5 +1,5 @@
-"""The policies of a source in lockstep.toml: where its runs start, and how its lake
-follows. A mirror is the Delta table with a table's current rows.
+"""The policies of a source in lockstep.toml: where its runs start, and how the lake
+follows the source's changes. A mirror is the Delta table with a table's current rows.
 
 Here: the words of each policy, their meaning, and the default, which never loses data.
 Not here: the consequences of a policy (`pipeline.schema.consequences`,
@@ -42,15 +42,15 @@ class OnSourceChanged(Policy):
 
 @dataclass(frozen=True, slots=True)
 class StartPolicies:
-    """The policies for the start of a source's runs. `fallback_interval`: the time
-    before the wanted commit time at which a search by commit time begins."""
+    """The policies for the start of a source's runs. `fallback_interval`: how long
+    before the wanted commit time a search by commit time begins to read."""
 
     on_position_lost: OnPositionLost = OnPositionLost.REFUSE
     on_source_changed: OnSourceChanged = OnSourceChanged.REFUSE
     fallback_interval: timedelta = timedelta(seconds=60)
 
 
-# -- how the lake follows --------------------------------------------------------------
+# -- how the lake follows the source ---------------------------------------------------
 
 
 class OnRewrite(Policy):
@@ -96,8 +96,8 @@ class Truncates(Policy):
     """A TRUNCATE deletes all rows, and `deletes` says what becomes of them; or the rows
     stay, and the changelog has no truncate row either. A change of this setting applies
     to statements that are read after it. With `ignore`, a table without a key is
-    quarantined, and rows that MySQL no longer has when a table is re-read stay, since a
-    TRUNCATE may have deleted them."""
+    quarantined. When a table is re-read from MySQL, rows that MySQL no longer has stay,
+    since a TRUNCATE may have deleted them."""
 
     DELETE = "delete"
     IGNORE = "ignore"
@@ -146,7 +146,7 @@ class LakePolicies:
 
     @property
     def toml(self) -> str:
-        """The policies that differ from the default, as lockstep.toml has them."""
+        """The policies that differ from the default, as `to_toml` writes them."""
         return to_toml(
             {
                 field.name: value
@@ -166,12 +166,12 @@ class LakePolicies:
         return self.deletes is Deletes.SOFT
 
     @property
-    def ignores_truncates(self) -> bool:
-        """True if rows stay, unmarked, when their table is truncated. Then the mirror
-        does not show which of its rows the source still has."""
+    def keeps_unmarked_rows(self) -> bool:
+        """True if rows that a DELETE or TRUNCATE removed stay without a mark. Then the
+        mirror does not show which of its rows the source still has."""
         return self.deletes is Deletes.IGNORE or self.truncates is Truncates.IGNORE
 
 
 def to_toml(policies: Mapping[str, object]) -> str:
-    """Return the policies as lockstep.toml has them."""
+    """Return the policies in one line, with the keys and values of lockstep.toml."""
     return ", ".join(f"{name} = {json.dumps(value)}" for name, value in policies.items())

@@ -3,7 +3,7 @@ sentences and on pages.
 
 MySQL allows any character but NUL in a name, line breaks and terminal escape sequences
 included. Literals of a statement are never shown. Not here: names as paths
-(`pipeline.mirror.layout`), HTML (its template escapes every value).
+(`pipeline.mirror.layout`), and HTML pages, whose templates escape every value.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ def name_list(names: Sequence[object]) -> str:
     return ", ".join(map(str, names[:MOST_NAMES])) + more
 
 
+# `either` is a text, or with the SQL mode ANSI_QUOTES a name.
 _TOKEN: Final = re.compile(
     r"""
       (?P<space>\s+)
@@ -72,7 +73,15 @@ def first_words(statement: str, count: int = 12) -> str:
     matches = list(_TOKEN.finditer(statement))
     if any(match["symbol"] in ("'", '"') for match in matches):
         count = min(count, 2)  # an unpaired quote: anything after it may be a literal
-    words = [word for match in matches if (word := _shown(match)) is not None]
+    words: list[str] = []
+    for match in matches:
+        word = _shown(match)
+        if word is not None:
+            words.append(word)
+        if word == "?" and f"\\{match[0][0]}" in match[0][1:-1]:
+            # With the SQL mode NO_BACKSLASH_ESCAPES, the literal ends at this quote, and
+            # anything after it may be a literal.
+            count = min(count, len(words))
     text = " ".join(words[:count])
     for spaced, tight in ((" . ", "."), (" ,", ","), (" (", "("), ("( ", "("), (" )", ")")):
         text = text.replace(spaced, tight)
@@ -80,7 +89,8 @@ def first_words(statement: str, count: int = 12) -> str:
 
 
 def _shown(match: re.Match[str]) -> str | None:
-    """Return a token as it may be shown, or None for white space and comments."""
+    """Return a token as it may be shown, without control characters; None for white
+    space and comments."""
     text = match[0]
     match match.lastgroup:
         case "space" | "comment" | "opening" | "closing":
@@ -90,7 +100,7 @@ def _shown(match: re.Match[str]) -> str | None:
         case "word" if text[0].isdigit():
             return "?"
         case _:
-            return text
+            return printable(text)
 
 
 def pluralize(count: int, singular: str, plural: str = "") -> str:

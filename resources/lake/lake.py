@@ -35,7 +35,7 @@ class Lake:
     `staging`: a local folder for temporary files, such as changes that Spark reads and
     row events that do not fit into memory. `spark_conf`: the `[spark]` table of
     lockstep.toml. `keep`: how long each version of a mirror (the Delta table with a
-    table's present rows) stays readable. `on_warning` is called with a sentence for a
+    table's current rows) stays readable. `on_warning` is called with a sentence for a
     person, by any thread. Raise `ConfigurationError` if `[spark]` has a wrong `remote`
     or `token`.
     """

@@ -26,7 +26,8 @@ _NOT_FOUND_CONDITIONS: Final = (
 
 
 class SparkCatalog:
-    """`Catalog` for the catalog of this name in the Spark of runs."""
+    """A `Catalog` whose entries are in one catalog of the Spark that runs use; `catalog` is
+    that catalog's name."""
 
     has_marks = False
     has_columns = False
@@ -74,7 +75,7 @@ class SparkCatalog:
     def _execute(self, statement: str) -> list[Any]:
         rows = self._execute_or_none(statement)
         if rows is None:
-            raise self._refusal(f"{self._catalog} does not exist")
+            raise self._refusal("its catalog, schema or Delta table does not exist")
         return rows
 
     def _execute_or_none(self, statement: str) -> list[Any] | None:

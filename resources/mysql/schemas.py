@@ -33,6 +33,7 @@ from pymysql.cursors import Cursor
 from lockstep.pipeline.schema.code import read_code, read_view
 from lockstep.pipeline.schema.context import SQL_MODES, ServerDialect, StatementContext
 from lockstep.pipeline.schema.evolving.defaults import with_plain_default
+from lockstep.pipeline.schema.hidden_columns import hidden_from_ordinals, knows_hidden_places
 from lockstep.pipeline.schema.model import (
     ColumnSchema,
     DatabaseCode,
@@ -52,7 +53,6 @@ from lockstep.pipeline.schema.model import (
     now_digits,
     now_expression,
 )
-from lockstep.pipeline.schema.rows import hidden_from_ordinals, knows_hidden_places
 from lockstep.pipeline.values.server_errors import Meaning, meaning_of
 from lockstep.pipeline.values.survey import has_privilege
 from lockstep.pipeline.values.table import SYSTEM_DATABASES, TableName, quoted_table

@@ -57,8 +57,8 @@ class PostgresLeases(LedgerPort):
                     backend_pid = next((pid for pid in tries if pid is not None), None)
             if backend_pid is None:
                 raise self._busy_error(source)
-            # This runs in the shared session, whose backend has compiled the triggers'
-            # functions already.
+            # This runs in the shared session: the backend of the new connection would
+            # have to compile the functions of the triggers first.
             row = self._only(
                 "take_lease",
                 source=source,
@@ -97,11 +97,12 @@ class PostgresLeases(LedgerPort):
             hint="Wait for that run to end, then run again; `lockstep status` shows it.",
         )
 
-    def newest_lease(self, source: str, *, before: int | None = None) -> LeaseView | None:
-        if before is None:
-            row = self._first("lease", source=source, namespace=LOCK_NAMESPACE)
-        else:
-            row = self._first("run_before", source=source, token=before)
+    def newest_lease(self, source: str) -> LeaseView | None:
+        row = self._first("lease", source=source, namespace=LOCK_NAMESPACE)
+        return None if row is None else LeaseView(**row)
+
+    def run_before(self, lease: Lease) -> LeaseView | None:
+        row = self._first("run_before", source=lease.source, token=lease.token)
         return None if row is None else LeaseView(**row)
 
     def _end_silent_holder(self, source: str) -> bool:
@@ -137,10 +138,14 @@ class PostgresLeases(LedgerPort):
     def spark_clients(self, source: str) -> list[UUID]:
         return [UUID(row["client"]) for row in self._all("spark_clients", source=source)]
 
-    def note_spark_client(self, lease: Lease, client: UUID, *, gone: bool = False) -> None:
+    def note_spark_client(self, lease: Lease, client: UUID) -> None:
         with self._transaction(lease, changes=()) as transaction:
             values = {"source": lease.source, "client": str(client), "token": lease.token}
-            transaction.run("forget_spark_client" if gone else "note_spark_client", **values)
+            transaction.run("note_spark_client", **values)
+
+    def forget_spark_client(self, lease: Lease, client: UUID) -> None:
+        with self._transaction(lease, changes=()) as transaction:
+            transaction.run("forget_spark_client", source=lease.source, client=str(client))
 
     # -- runs that Dagster does not record -----------------------------------------------------
 

@@ -119,11 +119,12 @@ def record_history(
     transaction: Transaction, source: str, batch: int, history: BatchHistory
 ) -> None:
     """Record the structures that a capture read; statements first, because versions
-    refer to them."""
+    refer to them. In the history, `statement_number` is an index into its statements;
+    the ledger has the statement's id instead."""
     # The ids are drawn first: Postgres does not promise to number the rows of
     # an INSERT in their order, and statements are read back in the order of their ids.
     count = len(history.statements)
-    rows = transaction.all("statement_numbers", count=count) if count else []
+    rows = transaction.all("new_statement_ids", count=count) if count else []
     statement_ids = sorted(row["id"] for row in rows)
     keys = {"source": source, "batch": batch}
     statements = [
@@ -154,10 +155,11 @@ def record_history(
 def _statement_id(statement_ids: Sequence[int], index: int | None, kind: str) -> int | None:
     """Return the id that a statement has in the ledger. `statement_ids`: the ids of the
     statements that are recorded with it; `index`: its index among them, None if a
-    version has no statement."""
+    version has no statement. `kind`: "table" or "database", whose version it is."""
     if index is None:
         return None
     if not 0 <= index < len(statement_ids):
+        # The constraint that the ledger would name.
         raise refusal(f"{kind}_versions_statement")
     return statement_ids[index]
 
@@ -219,6 +221,8 @@ def _statement_columns(value: SchemaStatement) -> dict[str, Any]:
         **columns_of(value),
         **coordinate_columns(value.begin, "begin_"),
         **coordinate_columns(value.end, "end_"),
+        # As JSON, because these texts may hold what a text of Postgres refuses, such as
+        # NUL.
         "database": json.dumps(value.database),
         "text": json.dumps(value.text),
         "context": json.dumps(dict(value.context)),

@@ -87,7 +87,7 @@ insert into lockstep.table_versions (
     origin, schema, fingerprint, columns_from, statement, reason, generation, shown_as
 ) values %s
 
--- name: statement_numbers
+-- name: new_statement_ids
 select nextval(pg_get_serial_sequence('lockstep.schema_statements', 'id')) as id
 from generate_series(1, %(count)s)
 

@@ -22,7 +22,7 @@ from lockstep.pipeline.mirror.layout import (
     changelog_schema,
     keep_flag_names,
 )
-from lockstep.pipeline.mirror.mapping import last_outcomes, mapped
+from lockstep.pipeline.mirror.mapping import last_changes, mapped
 from lockstep.pipeline.mirror.marks import changelog_rows
 from lockstep.pipeline.model.table_state import TableCondition, TableState
 from lockstep.pipeline.ports.mirror_writes import ColumnOrigin
@@ -124,4 +124,4 @@ def test_a_mark_is_a_row_without_columns_that_no_fold_sees() -> None:
     own = [ColumnOrigin("id", pa.int32())]
     kept = ["_change_type", "_sequence"]
     images = mapped(pa.Table.from_batches([mark]), own, pa.schema([("id", pa.int32())]), kept)
-    assert last_outcomes(images, ["id"]).num_rows == 0
+    assert last_changes(images, ["id"]).num_rows == 0

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from lockstep.pipeline.mirror.evolution import LOCAL, MAPPING, WIDENING, evolution_steps
 from lockstep.pipeline.mirror.layout import DELETED_AT
 from lockstep.pipeline.mirror.lineage import ColumnLineage, ColumnsRead, lineage
-from lockstep.pipeline.mirror.widening import TypeChange, type_change
+from lockstep.pipeline.mirror.type_changes import TypeChange, type_change
 from lockstep.pipeline.ports.mirror_writes import (
     AddColumns,
     ColumnOrigin,

@@ -63,7 +63,7 @@ def test_transactions_without_changes_have_no_numbers() -> None:
         end=numbers(100, 200),
         server_id=numbers(7, 7),
         rows=numbers(3, 0),
-        numbers=(numbers(11, 0), numbers(14, 0)),
+        sequences=(numbers(11, 0), numbers(14, 0)),
         statements=pa.array([["insert"], None], pa.list_(pa.string())),
         cut=np.array([True, False]),
         batch=5,

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from lockstep.pipeline.run.context import capture_progress, table_progress
+from lockstep.pipeline.run.progress import capture_progress, table_progress
 from lockstep.pipeline.values.table import TableName
 from lockstep.streams import JsonLog, LiveProgress, ProgressLines, progress_bars
 

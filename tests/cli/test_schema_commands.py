@@ -13,9 +13,10 @@ import pytest
 
 from lockstep.cli import main
 from lockstep.pipeline.model.table_state import StoppedTable
-from lockstep.pipeline.run.begin import StartProposal, foresee_start
+from lockstep.pipeline.run.begin import StartProposal, foresee_next_start
 from lockstep.pipeline.run.capture import capture
-from lockstep.pipeline.run.context import RunPorts, SilentProgress
+from lockstep.pipeline.run.context import RunPorts
+from lockstep.pipeline.run.progress import SilentProgress
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.adapters import Adapters
@@ -136,9 +137,9 @@ def test_orders_about_several_tables(
 
     def find_start(*arguments: Any) -> StartProposal:
         found.append(arguments)
-        return foresee_start(*arguments)
+        return foresee_next_start(*arguments)
 
-    monkeypatch.setattr("lockstep.pipeline.run.orders.foresee_start", find_start)
+    monkeypatch.setattr("lockstep.commands.orders.foresee_next_start", find_start)
     orders, items = f"{database}.orders", f"{database}.items"
     pattern, because = f"{database}.*", ("--reason", "a load")
     mysql.execute("create table items (id int primary key)", database=database)

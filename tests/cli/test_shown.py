@@ -49,7 +49,7 @@ from lockstep.pipeline.model.table_state import (
 )
 from lockstep.pipeline.ports.changelog import Restatement
 from lockstep.pipeline.recovery import RecoveryCase
-from lockstep.pipeline.replay.rows import ReplayDifference
+from lockstep.pipeline.replay.rows import ReplayDifference, content_difference
 from lockstep.pipeline.replay.spans import Span
 from lockstep.pipeline.run.orders import OrderRequest, Reload
 from lockstep.pipeline.run.recovery.kept_ledger import LakeChanges
@@ -60,7 +60,6 @@ from lockstep.pipeline.run.replay.segment_comparison import (
     Details,
     SegmentResult,
     SegmentStanding,
-    content_difference,
 )
 from lockstep.pipeline.run.stop_errors import stopped_tables
 from lockstep.pipeline.run.upkeep import UpkeepReport

@@ -129,11 +129,13 @@ class Shop:
         known = {schema.table: schema for schema in self.ledger.schemas_at(self.source)}
         versions, segments = [], []
         base = batch.sequence_before
-        for table, images in changed.items():
-            structures = self.versions.setdefault(table, [structure(table)])
-            number = len(structures)
+        tables = tuple(dict.fromkeys((*changed, *quarantined)))
+        for table in tables:
+            self.versions.setdefault(table, [structure(table)])
             recorded = known[table].version if table in known else 0
             versions += self.history(table)[recorded:]
+        for table, images in changed.items():
+            number = len(self.versions[table])
             segments.append(self._segment(batch, table, number, base, images))
             base += len(images)
         return CaptureRecord(
@@ -144,7 +146,7 @@ class Shop:
             log_bytes=100,
             segments=tuple(segments),
             history=BatchHistory(versions=tuple(versions)),
-            tables=tuple(new_table(self.source, table) for table in changed if table not in known),
+            tables=tuple(new_table(self.source, table) for table in tables if table not in known),
             stopped_tables=tuple(
                 StoppedTable(table, "a type is not supported", "exclude it", "binlog.000001:100")
                 for table in quarantined

@@ -24,7 +24,7 @@ from lockstep.pipeline.values.errors import (
     TableQuarantined,
     VersionSetUnknown,
 )
-from lockstep.pipeline.values.table import Column
+from lockstep.pipeline.values.table import Column, TableName, TableStructure
 from tests.consumers.shop import NOTES, ORDERS, Shop, inserts, next_delivery, with_columns
 from tests.ledger.made import DECISION, position, record
 
@@ -215,6 +215,23 @@ def test_a_table_that_is_quarantined(billing: Shop) -> None:
         assert delivery.arrow("shop.orders", incomplete=True)["id"].to_pylist() == [2]
         assert later.arrow("shop.orders", incomplete=True).num_rows == 0
         assert later.arrow(str(NOTES)).num_rows == 1
+
+
+def test_a_table_whose_columns_the_lake_cannot_show(billing: Shop) -> None:
+    """It never had a changelog: who accepts incomplete changes is not told to accept them."""
+    new = TableName("shop", "new")
+    billing.versions[new] = [
+        TableStructure(new, (Column("id", "int"), Column("v", "hologram")), ("id",))
+    ]
+    billing.batch({ORDERS: inserts(1)}, new)
+    with billing.consume() as consumer:
+        delivery = next_delivery(consumer)
+        with pytest.raises(TableQuarantined) as quarantined:
+            delivery.arrow("shop.new")
+        assert "incomplete=True" in quarantined.value.hint
+        with pytest.raises(TableQuarantined, match="HOLOGRAM") as quarantined:
+            delivery.arrow("shop.new", incomplete=True)
+        assert quarantined.value.hint == "exclude it"
 
 
 def test_a_gap_is_told_with_the_batch_behind_it(billing: Shop) -> None:

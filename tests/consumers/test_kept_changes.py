@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 import lockstep
 from lockstep.pipeline.model.batch import Batch, CaptureRecord
 from lockstep.pipeline.ports.ledger import Ledger
-from lockstep.pipeline.run.context import SilentProgress
+from lockstep.pipeline.run.progress import SilentProgress
 from lockstep.pipeline.run.upkeep import delete_changes, plan_changes
 from lockstep.pipeline.values.errors import ConsumerRefused
 from lockstep.pipeline.values.segment import SegmentFile, SystemTable, SystemTableSegment

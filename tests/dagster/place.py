@@ -18,7 +18,8 @@ from lockstep.assets.table_list import TableEntry
 from lockstep.pipeline.ports.ledger import Consumers, Ledger
 from lockstep.pipeline.ports.mirrors import MirrorUpkeep
 from lockstep.pipeline.ports.source import SourceServer
-from lockstep.pipeline.run.context import Progress, RunPorts
+from lockstep.pipeline.run.context import RunPorts
+from lockstep.pipeline.run.progress import Progress
 from lockstep.pipeline.run.run import RunAdapters, RunRecord
 from lockstep.resources.config import Settings
 from lockstep.resources.config.load import parse_settings

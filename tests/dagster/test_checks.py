@@ -25,7 +25,7 @@ from lockstep.pipeline.proof.proven import (
     EqualityProof,
     ProofKind,
 )
-from lockstep.pipeline.run.context import SilentProgress
+from lockstep.pipeline.run.progress import SilentProgress
 from lockstep.pipeline.run.reports import MergeReport
 from lockstep.pipeline.snapshot.condition import read_condition
 from lockstep.pipeline.source_plan import RereadRows

@@ -15,7 +15,7 @@ import pytest
 from lockstep.assets import coverage, other_runs, sensors, table_list
 from lockstep.assets.names import SourceNames
 from lockstep.commands.run import run_source
-from lockstep.pipeline.run.context import SilentProgress
+from lockstep.pipeline.run.progress import SilentProgress
 from lockstep.pipeline.values.table import TableName
 from tests.dagster.place import Stand, source_of
 from tests.fix_mysql import MySqlStand

@@ -21,7 +21,7 @@ from lockstep.assets.table_list import TableEntry, read_table_list
 from lockstep.assets.table_news import tables_to_report
 from lockstep.commands.check import declare_tables
 from lockstep.pipeline.mirror.layout import no_place
-from lockstep.pipeline.run.context import SilentProgress
+from lockstep.pipeline.run.progress import SilentProgress
 from lockstep.pipeline.status.tables import TableHealth, TableStanding
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.mysql.server import MySqlServer

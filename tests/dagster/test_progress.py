@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from lockstep.assets.dagster_metadata import capture_metadata
 from lockstep.assets.sessions import LoggedProgress
-from lockstep.pipeline.run.context import load_progress
+from lockstep.pipeline.run.progress import load_progress
 from lockstep.pipeline.run.reports import CaptureReport
 from lockstep.pipeline.snapshot.progress import LoadProgress
 from lockstep.pipeline.values.gtid import GtidSet

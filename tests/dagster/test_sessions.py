@@ -14,7 +14,8 @@ from lockstep.assets.names import lease_tag
 from lockstep.assets.sessions import LoggedProgress, RunSessions
 from lockstep.pipeline.model.batch import RequestCounts
 from lockstep.pipeline.ports.ledger import attempts_of
-from lockstep.pipeline.run.context import Progress, RunPorts, StepProgress
+from lockstep.pipeline.run.context import RunPorts
+from lockstep.pipeline.run.progress import Progress, StepProgress
 from lockstep.pipeline.run.run import RunRecord, RunSession, merge_step
 from lockstep.pipeline.values.decisions import AttemptOutcome, Lease, LeaseView
 from lockstep.pipeline.values.errors import (

@@ -18,7 +18,7 @@ from lockstep.assets.definitions import build_definitions
 from lockstep.assets.names import SourceNames, job_name
 from lockstep.assets.table_list import read_table_list
 from lockstep.pipeline.run.capture import capture
-from lockstep.pipeline.run.context import SilentProgress
+from lockstep.pipeline.run.progress import SilentProgress
 from lockstep.pipeline.run.proof.verify_rows import verify
 from lockstep.pipeline.run.run import RunRecord
 from lockstep.pipeline.values.table import TableName

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from lockstep.pipeline.run.capture import capture
-from lockstep.pipeline.run.context import RunPorts, SilentProgress
+from lockstep.pipeline.run.context import RunPorts
+from lockstep.pipeline.run.progress import SilentProgress
 from lockstep.pipeline.run.status.plan import make_plan
 from lockstep.pipeline.run.status.status import standing_of
 from lockstep.resources.adapters import Adapters

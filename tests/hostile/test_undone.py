@@ -522,6 +522,7 @@ def test_an_undo_that_is_refused_is_not_offered(mysql: MySqlStand, database: str
         say=lambda *more: lines.extend(more),
     )
     assert undo.perform(parse(["undo", "the-run"]), context).payload["done"] is False
+    assert lines[0].startswith(f"{SOURCE}: run the-run would be undone, from batch ")
     assert "hint: name one as [ledger] dsn" in lines[-1]
     assert "does it" not in lines[-1]
     with pytest.raises(ConfigurationError, match="a Postgres of yours"):
@@ -539,8 +540,8 @@ def test_a_refused_undo_names_every_command_that_takes_its_place() -> None:
     assert refusal is not None
     for command in (
         "recover --source shop --back-to 2 --yes",
-        "recover --yes --source crm",
-        "recover --yes --source web",
+        "recover --source crm --yes",
+        "recover --source web --yes",
         "reload shop.a --from source --reason …",
     ):
         assert f"`lockstep {command}`" in refusal.hint

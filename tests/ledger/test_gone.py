@@ -23,8 +23,9 @@ from lockstep.pipeline.ports.mirrors import MirrorUpkeep
 from lockstep.pipeline.ports.source import SourceServer
 from lockstep.pipeline.run.acknowledge import acknowledge
 from lockstep.pipeline.run.capture import capture
-from lockstep.pipeline.run.context import Progress, RunPorts, SilentProgress
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.merge import merge
+from lockstep.pipeline.run.progress import Progress, SilentProgress
 from lockstep.pipeline.run.run import RunRecord, RunSession
 from lockstep.pipeline.values.errors import LedgerUnavailable, LockstepError
 from lockstep.pipeline.values.retries import STEP

@@ -64,14 +64,14 @@ def test_what_a_run_recorded_last_is_known(stand: Stand, source: str) -> None:
 def test_how_the_run_before_ended_is_known(stand: Stand, source: str) -> None:
     """Whether it gave its lease back, also once a command that is no run held the source."""
     with stand.ledger.lock(source, "first", "run-1") as first:
-        assert stand.ledger.newest_lease(source, before=first.token) is None
+        assert stand.ledger.run_before(first) is None
     with stand.other.lock(source, "killed", "run-2") as killed:
-        before = stand.other.newest_lease(source, before=killed.token)
+        before = stand.other.run_before(killed)
         stand.lose_lock(source)
     with stand.ledger.lock(source, "a command", None):
         pass
     with stand.ledger.lock(source, "third", "run-3") as third:
-        then = stand.ledger.newest_lease(source, before=third.token)
+        then = stand.ledger.run_before(third)
     assert before is not None
     assert then is not None
     assert [(one.run_id, one.ended, one.live) for one in (before, then)] == [
@@ -149,8 +149,8 @@ def test_a_client_is_known_until_it_is_forgotten(ledger: Ledger, lease: Lease) -
     for client in (OTHER, ONE, ONE):
         ledger.note_spark_client(lease, client)
     assert ledger.spark_clients(lease.source) == [ONE, OTHER]
-    ledger.note_spark_client(lease, ONE, gone=True)
-    ledger.note_spark_client(lease, ONE, gone=True)
+    ledger.forget_spark_client(lease, ONE)
+    ledger.forget_spark_client(lease, ONE)
     assert ledger.spark_clients(lease.source) == [OTHER]
     assert ledger.spark_clients(f"not {lease.source}") == []
 

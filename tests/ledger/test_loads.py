@@ -7,7 +7,7 @@ from datetime import datetime
 
 from lockstep.pipeline.model.batch import Batch, CaptureRecord
 from lockstep.pipeline.model.load import ChunkRows, FollowedLoad, JoinedLoad, Load, LoadBasis
-from lockstep.pipeline.model.table_state import SnapshotFiles, TableEvent, TableEventKind
+from lockstep.pipeline.model.table_state import OrderKind, SnapshotFiles, TableEvent, TableEventKind
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.proof.proven import ComparisonResult
 from lockstep.pipeline.snapshot.chunks import Bound, Range
@@ -138,6 +138,13 @@ def test_a_void_load_frees_its_table(ledger: Ledger, lease: Lease) -> None:
         ledger.plan_chunk(lease, load.id, 2, SECOND)
     other = ledger.order_load(lease, ORDERS, author="ada", reason="again")
     assert other.id != load.id
+
+
+def test_a_pause_withdraws_the_load_of_its_table(ledger: Ledger, lease: Lease) -> None:
+    merged_orders(ledger, lease)
+    read_load(ledger, lease)
+    ledger.order_table(lease, ORDERS, OrderKind.PAUSE, author="ada", reason="a trial")
+    assert ledger.open_loads(lease.source) == []
 
 
 def test_a_loading_table_is_merged_once_it_is_joined(ledger: Ledger, lease: Lease) -> None:

@@ -14,7 +14,7 @@ from pymysql.constants import CLIENT
 
 from lockstep.pipeline.binlog.stream import ring as columns
 from lockstep.pipeline.binlog.transactions.identity import gtid_text
-from lockstep.pipeline.mirror.mapping import last_outcomes
+from lockstep.pipeline.mirror.mapping import last_changes
 from lockstep.pipeline.proof.hashes import RowHasher
 from lockstep.pipeline.schema.types import arrow_schema
 from lockstep.pipeline.values.position import Coordinates
@@ -166,7 +166,7 @@ def _replayed(structure: TableStructure, changes: pa.Table) -> Rows:
 
 
 def _folded(structure: TableStructure, changes: pa.Table) -> pa.Table:
-    folded = last_outcomes(changes, structure.primary_key)
+    folded = last_changes(changes, structure.primary_key)
     kinds = folded.column("_change_type").to_pylist()
     kept = folded.filter(pa.array([kind != "delete" for kind in kinds], pa.bool_()))
     return kept.drop_columns(["_change_type", "_sequence"])

@@ -60,6 +60,14 @@ def test_every_rule_of_a_check_is_on_its_page_by_its_name() -> None:
     assert [name for name in names if f"\n| {name} |" not in page] == []
 
 
+def test_what_a_rule_of_a_check_costs_stands_by_itself() -> None:
+    """`lockstep check` prints it after the value that it found: there is no row above it, and no
+    other rule beside it."""
+    rules: list[CheckRule[Any]] = [*RUN_RULES, *CHECK_RULES]
+    elsewhere = re.compile(r"\bas (above|below|under|for)\b")
+    assert [rule.name for rule in rules if elsewhere.search(rule.consequence)] == []
+
+
 def test_every_rule_of_schema_changes_is_on_its_page_by_its_name() -> None:
     """Whoever reads a name finds it, and no two are the same."""
     page = (CHECKOUT / "docs/schema-changes.md").read_text()

@@ -16,7 +16,8 @@ from lockstep.pipeline.catalog import CatalogEntry, EntryName, WantedEntry, norm
 from lockstep.pipeline.model.table_state import TableCondition, TableState
 from lockstep.pipeline.ports.catalog import Registry
 from lockstep.pipeline.run.catalog import CatalogReport, EntryChangeKind, differences, register
-from lockstep.pipeline.run.context import RunPorts, SilentProgress
+from lockstep.pipeline.run.context import RunPorts
+from lockstep.pipeline.run.progress import SilentProgress
 from lockstep.pipeline.schema.history import SchemaStatement
 from lockstep.pipeline.values.errors import CatalogRefused, CatalogUnavailable
 from lockstep.pipeline.values.mirror_names import MirrorNames, MirrorNameTemplate

@@ -23,7 +23,7 @@ from lockstep.pipeline.mirror.layout import (
     rebuilt_path,
     snapshot_path,
 )
-from lockstep.pipeline.mirror.mapping import last_outcomes
+from lockstep.pipeline.mirror.mapping import last_changes
 from lockstep.pipeline.mirror.strategy import only_inserts
 from lockstep.pipeline.schema.types import (
     READER_COLUMNS,
@@ -58,7 +58,7 @@ def test_the_last_image_of_a_key_wins(images: list[tuple[int, str]], random: Ran
     schema = pa.schema(
         [("k", pa.int32()), ("_change_type", pa.string()), ("_sequence", pa.int64())]
     )
-    outcomes = last_outcomes(pa.Table.from_pylist(rows, schema), ["k"]).to_pylist()
+    outcomes = last_changes(pa.Table.from_pylist(rows, schema), ["k"]).to_pylist()
     assert {row["k"]: row["_change_type"] for row in outcomes} == expected
     assert len(outcomes) == len(expected)
 
@@ -219,7 +219,7 @@ def test_zeros_of_both_signs_are_one_key() -> None:
             "_change_type": ["update_preimage", "update_postimage", "insert"],
         }
     )
-    assert str(last_outcomes(images, ["k"]).to_pydict()["k"]) == "[-0.0, 1.0]"
+    assert str(last_changes(images, ["k"]).to_pydict()["k"]) == "[-0.0, 1.0]"
 
 
 def test_a_fingerprint_tells_structures_apart() -> None:

@@ -109,6 +109,15 @@ def test_the_oldest_times_are_read() -> None:
     assert moment.isoformat() == "2024-02-29T23:59:58"
 
 
+def test_an_impossible_fraction_is_called_so() -> None:
+    """A TIMESTAMP(6) has no time of day that could be wrong, only its million microseconds."""
+    log = log_of("8.0.36")
+    cell = b"\0" + struct.pack(">I", 1_700_000_000) + (1_000_000).to_bytes(3, "big")
+    statement(log, map_of(b"\x11", b"\6"), (30, row_event(1, 1, cell, extra=b"")))
+    with pytest.raises(DamagedEvent, match="fraction"):
+        images(log, Column("a", "timestamp", length=6))
+
+
 JSON = Column("d", "json", length=4)
 
 

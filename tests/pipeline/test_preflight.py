@@ -161,7 +161,7 @@ def shown_again() -> SourceEvidence:
 
 def dropped(**rules: Any) -> SourceEvidence:
     """The orders had a column that is gone."""
-    return replace(shown(EMAIL, **rules), past_columns={ORDERS: {"id", "mail"}})
+    return replace(shown(EMAIL, **rules), recorded_columns={ORDERS: {"id", "mail"}})
 
 
 def in_part(evidence: SourceEvidence) -> SourceEvidence:

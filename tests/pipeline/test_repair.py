@@ -14,7 +14,8 @@ from lockstep.pipeline.mirror.system_tables import system_table_app_id, system_t
 from lockstep.pipeline.model.batch import Batch, BatchState, CaptureRecord
 from lockstep.pipeline.model.table_state import OrderKind
 from lockstep.pipeline.ports.ledger import batch_content
-from lockstep.pipeline.run.context import RunPorts, SilentProgress
+from lockstep.pipeline.run.context import RunPorts
+from lockstep.pipeline.run.progress import SilentProgress
 from lockstep.pipeline.run.repair import repair
 from lockstep.pipeline.source_plan import SourcePlan
 from lockstep.pipeline.values.decisions import Lease

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep.pipeline.mirror.layout import DELETED_AT
-from lockstep.pipeline.replay.rows import RowComparison
-from lockstep.pipeline.run.replay.segment_comparison import content_difference, have_same_rows
+from lockstep.pipeline.replay.rows import RowComparison, content_difference, have_same_rows
 
 MOMENTS = [datetime(2026, 11, 1, hour, tzinfo=UTC) for hour in (6, 7)]
 VALUES: dict[str, tuple[pa.DataType, list[Any]]] = {

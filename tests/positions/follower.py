@@ -18,9 +18,10 @@ from lockstep.pipeline.ports.source import SourceServer
 from lockstep.pipeline.replay.spans import Span
 from lockstep.pipeline.run.acknowledge import acknowledge
 from lockstep.pipeline.run.capture import capture
-from lockstep.pipeline.run.context import RunPorts, SilentProgress
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.merge import merge
 from lockstep.pipeline.run.orders import OrderRequest, Reload, give_reload, plan_reload
+from lockstep.pipeline.run.progress import SilentProgress
 from lockstep.pipeline.run.rebuild import origin_at, rebuild_as_of
 from lockstep.pipeline.run.replay.replay import ReplayReport, replay
 from lockstep.pipeline.run.reports import CaptureReport

@@ -44,7 +44,7 @@ Supplied = tuple[str, str]
 
 _CATCHES_UP: Final = re.compile(r"(\S+) catches up through the log, from (\S+) to \S+")
 _WITH_PAST: Final = re.compile(r"(\S+) is followed from (\S+) on: ")
-_STOPPED: Final = re.compile(r"(\S+) (?:was quarantined|stops until a run reads it)")
+_STOPPED: Final = re.compile(r"(\S+) (?:was quarantined|stops at .+ until a run reads it)")
 _EVENTS: Final = {
     TableEventKind.REREAD: "rows",
     TableEventKind.REBUILT: "changelog",

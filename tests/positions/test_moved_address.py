@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from lockstep.pipeline.run.context import Progress, RunPorts
+from lockstep.pipeline.run.context import RunPorts
+from lockstep.pipeline.run.progress import Progress
 from lockstep.pipeline.start.question import StartRule
 from lockstep.pipeline.values.errors import SourceMoving
 from lockstep.resources.mysql.server import MySqlServer

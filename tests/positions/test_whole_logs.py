@@ -14,7 +14,8 @@ from lockstep.pipeline.ports.ledger import Consumers, Ledger
 from lockstep.pipeline.ports.mirrors import MirrorUpkeep
 from lockstep.pipeline.ports.source import BinlogDump, Received, ServerFacts, SourceServer
 from lockstep.pipeline.run.capture import capture
-from lockstep.pipeline.run.context import Progress, RunPorts, SilentProgress
+from lockstep.pipeline.run.context import RunPorts
+from lockstep.pipeline.run.progress import Progress, SilentProgress
 from lockstep.pipeline.run.run import RunRecord, RunSession
 from lockstep.pipeline.values.errors import StreamEndedEarly, TransactionsMissing
 from lockstep.pipeline.values.position import Coordinates

@@ -102,20 +102,15 @@ def unusual_values(stand: MySqlStand, names: Collection[str] | None = None) -> l
         for name, before in cursor.fetchall():
             if LEFT_OUT.fullmatch(name) or (names is not None and name not in names):
                 continue
-            was = _value(cursor, name)
             for value in _candidates(name, before):
+                unusual = Unusual(name, value, before)
                 if _put(cursor, name, value):
-                    if _value(cursor, name) != was:
-                        found.append(Unusual(name, value, before))
+                    cursor.execute("show global variables like %s", (name.replace("_", r"\_"),))
+                    [(_, after)] = cursor.fetchall()
                     _put(cursor, name, before)
+                    if after != before:
+                        found.append(unusual)
     return found
-
-
-def _value(cursor: Cursor, name: str) -> object:
-    """What SHOW VARIABLES says as text, which takes much longer."""
-    cursor.execute(f"select @@global.{name}")
-    [(value,)] = cursor.fetchall()
-    return value
 
 
 def _candidates(name: str, before: str) -> Iterator[str]:
@@ -232,26 +227,24 @@ class Way:
 
 
 def whole_way(stand: MySqlStand, unusual: Sequence[Unusual] = ()) -> Way:
-    """A check, a first run that reads tables chunk by chunk, changes, a run, and both comparisons;
-    without the variables that refusals of the first run name. Whoever writes has the variables as
-    they were before."""
+    """A check, a first run that reads tables chunk by chunk, changes, a run, and both comparisons.
+    Whoever writes has the variables as they were before."""
     with stand.own_database() as name, stand.connect(name) as session, session.cursor() as writer:
         for statement in (*_WRITER, *_TENS, *BEFORE, "drop table tens", "flush binary logs"):
             writer.execute(statement)
-        while True:
-            with holding(stand, unusual):
-                try:
-                    follower = _first_run(stand, name)
-                except LockstepError as error:
-                    unusual, before = unnamed(unusual, error), unusual
-                    if len(unusual) == len(before):
-                        raise
-                    continue
-                for statement in AFTER:
-                    writer.execute(statement)
-                follower.run()
-                rows, schemas = verify(follower.ports()), verify_schema(follower.ports())
-                break
+        with holding(stand, unusual):
+            source = server(stand)
+            follower = Follower(source, [f"{name}.*"], start="snapshot")
+            follower.snapshot = SnapshotPlan(max_seconds=1e9, connections=1, pace=SMALL)
+            looked = SourceEvidence(
+                source.survey(), SourcePlan("shop", TablePatterns((f"{name}.*",)), None)
+            )
+            preflight(source, looked, {})
+            follower.run()
+            for statement in AFTER:
+                writer.execute(statement)
+            follower.run()
+            rows, schemas = verify(follower.ports()), verify_schema(follower.ports())
         unequal = [one for one in rows.tables if not one.equal]
         told = (
             *unequal,
@@ -271,31 +264,15 @@ def whole_way(stand: MySqlStand, unusual: Sequence[Unusual] = ()) -> Way:
         )
 
 
-def _first_run(stand: MySqlStand, name: str) -> Follower:
-    source = server(stand)
-    follower = Follower(source, [f"{name}.*"], start="snapshot")
-    follower.snapshot = SnapshotPlan(max_seconds=1e9, connections=1, pace=SMALL)
-    looked = SourceEvidence(
-        source.survey(), SourcePlan("shop", TablePatterns((f"{name}.*",)), None)
-    )
-    preflight(source, looked, {})
-    follower.run()
-    return follower
-
-
-def unnamed(unusual: Sequence[Unusual], error: LockstepError) -> Sequence[Unusual]:
-    """Those that an error does not name."""
-    return [one for one in unusual if one.name not in f"{error.message} {error.hint}"]
-
-
 def differences(stand: MySqlStand, plain: Way, unusual: Sequence[Unusual]) -> list[str]:
     """What is not as without them, once for each variable that a refusal does not name."""
     try:
         way = whole_way(stand, unusual)
     except LockstepError as error:
-        if len(rest := unnamed(unusual, error)) < len(unusual):
-            return differences(stand, plain, rest)
         found = f"{error.message} {error.hint}"
+        rest = [one for one in unusual if one.name not in found]
+        if len(rest) < len(unusual):
+            return differences(stand, plain, rest)
     else:
         if not (others := way.others(plain)):
             return []

@@ -28,8 +28,9 @@ from lockstep.pipeline.schema.compare import differences, with_unlogged_properti
 from lockstep.pipeline.schema.context import ServerDialect
 from lockstep.pipeline.schema.effects import Effect, NotFollowed, UnknownTable
 from lockstep.pipeline.schema.evolve import evolve, with_unknown_tables
+from lockstep.pipeline.schema.hidden_columns import hidden_places
 from lockstep.pipeline.schema.model import ServerSchema, TableSchema
-from lockstep.pipeline.schema.rows import hidden_places, logged_structure, schema_of
+from lockstep.pipeline.schema.rows import logged_structure, schema_of
 from lockstep.pipeline.schema.statements.changes import Irrelevant, NotUnderstood
 from lockstep.pipeline.schema.statements.read import read_change
 from lockstep.pipeline.values.errors import TableError

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lockstep.pipeline.run.write.job import is_out_of_order, valid_versions
-from lockstep.pipeline.schema.history import Knowledge, SchemaVersion, VersionOrigin
+from lockstep.pipeline.schema.history import (
+    Knowledge,
+    SchemaVersion,
+    VersionOrigin,
+    is_out_of_order,
+    valid_versions,
+)
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.values.position import Coordinates, LogFile
 from lockstep.pipeline.values.table import TableName

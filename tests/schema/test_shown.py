@@ -21,12 +21,16 @@ SECRET = "hunter2"
         ("a b c d e f g h i j k l m", "a b c d e f g h i j k l …"),
         ('SET PASSWORD FOR x = "its"', "SET PASSWORD FOR x = ?"),
         ("GRANT ALL TO x IDENTIFIED BY 'open", "GRANT ALL …"),
+        ("DROP TABLE `a\nb\x1b[2J`", "DROP TABLE `a\\nb\\x1b[2J`"),
+        ("INSERT INTO t VALUES ('a\\', 'secret #')", "INSERT INTO t VALUES(? …"),
+        ("INSERT INTO t VALUES ('a\\b', 1)", "INSERT INTO t VALUES(?, ?)"),
         ("", ""),
     ],
 )
 def test_first_words(text: str, shown: str) -> None:
     """One line, so many words, each literal a question mark; where quotes do not pair,
-    nothing behind the first two words."""
+    nothing after the first two words; nothing after a quote that the SQL mode may have
+    escaped or not."""
     assert shown == first_words(text)
 
 

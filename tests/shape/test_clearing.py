@@ -325,7 +325,7 @@ def test_a_replay_of_all_leaves_cleared_changes_out(
         ]
         early = [batch for batch in report.batches if batch.batch.id <= through and batch.segments]
         assert [batch.reason_not_recaptured for batch in early] == [None] * 3
-        replaced = [(s.batch, s.table) for s in report.segments if s.is_replaced]
+        replaced = [(s.batch, s.table) for s in report.segments if s.has_replacement]
         assert replaced == [(batch, segment.table) for batch, segment in lost]
         assert report.unreplaced_segments == ()
         assert min(s.batch for s in report.segments if s.table == table) > through
@@ -353,7 +353,9 @@ def test_one_person_after_another_is_left_out_of_replays(mysql: MySqlStand) -> N
         before = changelogs(follower)
         lost = _lose_files(follower, {beside}, after=0, of_all=beside)
         report = follower.replay()
-        assert [segment.is_replaced for segment in report.segments].count(True) == len(lost) == 4
+        assert (
+            [segment.has_replacement for segment in report.segments].count(True) == len(lost) == 4
+        )
         assert (changelogs(follower), cleared.found("p1")) == (before, [])
 
 

@@ -22,7 +22,7 @@ from lockstep.pipeline.mirror.layout import (
     origin_names,
 )
 from lockstep.pipeline.mirror.mapping import KEPT_CHANGE_TYPE, cast_column, images_within
-from lockstep.pipeline.mirror.widening import TypeChange, type_change
+from lockstep.pipeline.mirror.type_changes import TypeChange, type_change
 from lockstep.pipeline.ports.mirror_writes import (
     AddColumns,
     Append,

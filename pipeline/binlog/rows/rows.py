@@ -169,9 +169,9 @@ class TableDecoder:
                 yield self._decode_images(portion, located, first_event)
 
     def first_changed_events(self, block: Block, candidates: Collection[int]) -> dict[int, int]:
-        """Return the columns of `candidates` (indexes) whose bytes an update changed,
-        each with the index in the block of the first event that did. Raise the same
-        errors as `count_images`."""
+        """Return the columns of `candidates` whose bytes an update changed, each with
+        the index in the block of the first event that did. Columns are indexes in the
+        structure. Raise the same errors as `count_images`."""
         first_events: dict[int, int] = {}
         for located in self._locate(block):
             for column in [index for index in candidates if index not in first_events]:
@@ -231,7 +231,8 @@ class TableDecoder:
 
     def _image_capacity(self, events: Integers) -> int:
         """Return the number of images for which to allocate: the most that can be in
-        the events' bytes, or the limit."""
+        the events' bytes, or the limit. `images.walk` continues only while two more
+        images fit, as many as an update has."""
         width = len(self._logged_sizes)
         least_size = max((width + 7) // 8, 1)
         possible = int(events[:, ring.SIZE].sum()) // least_size + 2
@@ -273,7 +274,7 @@ class TableDecoder:
             nulled_counts=nulled_counts,
             undefined_code_counts=undefined_code_counts,
             present=present,
-            logged=present,  # defaults, which are not logged, are filled in later
+            logged=present,  # when the caller fills in defaults, it extends only `present`
             updated=updated,
         )
 
@@ -348,6 +349,8 @@ def _fill_changed(
 
 @kernel_part
 def _cell_changed(data: Bytes, old: int, new: int, size: int) -> bool:
+    """Return whether an update changed a cell. `old`, `new`: its places in the images
+    before and after, negative if it is NULL or absent there (`cells`)."""
     if new == ABSENT or old == new:
         return False
     return old < 0 or new < 0 or not _same_bytes(data, old, new, size)

@@ -133,7 +133,7 @@ def read_layouts(table_map: TableMap) -> tuple[Layout, ...]:
 
 def _layouts(reader: Reader) -> list[Layout]:
     codes = reader.take(reader.length_encoded())
-    metadata = Reader(reader.length_encoded_text(), "a TABLE_MAP event")
+    metadata = Reader(reader.length_encoded_bytes(), "a TABLE_MAP event")
     layouts = []
     for code in codes:
         if code not in _TYPES_BY_CODE:
@@ -160,7 +160,7 @@ def read_outlines(table_map: TableMap) -> tuple[Outline, ...]:
     fields: dict[int, bytes] = {}
     while reader.bytes_left:
         field_type = reader.integer(1)
-        fields[field_type] = reader.length_encoded_text()
+        fields[field_type] = reader.length_encoded_bytes()
     readings = [
         _OptionalMetadata(layouts, str(table), fields, string_codes, signs_years=signs_years)
         for signs_years in _year_sign_readings(table_map.writer)
@@ -296,7 +296,7 @@ class _OptionalMetadata:
         `OptionalField.NAMES`."""
         reader = Reader(self._fields[_COLUMN_NAME], self._source)
         try:
-            names = [reader.length_encoded_text().decode("utf-8") for _ in self._codes]
+            names = [reader.length_encoded_bytes().decode("utf-8") for _ in self._codes]
         except UnicodeDecodeError as error:
             raise _metadata_error("a name that is not UTF-8") from error
         if "" in names or len(set(names)) < len(names):
@@ -370,7 +370,7 @@ class _OptionalMetadata:
     def _members(self, field_type: int) -> Iterator[list[bytes]]:
         reader = Reader(self._fields.get(field_type, b""), self._source)
         while reader.bytes_left:
-            yield [reader.length_encoded_text() for _ in range(reader.length_encoded())]
+            yield [reader.length_encoded_bytes() for _ in range(reader.length_encoded())]
 
 
 def _metadata_error(fault: str) -> TableError:

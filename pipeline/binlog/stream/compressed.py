@@ -56,7 +56,7 @@ def payload_pieces(event: Event) -> Iterator[Bytes]:
     fields: dict[int, int] = {}
     while (field_type := reader.length_encoded()) != _END:
         fields[field_type] = Reader(
-            reader.length_encoded_text(), "a TRANSACTION_PAYLOAD event"
+            reader.length_encoded_bytes(), "a TRANSACTION_PAYLOAD event"
         ).length_encoded()
     compression = fields.get(_COMPRESSION, _ZSTD)
     body = reader.rest()
@@ -106,7 +106,7 @@ def decompress_query(event: Event) -> Event:
     database_length = reader.integer(1)
     reader.take(2)
     reader.take(reader.integer(2) + database_length + 1)
-    body = event.body[: reader.at] + _decompress(event, reader.rest())
+    body = event.body[: reader.bytes_read] + _decompress(event, reader.rest())
     return replace(event, type=EventType.QUERY, raw=_with_header(event, EventType.QUERY, body))
 
 
@@ -120,7 +120,7 @@ def decompress_rows(event: Event) -> Bytes:
         reader.take(max(reader.integer(2) - 2, 0))
     bitmap_bytes = (reader.length_encoded() + 7) // 8
     reader.take(bitmap_bytes * (2 if event_type in _UPDATE_EVENTS else 1))
-    body = event.body[: reader.at] + _decompress(event, reader.rest())
+    body = event.body[: reader.bytes_read] + _decompress(event, reader.rest())
     return np.frombuffer(_with_header(event, event_type, body), np.uint8)
 
 

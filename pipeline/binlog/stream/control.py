@@ -26,7 +26,7 @@ from lockstep.pipeline.values.position import Coordinates, LogFile
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _THREAD_SPECIFIC = 0x4
 _LOAD_QUERY_BYTES = 13
-_MAX_NUMBER = (1 << 63) - 1
+_MAX_GTID_NUMBER = (1 << 63) - 1
 _MAX_OFFSET = (1 << 62) - 1
 """Largest offset: the sum of any two fits into a signed 64-bit number."""
 _LAST_MOMENT = (datetime.max.replace(tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
@@ -39,11 +39,11 @@ def read_tagged_gtid(event: Event) -> tuple[str, int, int, int]:
     and original commit timestamps (microseconds since the epoch).
 
     The event (MySQL 8.3+) has numbered fields, encoded by `mysql::serialization`
-    (`libs/mysql/serialization/readme.md`): a version, the size, and the last field that
-    every reader must know (0, because it may ignore any), then each field's number and
-    value, in ascending order. Fields: 1 the source's UUID, 2 the GTID's number (signed,
-    so doubled), 3 its tag, 6 the immediate timestamp, 7 the original one if it
-    differs."""
+    (`libs/mysql/serialization/readme.md`): a version, the size, and the number of the
+    last field that a reader may not ignore (0: it may ignore all), then each field's
+    number and value, in ascending order. Fields: 1 the source's UUID, 2 the GTID's
+    number (signed, so doubled), 3 its tag, 6 the immediate timestamp, 7 the original
+    one if it differs."""
     reader = Reader(event.body, "a tagged GTID event")
     _, size, _ = (reader.serialized() for _ in range(3))
     if size != len(event.body):
@@ -115,6 +115,7 @@ _SAVEPOINT: Final = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _SHARP_S: Final = "\N{LATIN SMALL LETTER SHARP S}"
+"""The collation takes it for an S, whereas Python's upper case of it is SS."""
 
 
 def savepoint_name(statement: str) -> str:
@@ -150,7 +151,7 @@ def read_mariadb_gtid(event: Event) -> MariaDbGtid:
     each, gtrid, bqual. (`Gtid_log_event` in MariaDB's `sql/log_event.h`.)"""
     reader = Reader(event.body, "a GTID event")
     number, domain, flags = reader.integer(8), reader.integer(4), reader.integer(1)
-    if number > _MAX_NUMBER:
+    if number > _MAX_GTID_NUMBER:
         raise damaged(f"a GTID event holds no GTID: its number is {number}", event.at)
     if flags & 0x02:
         reader.take(8)
@@ -164,7 +165,8 @@ _QUOTED_NAME_LENGTH: Final = 80
 
 def read_rotate(body: bytes, at: Coordinates) -> Coordinates:
     """Return the place where the log continues after a ROTATE at `at`. DamagedEvent if
-    that is not in a file of the same log. The body: offset 8, the file's name."""
+    that is not in a file of the same log. `body`, without a checksum: offset 8, the
+    file's name."""
     offset = int.from_bytes(body[:8], "little")
     name = body[8:].decode("utf-8", "replace")
     if offset > _MAX_OFFSET:
@@ -232,10 +234,11 @@ def read_query(event: Event) -> Query:
 _GTID_FLAGS, _COLLATIONS = 0x82, 0x83
 _START_ALTER, _ROLLBACK_ALTER = 0x02, 0x08
 _VALUE_SIZES: Final = {0: 4, 1: 8, 3: 4, 4: 6, 7: 2, 8: 2, 9: 8, 10: 4, 0x80: 3, 0x81: 8}
+"""Status variables of a MariaDB QUERY (`Q_…` in `sql/log_event.h` of its source), by
+code: the number of bytes of the value."""
 _STRING_COUNTS: Final = {5: 1, 6: 1, 11: 2}
-"""The status variables of a MariaDB QUERY (`Q_…` in `sql/log_event.h` of its source):
-the code of a variable → its bytes, or its number of strings, each with a length of one
-byte before it."""
+"""Status variables that are strings, by code: how many. A length of one byte comes
+before each."""
 
 
 def is_uncommitted_alter(event: Event) -> bool:
@@ -288,7 +291,7 @@ def to_datetime(microseconds: int) -> datetime:
 class LogWriter:
     """The kind of server that wrote a log file. `version`: 80015 for MySQL 8.0.15,
     101118 for MariaDB 10.11.18; None if the file has a version of another form. The
-    defaults are a recent MySQL. They count for events that no log file describes."""
+    defaults are a recent MySQL, for events that come without a format description."""
 
     flavour: Literal["mysql", "mariadb"] = "mysql"
     version: int | None = 90704
@@ -345,14 +348,15 @@ that the server does not write the type."""
 
 def read_description(event: Event) -> FormatDescription:
     """Read a format description: format version 2 (always 4), server version 50, time
-    4, header length 1 (always 19), one byte per event type, then the checksum
-    algorithm."""
+    4, header length 1 (always 19), one byte per event type, checksum algorithm 1 (1:
+    CRC32)."""
     reader = Reader(event.body, "the format description")
     format_version = reader.integer(2)
     version = reader.take(50).rstrip(b"\0").decode("latin-1")
     reader.take(4)
     header_bytes = reader.integer(1)
-    lengths = reader.rest()[:-1]
+    lengths = reader.take(max(reader.bytes_left - 1, 0))
+    has_checksums = reader.integer(1) == 1
     unexpected = [
         EventType(kind).name
         for kind, length in _POST_HEADERS.items()
@@ -363,11 +367,11 @@ def read_description(event: Event) -> FormatDescription:
         difference += f", another form of {unexpected[0]}" if unexpected else ""
         raise UnsupportedEvent(
             f"the log at {event.at} has a format that this version does not read ({difference})",
-            hint="it was not recorded; MySQL 8.0 to 9, and MariaDB 10.5 to 11, write format 4",
+            hint="the log was not recorded; MySQL 8.0 to 9, and MariaDB 10.5 to 11, write format 4",
         )
     flavour: Literal["mysql", "mariadb"] = "mariadb" if "mariadb" in version.lower() else "mysql"
     writer = LogWriter(flavour, version_number(version))
-    return FormatDescription(version, writer, event.raw[-1] == 1, event.timestamp)
+    return FormatDescription(version, writer, has_checksums, event.timestamp)
 
 
 def encode_gtid_set(gtids: GtidSet) -> bytes:

@@ -22,6 +22,8 @@ from lockstep.pipeline.values.position import Coordinates, LogFile
 HEADER: Final = struct.Struct("<IBIIIH")
 """timestamp, type, server id, event size, next event's offset (32 bits), flags."""
 
+TYPE_AT, _FLAGS_AT = 4, 17
+"""Offsets in the header of the type and of the flags."""
 HEADER_BYTES: Final = HEADER.size
 CHECKSUM_BYTES: Final = 4
 FIRST_OFFSET: Final = 4
@@ -97,6 +99,9 @@ COMPRESSED_ROWS: Final[dict[int, EventType]] = {
 """Row events that MariaDB compressed, and their types when uncompressed."""
 
 ROW_EVENTS: Final = frozenset(COMPRESSED_ROWS.values())
+"""Row events with whole images, so without PARTIAL_UPDATE_ROWS. (MariaDB compresses
+each of these types.)"""
+
 GTID_EVENTS: Final = frozenset(
     {EventType.GTID, EventType.ANONYMOUS_GTID, EventType.GTID_TAGGED, EventType.MARIADB_GTID}
 )
@@ -121,6 +126,7 @@ _BEFORE_DESCRIPTION: Final = frozenset(
 """Events that may come before the format description, which says whether events have
 checksums."""
 
+_IN_USE_FLAG: Final = 0x1
 _ARTIFICIAL_FLAG: Final = 0x20
 _REFUSED_TYPES: Final = {
     26: "INCIDENT (the server says that its log may be incomplete)",
@@ -214,11 +220,11 @@ def require_supported(event: Event) -> Event:
     )
 
 
-def read_first_event(packet: bytes, at: Coordinates, *, checksum: bool | None) -> Event:
+def verify_and_read(packet: bytes, at: Coordinates, *, checksum: bool | None) -> Event:
     """Verify and read an event that the compiled loop does not verify: a ROTATE, a
     format description, or an event before the first format description (with `checksum`
     None)."""
-    event_type = packet[4]
+    event_type = packet[TYPE_AT]
     if checksum is None and event_type not in _BEFORE_DESCRIPTION:
         raise damaged(f"an event of type {event_type} comes before the format description", at)
     if event_type == EventType.FORMAT_DESCRIPTION:
@@ -240,13 +246,13 @@ def read_first_event(packet: bytes, at: Coordinates, *, checksum: bool | None) -
 def _read_description_event(packet: bytes, at: Coordinates) -> Event:
     """Verify and read a format description. The byte before its checksum names the
     algorithm. If the algorithm is 0 (none), the event still has a checksum, which is
-    not verified. The CRC32 is computed without the flag "log in use" (0x1), which the
+    not verified. The CRC32 is computed without the flag "log in use", which the
     server clears when it closes the file."""
     algorithm = packet[-CHECKSUM_BYTES - 1]
     if algorithm not in (0, 1):
         raise damaged(f"the log's checksum algorithm {algorithm} is unknown", at)
     without_flag = bytearray(packet)
-    without_flag[17] &= 0xFE
+    without_flag[_FLAGS_AT] &= ~_IN_USE_FLAG & 0xFF
     if algorithm == 1 and not (crc_matches(packet) or crc_matches(bytes(without_flag))):
         raise damaged("an event's checksum does not match its bytes", at)
     event = read_event(packet, at, checksum=True)
@@ -263,7 +269,7 @@ def damaged(sentence: str, at: Coordinates | None = None) -> DamagedEvent:
     stop. `at`: the event's place, if that is known."""
     if at is None:
         return DamagedEvent(
-            sentence, hint="it was not recorded; look at that place with mysqlbinlog -vv"
+            sentence, hint="it was not recorded; look at the log with mysqlbinlog -vv"
         )
     return DamagedEvent(
         f"{sentence}, at {at}",
@@ -276,24 +282,24 @@ class Reader:
     """Reads forward through `data`, an event's body, which errors call `subject`. Each
     method raises `DamagedEvent` if the body ends too early."""
 
-    __slots__ = ("_data", "_subject", "at")
+    __slots__ = ("_data", "_subject", "bytes_read")
 
     def __init__(self, data: bytes, subject: str) -> None:
         self._data = data
         self._subject = subject
-        self.at = 0
+        self.bytes_read = 0
 
     @property
     def bytes_left(self) -> int:
-        return len(self._data) - self.at
+        return len(self._data) - self.bytes_read
 
     def take(self, count: int) -> bytes:
         """Read the next `count` bytes."""
-        end = self.at + count
+        end = self.bytes_read + count
         if count < 0 or end > len(self._data):
             raise damaged(f"{self._subject} ends after {len(self._data)} bytes, {end} are needed")
-        piece = self._data[self.at : end]
-        self.at = end
+        piece = self._data[self.bytes_read : end]
+        self.bytes_read = end
         return piece
 
     def integer(self, count: int) -> int:
@@ -327,7 +333,8 @@ class Reader:
         value = first | int.from_bytes(self.take(more_bytes), "little") << 8
         return value >> more_bytes + 1
 
-    def length_encoded_text(self) -> bytes:
+    def length_encoded_bytes(self) -> bytes:
+        """Read a length-encoded integer and as many bytes."""
         return self.take(self.length_encoded())
 
     def rest(self) -> bytes:

@@ -23,12 +23,13 @@ from lockstep.pipeline.binlog.stream.framing import (
     HEADER_BYTES,
     NESTED,
     STATEMENT_END,
+    TYPE_AT,
     WIRE,
     Event,
     EventType,
     read_event,
-    read_first_event,
     require_supported,
+    verify_and_read,
 )
 from lockstep.pipeline.binlog.stream.intake import InputBytes
 from lockstep.pipeline.binlog.stream.registers import Registers
@@ -40,7 +41,6 @@ from lockstep.pipeline.values.position import Anchor, Coordinates, LogFile
 _VERIFIED_HERE: Final = (EventType.FORMAT_DESCRIPTION, EventType.ROTATE)
 """Events whose checksum is verified by Python instead of compiled code."""
 
-_TYPE_AT: Final = 4
 _PACKET_HEADER_BYTES: Final = 4
 """Length 3, sequence number 1."""
 
@@ -85,8 +85,8 @@ class Loop:
         """Return the current event, which is at `at`, verified."""
         packet, checksum = self._event_bytes(), self.registers.checksum
         is_nested = self._input.mode == NESTED
-        if not is_nested and (checksum is None or packet[_TYPE_AT] in _VERIFIED_HERE):
-            return read_first_event(packet, at, checksum=checksum)
+        if not is_nested and (checksum is None or packet[TYPE_AT] in _VERIFIED_HERE):
+            return verify_and_read(packet, at, checksum=checksum)
         has_checksum = bool(checksum) and not is_nested
         log_server_id = self.registers.server_id
         return require_supported(

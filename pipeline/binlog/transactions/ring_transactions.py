@@ -7,8 +7,9 @@ that the file never has rows of another transaction.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from lockstep.pipeline.binlog.stream import ring as columns
 from lockstep.pipeline.binlog.stream.control import Query
@@ -29,7 +30,9 @@ from lockstep.pipeline.values.position import Coordinates
 class RingTransactions:
     """The transactions that were read and not yet freed, in the order of the log.
     `gtid_sources`: the `uuid:tag` of all tagged GTIDs so far, to which the index refers
-    by number."""
+    by number. A transaction's texts are those of the statements that changed its rows,
+    if the server logs them. The register `alone` is 1 if a transaction has rows in a
+    file."""
 
     def __init__(self, loop: Loop, log: LogPlace, spool: Spool) -> None:
         self.gtid_sources: list[str] = []
@@ -104,13 +107,11 @@ class RingTransactions:
             transactions=self._loop.ring.transactions[:count].copy(),
             files=self._log.files,
             gtid_sources=self.gtid_sources,
-            statements=tuple((row, query) for row, query in self._statements if row < count),
+            statements=_first_noted(self._statements, count),
             blocks=map(self._loop.maps.only_captured, blocks),
             texts=self._loop.texts.copy_of_first(self._registers, count),
             is_from_file=is_from_file,
-            merge_table_rows=tuple(
-                (row, rows) for row, rows in self._merge_table_rows if row < count
-            ),
+            merge_table_rows=_first_noted(self._merge_table_rows, count),
         )
 
     def free(self) -> None:
@@ -128,10 +129,8 @@ class RingTransactions:
             ring.transactions[0] = ring.transactions[count]
             ring.transactions[0, columns.FIRST_EVENT] = 0
         self._loop.texts.drop_first(registers, count)
-        self._statements = [(row - count, query) for row, query in self._statements if row >= count]
-        self._merge_table_rows = [
-            (row - count, rows) for row, rows in self._merge_table_rows if row >= count
-        ]
+        self._statements = _without_first(self._statements, count)
+        self._merge_table_rows = _without_first(self._merge_table_rows, count)
         registers.free_complete()
 
     # -- the open transaction: its identity and its statements -------------------------
@@ -198,8 +197,9 @@ class RingTransactions:
             self._spill.truncate(savepoint.block_count, savepoint.event_count)
             self._registers.truncate_open()
         else:
-            # If no event precedes the savepoint, its `put` may be outdated: the ring
-            # may have skipped the bytes before its end since then.
+            # If no event precedes the savepoint, its `put` may be outdated: when the
+            # ring is empty, the loop skips the bytes before the ring's end. Without
+            # `put`, the ring goes back to the end of the complete transactions.
             self._registers.truncate_open(
                 savepoint.event_count, savepoint.put if savepoint.event_count else None
             )
@@ -240,11 +240,12 @@ class RingTransactions:
         self._loop.open_row[columns.TEXT_BYTES] = kept_bytes
 
     def _forget_open(self) -> None:
-        """Forget the open transaction's file, savepoints and statements."""
+        """Forget the open transaction's file and savepoints, and its statements that
+        may change a structure. Statements that were logged instead of rows stay: they
+        may have changed tables of an engine without transactions, which a rollback does
+        not undo."""
         self._spill = None
         self._savepoints.clear()
-        # Statements logged instead of rows stay: they may have changed tables of an
-        # engine without transactions, which a rollback does not undo.
         self._statements = [
             (row, query)
             for row, query in self._statements
@@ -280,12 +281,26 @@ class RingTransactions:
             yield block
 
 
+Note = TypeVar("Note")
+
+
+def _first_noted(notes: Sequence[tuple[int, Note]], count: int) -> tuple[tuple[int, Note], ...]:
+    """Return what is noted for the first `count` transactions of the index."""
+    return tuple((row, note) for row, note in notes if row < count)
+
+
+def _without_first(notes: Sequence[tuple[int, Note]], count: int) -> list[tuple[int, Note]]:
+    """Return the other notes, with their rows in the index once the first `count`
+    transactions are removed from it."""
+    return [(row - count, note) for row, note in notes if row >= count]
+
+
 @dataclass(frozen=True, slots=True)
 class Savepoint:
     """A savepoint of the open transaction. `block_count`: blocks before the savepoint
     in the transaction's file. `event_count`: events before it in the ring.
-    `text_count`, `text_bytes`: texts before it, and their size. `put`: the ring's
-    sequence number at the savepoint."""
+    `text_count`, `text_bytes`: texts before it, and their size. `put`: the register
+    PUT at the savepoint, which says how far the ring is written."""
 
     block_count: int
     event_count: int

@@ -87,7 +87,7 @@ def _check_worst(column: Column, cells: Cells, worst: int) -> None:
             hint="correct those rows in the source, or exclude the table",
         )
     if worst == _BROKEN:
-        raise damaged(f"a {column.type} has an hour, minute or second that does not exist")
+        raise damaged(f"a {column.type} has a year, time of day or fraction that does not exist")
 
 
 _PARTIAL_DATE: Final = -(1 << 62)
@@ -241,8 +241,8 @@ def _write_times(
     data: Bytes, at: Places, is_old_format: bool, scale: int, out: Bytes, ends: Places
 ) -> int:
     """Write texts and where each ends. Stop at the first invalid time."""
-    target = out.ctypes.data
-    place = target
+    start = out.ctypes.data
+    address = start
     ends[0] = 0
     for i in range(len(at)):
         if at[i] >= 0:
@@ -261,8 +261,8 @@ def _write_times(
             if hour > MAX_HOURS or minute > 59 or second > 59 or micros > 999_999:
                 return _BROKEN
             if is_negative:
-                put8(place, _MINUS)
-                place += 1
-            place = put_time(place, hour, minute, second, micros, scale)
-        ends[i + 1] = place - target
+                put8(address, _MINUS)
+                address += 1
+            address = put_time(address, hour, minute, second, micros, scale)
+        ends[i + 1] = address - start
     return _GOOD

@@ -23,7 +23,6 @@ from lockstep.pipeline.mirror.system_tables import (
     system_table_app_id,
     system_table_path,
 )
-from lockstep.pipeline.model.batch import BatchState
 from lockstep.pipeline.model.changelog_listing import (
     FileDifference,
     ForeignFiles,
@@ -34,7 +33,7 @@ from lockstep.pipeline.model.changelog_listing import (
 from lockstep.pipeline.model.foreign_commits import AllExpected, Behind, changes_more_than_files
 from lockstep.pipeline.model.lake_commit import RESTORE_OPERATION, LakeCommit, LogSince
 from lockstep.pipeline.model.table_state import TableState
-from lockstep.pipeline.ports.ledger import LAST_BATCH, batch_content
+from lockstep.pipeline.ports.ledger import LAST_BATCH, batch_content, captured_batches
 from lockstep.pipeline.run.agreement.lake_logs import (
     changelog_error,
     changelog_judgement,
@@ -131,11 +130,7 @@ def recorded_files(ports: RunPorts, changelog: ChangelogTable) -> RecordedFiles:
     source = ports.source.name
     table = changelog.table if isinstance(changelog.table, TableName) else None
     deleted_through = ports.ledger.deletion_notes(source, table).last_batch
-    captured = {
-        batch.id
-        for batch in ports.ledger.unfinished_batches(source)
-        if batch.state is BatchState.CAPTURED
-    }
+    captured = {batch.id for batch in captured_batches(ports.ledger, source)}
     newest_published = (
         ports.changelog.newest_batch(changelog.folder, changelog.app_id) if captured else None
     )

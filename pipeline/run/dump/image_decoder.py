@@ -43,9 +43,10 @@ from lockstep.pipeline.mirror.mapping import cast_value
 from lockstep.pipeline.run.dump.table_map_check import checked_hidden_columns, may_log_hidden
 from lockstep.pipeline.schema.consequences import PoliciesOf
 from lockstep.pipeline.schema.fills import fill_of
+from lockstep.pipeline.schema.hidden_columns import may_be_hidden
 from lockstep.pipeline.schema.history import Knowledge, SchemaVersion
 from lockstep.pipeline.schema.model import TableSchema, WrittenDefault
-from lockstep.pipeline.schema.rows import key_columns, may_be_hidden
+from lockstep.pipeline.schema.rows import key_columns
 from lockstep.pipeline.schema.tracker import SchemaTracker
 from lockstep.pipeline.schema.types import arrow_schema
 from lockstep.pipeline.shape.shaper import Shaper

@@ -19,7 +19,7 @@ from lockstep.pipeline.binlog.transactions.identity import GtidCollector, union
 from lockstep.pipeline.binlog.transactions.loop import Limits
 from lockstep.pipeline.binlog.transactions.spill import CommittedRows
 from lockstep.pipeline.run.begin import RunStart
-from lockstep.pipeline.run.context import RunPorts, capture_progress
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.basis import Basis
 from lockstep.pipeline.run.dump.cascade_watch import CascadeWatch
 from lockstep.pipeline.run.dump.initial_schemas import LogError, with_command_to_continue
@@ -29,6 +29,7 @@ from lockstep.pipeline.run.dump.logged_statements import (
     recorded_statements,
     with_existing_view,
 )
+from lockstep.pipeline.run.progress import capture_progress
 from lockstep.pipeline.run.stop_errors import resume_hint
 from lockstep.pipeline.schema.code import ReachedTables, Undetermined, Verdict, reached_tables
 from lockstep.pipeline.schema.effects import FollowedStatement, LoggedStatement

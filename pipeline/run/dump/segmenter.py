@@ -468,7 +468,7 @@ class SystemTableRows:
             end=group.transactions[:, columns.END_OFFSET],
             server_id=group.transactions[:, columns.ORIGIN_SERVER],
             rows=counts.row_counts,
-            numbers=counts.sequence_ranges,
+            sequences=counts.sequence_ranges,
             statements=pa.nulls(len(texts), texts.type) if self._hides_values else texts,
             cut=group.transactions[:, columns.TEXT_BYTES] > MOST_TEXT_BYTES,
             batch=self._batch_id,

@@ -16,17 +16,17 @@ from typing import Final, assert_never
 from lockstep.pipeline.binlog.rows.table_map import OptionalField, Outline, TableMap, read_outlines
 from lockstep.pipeline.binlog.stream.control import LogWriter
 from lockstep.pipeline.run.stop_errors import DISAGREEMENT
-from lockstep.pipeline.schema.history import SchemaVersion
-from lockstep.pipeline.schema.model import TableSchema
-from lockstep.pipeline.schema.rows import (
+from lockstep.pipeline.schema.hidden_columns import (
     FIRST_WITH_HIDDEN,
     FIRST_WITHOUT_HIDDEN,
     LAST_WITH_PLACES,
     expression_parts,
     hidden_places,
     is_hidden,
-    logged_structure,
 )
+from lockstep.pipeline.schema.history import SchemaVersion
+from lockstep.pipeline.schema.model import TableSchema
+from lockstep.pipeline.schema.rows import logged_structure
 from lockstep.pipeline.schema.types import FAMILIES, Family
 from lockstep.pipeline.shape.shaping import placeholder_members
 from lockstep.pipeline.values.errors import TableError

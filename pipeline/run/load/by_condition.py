@@ -172,8 +172,8 @@ def _read(ports: RunPorts, order: RereadRows, state: TableState) -> ConditionRea
             keys_read = _put_matching(ports, order, snapshot, hasher, matching_rows)
             mirror = MirrorReader(ports, state.mirror, ports.mirrors.version(state.mirror))
             unread_keys = _keys_not_read(mirror, order.table, limits, hasher, keys_read)
-            if ports.source.policies_of(order.table).ignores_truncates:
-                unread_keys = []  # Deleted rows stay, so no row is looked up.
+            if ports.source.policies_of(order.table).keeps_unmarked_rows:
+                unread_keys = []  # Deleted rows also stay, without a mark.
             unsearchable_column = column_without_literal(schema, key)
             if unsearchable_column is None:
                 absent_keys = _absent_keys(snapshot, hasher, unread_keys)
@@ -347,13 +347,13 @@ def comparable_limits(limits: Sequence[Limit], treated_columns: Collection[str])
 
 def columns_of(schema: pa.Schema, key: Sequence[str], limits: Sequence[Limit]) -> list[str]:
     """Return the columns of the key, and the other columns with a limit."""
-    limited_columns = [name for name, _ in _applied(schema, limits)]
+    limited_columns = [name for name, _ in _usable_limits(schema, limits)]
     return list(dict.fromkeys([*key, *limited_columns]))
 
 
 def range_of_limits(schema: pa.Schema, limits: Sequence[Limit]) -> tuple[str, list[ValueRange]]:
     """Return an integer column with a limit, and its range; ("", []) if there is none."""
-    for name, limit in _applied(schema, limits):
+    for name, limit in _usable_limits(schema, limits):
         column_type = schema.field(name).type
         if pa.types.is_integer(column_type):
             bound = 2 ** (column_type.bit_width - 1)
@@ -366,7 +366,7 @@ def range_of_limits(schema: pa.Schema, limits: Sequence[Limit]) -> tuple[str, li
 def rows_within(batch: pa.RecordBatch, limits: Sequence[Limit]) -> npt.NDArray[np.bool_]:
     """Return a mask of the rows within the limits. NULL counts as within."""
     within = np.ones(batch.num_rows, np.bool_)
-    for name, limit in _applied(batch.schema, limits):
+    for name, limit in _usable_limits(batch.schema, limits):
         column = _comparable(batch.column(name))
         for value, compare in ((limit.low, pc.greater_equal), (limit.high, pc.less_equal)):
             if value is not None:
@@ -375,7 +375,7 @@ def rows_within(batch: pa.RecordBatch, limits: Sequence[Limit]) -> npt.NDArray[n
     return within
 
 
-def _applied(schema: pa.Schema, limits: Sequence[Limit]) -> Iterator[tuple[str, Limit]]:
+def _usable_limits(schema: pa.Schema, limits: Sequence[Limit]) -> Iterator[tuple[str, Limit]]:
     """Yield each limit on a column of the schema whose values can be compared with it,
     and the column's name."""
     exact_names = {name.lower(): name for name in schema.names}

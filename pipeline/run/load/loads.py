@@ -25,7 +25,8 @@ from lockstep.pipeline.mirror.layout import snapshot_path
 from lockstep.pipeline.model.load import Chunk, ChunkRows, Load, LoadBasis, SourceReading
 from lockstep.pipeline.ports.source import Baseline
 from lockstep.pipeline.run.begin import RunStart
-from lockstep.pipeline.run.context import RunPorts, load_progress
+from lockstep.pipeline.run.context import RunPorts
+from lockstep.pipeline.run.progress import load_progress
 from lockstep.pipeline.run.stop_errors import NEXT_RUN_READS_HINT, unsupported_error
 from lockstep.pipeline.run.table_plans import TablePlans, find_tables_without_log
 from lockstep.pipeline.schema.model import TableSchema

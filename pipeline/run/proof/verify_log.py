@@ -1,6 +1,6 @@
 """Reads the log after the acknowledged cursor (the place that the lake shows), for the
-tables that are compared. It writes nothing. It keeps only hashes of row images, so its
-memory does not grow with the tables' sizes."""
+tables that are compared. It writes nothing. Its memory does not grow with the tables'
+sizes: readers keep hashes of row images, and rows only of keys that they are given."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class ImageTaker:
         return table in self._readers and table not in self.uncompared_tables
 
     def reach(self, at: Coordinates | None) -> None:
-        """Do nothing: no table waits for a place."""
+        """Do nothing: each table is read from the log's start to its end."""
 
     def apply_statement(self, logged: LoggedStatement, followed: FollowedStatement) -> None:
         effects = consequences(followed, self._policies_of, logged, self._treatments)
@@ -235,9 +235,9 @@ class SumReader:
     hasher: RowHasher
     carried_sum: RunningSum
     has_partial_images: bool = False
-    _group_images: list[tuple[Counts, Counts, Hashes]] = field(default_factory=list)
+    _group_images: list[tuple[Integers, Counts, Hashes]] = field(default_factory=list)
 
-    def take(self, images: RowImages, transaction_indexes: Counts) -> None:
+    def take(self, images: RowImages, transaction_indexes: Integers) -> None:
         self.has_partial_images = self.has_partial_images or not _has_all_columns(images).all()
         self._group_images.append((transaction_indexes, *_signed_hashes(self.hasher, images)))
 
@@ -258,7 +258,7 @@ class BeforeHashReader:
     hasher: RowHasher
     rows_before_log: RowsBeforeLog
 
-    def take(self, images: RowImages, transaction_indexes: Counts) -> None:
+    def take(self, images: RowImages, transaction_indexes: Integers) -> None:
         keys, rows = _key_hashes(self.hasher, images), self.hasher.row_hashes(images.columns)
         self.rows_before_log.put(keys, rows, _exists_after(images), _has_all_columns(images))
 
@@ -274,9 +274,9 @@ class TallyReader:
     hasher: RowHasher
     tally: RowTally
     low: Coordinates
-    _group_images: list[tuple[Counts, Counts, Hashes]] = field(default_factory=list)
+    _group_images: list[tuple[Integers, Counts, Hashes]] = field(default_factory=list)
 
-    def take(self, images: RowImages, transaction_indexes: Counts) -> None:
+    def take(self, images: RowImages, transaction_indexes: Integers) -> None:
         self._group_images.append((transaction_indexes, *_signed_hashes(self.hasher, images)))
 
     def end_group(self, transactions: Transactions) -> None:
@@ -298,7 +298,7 @@ class BeforeRowReader:
     key_hashes: Hashes
     rows: dict[int, pa.RecordBatch | None] = field(default_factory=dict)
 
-    def take(self, images: RowImages, transaction_indexes: Counts) -> None:
+    def take(self, images: RowImages, transaction_indexes: Integers) -> None:
         keys, exists_after = _key_hashes(self.hasher, images), _exists_after(images)
         for index in np.flatnonzero(np.isin(keys, self.key_hashes)).tolist():
             # A row's first image is its preimage, or the insert of a row that did not

@@ -23,8 +23,9 @@ from lockstep.pipeline.ports.source import ReadMarks, SourceSum
 from lockstep.pipeline.proof.hashes import RowHasher, RowSum
 from lockstep.pipeline.proof.proven import ComparisonResult, EqualityProof, ProofKind
 from lockstep.pipeline.proof.running_sum import RunningSum, TransactionBoundary
-from lockstep.pipeline.run.context import RunPorts, table_progress
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.mirror_rows import MirrorReader
+from lockstep.pipeline.run.progress import table_progress
 from lockstep.pipeline.run.proof.verify_differences import BothSides, compare_row_by_row
 from lockstep.pipeline.run.proof.verify_log import AGAIN_HINT, SumReader, read_log
 from lockstep.pipeline.run.reports import TableComparison, UncomparedTable, VerifyReport
@@ -162,7 +163,7 @@ def sides_of(ports: RunPorts, lake: QuietLake, table: TableName) -> BothSides:
     state = lake.states.get(table)
     structure = ports.server.structure(table)
     mirror = MirrorReader(ports, state.mirror if state else "", lake.versions.get(table))
-    keeps_deleted = ports.source.policies_of(table).ignores_truncates
+    keeps_deleted = ports.source.policies_of(table).keeps_unmarked_rows
     return BothSides(table, RowHasher(structure, lake.flavour), mirror, keeps_deleted)
 
 

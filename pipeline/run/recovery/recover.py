@@ -544,7 +544,7 @@ def _files_up_to(ports: RunPorts, changelog: ChangelogListing, batch: int) -> li
     of them are missing, another program may have moved their rows to files of its own.
     Those files are listed instead if they have no rows of later batches."""
     captured_files = [
-        file.as_unrecorded
+        file.as_unrecorded_segment
         for path, file in changelog.own_files.items()
         if (batch_of(path) or 0) <= batch
     ]

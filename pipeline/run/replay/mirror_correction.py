@@ -101,7 +101,7 @@ def correct_mirror(
     reported, not raised."""
     try:
         with arrow_errors_as_table_error("compare its rows"):
-            segments_to_replace = [segment for segment in new_segments if segment.is_replaced]
+            segments_to_replace = [segment for segment in new_segments if segment.has_replacement]
             mirror = _MirrorComparison.of(ports, table, span, segments_to_replace)
             if mirror is None:
                 return MirrorCorrection(table)

@@ -51,7 +51,7 @@ from lockstep.pipeline.run.agreement.changelog_files import (
 from lockstep.pipeline.run.agreement.claim import require_agreement, require_claim
 from lockstep.pipeline.run.agreement.lake_logs import unrecorded_commit_error
 from lockstep.pipeline.run.begin import RunStart, read_anchor_of, start_at_known_place
-from lockstep.pipeline.run.context import RunPorts, table_progress
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.basis import Basis
 from lockstep.pipeline.run.dump.captured_tables import CapturedTables
 from lockstep.pipeline.run.dump.initial_schemas import (
@@ -63,6 +63,7 @@ from lockstep.pipeline.run.dump.log_reader import LogReading
 from lockstep.pipeline.run.dump.renames import origins_by_table
 from lockstep.pipeline.run.dump.segmenter import Segmenter
 from lockstep.pipeline.run.dump.table_changes import TableChanges
+from lockstep.pipeline.run.progress import table_progress
 from lockstep.pipeline.run.replay import revise
 from lockstep.pipeline.run.replay.mirror_correction import MirrorCorrection, correct_mirror
 from lockstep.pipeline.run.replay.segment_comparison import (
@@ -144,7 +145,7 @@ class ReplayReport:
         damaged_segments = (
             segment for segment in self.segments if segment.standing is SegmentStanding.DAMAGED
         )
-        return tuple(segment for segment in damaged_segments if not segment.is_replaced)
+        return tuple(segment for segment in damaged_segments if not segment.has_replacement)
 
 
 def plan_replay(
@@ -373,7 +374,7 @@ def _compare_batch(
 
 def _decision(report: ReplayReport) -> Decision:
     first, last = report.batches[0].batch, report.batches[-1].batch
-    replaced_segments = [segment for segment in report.segments if segment.is_replaced]
+    replaced_segments = [segment for segment in report.segments if segment.has_replacement]
     wrong = sum(mirror.wrong for mirror in report.mirrors)
     return Decision(
         "replay",

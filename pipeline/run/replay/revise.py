@@ -45,7 +45,7 @@ def begin_revision(
 ) -> Revision | None:
     """Record an open revision with the files that will replace others. If there are
     none, do nothing and return None."""
-    to_replace = [segment for segment in segments if segment.is_replaced]
+    to_replace = [segment for segment in segments if segment.has_replacement]
     if not to_replace:
         return None
     return ports.ledger.begin_revision(lease, [_revised_segment(segment) for segment in to_replace])
@@ -164,7 +164,7 @@ def reasons_to_wait(
     parts = [
         _ReplacedSegment.of(ports, _revised_segment(segment))
         for segment in segments
-        if segment.is_replaced
+        if segment.has_replacement
     ]
     return {
         (part.new.batch, part.new.table, part.new.schema_version): reason

@@ -3,24 +3,26 @@ segment is the changes of one table in one batch, under one version of its struc
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, ClassVar
+from typing import ClassVar
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from lockstep.pipeline.mirror.layout import changelog_names, changelog_path, scratch_path
 from lockstep.pipeline.model.batch import Batch
 from lockstep.pipeline.ports.ledger import batch_content
-from lockstep.pipeline.replay.rows import ReplayDifference, row_difference
+from lockstep.pipeline.replay.rows import (
+    ReplayDifference,
+    content_difference,
+    have_same_rows,
+    row_difference,
+)
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.replay.selection import Selection
 from lockstep.pipeline.schema.rows import merge_key
-from lockstep.pipeline.values.segment import FILE_ENDINGS, Segment, SegmentFile
+from lockstep.pipeline.values.segment import Segment, SegmentFile
 from lockstep.pipeline.values.table import TableName
 
 
@@ -76,7 +78,7 @@ class SegmentResult:
     reason_waiting: str | None = None
 
     @property
-    def is_replaced(self) -> bool:
+    def has_replacement(self) -> bool:
         return bool(self.new_files)
 
 
@@ -100,12 +102,12 @@ class SegmentComparison:
         for segment in batch_content(self.ports.ledger, batch.source, batch.id).segments:
             new_segment = new_segments.get((segment.table, segment.schema_version))
             folder = self._folder(segment)
-            will_replace = False
+            keeps_new_files = False
             if self.selection.replays(segment.table, batch):
                 result = self._compare(batch, segment, new_segment, folder)
                 results.append(result)
-                will_replace = result.is_replaced
-            if new_segment is not None and not will_replace:
+                keeps_new_files = result.has_replacement
+            if new_segment is not None and not keeps_new_files:
                 self.ports.segments.delete_files(self._scratch(folder), new_segment.files)
         return results
 
@@ -175,7 +177,7 @@ class SegmentComparison:
         """Yield the rows of the new segment and of the segment in the lake, for each
         kind of file. Images that omit columns are in files of their own, which have
         more columns."""
-        for kind in range(len(FILE_ENDINGS)):
+        for kind in sorted({_kind_of(file) for file in (*new_segment.files, *segment.files)}):
             new_files = [file for file in new_segment.files if _kind_of(file) == kind]
             files = [file for file in segment.files if _kind_of(file) == kind]
             yield (
@@ -198,97 +200,12 @@ class SegmentComparison:
         return scratch_path(self.ports.source.name, folder)
 
 
-def _kind_of(file: SegmentFile) -> int:
-    return file.has_logged + file.has_present
+def _kind_of(file: SegmentFile) -> tuple[bool, bool]:
+    """Return which further columns the file has (`segment.FILE_ENDINGS`)."""
+    return file.has_logged, file.has_present
 
 
 def changelog_folder(ports: RunPorts, segment: Segment) -> str:
     source = ports.source.name
     version = ports.ledger.schema_version(source, segment.table, segment.schema_version)
     return changelog_path(source, segment.table, version.generation)
-
-
-Flags = npt.NDArray[np.bool_]
-
-
-@dataclass(frozen=True, slots=True)
-class ContentDifference:
-    """How the rows of two sides differ. `row_count`: the number of rows that differ;
-    `columns`: the columns in which at least one differs; `examples`: some pairs of rows
-    (left, right). Rows that only one side has are counted but are no examples."""
-
-    row_count: int
-    columns: tuple[str, ...]
-    examples: tuple[tuple[Mapping[str, Any], Mapping[str, Any]], ...] = ()
-
-
-def have_same_rows(left: Iterable[pa.Table], right: Iterable[pa.Table]) -> bool:
-    """Return whether both sides have the same rows in the same order, with columns of
-    the same names, types and values."""
-    return all(
-        a is not None and b is not None and a.schema.equals(b.schema) and a.equals(b)
-        for a, b in _aligned_pieces(left, right)
-    )
-
-
-def content_difference(
-    left: Iterable[pa.Table], right: Iterable[pa.Table], *, most: int
-) -> ContentDifference:
-    """Return how the rows of both sides differ, with at most `most` pairs of rows."""
-    count = 0
-    columns: dict[str, None] = {}
-    sample: list[tuple[Mapping[str, Any], Mapping[str, Any]]] = []
-    for a, b in _aligned_pieces(left, right):
-        if a is None or b is None:
-            count += sum(table.num_rows for table in (a, b) if table is not None)
-            continue
-        wrong = np.zeros(a.num_rows, np.bool_)
-        for name in dict.fromkeys([*a.column_names, *b.column_names]):
-            differs = _differs(a, b, name)
-            if differs.any():
-                columns[name] = None
-                wrong |= differs
-        count += int(wrong.sum())
-        rows = pa.array(np.flatnonzero(wrong)[: most - len(sample)])
-        sample += zip(a.take(rows).to_pylist(), b.take(rows).to_pylist(), strict=True)
-    return ContentDifference(count, tuple(columns), tuple(sample))
-
-
-def _differs(a: pa.Table, b: pa.Table, name: str) -> Flags:
-    """Return for each row whether a column differs. Every row differs if one table
-    lacks the column or has it with another type."""
-    if name not in a.column_names or name not in b.column_names:
-        return np.ones(a.num_rows, np.bool_)
-    left, right = (table.column(name).combine_chunks() for table in (a, b))
-    if left.type != right.type:
-        return np.ones(a.num_rows, np.bool_)
-    if left.equals(right):
-        return np.zeros(a.num_rows, np.bool_)
-    if pa.types.is_nested(left.type):
-        pairs = zip(left.to_pylist(), right.to_pylist(), strict=True)
-        return np.array([first != second for first, second in pairs], np.bool_)
-    unequal = pc.fill_null(pc.not_equal(left, right), True)
-    both_null = pc.and_(pc.is_null(left), pc.is_null(right))
-    flags = pc.and_not(unequal, both_null).to_numpy(zero_copy_only=False)
-    return np.asarray(flags, np.bool_)
-
-
-def _aligned_pieces(
-    left: Iterable[pa.Table], right: Iterable[pa.Table]
-) -> Iterator[tuple[pa.Table | None, pa.Table | None]]:
-    """Yield the rows of both sides in pieces of equal length; None for a side that has
-    ended."""
-    lefts, rights = _non_empty(left), _non_empty(right)
-    a, b = next(lefts, None), next(rights, None)
-    while a is not None or b is not None:
-        count = min(table.num_rows for table in (a, b) if table is not None)
-        yield (
-            None if a is None else a.slice(0, count),
-            None if b is None else b.slice(0, count),
-        )
-        a = next(lefts, None) if a is None or count == a.num_rows else a.slice(count)
-        b = next(rights, None) if b is None or count == b.num_rows else b.slice(count)
-
-
-def _non_empty(pieces: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    return (piece for piece in pieces if piece.num_rows)

@@ -30,26 +30,26 @@ class KeyCount:
 
 
 def count_keys(ports: RunPorts, state: TableState) -> KeyCount:
-    """Count repeated values of the primary key in the mirror's newest version."""
+    """Count the rows in the mirror's newest version that repeat a primary key."""
     table, mirrors = state.table, ports.mirrors
-    version = mirrors.version(state.mirror)
-    if version is None or state.mirror_schema_version is None:
+    delta_version = mirrors.version(state.mirror)
+    if delta_version is None or state.mirror_schema_version is None:
         return KeyCount(table, (), reason="nothing of it was merged yet")
-    version_shown = ports.ledger.schema_version(
+    schema_version = ports.ledger.schema_version(
         ports.source.name, table, state.mirror_schema_version
     )
-    schema = version_shown.shown_schema
+    schema = schema_version.shown_schema
     key = () if schema is None else schema.primary_key
-    names = mirrors.schema(state.mirror, version).names
+    names = mirrors.schema(state.mirror, delta_version).names
     if not key or not set(key) <= set(names):
-        return KeyCount(table, key, reason="it has no primary key")
-    size = mirrors.size(state.mirror, version)
+        return KeyCount(table, key, reason="the lake shows no primary key of it")
+    size = mirrors.size(state.mirror, delta_version)
     if size is None or size.row_count is None or size.row_count > MOST_ROWS:
         reason = (
             f"it may have more than {MOST_ROWS:,} rows: `lockstep verify {table.word}` compares it"
         )
         return KeyCount(table, key, reason=reason)
-    batches = [batch.select(list(key)) for batch in mirrors.rows(state.mirror, key, version)]
+    batches = [batch.select(list(key)) for batch in mirrors.rows(state.mirror, key, delta_version)]
     if not batches:
         return KeyCount(table, key, repeated_count=0)
     rows = pa.Table.from_batches(batches)

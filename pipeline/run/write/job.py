@@ -6,35 +6,17 @@ changes of one table. While a table is stopped, batches are acknowledged without
 its mirror lacks them. Their segments are in the table's changelog and are merged like
 others. Rows that such a batch read from the source by SELECT are deleted by then, so
 the table has to be read again.
-
-The structure of a stopped table is still followed. A later batch captures the table's
-changes from the same part of the log (`pipeline.run.catch_up`), and may know the
-structure better: a person gave it, or Lockstep now follows a statement that it did not
-follow before. Then it records schema versions of its own. They overrule the versions
-that earlier batches recorded for later places of the log; no row was captured under
-those.
-
-An overlap is a part of the log that an earlier batch has read already. It may span
-several batches: a run's limit may end the first of them early, and the next one
-continues within the overlap.
-
-The times at which a table lost its rows do not depend on how batches are grouped into
-merges: the changelog has a row for each TRUNCATE and each re-read, and the schema
-history has the statement for DROP, CREATE and the old name of a RENAME. Neither do the
-stamps of rows depend on it (commit time, number and GTID of the last change).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import pairwise
 from types import MappingProxyType
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from lockstep.pipeline.mirror.evolution import evolution_steps
 from lockstep.pipeline.mirror.layout import DELETED_AT, changelog_path, snapshot_path
@@ -43,7 +25,6 @@ from lockstep.pipeline.mirror.merging import (
     SETTLING_EVENTS,
     ChangelogOrigin,
     MergePlan,
-    RowsLost,
     contents_since_settled,
     plan_merge,
 )
@@ -62,20 +43,21 @@ from lockstep.pipeline.run.write.copying import (
     spliced_history,
 )
 from lockstep.pipeline.run.write.origin import origin_of_write, reason_unreadable
+from lockstep.pipeline.run.write.overlaps import may_repeat_changes, may_repeat_merged
+from lockstep.pipeline.run.write.stamps import find_emptying_stamps, find_read_stamp
 from lockstep.pipeline.schema.context import zone_of
 from lockstep.pipeline.schema.fills import StatementMoment
 from lockstep.pipeline.schema.history import (
     Knowledge,
     SchemaStatement,
     SchemaVersion,
-    VersionOrigin,
+    is_out_of_order,
+    valid_versions,
 )
 from lockstep.pipeline.schema.model import TableSchema
-from lockstep.pipeline.values.decisions import Continuity
 from lockstep.pipeline.values.errors import MirrorRefused, Need, TableError
 from lockstep.pipeline.values.intent import Intent, MirrorVersion, NewestWrites
 from lockstep.pipeline.values.policies import DroppedColumns, LakePolicies
-from lockstep.pipeline.values.position import Position
 from lockstep.pipeline.values.segment import RowCounts, Segment, batch_of
 from lockstep.pipeline.values.stamps import Stamp
 from lockstep.pipeline.values.table import TableName
@@ -126,12 +108,12 @@ class Job:
     - `last_written_version`: the Delta version that the table's last finished write
       made; before the first write, that of the mirror that the ledger took over, or -1.
     - `emptying_stamps`: the stamps of the changes after which the table had no row;
-      empty unless the mirror keeps deleted rows, also after this write.
+      empty unless the mirror keeps deleted rows and this write does not remove them.
     - `read_stamp`: the stamp of rows that were read from the source, or copied; None
       without them.
     - `may_repeat`: earlier batches may have read and merged some of the changes.
     - `inserts_are_new`: no row that the log inserts can be in the mirror yet.
-    - `removes_kept_rows`: deleted rows that the mirror kept are removed by this write,
+    - `removes_deleted_rows`: deleted rows that the mirror kept are removed by this write,
       because they show more than the settings allow.
     """
 
@@ -146,7 +128,7 @@ class Job:
     read_stamp: Stamp | None
     may_repeat: bool
     inserts_are_new: bool
-    removes_kept_rows: bool = False
+    removes_deleted_rows: bool = False
 
     @property
     def above(self) -> int:
@@ -184,7 +166,7 @@ class TableRecords:
         return {version.version: version for version in self.history}
 
     @property
-    def removes_kept_rows(self) -> bool:
+    def removes_deleted_rows(self) -> bool:
         """Return whether the settings came to show less after the last write of the
         mirror."""
         settled_write, through = self.newest_writes.settled_write, self.clear_through
@@ -329,7 +311,7 @@ def _may_have_kept_rows(
         return may_keep_rows(policies, state, records.newest_writes.settled_intent)
     copied_version = None if copied_rows is None else copied_rows.copied_version
     has_kept_rows = copied_version is not None and copied_version.may_have_kept_rows
-    return policies.ignores_truncates or has_kept_rows
+    return policies.keeps_unmarked_rows or has_kept_rows
 
 
 def may_keep_rows(
@@ -338,7 +320,7 @@ def may_keep_rows(
     """Return whether a mirror may have rows that the source no longer has, without a
     mark, after a write that does not replace all rows. `state`: the table's, and
     `last_intent`: that of the write before; None if there is none."""
-    if policies.ignores_truncates:
+    if policies.keeps_unmarked_rows:
         return True
     if last_intent is not None:
         return last_intent.may_have_kept_rows
@@ -420,7 +402,7 @@ def prepare_job(ports: RunPorts, records: TableRecords, task: Task) -> Job:
     # In an overlap, the mirror may have the inserted row already.
     inserts_are_new = not may_repeat and not ports.ledger.gaps(ports.source.name)
     emptying_stamps: tuple[Stamp, ...] = ()
-    if not records.removes_kept_rows:
+    if not records.removes_deleted_rows:
         emptying_stamps = find_emptying_stamps(ports, state.table, plan, task.batches)
     return Job(
         task=task,
@@ -436,7 +418,7 @@ def prepare_job(ports: RunPorts, records: TableRecords, task: Task) -> Job:
         ),
         may_repeat=may_repeat,
         inserts_are_new=inserts_are_new,
-        removes_kept_rows=records.removes_kept_rows,
+        removes_deleted_rows=records.removes_deleted_rows,
     )
 
 
@@ -507,9 +489,14 @@ def _lineage(
     column_lineage = lineage_over(
         ports, versions, mirror=mirror, columns_read=columns_read, statements=records.statements
     )
+    _require_no_reread(column_lineage)
+    return column_lineage
+
+
+def _require_no_reread(column_lineage: ColumnLineage) -> None:
+    """Raise `TableError` if the mirror can only be replaced, by reading the table again."""
     if column_lineage.reasons_to_reread:
         raise reread_error(column_lineage.reasons_to_reread[0])
-    return column_lineage
 
 
 def lineage_of_copy(
@@ -534,8 +521,7 @@ def lineage_of_copy(
     column_lineage = replace(
         lineage_over(ports, versions, drop_policies, mirror=mirror), policies=policies
     )
-    if column_lineage.reasons_to_reread:
-        raise reread_error(column_lineage.reasons_to_reread[0])
+    _require_no_reread(column_lineage)
     return column_lineage
 
 
@@ -704,215 +690,3 @@ def snapshot_paths(ports: RunPorts, snapshot: SnapshotFiles) -> tuple[str, ...]:
     source."""
     folder = snapshot_path(ports.source.name, snapshot.table)
     return tuple(ports.mirrors.path(f"{folder}/{file.path}") for file in snapshot.files)
-
-
-def is_out_of_order(versions: Sequence[SchemaVersion]) -> bool:
-    """Return whether a version is recorded after one that starts at a later place of
-    the log."""
-    return any(not _is_before(version, other) for version, other in pairwise(versions))
-
-
-def valid_versions(
-    versions: Sequence[SchemaVersion], catching_up_batches: Collection[int]
-) -> list[SchemaVersion]:
-    """Return the `versions` of one table that are valid, in their order. A version is
-    not valid if a batch that caught the table up overruled it, as the module's
-    docstring says. The first version, which the mirror shows, stays."""
-    valid = list(versions)
-    for batch in sorted(catching_up_batches):
-        first_of_batch = next((version for version in valid if version.batch == batch), None)
-        if first_of_batch is not None and first_of_batch is not valid[0]:
-            valid = [
-                version
-                for version in valid
-                if version is valid[0]
-                or version.batch >= batch
-                or _is_valid_before(version, first_of_batch)
-            ]
-    return valid
-
-
-def _is_valid_before(version: SchemaVersion, first_of_batch: SchemaVersion) -> bool:
-    """Return whether a version is valid although `first_of_batch`, the first version of
-    a batch that caught up, overrules later ones. It is valid if it starts before
-    `first_of_batch`. It is also valid if it starts at the same place and a person gave
-    `first_of_batch`, which then follows it."""
-    is_followed = (
-        first_of_batch.origin is VersionOrigin.PERSON
-        and version.schema is not None
-        and version.since == first_of_batch.since
-    )
-    return is_followed or _is_before(version, first_of_batch)
-
-
-def _is_before(version: SchemaVersion, other: SchemaVersion) -> bool:
-    """Return whether a version starts before another. In different logs they count as
-    recorded in order."""
-    is_same_log = version.since.file.base == other.since.file.base
-    return not is_same_log or version.since < other.since
-
-
-def may_repeat_merged(
-    ports: RunPorts, plan: MergePlan, key: tuple[str, ...], batches: Sequence[Batch]
-) -> bool:
-    """Return whether an earlier batch may have read some of the changes that are merged
-    from these batches. If all rows of a table without a key are replaced, that matters
-    only if the changes that are counted include those of the earlier batch."""
-    if plan.replaces_rows and not key:
-        batches = [
-            batch
-            for batch in batches
-            if any(segment.last_sequence <= batch.sequence_before for segment in plan.segments)
-        ]
-    return bool(batches) and may_repeat_changes(ports, batches)
-
-
-def may_repeat_changes(ports: RunPorts, batches: Sequence[Batch]) -> bool:
-    """Return whether an earlier batch may have read some changes of these batches."""
-    first, last = batches[0], batches[-1]
-    if any(batch.continuity is Continuity.OVERLAP for batch in batches):
-        return True
-    source = ports.source.name
-    for overlap in ports.ledger.live_batches(source, continuity=Continuity.OVERLAP):
-        if overlap.id > last.id:
-            continue
-        before = overlap.previous_batch
-        assert before is not None, "it reads part of an earlier batch again"
-        for previous in ports.ledger.live_batches(source, before, before):
-            # A server's clock may have been wrong at one of the ends, so both are
-            # compared.
-            ends = (first.start, last.captured_end)
-            if not all(comes_after(end, previous.captured_end) for end in ends):
-                return True
-    return False
-
-
-def comes_after(start: Position, end: Position) -> bool:
-    """Return whether a batch that starts at `start` comes after one that ended at
-    `end`. Places in the logs of two servers cannot be compared, so the commit times are
-    compared instead."""
-    if start.server_uuid == end.server_uuid and start.at.file.base == end.at.file.base:
-        return end.at <= start.at
-    if start.committed_at is None or end.committed_at is None:
-        return False
-    return end.committed_at < start.committed_at
-
-
-_MARKED_EVENTS = (TableEventKind.TRUNCATED, TableEventKind.REREAD)
-"""Events that leave a row in the changelog."""
-
-
-def find_read_stamp(
-    ports: RunPorts,
-    table: TableName,
-    plan: MergePlan,
-    batches: Sequence[Batch],
-    *,
-    has_stamps: bool,
-) -> Stamp | None:
-    """Return the stamp of the rows that were read from the source or copied from
-    another name; None if there are no such rows. A re-read or a RENAME leaves a row
-    with its time in the changelog. This row is looked up only if rows have stamps
-    (`has_stamps`)."""
-    if plan.copy_event is not None:
-        # The row of the RENAME is the first change in these files, because none of them
-        # also has changes of the former name.
-        sequence = min((segment.first_sequence for segment in plan.segments), default=plan.above)
-    elif plan.snapshot is not None:
-        sequence = plan.snapshot.low_sequence
-    else:
-        return None
-    stamps: dict[int, Stamp] = {}
-    if has_stamps:
-        versions = _versions_by_number(ports, table)
-        stamps = _stamps_by_sequence(ports, plan, versions, {sequence})
-    return stamps.get(sequence) or Stamp(sequence, _end_time(ports, batches))
-
-
-def find_emptying_stamps(
-    ports: RunPorts, table: TableName, plan: MergePlan, batches: Sequence[Batch]
-) -> tuple[Stamp, ...]:
-    """Return the stamps of the changes after which the table had no row; none unless
-    the mirror keeps deleted rows. A change whose time is unknown gets the end of the
-    batches as its time."""
-    if not ports.source.policies_of(table).keeps_rows or not plan.losses:
-        return ()
-    versions = _versions_by_number(ports, table)
-    emptyings = (*_earlier_drop(ports, table, plan, batches), *plan.losses)
-    stamps_by_sequence = _stamps_by_sequence(
-        ports, plan, versions, {emptying.sequence for emptying in emptyings}
-    )
-    stamps = []
-    for emptying in emptyings:
-        if emptying.event.kind in _MARKED_EVENTS:
-            stamp = stamps_by_sequence.get(emptying.sequence)
-        else:
-            stamp = _statement_stamp(ports, versions[emptying.event.version], emptying)
-        stamps.append(stamp or Stamp(emptying.sequence, _end_time(ports, batches)))
-    return tuple(stamps)
-
-
-def _versions_by_number(ports: RunPorts, table: TableName) -> dict[int, SchemaVersion]:
-    history = ports.ledger.schema_versions(ports.source.name, table)
-    return {version.version: version for version in history}
-
-
-def _end_time(ports: RunPorts, batches: Sequence[Batch]) -> datetime:
-    ends = [batch.end.committed_at for batch in batches if batch.end is not None]
-    return next((end for end in reversed(ends) if end is not None), None) or ports.clock()
-
-
-def _earlier_drop(
-    ports: RunPorts, table: TableName, plan: MergePlan, batches: Sequence[Batch]
-) -> Sequence[RowsLost]:
-    """Return the DROP of an earlier batch if these batches create the table again: that
-    DROP removed its rows."""
-    first = plan.losses[0].event
-    if first.kind is TableEventKind.DROPPED or not batches:
-        return ()
-    earlier_contents = table_contents(ports.ledger, ports.source.name, table, 1, batches[0].id - 1)
-    events = [event for content in earlier_contents for event in content.events]
-    if not events or events[-1].kind is not TableEventKind.DROPPED:
-        return ()
-    return (RowsLost(events[-1].sequence, events[-1]),)
-
-
-def _statement_stamp(ports: RunPorts, version: SchemaVersion, emptying: RowsLost) -> Stamp | None:
-    """Return the stamp of the statement that made the version. Return None if no
-    statement made it, or if the statement's commit time is unknown."""
-    is_drop = emptying.event.kind is TableEventKind.DROPPED
-    has_dropped = version.knowledge is Knowledge.DROPPED
-    if version.statement_number is None or is_drop != has_dropped:
-        return None
-    statement_number = version.statement_number
-    statement = ports.ledger.statements(ports.source.name, [statement_number])[statement_number]
-    if statement.committed_at is None:
-        return None
-    return Stamp(emptying.sequence, statement.committed_at, statement.gtid or None)
-
-
-def _stamps_by_sequence(
-    ports: RunPorts,
-    plan: MergePlan,
-    versions: Mapping[int, SchemaVersion],
-    sequences: set[int],
-) -> dict[int, Stamp]:
-    """Return, by sequence number, the stamps of the changes in the segments that have
-    one of these numbers and a commit time."""
-    stamps: dict[int, Stamp] = {}
-    for segment in dict.fromkeys((*plan.segments_of_lost_rows, *plan.segments)):
-        if not any(
-            segment.first_sequence <= number <= segment.last_sequence for number in sequences
-        ):
-            continue
-        version = versions[segment.schema_version]
-        folder = changelog_path(ports.source.name, version.table, version.generation)
-        sequence_array = pa.array(sorted(sequences), pa.int64())
-        columns = ["_sequence", "_committed_at", "_gtid"]
-        for piece in ports.segments.pieces(folder, segment.files, columns):
-            rows = piece.filter(pc.is_in(piece.column("_sequence"), sequence_array))
-            changes = zip(*(rows[name].to_pylist() for name in columns), strict=True)
-            stamps.update(
-                (sequence, Stamp(sequence, at, gtid)) for sequence, at, gtid in changes if at
-            )
-    return stamps

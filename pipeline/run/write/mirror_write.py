@@ -23,7 +23,7 @@ from lockstep.pipeline.mirror.strategy import (
     choose,
     only_inserts,
 )
-from lockstep.pipeline.mirror.widening import TypeChange, type_change
+from lockstep.pipeline.mirror.type_changes import TypeChange, type_change
 from lockstep.pipeline.model.claim import recovery_hint
 from lockstep.pipeline.model.lake_commit import is_same_write
 from lockstep.pipeline.ports.lease_check import RequireHeld
@@ -68,8 +68,8 @@ def _segment_parts(ports: RunPorts, job: Job) -> tuple[SegmentPart, ...]:
             job.lineage.part(
                 version,
                 tuple(ports.mirrors.path(f"{job.folders[version]}/{file.path}") for file in files),
-                # Versions of former names have numbers up to 0; they get the RENAME's
-                # stamp.
+                # A version with a number below 1 is of a former name of the table: its
+                # changes get the stamp of the RENAME.
                 stamp=None if version > 0 else job.read_stamp,
                 above=job.above,
                 through=job.task.plan.through,
@@ -143,7 +143,7 @@ def write_once(ports: RunPorts, job: Job, require_held: RequireHeld) -> WriteRes
         )
     with _mirror_write(ports, job, parts, strategy) as write:
         commit = ports.mirrors.write(write, require_held)
-    # A commit that was found in the log has no reason for its scale.
+    # A commit has no `scale_reason` if it was found in the log.
     return WriteResult(commit, f"{strategy.reason}; {commit.scale_reason or FOUND_REASON}")
 
 
@@ -161,10 +161,10 @@ def _strategy_facts(ports: RunPorts, job: Job, parts: Sequence[SegmentPart]) -> 
         inserts_are_new=job.inserts_are_new,
         may_repeat=job.may_repeat,
         may_have_kept_rows=job.lineage.has_deleted_at
-        or policies.ignores_truncates
+        or policies.keeps_unmarked_rows
         or job.task.intent.may_have_kept_rows,
         fills_columns=bool(job.lineage.columns_by_key),
-        has_stamps=bool(job.lineage.policies.stamps),
+        has_stamps=bool(policies.stamps),
     )
 
 
@@ -198,7 +198,7 @@ def _mirror_write(
                     fold.changes,
                     emptied_by=next(iter(job.emptying_stamps), None),
                     deleted_rows=lost_rows,
-                    drops_earlier_rows=job.removes_kept_rows,
+                    drops_earlier_rows=job.removes_deleted_rows,
                 )
         case _:
             assert_never(strategy.way)
@@ -242,10 +242,11 @@ def _completion(ports: RunPorts, job: Job) -> StagedFiles | None:
 
 @contextmanager
 def _lost_rows(ports: RunPorts, job: Job) -> Iterator[FoldedChanges]:
-    """Yield the rows that the table lost when it was emptied, as their last images show
-    them, in files that exist until the context ends (`Fold.losses`). Lost rows without
-    an image in the job's files stay as the mirror has them. If some images lack
-    columns, all lost rows stay so."""
+    """Yield the rows that the table lost when it was emptied, with the values of their
+    last images (`Fold.losses`), in files that exist until the context ends. A mirror
+    that keeps deleted rows gets these values. A lost row without an image in the job's
+    files keeps the values that it has in the mirror; if some images lack columns, each
+    lost row does."""
     parts = _parts_of_lost_rows(ports, job) if job.emptying_stamps else []
     if not parts:
         yield FoldedChanges()

@@ -1,5 +1,6 @@
-"""Chooses what a mirror (the Delta table with a table's current rows) is rewritten from
-without asking MySQL: an earlier version of it, and the changelog since.
+"""Chooses the earlier version from which a mirror (the Delta table with a table's
+current rows) is rewritten without MySQL: its rows, and the changes that the changelog
+has since.
 
 The earliest readable version is chosen, so that an error of a later version is not
 copied: the rows after it are made from the changes again. A table that is made
@@ -16,7 +17,7 @@ from itertools import groupby
 
 from lockstep.pipeline.mirror.merging import (
     ChangelogOrigin,
-    ReloadOrigin,
+    OriginOrReason,
     last_batch_to_show,
     plan_merge,
 )
@@ -36,7 +37,7 @@ def origin_from_earlier_version(
     contents: Sequence[TableContent],
     *,
     first_missing_batch: int = LAST_BATCH,
-) -> ReloadOrigin:
+) -> OriginOrReason:
     """Return the earliest version of a table's mirror after which its changelog is
     complete, with the changes since; or a sentence that says why there is none.
     `contents`: the table's content of all batches, oldest first; `first_missing_batch`:
@@ -49,12 +50,12 @@ def origin_from_earlier_version(
     base = earliest_readable_version(ports, bases)
     if base is None:
         return f"no version of its mirror can be read that shows batch {since} or a later one"
-    later = tuple(content for content in contents if content.batch > base.last_batch)
-    if not later and ports.mirrors.version(base.mirror) == base.delta_version:
+    has_later_changes = any(content.batch > base.last_batch for content in contents)
+    if not has_later_changes and ports.mirrors.version(base.mirror) == base.delta_version:
         # The mirror would be written again as it is.
         return f"{base}, its newest, is the earliest that can be read"
     try:
-        return ChangelogOrigin(later, schema_version_shown_by(base, contents), base)
+        return _origin_since(base, contents)
     except TableError as error:
         return error.reason
 
@@ -80,14 +81,20 @@ def origin_of_write(
     if copied_version is None:
         reason = "the version of its mirror that its write was begun with is not known"
         raise read_after_resume_error(intent.table, reason)
-    later = tuple(content for content in contents if content.batch > copied_version.last_batch)
-    return ChangelogOrigin(later, schema_version_shown_by(copied_version, contents), copied_version)
+    return _origin_since(copied_version, contents)
+
+
+def _origin_since(base: MirrorVersion, contents: Sequence[TableContent]) -> ChangelogOrigin:
+    """Return this version and the contents after it. Raise `TableError` if its schema
+    version is unknown."""
+    later = tuple(content for content in contents if content.batch > base.last_batch)
+    return ChangelogOrigin(later, schema_version_shown_by(base, contents), base)
 
 
 def _last_incomplete_batch(ports: RunPorts, table: TableName) -> int:
-    """Return the last batch with a change of the table that was deleted or must be
-    cleared, or before which a part of the log was skipped or read twice. The lake has
-    all changes of the table after this batch."""
+    """Return the last batch in which the lake lacks or repeats changes of the table; 0
+    if there is none. The changes were deleted or must be cleared, or they were in a
+    part of the log before the batch that was skipped or read twice."""
     ledger, source = ports.ledger, ports.source.name
     overlaps = ledger.live_batches(source, continuity=Continuity.OVERLAP)
     return max(

@@ -38,6 +38,13 @@ from lockstep.pipeline.schema.evolving.keys import (
     resolve_references,
     with_not_null_keys,
 )
+from lockstep.pipeline.schema.hidden_columns import (
+    add_hidden_columns,
+    expression_parts,
+    remaining_hidden_columns,
+    renumber_hidden,
+    with_hidden_columns,
+)
 from lockstep.pipeline.schema.model import (
     LOB_SIZES,
     ColumnSchema,
@@ -48,13 +55,6 @@ from lockstep.pipeline.schema.model import (
     KeySchema,
     ServerSchema,
     TableSchema,
-)
-from lockstep.pipeline.schema.rows import (
-    add_hidden_columns,
-    expression_parts,
-    remaining_hidden_columns,
-    renumber_hidden,
-    with_hidden_columns,
 )
 from lockstep.pipeline.schema.statements.changes import (
     FIRST,

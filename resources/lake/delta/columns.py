@@ -4,7 +4,7 @@ write.
 Columns are checked before each write, because Spark would convert a value of another
 type silently, and delta-rs would not check types at all.
 
-A mirror (a table's present rows) that is made for every reader has no column mapping,
+A mirror (a table's current rows) that is made for every reader has no column mapping,
 so characters that Delta refuses in names are escaped. Other mirrors change only names
 that Spark reserves (`schema.types.mirror_name`). In a changelog (a table's changes),
 names stay as they are written.

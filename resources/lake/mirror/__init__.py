@@ -1,2 +1,2 @@
-"""Mirrors, the Delta tables with the present rows of source tables: how writes, changes
+"""Mirrors, the Delta tables with the current rows of source tables: how writes, changes
 of columns and upkeep are committed."""

@@ -2,11 +2,12 @@
 transaction in Java to commit it.
 
 A Spark query that writes a few rows costs half a second of processor time, and several
-times as much if it is the first of its kind. The commit alone costs a tenth of the half
-second (`python -m benchmarks small`). As for any statement, Delta takes care of
-protocol, conflicts, commit times, checksums and checkpoints, and the commit is bound to
-the version on which it was planned (`pin`). But Delta cannot check or change the rows
-of a finished file, so a table whose features require that is refused (`accepts_files`).
+times as much if it is the first of its kind. The commit alone costs 50 milliseconds
+(`python -m benchmarks small`). As for any statement, Delta takes care of protocol,
+conflicts, commit times, checksums and checkpoints, and the commit is bound to the
+version on which it was planned (`resources.lake.delta.pin`). But Delta cannot check or
+change the rows of a finished file, so a table whose features require that is refused
+(`accepts_files`).
 """
 
 from __future__ import annotations
@@ -192,8 +193,9 @@ def _now() -> int:
 def _transaction(
     session: SparkSession, path: LakePath, settings: Mapping[str, str]
 ) -> Iterator[_Transaction]:
-    """Open a transaction, with these session settings, on the newest version of a
-    table, or on a table that does not exist yet."""
+    """Open a transaction, with these session settings, on a table that may not exist
+    yet. It reads the newest version; if that is not the planned one, the pin among the
+    session's settings makes the commit fail."""
     jvm, spark = jvm_of(session), java_session(session)
     session_class = java_class(jvm, "org.apache.spark.sql.SparkSession")
     # Delta takes its settings, such as the pin, from the Java thread's active session.
@@ -228,8 +230,8 @@ class _Transaction:
         return actions.fromJson(json.dumps(content))
 
     def files(self, add_actions: list[Mapping[str, Any]] | None) -> Iterator[Any]:
-        """Yield the Java objects of the table's files. A query is needed only if
-        `add_actions` is None."""
+        """Yield the Java objects of the table's files. `add_actions`: their actions as
+        JSON; None if they are unknown, so that Delta has to find them by a query."""
         if add_actions is not None:
             yield from (self.action({"add": file}) for file in add_actions)
             return

@@ -1,4 +1,4 @@
-"""The port `Mirrors` in the lake. Mirrors are Delta tables with the present rows of
+"""The port `Mirrors` in the lake. Mirrors are Delta tables with the current rows of
 source tables; Spark writes them, and delta-rs reads them. The port says what each
 method promises.
 

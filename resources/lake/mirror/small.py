@@ -1,4 +1,4 @@
-"""The rows of a small mirror (the Delta table with a table's present rows) after a
+"""The rows of a small mirror (the Delta table with a table's current rows) after a
 write, computed in memory, because a Spark query is slow even for a few rows."""
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from lockstep.pipeline.mirror.mapping import (
     images_within,
     is_present,
 )
-from lockstep.pipeline.mirror.widening import TypeChange, type_change
+from lockstep.pipeline.mirror.type_changes import TypeChange, type_change
 from lockstep.pipeline.ports.mirror_writes import (
     Append,
     ColumnOrigin,
@@ -43,6 +43,7 @@ from lockstep.pipeline.ports.mirror_writes import (
     inputs_of,
 )
 from lockstep.pipeline.values.errors import TableError
+from lockstep.pipeline.values.segment import ChangeType
 from lockstep.resources.lake.delta.versions import needs_spark, rows_at
 from lockstep.resources.lake.mirror.direct import accepts_files
 from lockstep.resources.lake.store.paths import LakePath
@@ -50,8 +51,8 @@ from lockstep.resources.lake.store.storage import delta_table, file_named, lake_
 
 ReadFile: TypeAlias = Callable[[str], pa.Table]
 
-_INSERT_TYPES = ("insert", "update_postimage")
-_DELETE_TYPES = ("delete", "update_preimage")
+_INSERT_TYPES = (ChangeType.INSERT.value, ChangeType.UPDATE_POSTIMAGE.value)
+_DELETE_TYPES = (ChangeType.DELETE.value, ChangeType.UPDATE_PREIMAGE.value)
 """Change types of row images that add a row, and of those that remove one."""
 
 
@@ -117,7 +118,7 @@ def _with_counted_images(
 ) -> pa.Table:
     inserted = _read_images(read_file, parts, rows.schema, _INSERT_TYPES)
     deleted = _read_images(read_file, parts, rows.schema, _DELETE_TYPES)
-    return _count_copies(rows, inserted, deleted)
+    return _without_deleted_copies(rows, inserted, deleted)
 
 
 def _merged_rows(read_file: ReadFile, rows: pa.Table, write: Merge) -> pa.Table:
@@ -132,7 +133,7 @@ def _merged_rows(read_file: ReadFile, rows: pa.Table, write: Merge) -> pa.Table:
     spelled = changelog_spelling(schema.names)
     key_names = [spelled[name] for name in write.key]
     later_keys = (
-        rows.slice(0, 0).select(write.key)
+        rows.schema.empty_table().select(write.key)
         if changes is None
         else images_within(changes, completion).select(key_names)
     )
@@ -162,7 +163,7 @@ def _with_deleted_at(rows: pa.Table, schema: pa.Schema) -> pa.Table:
 
 def _casts_alike(columns: Sequence[ColumnOrigin], schema: pa.Schema) -> bool:
     """Return whether every cast of the columns has the same result in Arrow and in
-    Spark."""
+    Spark. Of a cast that `type_change` does not allow, this is unknown."""
     for column, field in zip(columns, schema, strict=True):
         value_type = None if column.value is None else column.value.type
         stored_type = column.type if column.source is not None else value_type
@@ -191,13 +192,14 @@ def _read_images(
 
 
 def _snapshot_rows(
-    read_file: ReadFile, parts: Inputs, schema: pa.Schema, lake: LakePath
+    read_file: ReadFile, parts: Inputs, schema: pa.Schema, mirror: LakePath
 ) -> pa.Table:
-    """Return the rows of a snapshot. `lake`: any path of the lake that has the parts."""
+    """Return the rows of a snapshot. `mirror`: any mirror of the lake that has the
+    parts."""
     tables = [schema.empty_table()]
     for part in parts:
         if isinstance(part, MirrorRows):
-            tables.append(_mapped_columns(_mirror_rows(part, lake), part.columns, schema))
+            tables.append(_mapped_columns(_mirror_rows(part, mirror), part.columns, schema))
         else:
             tables += [
                 _mapped_columns(read_file(file), part.columns, schema) for file in part.files
@@ -205,8 +207,10 @@ def _snapshot_rows(
     return pa.concat_tables(tables)
 
 
-def _mirror_rows(part: MirrorRows, lake: LakePath) -> pa.Table:
-    rows = rows_at(file_named(lake, part.path), part.version)
+def _mirror_rows(part: MirrorRows, mirror: LakePath) -> pa.Table:
+    """Return the rows of another mirror that are not marked as deleted."""
+    rows = rows_at(file_named(mirror, part.path), part.version)
+    # A table may have a column of its own with this name, which marks nothing.
     is_table_column = any(column.source == DELETED_AT.name for column in part.columns)
     if is_table_column or DELETED_AT.name not in rows.column_names:
         return rows
@@ -219,7 +223,7 @@ def _mapped_columns(rows: pa.Table, columns: Sequence[ColumnOrigin], schema: pa.
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def _count_copies(rows: pa.Table, inserted: pa.Table, deleted: pa.Table) -> pa.Table:
+def _without_deleted_copies(rows: pa.Table, inserted: pa.Table, deleted: pa.Table) -> pa.Table:
     """Return `rows` and `inserted`, with one copy removed for each row of `deleted`, in
     any order. Rows are compared by all their values, bit for bit; a row of `deleted`
     that is missing is ignored."""
@@ -280,7 +284,7 @@ def apply_changes(
     is_unchanged = pc.is_null(_indexes_in(_key_columns(rows, key), changed_keys))
     is_present_row = is_present(changes.column("_change_type"))
     if soft:
-        # A delete without a time is of a row that does not stay (`Fold.unmarked_through`).
+        # If a delete has no time, its row does not stay (`Fold.unmarked_through`).
         is_shown = pc.or_(is_present_row, pc.is_valid(changes.column("_committed_at")))
         changes, is_present_row = changes.filter(is_shown), is_present_row.filter(is_shown)
         deleted_at = changes.column("_committed_at").cast(DELETED_AT.type)
@@ -354,19 +358,22 @@ def _look_up_values(
     ignore_missing_deletes: bool,
 ) -> pa.Table:
     """Return the changes with the values that their images left out, looked up in
-    `rows`."""
+    `rows`. Raise `TableError` if such a row is missing; with `ignore_missing_deletes`,
+    deletes of missing rows are left out of the result instead."""
     if not folded.lacking_columns:
         return changes
     spelled = changelog_spelling(names)
-    marks, origins = lack_flag_names(names), origin_names(names)
+    flags, origins = lack_flag_names(names), origin_names(names)
     indexes = _indexes_in([changes.column(origins[name]) for name in key], _key_columns(rows, key))
     is_missing = pa.chunked_array([pa.repeat(False, changes.num_rows)])
     for name in folded.lacking_columns:
-        mark = changes.column(marks[name])
-        changes = _with_values(changes, spelled[name], mark, rows.column(name).take(indexes))
-        is_missing = pc.or_(is_missing, pc.and_(mark, pc.is_null(indexes)))
+        is_lacking = changes.column(flags[name])
+        changes = _with_values(changes, spelled[name], is_lacking, rows.column(name).take(indexes))
+        is_missing = pc.or_(is_missing, pc.and_(is_lacking, pc.is_null(indexes)))
     if ignore_missing_deletes:
-        is_delete = pc.is_in(changes.column("_change_type"), pa.array(["delete", KEPT_CHANGE_TYPE]))
+        is_delete = pc.is_in(
+            changes.column("_change_type"), pa.array([ChangeType.DELETE.value, KEPT_CHANGE_TYPE])
+        )
         changes = changes.filter(pc.invert(pc.and_(is_missing, is_delete)))
         is_missing = pc.and_not(is_missing, is_delete)
     if pc.any(is_missing).as_py():
@@ -385,8 +392,8 @@ def _with_kept_values(
     `folded.kept_columns`, where they stay. `indexes`: the index of each change's row in
     `rows`, NULL if it has none."""
     spelled = changelog_spelling(names)
-    marks = keep_flag_names(names)
+    flags = keep_flag_names(names)
     for name in folded.kept_columns:
         mirror_values = rows.column(name).take(indexes)
-        changes = _with_values(changes, spelled[name], changes.column(marks[name]), mirror_values)
+        changes = _with_values(changes, spelled[name], changes.column(flags[name]), mirror_values)
     return changes

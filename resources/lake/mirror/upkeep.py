@@ -1,4 +1,4 @@
-"""Upkeep of mirrors (the Delta tables with the present rows of source tables):
+"""Upkeep of mirrors (the Delta tables with the current rows of source tables):
 OPTIMIZE, REORG and VACUUM by Spark, and deletion of old checkpoints.
 
 `pipeline.upkeep` decides when each is done, and which checkpoints are deleted.

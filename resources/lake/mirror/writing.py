@@ -1,4 +1,4 @@
-"""Commits writes to a mirror (the Delta table with a table's present rows) by Spark
+"""Commits writes to a mirror (the Delta table with a table's current rows) by Spark
 queries. Each `MirrorWrite` is one commit.
 
 In a mirror without a key, rows are compared by all their values, and equal rows are
@@ -34,7 +34,7 @@ from lockstep.pipeline.mirror.layout import (
     origin_names,
 )
 from lockstep.pipeline.mirror.mapping import KEPT_CHANGE_TYPE
-from lockstep.pipeline.mirror.widening import TypeChange, type_change
+from lockstep.pipeline.mirror.type_changes import TypeChange, type_change
 from lockstep.pipeline.ports.mirror_writes import (
     Append,
     ColumnOrigin,
@@ -817,7 +817,7 @@ def _look_up_values(
     """Yield the folded changes with the values that they lack, looked up in `rows`. The
     result can be read only inside the context.
 
-    `rows`: the present rows of the mirror or of the snapshot, under the source's column
+    `rows`: the current rows of the mirror or of the snapshot, under the source's column
     names. Raise `TableError` if the row of a change is not among them. In a `Replace`,
     however, a delete whose row is not in the snapshot is left out.
     """

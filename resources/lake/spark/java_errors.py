@@ -2,11 +2,14 @@
 line without a stack trace or a row's value.
 
 If another writer committed first, the error becomes `CommitConflict`. If the storage or
-the machine fails, or Spark is stopped, it becomes `LakeUnavailable`. Any other error is
-about the plan, rows or files of one table and becomes `MirrorRefused`. Our message
-repeats the message of an analysis error, which contains only names. Other errors about
-a table can contain rows, so our message has only Spark's error condition and the
-exception's class.
+the machine fails, or Spark is stopped, it becomes `LakeUnavailable`. An error about the
+plan, rows or files of one table becomes `MirrorRefused`; it is known by its error
+condition or by the class of its innermost cause. Any other error becomes
+`LakeUnavailable`, too.
+
+The message of a `MirrorRefused` repeats the message of an analysis error, which
+contains only names. Other errors about a table can contain rows, so our message has
+only Spark's error condition and the exception's class.
 """
 
 from __future__ import annotations
@@ -75,7 +78,7 @@ _MACHINE_WORDS = (
 
 _NAMES = re.compile(r"\S*/\S*/\S*|`[^`]*`")
 """Matches the paths and the quoted identifiers in a message, which can contain any of
-these words."""
+`_MACHINE_WORDS`."""
 
 _MACHINE_CONDITIONS = (
     "CANNOT_ACQUIRE_MEMORY",
@@ -114,7 +117,8 @@ _TABLE_PACKAGES = (
     "org.apache.spark.",
     "io.delta.",
 )
-"""Packages whose exceptions are about one table's plan, rows or files."""
+"""Packages, and single classes of other packages, whose exceptions are about one
+table's plan, rows or files."""
 
 _MEMORY_HINT = 'give Spark more memory ("spark.driver.memory" under [spark]), then run again'
 
@@ -229,8 +233,9 @@ def _server_chain(error: PySparkException) -> list[JavaError]:
     trace = getattr(error, "getStackTrace", lambda: None)()
     if not trace:
         return [JavaError(type(error).__name__, str(error), condition)]
-    outermost, *causes = [line for line in trace.splitlines() if line and line[0] != "\t"]
-    chain = [JavaError(outermost, str(error).partition("\n\nJVM stacktrace:")[0], condition)]
+    # PySpark writes the outermost exception's class without its message.
+    class_name, *causes = [line for line in trace.splitlines() if line and line[0] != "\t"]
+    chain = [JavaError(class_name, str(error).partition("\n\nJVM stacktrace:")[0], condition)]
     for line in causes:
         if line.startswith(_CAUSE_PREFIX):
             name, _, message = line.removeprefix(_CAUSE_PREFIX).partition(": ")
@@ -244,19 +249,23 @@ _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\] ")
 """Matches the error condition at the beginning of a message of Spark."""
 
 
+_MAX_CAUSES = 20
+"""Java allows causes that lead back to an earlier exception of the chain."""
+
+
 def _java_chain(outermost: JavaObject | None) -> list[JavaError]:
     from py4j.protocol import Py4JError
 
     chain: list[JavaError] = []
     cause = outermost
-    while cause is not None and len(chain) < 20:
+    while cause is not None and len(chain) < _MAX_CAUSES:
         condition = None
         name = str(cause.getClass().getName())
         if name.startswith(("org.apache.spark", "io.delta")):
-            # Not every exception of Spark has a condition, and py4j's objects claim any
-            # method.
+            # Not every class of Spark has the method, and py4j's objects claim any
+            # method. It returns null for an exception without a condition.
             with suppress(Py4JError):
-                condition = str(cause.getCondition())
+                condition = cause.getCondition()
         chain.append(JavaError(name, str(cause.getMessage() or ""), condition))
         cause = cause.getCause()
     return chain

@@ -1,9 +1,9 @@
 """The work that a change of a column's type in the lake takes.
 
-Delta changes the pairs of types of its type widening in place (Delta protocol, "Type
-Widening", table of supported changes). Other pairs need a cast of all rows, if Spark,
-Arrow and MySQL give the same result for every value. All remaining pairs need the
-values to be read from the source again.
+Delta widens some types in place, without rewriting files (Delta protocol, "Type
+Widening", table of supported changes). Other changes need a cast of all rows, if Spark,
+Arrow and MySQL give the same result for every value. For all remaining changes, the
+values have to be read from the source again.
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ def type_change(old: pa.DataType, new: pa.DataType) -> TypeChange:
 
 
 def _widens(old: pa.DataType, new: pa.DataType) -> bool:
+    """Return whether Delta widens `old` to `new` in place."""
     if types.is_decimal(new) and types.is_decimal(old):
         whole_digits = old.precision - old.scale
         return bool(new.precision - new.scale >= whole_digits and new.scale >= old.scale)
