@@ -100,6 +100,7 @@ def test_an_upgrade_and_a_failover_are_followed(
     ):
         new = MySqlStand(started)
         new.execute(*NEW)
+        follower.server = server(new)
         follower.run()
         require_rule(follower, StartRule.RESUME_SAME_SERVER)
         _require_same(follower, new)
