@@ -138,8 +138,10 @@ class RunSession:
         `patient`: wait for the lease while another run has it, instead of raising
         `SourceBusy`. If another step of the same run has it, always wait.
         """
-        for wait_seconds in STEP.tries(self.pause):
+        for number, wait_seconds in enumerate(STEP.tries(self.pause)):
             try:
+                if number:
+                    self._find_server_again()
                 ports, lease = self._leased_ports(patient)
                 with check_lease_on_error(partial(ports.ledger.require_held, lease)):
                     return step(ports, lease)
@@ -152,7 +154,6 @@ class RunSession:
                     raise
                 message = error.message.removesuffix(".")
                 self.progress.note(f"{message}. Trying again in {wait_seconds:g} s.")
-                self._find_server_again()
             except BaseException as error:
                 known_error = self.translate_error(error)
                 if known_error is not None:
@@ -248,8 +249,8 @@ class RunSession:
         self.on_wait()
 
     def _find_server_again(self) -> None:
-        """Let the next attempt use the server to which the source's address leads then:
-        each port uses one server only."""
+        """Let this attempt use the server to which the source's address leads now: each
+        port uses one server only."""
         if self._ports_and_lease is not None:
             ports, lease = self._ports_and_lease
             self._ports_and_lease = (replace(ports, server=self._make_ports().server), lease)

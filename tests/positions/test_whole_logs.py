@@ -17,7 +17,11 @@ from lockstep.pipeline.run.capture import capture
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.progress import Progress, SilentProgress
 from lockstep.pipeline.run.run import RunRecord, RunSession
-from lockstep.pipeline.values.errors import StreamEndedEarly, TransactionsMissing
+from lockstep.pipeline.values.errors import (
+    ConfigurationError,
+    StreamEndedEarly,
+    TransactionsMissing,
+)
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.retries import STEP
 from tests.fix_mysql import MySqlStand
@@ -166,6 +170,32 @@ def test_a_stream_that_ends_early_once_is_read_again(shop: Shop) -> None:
     assert run.run(capture).transactions == 2
     assert len(shop.follower.pauses) == 1
     run.close()
+
+
+class Forgetful(Adapters):
+    """A password that can be read once only."""
+
+    asked = False
+
+    def ports(self, source: str, progress: Progress) -> RunPorts:
+        if self.asked:
+            raise ConfigurationError("the password cannot be read", hint="renew it")
+        self.asked = True
+        return super().ports(source, progress)
+
+
+def test_what_a_second_try_cannot_begin_with_is_recorded(shop: Shop) -> None:
+    """As of any other failure, Dagster has it from the run's record, and `status` from the
+    ledger."""
+    shop.put(1, 2)
+    shortened(shop, lacking=2, times=1)
+    run = session(shop.follower)
+    run.adapters = Forgetful(shop.follower)
+    with pytest.raises(ConfigurationError) as caught:
+        run.run(capture)
+    run.close()
+    assert run.record.error is caught.value
+    assert (shop.told().kind, shop.told().rule) == ("failure", "ConfigurationError")
 
 
 # -- a log that is not whole -------------------------------------------------------------------
