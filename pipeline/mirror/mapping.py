@@ -91,7 +91,7 @@ def cast_value(value: pa.Scalar, kind: pa.DataType) -> pa.Scalar:
 
 
 def cast_column(column: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
-    """Cast a column to a type that `widening` allows. A boolean becomes a decimal
+    """Cast a column to a type that `type_changes` allows. A boolean becomes a decimal
     through integers, since Arrow has no such cast."""
     if pa.types.is_boolean(column.type) and pa.types.is_decimal(kind):
         wide = pa.decimal128(min(38, kind.precision + 3), kind.scale)

@@ -7,22 +7,35 @@ from dataclasses import replace
 import pytest
 
 from lockstep.pipeline.model.batch import Batch
+from lockstep.pipeline.model.table_state import TableEvent, TableEventKind
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.run.status.span_report import report_of_run
 from lockstep.pipeline.run.unpruned_batches import batch_of_run
+from lockstep.pipeline.schema.history import (
+    BatchHistory,
+    RecordedEffect,
+    SchemaStatement,
+)
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import SpanRefused
+from lockstep.pipeline.values.position import Coordinates, LogFile
 from lockstep.resources.postgres import batches
 from lockstep.resources.postgres.batches import batch_of
 from lockstep.resources.postgres.rows import Row
 from tests.ledger.made import (
+    CONTIGUOUS,
     DECISION,
     MOMENT,
+    ORDERS,
+    OTHER,
+    STOCK,
     begun,
+    elsewhere,
     first_captured,
     following,
     newest,
     next_captured,
+    place,
     record,
 )
 
@@ -87,6 +100,43 @@ def test_a_run_of_many_batches_is_plotted_with_few_earlier_ones(
     report = report_of_run(ledger, source, "run-2", MOMENT)
     assert report.batches == own
     assert report.earlier_batches == tuple(earlier[3 - shown_count :])
+
+
+def test_a_run_after_a_failover_is_reported_in_the_order_of_its_log(
+    ledger: Ledger, source: str
+) -> None:
+    """What no statement did comes first: its place is in the former server's log, which may have
+    another name."""
+    with ledger.lock(source, "a test", "run-1") as lease:
+        first = first_captured(ledger, lease, ORDERS, STOCK)
+    with ledger.lock(source, "a test", "run-2") as lease:
+        end, begin = Coordinates(LogFile("another", 1), 90), Coordinates(LogFile("another", 1), 4)
+        start = replace(first.captured_end, at=begin, server_uuid=OTHER)
+        batch = elsewhere(ledger, lease, first, CONTIGUOUS, start)
+        altered = SchemaStatement(
+            begin,
+            end,
+            "",
+            MOMENT,
+            "shop",
+            "alter table stock comment 'a'",
+            "followed",
+            (RecordedEffect(STOCK, "has another comment"),),
+        )
+        rebuilt = TableEvent(
+            ORDERS, TableEventKind.REBUILT, batch.sequence_before, 1, place(4), "ada asked for it"
+        )
+        made = replace(
+            record(batch, end=replace(start, at=end)),
+            events=(rebuilt,),
+            history=BatchHistory((altered,)),
+        )
+        ledger.record_capture(lease, batch.id, made)
+    report = report_of_run(ledger, source, "run-2", MOMENT)
+    assert [str(change.event.table) for change in report.structure_changes] == [
+        "shop.orders",
+        "shop.stock",
+    ]
 
 
 def trust(ledger: Ledger, lease: Lease) -> list[tuple[bool, bool]]:

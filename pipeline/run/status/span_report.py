@@ -268,8 +268,16 @@ def _changes_of(
             kind = TableEventKind.TRUNCATED if words == EMPTIED else TableEventKind.CHANGED
             event = TableEvent(table, kind, 0, 0, statement.end)
             changes.append((statement.batch, StructureChange.by_statement(event, statement)))
-    changes.sort(key=lambda pair: (pair[0], pair[1].event.place))
-    return tuple(change for _, change in changes)
+    log_names = {statement.batch: statement.end.file.base for statement in statements}
+
+    def log_order(pair: tuple[int, StructureChange]) -> tuple[int, bool, int, int]:
+        # After a failover, an event that no statement made is at a place of the former
+        # server's log: where the table got its structure.
+        batch, place = pair[0], pair[1].event.place
+        is_of_batch = place.file.base == log_names.get(batch)
+        return batch, is_of_batch, place.file.number, place.offset
+
+    return tuple(change for _, change in sorted(changes, key=log_order))
 
 
 def structure_changes(
