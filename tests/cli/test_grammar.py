@@ -12,7 +12,7 @@ from typing import NoReturn
 
 import pytest
 
-from lockstep.arguments import author_of, parse_table_name
+from lockstep.arguments import author_of, parse_table_name, reason_of
 from lockstep.grammar import UsageError, parse
 from lockstep.pipeline.values.table import TableName
 
@@ -84,6 +84,13 @@ def test_an_account_without_a_name_is_its_number(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("pwd.getpwuid", no_entry)
     line = "pause a.b --reason x"
     assert author_of(parse(line.split())) == f"uid {os.getuid()}"
+
+
+@pytest.mark.parametrize("line", ["start-at latest", "pause a.b", "recover"])
+def test_a_blank_reason_is_none(line: str) -> None:
+    with pytest.raises(UsageError, match="--reason is empty") as caught:
+        reason_of(parse([*line.split(), "--reason", " "]))
+    assert caught.value.hint == f"`lockstep {line.split()[0]} --help`"
 
 
 def test_help_imports_nothing_heavy() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -19,6 +20,7 @@ from tests.e2e.dagster_run import DAGSTER
 from tests.e2e.points import Point
 from tests.e2e.project import Project
 from tests.e2e.warm import TIMEOUT, WarmProcess
+from tests.fix_mysql import MySqlStand
 from tests.hostile.takeovers import asleep, taking_over
 
 TRANSPORT = '{ type = "file", log_file_path = "events.jsonl", append = true }'
@@ -65,6 +67,19 @@ class Sensor:
             isinstance(event, dg.AssetMaterialization) and event.asset_key == key
             for event in self.told
         )
+
+
+def test_two_runs_at_once(
+    project: Project, mysql: MySqlStand, database: str, rival: WarmProcess
+) -> None:
+    """One works on; the other ends at once with 3 and says who holds the source."""
+    with asleep(project, Point.CAPTURE_RECORDED) as working:
+        refused = replace(project, warm=rival).run("run", expect=3).stderr
+        working.wake()
+        code, said = working.end()
+    assert code == 0, said
+    assert re.search(r"The source 'shop' is busy: .*, process \d+", refused), refused
+    assert project.unequal(mysql, f"{database}.orders") == {}
 
 
 @pytest.mark.parametrize(

@@ -182,6 +182,22 @@ def test_a_folder_belongs_to_one_ledger(history: History) -> None:
     assert f"batch {newest.id} up to {newest.end.at}" in error.message
 
 
+def test_a_folder_without_a_claim_is_known_by_its_tables(history: History) -> None:
+    """No ledger that captured nothing takes it, and none whose mirrors it has as of before; what
+    the hint says helps."""
+    follower = of_another(history)
+    follower.lake.claims.clear()
+    assert "this ledger has captured nothing yet" in refusal(follower).message
+    history = history.branched()
+    mirror = f"{SOURCE}/{history.source.name}/{history.source.tables[0]}"
+    counts = [len(moment.lake.tables.get(mirror, ())) for moment in history.moments]
+    follower = history.together(-1, counts.index(1))
+    follower.lake.claims.clear()
+    assert f"the ledger and the lake's folder {SOURCE} disagree" in refusal(follower).message
+    assert go_on(follower)
+    require_equal(history, follower)
+
+
 def capture_in_vain(follower: Follower) -> None:
     """More often than a run looks back."""
     captured = follower.ledger.cursors(SOURCE).captured

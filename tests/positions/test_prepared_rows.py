@@ -21,7 +21,9 @@ from tests.positions.stories import tell
 from tests.positions.test_parts import require_equal
 
 
-@pytest.fixture(params=("mysql", "mysql57", "mariadb"))
+@pytest.fixture(
+    params=("mysql", "mysql57", "mariadb", pytest.param("mariadb11", marks=pytest.mark.soak))
+)
 def stand(request: pytest.FixtureRequest) -> Iterator[MySqlStand]:
     """Each server in turn."""
     stand: MySqlStand = request.getfixturevalue(request.param)

@@ -86,9 +86,13 @@ def _disagreement(ports: RunPorts) -> LockstepError | None:
     tables = disagreeing_tables(ports)
     if not tables:
         return claim_obstacle(ports)
+    # While the source is refused, no run carries out the order that the table's hint names.
+    source = ports.source.name
     return ForeignCommit(
-        f"the ledger and the lake's folder {ports.source.name} disagree: {tables[0].reason}",
-        hint=tables[0].hint,
+        f"the ledger and the lake's folder {source} disagree: {tables[0].reason}",
+        hint="mount or restore the lake's folder, or restore the ledger that belongs to it, then "
+        f"run again; or `lockstep recover --source {source}` makes them agree (without `--yes` it "
+        "only shows what it would do)",
     )
 
 
