@@ -184,7 +184,9 @@ def thinned(name: str, cases: Sequence[Mapping[str, object]]) -> list[bool]:
 def leave_to_the_soak(items: Sequence[pytest.Item]) -> None:
     thin = defaultdict[str, list[pytest.Function]](list)
     for item in items:
-        if isinstance(item, pytest.Function) and item.get_closest_marker("thin"):
+        if item.get_closest_marker("soak") or not item.get_closest_marker("thin"):
+            continue
+        if isinstance(item, pytest.Function):
             thin[item.nodeid.partition("[")[0]].append(item)
     for name, together in thin.items():
         kept = thinned(name, [item.callspec.params for item in together])
