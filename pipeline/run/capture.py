@@ -7,7 +7,7 @@ lacks are read from MySQL.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from time import perf_counter
@@ -356,8 +356,9 @@ def _capture_batch(
     basis.tables.add_waiting(source_readings)
     capture = BatchCapture(basis, batch, extents)
     log_reading = capture.reading
-    _stop_unsupported_engines(capture)
-    _stop_colliding_mirrors(capture)
+    engines = ports.server.engines()
+    _stop_unsupported_engines(capture, engines)
+    _stop_colliding_mirrors(capture, engines)
     for table, error in misread.errors.items():
         if basis.tables[table].takes(run_start.start.at):
             capture.table_changes.stop(table, run_start.start.at, error)
@@ -369,7 +370,7 @@ def _capture_batch(
     log_reading.run()
     reached_limit = log_reading.reached_limit
     if reached_limit is None and ports.source.until is None:
-        _stop_unsupported_engines(capture, log_reading.end.at)
+        _stop_unsupported_engines(capture, ports.server.engines(), log_reading.end.at)
     if reached_limit is None:
         require_complete(ports, basis.run_start, basis.bounds, log_reading.end.gtid_set)
     require_prepared_after_start(basis.run_start, log_reading)
@@ -464,14 +465,16 @@ def _abandon_misread(
     )
 
 
-def _stop_unsupported_engines(capture: BatchCapture, end: Coordinates | None = None) -> None:
-    """Quarantine tables whose storage engine is not supported. The server is asked,
-    because the log does not always show the engine: a CREATE TABLE may name none, or an
-    engine that the server replaced. `end`: the end of the batch once it was read; None
+def _stop_unsupported_engines(
+    capture: BatchCapture, engines: Mapping[TableName, str], end: Coordinates | None = None
+) -> None:
+    """Quarantine tables whose storage engine is not supported. The server's `engines`
+    count, because the log does not always show the engine: a CREATE TABLE may name none,
+    or an engine that the server replaced. `end`: the end of the batch once it was read; None
     before that. Until then, a followed table that had a supported engine goes on: the
     log stops it where it was altered."""
     basis = capture.basis
-    for table, engine in basis.ports.server.engines().items():
+    for table, engine in engines.items():
         reason = reason_refused(engine)
         if reason is None or not basis.tables.is_wanted(table):
             continue
@@ -482,11 +485,11 @@ def _stop_unsupported_engines(capture: BatchCapture, end: Coordinates | None = N
             capture.table_changes.stop(table, end or basis.run_start.start.at, error)
 
 
-def _stop_colliding_mirrors(capture: BatchCapture) -> None:
+def _stop_colliding_mirrors(capture: BatchCapture, at_source: Iterable[TableName]) -> None:
     """Quarantine tables that would have a folder of another table."""
     basis, ports = capture.basis, capture.basis.ports
     states = ports.ledger.table_states(ports.source.name)
-    tables = filter(ports.source.patterns.matches, ports.server.engines())
+    tables = filter(ports.source.patterns.matches, at_source)
     for table, other in collisions(ports, states, tables).items():
         if basis.tables.is_wanted(table):
             names = ports.source.mirror_names

@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cached_property
+from threading import Lock
 from typing import Any, Final
 
 import pymysql
@@ -55,12 +55,16 @@ class Replica:
     def __init__(self, source: ConnectionSettings, replica: ConnectionSettings) -> None:
         self._source, self._configured_replica = source, replica
         self._low_marks: dict[tuple[TableName, Coordinates], LowMark] = {}
+        self._identified_replica: ConnectionSettings | None = None
+        self._identifying = Lock()
 
-    @cached_property
+    @property
     def _replica(self) -> ConnectionSettings:
-        connection, identified = open_and_identify(self._configured_replica)
-        connection.close()
-        return identified
+        with self._identifying:
+            if self._identified_replica is None:
+                connection, self._identified_replica = open_and_identify(self._configured_replica)
+                connection.close()
+            return self._identified_replica
 
     @contextmanager
     def chunk(
