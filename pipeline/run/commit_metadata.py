@@ -35,7 +35,7 @@ from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.values.errors import Need
 from lockstep.pipeline.values.intent import SettledWrite
 from lockstep.pipeline.values.segment import SegmentFile, SystemTable
-from lockstep.pipeline.values.table import TableName
+from lockstep.pipeline.values.table import TableName, patterns_of
 
 if TYPE_CHECKING:
     from lockstep.pipeline.recovery import BatchRecord
@@ -224,8 +224,9 @@ def _uncaptured_tables(
     """Yield tables that the batch did not capture: its patterns excluded them, or a
     later batch that is not merged yet brought them back."""
     ledger, source = ports.ledger, batch.source
-    scopes = [scope for scope in ledger.capture_scopes(source) if scope.batch <= batch.id]
-    yield from (table for table in tables if scopes and not scopes[-1].patterns.matches(table))
+    patterns = patterns_of(ledger.capture_scopes(source), batch.id)
+    if patterns is not None:
+        yield from (table for table in tables if not patterns.matches(table))
     for later in ledger.unfinished_batches(source):
         if later.id > batch.id and later.catches_up:
             yield from _touched_tables(ports, later)

@@ -13,7 +13,7 @@ from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.schema.history import Knowledge
 from lockstep.pipeline.shape.shaping import consent_hint
 from lockstep.pipeline.values.errors import Need, StoppedBy, TableError
-from lockstep.pipeline.values.table import TableName
+from lockstep.pipeline.values.table import TableName, patterns_of
 
 
 def consent_errors(ports: RunPorts) -> dict[TableName, TableError]:
@@ -48,8 +48,8 @@ def tables_needing_consent(ports: RunPorts) -> dict[TableName, TableError]:
             continue
         # Only a version that was recorded while the patterns left the table out needs
         # this check: it says what was hidden before.
-        earlier_patterns = [scope.patterns for scope in scopes if scope.batch <= version.batch]
-        if not earlier_patterns or earlier_patterns[-1].matches(table):
+        patterns = patterns_of(scopes, version.batch)
+        if patterns is None or patterns.matches(table):
             continue
         if (error := ports.shaping.consent_error(version)) is not None:
             errors[table] = error

@@ -229,6 +229,13 @@ class CaptureScope:
     patterns: TablePatterns
 
 
+def patterns_of(scopes: Sequence[CaptureScope], batch: int) -> TablePatterns | None:
+    """Return the patterns with which a batch was captured; None if no scope begins at
+    it or before it. Scopes ascend."""
+    patterns = [scope.patterns for scope in scopes if scope.batch <= batch]
+    return patterns[-1] if patterns else None
+
+
 @dataclass(frozen=True, slots=True)
 class CapturedRange:
     """A range of batches that were captured with the same patterns. `last_batch` is the

@@ -85,7 +85,7 @@ from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.policies import Deletes, LakePolicies, Truncates
 from lockstep.pipeline.values.segment import Segment, SystemTable
 from lockstep.pipeline.values.shown import pluralize
-from lockstep.pipeline.values.table import TableName
+from lockstep.pipeline.values.table import TableName, patterns_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -573,11 +573,10 @@ def _capture_again(
 
 def _ports_of_original(ports: RunPorts, batch: Batch) -> RunPorts:
     """Return the ports with the patterns that the batch was captured with."""
-    scopes = ports.ledger.capture_scopes(ports.source.name)
-    patterns = [scope.patterns for scope in scopes if scope.batch <= batch.id]
-    if not patterns:
+    patterns = patterns_of(ports.ledger.capture_scopes(ports.source.name), batch.id)
+    if patterns is None:
         return ports
-    return replace(ports, source=replace(ports.source, patterns=patterns[-1]))
+    return replace(ports, source=replace(ports.source, patterns=patterns))
 
 
 def _original_start(ports: RunPorts, batch: Batch, facts: ServerFacts) -> RunStart:

@@ -35,7 +35,7 @@ from lockstep.pipeline.values.errors import SpanRefused
 from lockstep.pipeline.values.intent import SettledWrite
 from lockstep.pipeline.values.segment import RowCounts
 from lockstep.pipeline.values.shown import first_words
-from lockstep.pipeline.values.table import TableName
+from lockstep.pipeline.values.table import TableName, patterns_of
 
 _MOST_PLOTTED_BATCHES: Final = 40
 """Number of batches (a batch is what one run captured) that are plotted for a run: its
@@ -259,11 +259,11 @@ def _changes_of(
     ]
     with_event = {(change.statement_id, change.event.table) for _, change in changes}
     for statement in statements:
-        earlier_scopes = [scope for scope in scopes if scope.batch <= statement.batch]
+        patterns = patterns_of(scopes, statement.batch)
         for table, words in {effect.table: effect.words for effect in statement.effects}.items():
             if table is None or (statement.id, table) in with_event:
                 continue
-            if not all(scope.patterns.matches(table) for scope in earlier_scopes[-1:]):
+            if patterns is not None and not patterns.matches(table):
                 continue
             kind = TableEventKind.TRUNCATED if words == EMPTIED else TableEventKind.CHANGED
             event = TableEvent(table, kind, 0, 0, statement.end)
@@ -284,11 +284,19 @@ def structure_changes(
     ledger: Structures, source: str, events: Iterable[TableEvent]
 ) -> Iterator[StructureChange]:
     """Yield the events, each with the statement that caused it."""
-    for event in events:
-        number = None
-        if event.kind in _EVENTS_OF_STATEMENTS:
-            number = ledger.schema_version(source, event.table, event.version).statement_number
+    numbered_events = [
+        (
+            event,
+            ledger.schema_version(source, event.table, event.version).statement_number
+            if event.kind in _EVENTS_OF_STATEMENTS
+            else None,
+        )
+        for event in events
+    ]
+    numbers = {number for _, number in numbered_events if number is not None}
+    statements = ledger.statements(source, numbers)
+    for event, number in numbered_events:
         if number is None:
             yield StructureChange(event, None, None, ())
-            continue
-        yield StructureChange.by_statement(event, ledger.statements(source, [number])[number])
+        else:
+            yield StructureChange.by_statement(event, statements[number])
