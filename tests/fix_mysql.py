@@ -15,7 +15,7 @@ import itertools
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -56,6 +56,24 @@ SERVERS: Final = {"newest": "mysql_newest", "8.0": "mysql80", "5.7": "mysql57"}
 
 _OLD: Final = {"mysql80": (8, 0, 15), "mysql57": (5, 7, 22)}
 """Fixtures of servers that do not know all that the tests do."""
+
+
+_UNKNOWN_XID: Final = 1397
+
+
+def end_prepared(execute: Callable[[str], object], statement: str) -> None:
+    """Run a statement, which may end an XA transaction. What a session prepared is anybody's once
+    the server noticed that the session ended: XAER_NOTA until then."""
+    for _ in range(1_000):
+        try:
+            execute(statement)
+        except pymysql.err.OperationalError as error:
+            if error.args[0] != _UNKNOWN_XID:
+                raise
+            time.sleep(0.01)
+        else:
+            return
+    raise AssertionError(f"{statement} finds nothing")
 
 
 @dataclass(slots=True)

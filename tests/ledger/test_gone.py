@@ -33,21 +33,11 @@ from lockstep.resources.postgres.ledger import PostgresLedger, open_ledger
 from tests.chance import by_chance
 from tests.positions.fake import FakeServer
 from tests.positions.follower import Follower
+from tests.positions.interrupted import STEPS
 
 UUID = "1aaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa"
 DATABASE = "lockstep_gone"
-WRITES = frozenset(
-    {
-        "lock",
-        "decide",
-        "begin_batch",
-        "record_capture",
-        "intend",
-        "settle",
-        "mark_merged",
-        "acknowledge",
-    }
-)
+WRITES = frozenset({"lock", *STEPS})
 
 
 @dataclass(frozen=True)

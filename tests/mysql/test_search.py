@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-import pymysql
 import pytest
-from pymysql.cursors import Cursor
 
 from lockstep.pipeline.binlog.search.log_scan import find_file_before, read_file_head
 from lockstep.pipeline.binlog.search.places import (
@@ -28,7 +25,7 @@ from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.position import Coordinates, LogFile, Position
 from lockstep.resources.mysql.server import MySqlServer
 from tests.chance import by_chance
-from tests.fix_mysql import MySqlStand
+from tests.fix_mysql import MySqlStand, end_prepared
 from tests.mysql.chunked import Sliced
 from tests.mysql.logged import head
 from tests.mysql.reading import runs, server
@@ -37,7 +34,6 @@ _GTIDS = ("Gtid", "Anonymous_Gtid", "Gtid_tagged_log_event")
 _BETWEEN = (*_GTIDS, "Rotate", "Stop", "Binlog_checkpoint", "Previous_gtids", "Gtid_list")
 _TEXT = re.compile(r"'([0-9a-f-]{36}:[^']+)'|GTID (\d+-\d+-\d+)")
 
-_UNKNOWN_XID = 1397
 _ANY_SERVER = (
     (
         "create table t (id int primary key, v text)",
@@ -100,23 +96,8 @@ def written(stand: MySqlStand, database: str, *sessions: tuple[str, ...]) -> Log
     for session in sessions:
         with stand.connect(database) as connection, connection.cursor() as cursor:
             for statement in session:
-                _execute(cursor, statement)
+                end_prepared(cursor.execute, statement)
     return file
-
-
-def _execute(cursor: Cursor, statement: str) -> None:
-    """What a session prepared is anybody's once the server noticed that it ended: XAER_NOTA until
-    then."""
-    for _ in range(1_000):
-        try:
-            cursor.execute(statement)
-        except pymysql.err.OperationalError as error:
-            if error.args[0] != _UNKNOWN_XID:
-                raise
-            time.sleep(0.01)
-        else:
-            return
-    raise AssertionError(f"{statement} finds nothing")
 
 
 def binlogs_from(stand: MySqlStand, file: LogFile) -> list[BinlogSize]:

@@ -10,10 +10,8 @@ import pytest
 from lockstep.pipeline.model.batch import Xid
 from lockstep.pipeline.values.errors import PreparedElsewhere
 from lockstep.resources.mysql.watermarks import prepared_transactions
-from tests.fix_mysql import MySqlStand
+from tests.fix_mysql import MySqlStand, end_prepared
 from tests.mysql.sessions import Shop, inserted
-
-UNKNOWN_XID = 1397
 
 
 @pytest.fixture(params=["mysql", "mariadb", "mariadb11"])
@@ -48,14 +46,8 @@ def rows(*values: int) -> list[str]:
 
 
 def end(shop: Shop, word: str, xid: str) -> None:
-    """In another session, once the server has let go of the one that prepared."""
-    for _ in range(1000):
-        try:
-            return shop.do(f"xa {word} {xid}")
-        except pymysql.err.OperationalError as error:
-            if error.args[0] != UNKNOWN_XID:
-                raise
-    raise AssertionError(f"{xid} is not there")
+    """In another session than the one that prepared."""
+    end_prepared(shop.do, f"xa {word} {xid}")
 
 
 def test_each_commit_finds_its_own(shop: Shop) -> None:

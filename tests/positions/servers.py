@@ -20,7 +20,14 @@ from pymysql.cursors import Cursor
 from demo.mysql_search import Program, cache_folder
 from demo.mysqld import ProgramMySql, mysql_server
 from lockstep.pipeline.values.gtid import GtidSet
-from tests.fix_mysql import ACCOUNT, PASSWORD, UNHURRIED, MySqlStand, killed_at_last
+from tests.fix_mysql import (
+    ACCOUNT,
+    PASSWORD,
+    UNHURRIED,
+    MySqlStand,
+    end_prepared,
+    killed_at_last,
+)
 from tests.mariadb.server import mariadb_server
 
 SMALL = (
@@ -41,7 +48,6 @@ _MODES = ("OFF", "OFF_PERMISSIVE", "ON_PERMISSIVE", "ON")
 _SYSTEM = ("mysql", "information_schema", "performance_schema", "sys")
 _WAIT_SECONDS = 30
 _TRIES = 1000
-_UNKNOWN_XID = 1397
 _ELSEWHERE = 1_700_000_000_000_000
 """Microseconds since the epoch."""
 
@@ -274,14 +280,8 @@ def prepare_xa(stand: MySqlStand, xid: str, *statements: str) -> None:
 
 
 def end_xa(stand: MySqlStand, xid: str, word: str = "commit") -> None:
-    """In another session, once the server has let go of the one that prepared."""
-    for _ in range(_TRIES):
-        try:
-            return stand.execute(f"xa {word} '{xid}'")
-        except pymysql.err.OperationalError as error:
-            if error.args[0] != _UNKNOWN_XID:
-                raise
-    raise AssertionError(f"{xid} is not there")
+    """In another session than the one that prepared."""
+    end_prepared(stand.execute, f"xa {word} '{xid}'")
 
 
 # -- MariaDB ---------------------------------------------------------------------

@@ -25,6 +25,7 @@ from tests.mysql.reading import server
 from tests.schema.random_row_changes import statements
 
 CAPTURED = ("kept", "child")
+MARIADB = StatementContext(replace(ServerDialect(), version=101_100, flavour="mariadb"), "shop")
 _COLUMNS = "id int primary key, v int"
 MADE = (
     f"create table kept ({_COLUMNS})",
@@ -200,8 +201,7 @@ def test_the_tables_of_a_statement(statement: str) -> None:
 )
 def test_a_statement_that_may_change_any_table(statement: str) -> None:
     """What calls a stored function, draws from a sequence or cannot be read stops the run."""
-    facts = replace(ServerDialect(), version=101_100, flavour="mariadb")
-    access = read_row_change(statement, StatementContext(facts, "shop"))
+    access = read_row_change(statement, MARIADB)
     assert access.reason is not None
     assert access.writes == ()
 
@@ -216,8 +216,7 @@ def test_a_statement_that_may_change_any_table(statement: str) -> None:
     ],
 )
 def test_what_follows_for_is_no_list_of_tables(statement: str) -> None:
-    facts = replace(ServerDialect(), version=101_100, flavour="mariadb")
-    access = read_row_change(statement, StatementContext(facts, "shop"))
+    access = read_row_change(statement, MARIADB)
     tables = {*access.reads, *(table for table, _ in access.writes)}
     assert (access.reason, tables) == (None, {TableName("shop", "t")})
 
@@ -228,7 +227,6 @@ def test_a_change_of_a_portion_of_a_period_has_every_event_that_its_triggers_get
 ) -> None:
     """MariaDB inserts what is left of the row before and after the portion."""
     statement = change.format(portion="for portion of p from '2001-01-01' to '2002-01-01'")
-    facts = replace(ServerDialect(), version=101_100, flavour="mariadb")
     with mariadb.own_database() as database:
         mariadb.execute(
             "create table got (event varchar(6))",
@@ -245,7 +243,7 @@ def test_a_change_of_a_portion_of_a_period_has_every_event_that_its_triggers_get
         with mariadb.connect(database) as connection, connection.cursor() as cursor:
             cursor.execute("select distinct upper(event) from got")
             got = {event for (event,) in cursor.fetchall()}
-        access = read_row_change(statement, StatementContext(facts, database))
+        access = read_row_change(statement, replace(MARIADB, database=database))
     [(_, events)] = access.writes
     assert got <= {*events}
 
@@ -259,14 +257,12 @@ def test_a_change_of_a_portion_of_a_period_has_every_event_that_its_triggers_get
 )
 def test_a_table_may_be_created_from_values(statement: str, reason: str | None) -> None:
     """MariaDB calls the functions in VALUES, which may change any table."""
-    facts = replace(ServerDialect(), version=101_100, flavour="mariadb")
-    access = read_create_select(statement, StatementContext(facts, "shop"))
+    access = read_create_select(statement, MARIADB)
     assert access is not None
     assert access.reason == reason
 
 
 @pytest.mark.parametrize("values", ["less than (5)", "in (1, 2)"])
 def test_the_values_of_a_partition_are_no_query(values: str) -> None:
-    facts = replace(ServerDialect(), version=101_100, flavour="mariadb")
     text = f"create table t (a int) partition by list (a) (partition p values {values})"
-    assert read_create_select(text, StatementContext(facts, "shop")) is None
+    assert read_create_select(text, MARIADB) is None
