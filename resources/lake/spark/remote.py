@@ -170,8 +170,8 @@ _HADOOP_PREFIX: Final = "spark.hadoop."
 class Connection:
     """A server that accepts sessions. `version`: Spark's version. `defaults`: the
     settings of a new session. `sessions`: all sessions of this process.
-    `idle_sessions`: the unused ones; under the key True, those with the settings for
-    few rows."""
+    `idle_sessions`: its unused sessions, by whether they have the settings for few
+    rows."""
 
     version: str
     defaults: Mapping[str, str]
@@ -299,8 +299,8 @@ class RemoteSpark:
         hadoop_settings = {
             name.removeprefix(_HADOOP_PREFIX): value for name, value in prefixed_settings.items()
         }
-        wanted = {**_EVERY_SESSION, **settings, **hadoop_settings, **self._user_settings}
-        for name, value in differing_settings(wanted, defaults).items():
+        session_settings = {**_EVERY_SESSION, **settings, **hadoop_settings, **self._user_settings}
+        for name, value in differing_settings(session_settings, defaults).items():
             session.conf.set(name, value)
 
     @contextmanager
@@ -325,8 +325,8 @@ def _is_installed(name: str) -> bool:
 def _require_settable(
     session: SparkSession, settings: Mapping[str, str], defaults: Mapping[str, str]
 ) -> None:
-    """Set the user's settings in a session. Raise `ConfigurationError` for one that can
-    be set only when the server is started."""
+    """Raise `ConfigurationError` for a setting that can be set only when the server is
+    started. The check sets all of the settings in `session`."""
     from pyspark.errors import PySparkException
 
     for name, value in settings.items():
