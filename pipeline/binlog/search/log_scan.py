@@ -164,7 +164,11 @@ ReportProgress = Callable[[int, int], None]
 
 _TRANSACTIONS: Final = 1 << 14
 _RING_BYTES: Final = 1 << 12
+"""Sizes of the buffer that scans a log. The ring is small, because row events are
+skipped."""
+
 _MAX_WALKED: Final = 1 << 16
+"""Most transactions that are walked before the scan is tried again."""
 
 
 class Dumps(Protocol):
@@ -209,7 +213,7 @@ def scan(
     that stops early has to close the generator (`contextlib.closing`), which closes the
     dump.
     """
-    at, walked_count, bytes_read = start, 1, 0
+    at, walk_count, bytes_read = start, 1, 0
     while at < end:
         with closing(dumps.dump(at)) as dump:
             dump_start, begins = at, dump.begins or at
@@ -230,14 +234,14 @@ def scan(
         if not is_refused:
             break
         with closing(dumps.dump(at)) as dump:
-            after, stretch = read_transactions(dump, at, end, walked_count)
+            after, stretch = read_transactions(dump, at, end, walk_count)
         if after <= at:
             raise damaged("the log changed between two dumps of the same place", at)
         at = after
         if stretch is not None:
             yield stretch
         # Twice as many each time, so that a log full of refused events needs few dumps.
-        walked_count = min(2 * walked_count, _MAX_WALKED)
+        walk_count = min(2 * walk_count, _MAX_WALKED)
     if must_reach_end and at < end:
         raise StreamEndedEarly(
             f"the server's log ended at {at}, before {end}",
@@ -246,8 +250,7 @@ def scan(
 
 
 def _buffer(start: Coordinates, end: Coordinates) -> TransactionBuffer:
-    """Return a buffer that captures no table. It ignores prepared rows, and its small
-    ring is enough, because row events are skipped."""
+    """Return a buffer that captures no table, and ignores prepared rows."""
     buffer = TransactionBuffer(
         start,
         is_captured=lambda _: False,
@@ -295,9 +298,9 @@ def _stretch(groups: Sequence[TransactionGroup], after: Coordinates | None) -> S
     return Stretch(transactions, groups[-1].files, groups[-1].gtid_sources)
 
 
-def log_between(start: Coordinates, end: Coordinates, binlogs: Sequence[BinlogSize]) -> int:
-    """Return the bytes of log from one place to another; files that are not listed
-    count as 0."""
+def log_bytes_between(start: Coordinates, end: Coordinates, binlogs: Sequence[BinlogSize]) -> int:
+    """Return the number of bytes of the log from one place to another; files that are
+    not in `binlogs` count as 0."""
     file_bytes = sum(
         log.size for log in binlogs if start.file.number <= log.file.number < end.file.number
     )
@@ -347,7 +350,8 @@ def read_file_head(dumps: Dumps, file: LogFile) -> FileHead:
 
 
 class FileHeads:
-    """The heads of a log's files, oldest first, each read once."""
+    """The heads of a log's files, by index in `binlogs` (oldest first). Each head is
+    read at most once."""
 
     def __init__(self, dumps: Dumps, binlogs: Sequence[BinlogSize]) -> None:
         self._dumps = dumps
@@ -360,9 +364,9 @@ class FileHeads:
         return self._heads[index]
 
     def first(self, is_match: Callable[[GtidSet], bool], count: int | None = None) -> int:
-        """Return the index of the first file such that `is_match` is true of the GTIDs
-        executed before it; `count` if there is none among the first `count` files
-        (default: all). The sets grow from file to file, so a bisection reads few
+        """Return the index of the first file for which `is_match` returns True, given
+        the GTIDs executed before it; `count` if there is none among the first `count`
+        files (default: all). The sets grow from file to file, so a bisection reads few
         heads."""
         files = range(len(self._binlogs) if count is None else count)
         return bisect_left(files, True, key=lambda index: is_match(self.read(index).gtid_set))
@@ -374,9 +378,9 @@ def find_file_before(dumps: Dumps, binlogs: Sequence[BinlogSize], gtids: GtidSet
     oldest file.
 
     If several files qualify, return the newest before which some of `gtids` were not
-    executed yet; if there is none, the oldest. Before a newer file, transactions
-    without a GTID may also have been executed after `gtids`. They are in no set, so
-    they would be missed.
+    executed yet; if there is none, the oldest. A newer file is no safe choice:
+    transactions without a GTID, which are in no set, may have been executed after
+    `gtids` and before that file, and would be missed.
     """
     heads = FileHeads(dumps, binlogs)
     qualifying_count = heads.first(lambda executed: not gtids.contains(executed))

@@ -34,7 +34,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from lockstep.pipeline.binlog.search.log_scan import log_between
+from lockstep.pipeline.binlog.search.log_scan import log_bytes_between
 from lockstep.pipeline.model.load import SourceReading
 from lockstep.pipeline.ports.ledger import unproven_structures
 from lockstep.pipeline.ports.source import CurrentSchemas
@@ -293,7 +293,7 @@ class _LaterStructures:
             )
         if head < self._place:
             return f"the server's log ends at {head}, before {self._place}, up to where it was read"
-        log_bytes = log_between(self._place, head, facts.binlogs)
+        log_bytes = log_bytes_between(self._place, head, facts.binlogs)
         if log_bytes > self._most_bytes:
             return f"{log_bytes:,} bytes of log come after the run's end"
         begin, self._place = self._place, head
