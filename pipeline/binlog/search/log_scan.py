@@ -55,110 +55,6 @@ from lockstep.pipeline.values.errors import (
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.position import Coordinates, LogFile
 
-_BETWEEN_EVENTS: Final = GTID_EVENTS | BETWEEN_TRANSACTIONS
-"""Events that come only after a transaction has ended: each begins a transaction, or
-stands between two."""
-
-_LAST_EVENTS: Final = frozenset(
-    {EventType.XID, EventType.XA_PREPARE, EventType.TRANSACTION_PAYLOAD}
-)
-"""The last events of transactions, besides QUERY COMMIT and QUERY ROLLBACK."""
-
-
-def walk(dump: BinlogDump, start: Coordinates) -> Iterator[Event]:
-    """Yield every event of a dump that is in the log itself, up to the log's end. The
-    dump was requested from `start` on, but may begin before it (`dump.begins`)."""
-    at = dump.begins or start
-    checksum, log_server_id = True, -1
-    for packet in dump_events(dump):
-        _, code, server_id, size, *_ = HEADER.unpack_from(packet)
-        if size != len(packet):
-            raise damaged(f"an event says that it has {size} bytes, not {len(packet)}", at)
-        if code == EventType.FORMAT_DESCRIPTION:
-            checksum, log_server_id = packet[-5] == 1, server_id
-        event = read_event(packet, at, checksum=checksum, log_server_id=log_server_id)
-        if not event.is_artificial:
-            yield event
-            at = event.after
-        if code == EventType.ROTATE:
-            file = _rotate_target(packet, at)
-            if not event.is_artificial or file != at.file:
-                at = Coordinates(file, FIRST_OFFSET)
-
-
-def end_of_transaction(dump: BinlogDump, begin: Coordinates, log_end: Coordinates) -> Coordinates:
-    """Return the end of the transaction around `begin`, where one of its events begins;
-    `log_end` if that comes first."""
-    for event in walk(dump, begin):
-        if event.at < begin:
-            continue
-        if event.type in _BETWEEN_EVENTS and begin < event.at:
-            return event.at
-        if _ends_transaction(event) or event.after >= log_end:
-            return event.after
-    return log_end
-
-
-def _rotate_target(packet: bytes, at: Coordinates) -> LogFile:
-    """Return the file that a ROTATE names. The ROTATE at a dump's beginning comes
-    before the format description, so only its own bytes can show if it has a
-    checksum."""
-    end = -CHECKSUM_BYTES if crc_matches(packet) else None
-    return read_rotate(packet[HEADER_BYTES:end], at).file
-
-
-def read_transactions(
-    dump: BinlogDump, start: Coordinates, end: Coordinates, count: int
-) -> tuple[Coordinates, Stretch | None]:
-    """Return the place after `count` transactions from `start` on, and these
-    transactions; fewer if `end` or the log's end comes first. A transaction without a
-    COMMIT, XID or the like ends at the next event that begins a transaction or stands
-    between two."""
-    at = start
-    rows: list[list[int]] = []
-    files: list[LogFile] = []
-    gtid_sources: list[str] = []
-    row: list[int] | None = None
-    for event in walk(dump, start):
-        if event.at < start:
-            continue
-        if event.type in _BETWEEN_EVENTS:
-            row = None
-        if row is None and (len(rows) >= count or event.at >= end):
-            break
-        if event.type in GTID_EVENTS:
-            if files[-1:] != [event.at.file]:
-                files.append(event.at.file)
-            row = _index_row(event, len(files) - 1, gtid_sources)
-            rows.append(row)
-        if row is not None:
-            row[columns.END_OFFSET] = event.after.offset
-            row[columns.LAST_OFFSET], row[columns.LAST_SIZE] = event.at.offset, event.size
-            row[columns.LAST_CRC], row[columns.LAST_TIMESTAMP] = event.crc32, event.timestamp
-            row[columns.LOG_BYTES] += event.size
-            if _ends_transaction(event):
-                row = None
-        at = event.after
-    return at, Stretch(np.array(rows, np.int64), files, gtid_sources) if rows else None
-
-
-def _index_row(event: Event, file: int, gtid_sources: list[str]) -> list[int]:
-    """Return the index row of the transaction that a GTID event begins."""
-    row = [0] * columns.TRANSACTION_COLUMNS
-    row[columns.FILE], row[columns.BEGIN_OFFSET] = file, event.at.offset
-    row[columns.ORIGIN_SERVER] = event.server_id
-    identity = read_identity(event, gtid_sources)
-    for column, value in zip(IDENTITY_COLUMNS, identity, strict=True):
-        row[column] = value
-    return row
-
-
-def _ends_transaction(event: Event) -> bool:
-    if event.type == EventType.QUERY:
-        return read_query(event).text.upper() in ("COMMIT", "ROLLBACK")
-    return event.type in _LAST_EVENTS
-
-
 ReportProgress = Callable[[int, int], None]
 """Called with the progress of a long search: bytes read, and bytes to read in total."""
 
@@ -305,6 +201,110 @@ def log_bytes_between(start: Coordinates, end: Coordinates, binlogs: Sequence[Bi
         log.size for log in binlogs if start.file.number <= log.file.number < end.file.number
     )
     return max(file_bytes - start.offset + end.offset, 0)
+
+
+_BETWEEN_EVENTS: Final = GTID_EVENTS | BETWEEN_TRANSACTIONS
+"""Events that come only after a transaction has ended: each begins a transaction, or
+stands between two."""
+
+_LAST_EVENTS: Final = frozenset(
+    {EventType.XID, EventType.XA_PREPARE, EventType.TRANSACTION_PAYLOAD}
+)
+"""The last events of transactions, besides QUERY COMMIT and QUERY ROLLBACK."""
+
+
+def read_transactions(
+    dump: BinlogDump, start: Coordinates, end: Coordinates, count: int
+) -> tuple[Coordinates, Stretch | None]:
+    """Return the place after `count` transactions from `start` on, and these
+    transactions; fewer if `end` or the log's end comes first. A transaction without a
+    COMMIT, XID or the like ends at the next event that begins a transaction or stands
+    between two."""
+    at = start
+    rows: list[list[int]] = []
+    files: list[LogFile] = []
+    gtid_sources: list[str] = []
+    row: list[int] | None = None
+    for event in walk(dump, start):
+        if event.at < start:
+            continue
+        if event.type in _BETWEEN_EVENTS:
+            row = None
+        if row is None and (len(rows) >= count or event.at >= end):
+            break
+        if event.type in GTID_EVENTS:
+            if files[-1:] != [event.at.file]:
+                files.append(event.at.file)
+            row = _index_row(event, len(files) - 1, gtid_sources)
+            rows.append(row)
+        if row is not None:
+            row[columns.END_OFFSET] = event.after.offset
+            row[columns.LAST_OFFSET], row[columns.LAST_SIZE] = event.at.offset, event.size
+            row[columns.LAST_CRC], row[columns.LAST_TIMESTAMP] = event.crc32, event.timestamp
+            row[columns.LOG_BYTES] += event.size
+            if _ends_transaction(event):
+                row = None
+        at = event.after
+    return at, Stretch(np.array(rows, np.int64), files, gtid_sources) if rows else None
+
+
+def _index_row(event: Event, file: int, gtid_sources: list[str]) -> list[int]:
+    """Return the index row of the transaction that a GTID event begins."""
+    row = [0] * columns.TRANSACTION_COLUMNS
+    row[columns.FILE], row[columns.BEGIN_OFFSET] = file, event.at.offset
+    row[columns.ORIGIN_SERVER] = event.server_id
+    identity = read_identity(event, gtid_sources)
+    for column, value in zip(IDENTITY_COLUMNS, identity, strict=True):
+        row[column] = value
+    return row
+
+
+def end_of_transaction(dump: BinlogDump, begin: Coordinates, log_end: Coordinates) -> Coordinates:
+    """Return the end of the transaction around `begin`, where one of its events begins;
+    `log_end` if that comes first."""
+    for event in walk(dump, begin):
+        if event.at < begin:
+            continue
+        if event.type in _BETWEEN_EVENTS and begin < event.at:
+            return event.at
+        if _ends_transaction(event) or event.after >= log_end:
+            return event.after
+    return log_end
+
+
+def _ends_transaction(event: Event) -> bool:
+    if event.type == EventType.QUERY:
+        return read_query(event).text.upper() in ("COMMIT", "ROLLBACK")
+    return event.type in _LAST_EVENTS
+
+
+def walk(dump: BinlogDump, start: Coordinates) -> Iterator[Event]:
+    """Yield every event of a dump that is in the log itself, up to the log's end. The
+    dump was requested from `start` on, but may begin before it (`dump.begins`)."""
+    at = dump.begins or start
+    checksum, log_server_id = True, -1
+    for packet in dump_events(dump):
+        _, code, server_id, size, *_ = HEADER.unpack_from(packet)
+        if size != len(packet):
+            raise damaged(f"an event says that it has {size} bytes, not {len(packet)}", at)
+        if code == EventType.FORMAT_DESCRIPTION:
+            checksum, log_server_id = packet[-5] == 1, server_id
+        event = read_event(packet, at, checksum=checksum, log_server_id=log_server_id)
+        if not event.is_artificial:
+            yield event
+            at = event.after
+        if code == EventType.ROTATE:
+            file = _rotate_target(packet, at)
+            if not event.is_artificial or file != at.file:
+                at = Coordinates(file, FIRST_OFFSET)
+
+
+def _rotate_target(packet: bytes, at: Coordinates) -> LogFile:
+    """Return the file that a ROTATE names. The ROTATE at a dump's beginning comes
+    before the format description, so only its own bytes can show if it has a
+    checksum."""
+    end = -CHECKSUM_BYTES if crc_matches(packet) else None
+    return read_rotate(packet[HEADER_BYTES:end], at).file
 
 
 @dataclass(frozen=True, slots=True)
