@@ -20,9 +20,9 @@ from lockstep.pipeline.binlog.stream.ring import Integers, TransactionGroup
 from lockstep.pipeline.mirror.layout import (
     captured_schema,
     changelog_path,
-    free_place,
+    free_mirror_path,
     new_table,
-    no_place,
+    no_mirror_path,
     scratch_path,
 )
 from lockstep.pipeline.mirror.marks import changelog_rows, file_schema
@@ -633,12 +633,14 @@ class CapturedTables:
 
     def _new_state(self, table: TableName) -> TableState:
         if self.name_conflict(table) is not None:
-            return new_table(self._source, table, no_place(self._source, table))
+            return new_table(self._source, table, no_mirror_path(self._source, table))
         self._take_folders(table)
         # A folder that another table has or had is never used: readers of the folder's
         # old versions would see both tables.
         name, is_configured = self._names.of(table), self._names.is_configured(table)
-        mirror = free_place(self._source, name, 1, self._used_folders, ignores_case=is_configured)
+        mirror = free_mirror_path(
+            self._source, name, 1, self._used_folders, ignores_case=is_configured
+        )
         self._used_folders.add(mirror)
         return new_table(self._source, table, mirror)
 
