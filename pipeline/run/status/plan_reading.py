@@ -23,7 +23,7 @@ from lockstep.pipeline.binlog.stream import ring as columns
 from lockstep.pipeline.binlog.stream.ring import Block, Integers, TransactionGroup
 from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
 from lockstep.pipeline.binlog.transactions.spill import SummarisingSpool
-from lockstep.pipeline.mirror.clustering import unclusterable
+from lockstep.pipeline.mirror.clustering import unclusterable_names
 from lockstep.pipeline.mirror.layout import application_id, mirror_columns
 from lockstep.pipeline.mirror.lineage import is_stamp, taken_names
 from lockstep.pipeline.mirror.strategy import WriteFacts, choose, only_inserts
@@ -245,7 +245,7 @@ def _column_sentences(
     addition to the table's, and for its files."""
     for name, reason, _ in taken_names(table_columns.names, policies):
         yield f"it would be quarantined, since column {name!r} has the name of {reason}"
-    for name, reason in unclusterable(policies.cluster_by, table_columns):
+    for name, reason in unclusterable_names(policies.cluster_by, table_columns):
         yield f"its files stay clustered as they are, since {name!r} {reason}"
     version = None if state is None else ports.mirrors.version(state.mirror)
     if state is None or version is None:
