@@ -18,7 +18,7 @@ import pyarrow as pa
 from lockstep.pipeline.binlog.rows.images import AFTER, DELETE, INSERT
 from lockstep.pipeline.binlog.rows.maps import split_by_map, split_by_table
 from lockstep.pipeline.binlog.rows.rows import TableDecoder
-from lockstep.pipeline.binlog.search.log_scan import log_between
+from lockstep.pipeline.binlog.search.log_scan import log_bytes_between
 from lockstep.pipeline.binlog.stream import ring as columns
 from lockstep.pipeline.binlog.stream.ring import Block, Integers, TransactionGroup
 from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
@@ -127,7 +127,7 @@ def read_ahead(ports: RunPorts, run_start: RunStart, plans: TablePlans) -> Plann
         if error.recovery is Recovery.RETRY:
             raise
         errors.append(error)
-    remaining = log_between(reading.end.at, bounds.end, run_start.facts.binlogs)
+    remaining = log_bytes_between(reading.end.at, bounds.end, run_start.facts.binlogs)
     is_last_run = not reading.reached_limit or remaining <= 0
     return PlannedReading(
         end=reading.end,
