@@ -9,9 +9,9 @@ current rows, a changelog the Delta table with all its changes, a batch the part
 log that one run captured.
 
 1. The folder's claim declares all batches after the chosen one void, so that no later
-   recovery continues after one of them. Mirrors may still show a void batch: a mirror
-   is not restored if its table is re-read, or if no earlier batch has it. Nor does
-   `_transactions` list all batches.
+   recovery continues after one of them. Nothing else in the lake says reliably that a
+   batch is void. A mirror that is not restored still shows a void batch: its table is
+   re-read, or no earlier batch has the table. `_transactions` does not list all batches.
 
 2. Changelogs stop listing the files of later batches, and mirrors that show later
    batches are restored to the chosen one. These commits change only metadata; a
@@ -25,10 +25,10 @@ log that one run captured.
 
 4. The folder is claimed for this ledger.
 
-Before a recovery is carried out, it is said what the next run does with each table
-then. A recovery decides what there is: the mirror version with which each table
-continues, or what the ledger has. What a table lacks then is an ordinary need, and the
-rules of `pipeline.supply` decide what supplies it.
+`plan_recovery` also foresees what the next run will do with each table. The recovery
+itself decides only with which version of its mirror a table continues, or that the
+lake goes back to what the ledger has. The rules of `pipeline.supply` decide, as for any
+run, what supplies the rest.
 """
 
 from __future__ import annotations
@@ -124,10 +124,10 @@ from lockstep.pipeline.values.table import TableName
 class RecoveryOutcome:
     """The outcome of a recovery. `disagreement`: how the ledger and the lake disagree.
     `plan`: where a ledger that is made from the lake continues. `reloads`: tables whose
-    rows the lake does not have, and why. `table_plans`: what the next run does with
-    tables, only if the recovery is merely shown. `shortened_changelogs`: those that
-    stop listing files of later batches. `lake_changes`: those of a ledger that
-    continues as it is or starts over."""
+    rows the lake does not have, and why. `table_plans`: what the next run will do with
+    tables; only `plan_recovery` fills it. `shortened_changelogs`: folders of changelogs
+    that stop listing files of later batches. `lake_changes`: the changes to the lake if
+    the ledger continues as it is or starts over."""
 
     case: RecoveryCase
     disagreement: str | None = None
@@ -298,10 +298,10 @@ def _outcome_and_basis(
     """Return the outcome of a recovery, and its basis if a ledger is made from the
     lake. Raise an error if the recovery is refused. `is_plan`: nothing is carried out,
     so going back to a named batch is not refused if the ledger still has the source."""
-    disagreement = cache(lambda: lake_disagreement(ports))
+    find_disagreement = cache(lambda: lake_disagreement(ports))
     case = case_of(
         _ledger_content(ports),
-        lambda: disagreement() is not None,
+        lambda: find_disagreement() is not None,
         lambda: ports.claims.read(ports.source.name) != Unclaimed(is_empty=True),
         back_to=after_batch is not None,
         start_over=start_over,
@@ -314,10 +314,8 @@ def _outcome_and_basis(
     if case is RecoveryCase.START_OVER:
         error = lake_error(ports)
         return RecoveryOutcome(case, None if error is None else error.message), None
-    if case is RecoveryCase.KEEP_LEDGER and (found_disagreement := disagreement()) is not None:
-        return RecoveryOutcome(
-            case, found_disagreement.sentence, reloads=found_disagreement.reloads
-        ), None
+    if case is RecoveryCase.KEEP_LEDGER and (disagreement := find_disagreement()) is not None:
+        return RecoveryOutcome(case, disagreement.sentence, reloads=disagreement.reloads), None
     return RecoveryOutcome(case), None
 
 
@@ -345,7 +343,7 @@ def _ledger_content(ports: RunPorts) -> LedgerContent:
 def _source_held_error(ports: RunPorts) -> ForeignCommit:
     source = ports.source.name
     newest = ports.ledger.cursors(source).captured
-    assert newest is not None, "it holds the source"
+    assert newest is not None, "this ledger holds the source"
     return ForeignCommit(
         f"this ledger holds {source} already, up to batch {newest.batch} at {newest.position.at}",
         hint="to give it up for a new one, move it away first (docs/recovery.md)",
@@ -554,14 +552,16 @@ def _files_up_to(ports: RunPorts, changelog: ChangelogListing, batch: int) -> li
     ):
         return captured_files
     listed_files = [file for file in captured_files if file.path in changelog.files]
-    foreign = (SegmentFile(path, size=changelog.files[path]) for path in changelog.foreign)
+    foreign = (SegmentFile(path, size=changelog.files[path]) for path in changelog.foreign_files)
     return [*listed_files, *foreign]
 
 
 def _has_later_rows(ports: RunPorts, changelog: ChangelogListing, batch: int) -> bool:
     """Return whether a foreign file has rows of later batches, or cannot be read."""
-    contents = (batches_in_file(ports, changelog.folder, path) for path in changelog.foreign)
-    return any(batches is None or max(batches, default=0) > batch for batches in contents)
+    batch_sets = (
+        batches_in_file(ports, changelog.folder, path) for path in changelog.foreign_files
+    )
+    return any(batches is None or max(batches, default=0) > batch for batches in batch_sets)
 
 
 def _app_id(ports: RunPorts, lake: LakeContent, changelog: ChangelogListing) -> str:
@@ -637,9 +637,9 @@ def _record_basis(
         changes=plan.lake_end.cursor.sequence,
         tables=(
             *(handover.adopted_state() for handover in handovers),
-            *(_waiting_state(ports, table, basis) for table in tables_needing_consent),
+            *(_consent_state(ports, table, basis) for table in tables_needing_consent),
         ),
-        stopped_tables=tuple(_stopped_table(table, start.at) for table in tables_needing_consent),
+        stopped_tables=tuple(_consent_stop(table, start.at) for table in tables_needing_consent),
         by_gtid=place.by_gtid,
         history=BatchHistory((), basis.structures.versions, basis.structures.databases),
         handovers=tuple(handovers),
@@ -653,7 +653,7 @@ def _record_basis(
     ledger.record_capture(lease, batch.id, record)
 
 
-def _stopped_table(table: TableName, at: Coordinates) -> StoppedTable:
+def _consent_stop(table: TableName, at: Coordinates) -> StoppedTable:
     """Return the stop of a table that may show values which were hidden under another
     name: the former ledger asked for somebody's consent, and so does this one."""
     error = TableError(
@@ -666,7 +666,7 @@ def _stopped_table(table: TableName, at: Coordinates) -> StoppedTable:
     return StoppedTable.of(table, error, str(at))
 
 
-def _waiting_state(ports: RunPorts, table: TableName, basis: RecoveryBasis) -> TableState:
+def _consent_state(ports: RunPorts, table: TableName, basis: RecoveryBasis) -> TableState:
     """Return the state of a table that waits for somebody's consent, with a mirror that
     is still to be made."""
     source, generation = ports.source.name, basis.structures.generation(table)
@@ -717,8 +717,8 @@ class RunToUndo:
     `previous_batch`: the batch before that one, to which the ledger goes back.
     `later_count`: number of batches that other runs captured afterwards, which are
     undone too. `reread_tables`: tables whose rows one of these batches read from the
-    source. They are read again, because the log need not show what was wrong with these
-    rows."""
+    source. The next run reads them again, because the log need not show what was wrong
+    with the rows before."""
 
     run: str
     first_batch: int
