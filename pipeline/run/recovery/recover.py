@@ -156,102 +156,6 @@ def plan_recovery(
     return replace(outcome, table_plans=_tables_after(ports, outcome, basis))
 
 
-def _tables_after(
-    ports: RunPorts, outcome: RecoveryOutcome, basis: RecoveryBasis | None
-) -> TablePlans:
-    match outcome.case:
-        case RecoveryCase.FROM_LAKE | RecoveryCase.REFUSED:
-            assert basis is not None, "a ledger is made from the lake"
-            handovers = (
-                _handover(ports, adoption, adoption.version, basis)
-                for adoption in basis.plan.adoptions
-            )
-            adopted_states = (handover.adopted_state() for handover in handovers)
-            return _after_new_ledger(ports, adopted_states, outcome.reloads)
-        case RecoveryCase.KEEP_LEDGER:
-            return _after_kept_ledger(ports, outcome.reloads)
-        case RecoveryCase.START_OVER:
-            return _after_start_over(ports)
-        case RecoveryCase.AGREE | RecoveryCase.FINISH:
-            return TablePlans()
-    assert_never(outcome.case)
-
-
-_MissingRows = Iterable[tuple[TableName, str]]
-"""Tables whose rows the lake does not have, each with the reason."""
-
-
-def _after_new_ledger(
-    ports: RunPorts, adopted_states: Iterable[TableState], missing_rows: _MissingRows
-) -> TablePlans:
-    """Return the plans of tables after a ledger is made from the lake.
-    `adopted_states`: the states of the tables that continue with their mirrors."""
-    haves_and_wants = [
-        (Have(table, SupplyStanding.NEW, reason=reason), Want())
-        for table, reason in missing_rows
-        if ports.source.patterns.matches(table)
-    ]
-    states = {state.table: state for state in adopted_states}
-    for table, name in pending_moves(ports, states).to_reload.items():
-        have = Have(table, SupplyStanding.STOPPED, reason=move_reason(name))
-        haves_and_wants.append((have, Want(rewrite=True)))
-    # The mirror has rows that this ledger has not seen, so its changelog is not
-    # complete.
-    return _priced_plans(ports, haves_and_wants, KnownReach(changelog=ROWS_BEFORE_CHANGELOG))
-
-
-def _after_kept_ledger(ports: RunPorts, missing_rows: _MissingRows) -> TablePlans:
-    """Return the plans of tables after the lake goes back to what the ledger has. If
-    the server does not answer, only the plans of `missing_rows` are returned, without
-    prices."""
-    cursor = ports.ledger.cursors(ports.source.name).captured
-    assert cursor is not None, "this ledger holds the source"
-    errors = {table: reread_error(reason) for table, reason in missing_rows}
-    known = KnownTables.of(ports).with_stopped(cursor, errors)
-    states = {table: next_state(table, known.states[table], LakeRestarted()) for table in errors}
-    known = replace(known, states={**known.states, **states})
-    with suppress(LockstepError):
-        return tables_of_next_run(ports, known)
-    haves_and_wants = [
-        (Have(table, SupplyStanding.STOPPED, frozenset({Need.ROWS}), error.reason), Want())
-        for table, error in errors.items()
-        if states[table].reason == error.reason
-    ]
-    return TablePlans(
-        {have.table: plan(have, want, KnownReach()) for have, want in haves_and_wants}
-    )
-
-
-def tables_of_next_run(ports: RunPorts, known: KnownTables | None = None) -> TablePlans:
-    """Return the plans of the next run, which continues where the ledger ends. `known`:
-    the tables' states; None for the states in the ledger."""
-    return plan_tables(ports, foresee_next_start(ports).run_start, known)
-
-
-def _after_start_over(ports: RunPorts) -> TablePlans:
-    """Return the plans of the first run after the source starts over. If it starts with
-    a snapshot, that run reads all tables that have rows."""
-    if not ports.source.loads_new_tables:
-        return TablePlans()
-    tables = [table.name for table in ports.server.tables()]
-    tables = [table for table in tables if ports.source.patterns.matches(table)]
-    colliding_tables = collisions(ports, {}, tables)
-    haves_and_wants = [
-        (Have(table, SupplyStanding.NEW, reason=OLDER_REASON), Want())
-        for table in tables
-        if table not in colliding_tables
-    ]
-    return _priced_plans(ports, haves_and_wants, KnownReach())
-
-
-def _priced_plans(
-    ports: RunPorts, haves_and_wants: Sequence[tuple[Have, Want]], reach: KnownReach
-) -> TablePlans:
-    plans = {have.table: plan(have, want, reach) for have, want in haves_and_wants}
-    wants = {have.table: want for have, want in haves_and_wants}
-    return with_prices(ports, TablePlans(plans, wants))
-
-
 def recover(
     ports: RunPorts,
     lease: Lease,
@@ -709,6 +613,102 @@ def _claim_and_acknowledge(ports: RunPorts, lease: Lease) -> None:
     claim_folder(ports)
     for batch in ports.ledger.unfinished_batches(ports.source.name):
         ports.ledger.acknowledge(lease, batch.id)
+
+
+def _tables_after(
+    ports: RunPorts, outcome: RecoveryOutcome, basis: RecoveryBasis | None
+) -> TablePlans:
+    match outcome.case:
+        case RecoveryCase.FROM_LAKE | RecoveryCase.REFUSED:
+            assert basis is not None, "a ledger is made from the lake"
+            handovers = (
+                _handover(ports, adoption, adoption.version, basis)
+                for adoption in basis.plan.adoptions
+            )
+            adopted_states = (handover.adopted_state() for handover in handovers)
+            return _after_new_ledger(ports, adopted_states, outcome.reloads)
+        case RecoveryCase.KEEP_LEDGER:
+            return _after_kept_ledger(ports, outcome.reloads)
+        case RecoveryCase.START_OVER:
+            return _after_start_over(ports)
+        case RecoveryCase.AGREE | RecoveryCase.FINISH:
+            return TablePlans()
+    assert_never(outcome.case)
+
+
+_MissingRows = Iterable[tuple[TableName, str]]
+"""Tables whose rows the lake does not have, each with the reason."""
+
+
+def _after_new_ledger(
+    ports: RunPorts, adopted_states: Iterable[TableState], missing_rows: _MissingRows
+) -> TablePlans:
+    """Return the plans of tables after a ledger is made from the lake.
+    `adopted_states`: the states of the tables that continue with their mirrors."""
+    haves_and_wants = [
+        (Have(table, SupplyStanding.NEW, reason=reason), Want())
+        for table, reason in missing_rows
+        if ports.source.patterns.matches(table)
+    ]
+    states = {state.table: state for state in adopted_states}
+    for table, name in pending_moves(ports, states).to_reload.items():
+        have = Have(table, SupplyStanding.STOPPED, reason=move_reason(name))
+        haves_and_wants.append((have, Want(rewrite=True)))
+    # The mirror has rows that this ledger has not seen, so its changelog is not
+    # complete.
+    return _priced_plans(ports, haves_and_wants, KnownReach(changelog=ROWS_BEFORE_CHANGELOG))
+
+
+def _after_kept_ledger(ports: RunPorts, missing_rows: _MissingRows) -> TablePlans:
+    """Return the plans of tables after the lake goes back to what the ledger has. If
+    the server does not answer, only the plans of `missing_rows` are returned, without
+    prices."""
+    cursor = ports.ledger.cursors(ports.source.name).captured
+    assert cursor is not None, "this ledger holds the source"
+    errors = {table: reread_error(reason) for table, reason in missing_rows}
+    known = KnownTables.of(ports).with_stopped(cursor, errors)
+    states = {table: next_state(table, known.states[table], LakeRestarted()) for table in errors}
+    known = replace(known, states={**known.states, **states})
+    with suppress(LockstepError):
+        return tables_of_next_run(ports, known)
+    haves_and_wants = [
+        (Have(table, SupplyStanding.STOPPED, frozenset({Need.ROWS}), error.reason), Want())
+        for table, error in errors.items()
+        if states[table].reason == error.reason
+    ]
+    return TablePlans(
+        {have.table: plan(have, want, KnownReach()) for have, want in haves_and_wants}
+    )
+
+
+def tables_of_next_run(ports: RunPorts, known: KnownTables | None = None) -> TablePlans:
+    """Return the plans of the next run, which continues where the ledger ends. `known`:
+    the tables' states; None for the states in the ledger."""
+    return plan_tables(ports, foresee_next_start(ports).run_start, known)
+
+
+def _after_start_over(ports: RunPorts) -> TablePlans:
+    """Return the plans of the first run after the source starts over. If it starts with
+    a snapshot, that run reads all tables that have rows."""
+    if not ports.source.loads_new_tables:
+        return TablePlans()
+    tables = [table.name for table in ports.server.tables()]
+    tables = [table for table in tables if ports.source.patterns.matches(table)]
+    colliding_tables = collisions(ports, {}, tables)
+    haves_and_wants = [
+        (Have(table, SupplyStanding.NEW, reason=OLDER_REASON), Want())
+        for table in tables
+        if table not in colliding_tables
+    ]
+    return _priced_plans(ports, haves_and_wants, KnownReach())
+
+
+def _priced_plans(
+    ports: RunPorts, haves_and_wants: Sequence[tuple[Have, Want]], reach: KnownReach
+) -> TablePlans:
+    plans = {have.table: plan(have, want, reach) for have, want in haves_and_wants}
+    wants = {have.table: want for have, want in haves_and_wants}
+    return with_prices(ports, TablePlans(plans, wants))
 
 
 @dataclass(frozen=True, slots=True)
