@@ -615,6 +615,9 @@ def _claim_and_acknowledge(ports: RunPorts, lease: Lease) -> None:
         ports.ledger.acknowledge(lease, batch.id)
 
 
+# -- the plans of tables after a recovery ----------------------------------------------
+
+
 def _tables_after(
     ports: RunPorts, outcome: RecoveryOutcome, basis: RecoveryBasis | None
 ) -> TablePlans:
@@ -674,7 +677,7 @@ def _after_kept_ledger(ports: RunPorts, missing_rows: _MissingRows) -> TablePlan
     haves_and_wants = [
         (Have(table, SupplyStanding.STOPPED, frozenset({Need.ROWS}), error.reason), Want())
         for table, error in errors.items()
-        if states[table].reason == error.reason
+        if states[table].reason == error.reason  # A table that had stopped before keeps its reason.
     ]
     return TablePlans(
         {have.table: plan(have, want, KnownReach()) for have, want in haves_and_wants}
@@ -709,6 +712,9 @@ def _priced_plans(
     plans = {have.table: plan(have, want, reach) for have, want in haves_and_wants}
     wants = {have.table: want for have, want in haves_and_wants}
     return with_prices(ports, TablePlans(plans, wants))
+
+
+# -- undoing a run ---------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
