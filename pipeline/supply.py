@@ -119,7 +119,7 @@ class Reach(Protocol):
 
     @property
     def has_whole_mirror(self) -> bool:
-        """Whether the mirror has every row that the table had at the mirror's place."""
+        """True if the mirror has every row that the table had at the mirror's place."""
 
     @property
     def columns(self) -> NewColumns | str:

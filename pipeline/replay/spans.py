@@ -63,7 +63,7 @@ from lockstep.pipeline.values.places import (
 )
 from lockstep.pipeline.values.position import Coordinates, LogFile, Position
 
-_SPAN_HINT = (
+_SPAN_HINT: Final = (
     "`lockstep status --json` shows the last batches; `lockstep versions --list` their places"
 )
 
@@ -145,7 +145,7 @@ def is_before_history(place: Place, chain: Sequence[Batch], begin: datetime | No
     """Return whether a place is certainly before the first batch of `chain`, before
     which there is no history. `begin`: as for `batches_in_span`."""
     first = chain[0]
-    if first.previous_batch is not None:  # There was history before it, which was deleted.
+    if first.previous_batch is not None:  # Earlier history was deleted.
         return False
     match place:
         case AtMoment(moment):
@@ -379,13 +379,16 @@ def ids_before(times: Sequence[BatchTimes], moment: datetime) -> frozenset[int]:
     return frozenset(batch.id for batch, _ in (*chain[:place], *caught_up))
 
 
-_VERSIONS_HINT = "`lockstep versions --list` shows the ends of the newest batches"
+# -- the batch at a place --------------------------------------------------------------
+
+
+_VERSIONS_HINT: Final = "`lockstep versions --list` shows the ends of the newest batches"
 
 
 @dataclass(frozen=True, slots=True)
 class PlaceInBatch:
-    """The batch at a place. `is_batch_end`: the place is the batch's end, otherwise it
-    is inside the batch."""
+    """The batch that has a place. `is_batch_end`: the place is the batch's end;
+    otherwise it is inside the batch."""
 
     batch: Batch
     is_batch_end: bool
@@ -542,10 +545,13 @@ def end_text(batch: Batch) -> str:
     return str(end.at) if moment is None else f"{end.at} ({moment_text(moment)})"
 
 
+# -- the transactions before a place ---------------------------------------------------
+
+
 Flags = npt.NDArray[np.bool_]
 Integers = npt.NDArray[np.int64]
 
-TRANSACTION_COLUMNS = ("_file", "end_offset", "_gtid", "_committed_at", "last_sequence")
+TRANSACTION_COLUMNS: Final = ("_file", "end_offset", "_gtid", "_committed_at", "last_sequence")
 """The columns of `_transactions`, the lake's table of transactions, that are needed
 here."""
 

@@ -62,7 +62,7 @@ class Account:
 
     @property
     def has_all_images(self) -> bool:
-        """Whether the files have every image that was read."""
+        """True if the files have every image that was read."""
         rows = self.written_rows
         row_images = rows.inserted + 2 * rows.updated + rows.deleted
         excess = self.written_images - row_images
@@ -71,7 +71,7 @@ class Account:
 
     @property
     def is_merged(self) -> bool:
-        """Whether every written row is merged, or waits because its table is stopped."""
+        """True if every written row is merged, or waits because its table is stopped."""
         if self.unmerged_tables:
             return False
         return self.merged_rows + self.stopped_rows == self.written_rows
@@ -95,7 +95,11 @@ def accounts(
         refreshed_tables = {
             event.table for event in batch_events if event.kind is TableEventKind.REFRESHED
         }
-        merged_tables = {i.table for i in intents if i.first_batch <= batch.id <= i.last_batch}
+        merged_tables = {
+            intent.table
+            for intent in intents
+            if intent.first_batch <= batch.id <= intent.last_batch
+        }
         unmerged = [
             part for part in written if part.table not in merged_tables and part.image_count
         ]

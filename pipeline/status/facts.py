@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from lockstep.pipeline.binlog.search.log_scan import log_between
-from lockstep.pipeline.model.batch import Batch, Cursor
+from lockstep.pipeline.model.batch import Batch, BatchState, Cursor
 from lockstep.pipeline.model.gaps import Gap
 from lockstep.pipeline.model.table_state import Extent, StoppedTable
 from lockstep.pipeline.ports.source import ServerFacts
@@ -313,5 +313,5 @@ def overlaps(batches: Sequence[Batch]) -> tuple[Overlap, ...]:
         if batch.continuity is Continuity.OVERLAP
         and batch.previous_batch is not None
         and batch.end is not None
-        and batch.state.value != "abandoned"
+        and batch.state is not BatchState.ABANDONED
     )

@@ -66,14 +66,13 @@ class Verdict:
 
     @property
     def needs_a_person(self) -> bool:
-        """Whether a person has to act, because no later run can end the trouble, or
+        """True if a person has to act, because no later run can end the trouble, or
         because no run has succeeded for a long time."""
         return self.outlasts_patience or self.state in _STATES_FOR_PERSON
 
     @property
     def is_undecided(self) -> bool:
-        """Whether an earlier trouble may still exist; only the next run will show
-        whether it does."""
+        """True if an earlier trouble may still exist, which only the next run will show."""
         return not self.needs_a_person and self.state in _UNDECIDED_STATES
 
     @property
