@@ -248,7 +248,7 @@ def record_of(commit: LakeCommit, *, in_transactions: bool = False) -> BatchReco
 
 
 LEAST_COMMITS: Final = 200
-"""Smallest number of commits that are read from each table's Delta log, newest first."""
+"""Smallest number of newest commits that are read from each table's Delta log."""
 
 _BATCH_KINDS: Final = frozenset(
     {
@@ -268,10 +268,10 @@ def needed_commits(
     after_batch: int | None,
     least: int = LEAST_COMMITS,
 ) -> list[LakeCommit]:
-    """Return the commits of a table that a recovery needs, newest first: at least `least`,
-    and all back to the newest that shows a batch which is not void. `after_batch`: the
-    batch to which a person wants to go back; a commit that shows a later batch does not
-    suffice then. If no commit suffices, return the whole log."""
+    """Return the commits of a table that a recovery needs, newest first: at least
+    `least`, and all back to the newest that shows a batch which is not void.
+    `after_batch`: the batch to which a person wants to go back; a commit that shows a
+    later batch does not suffice then. If no commit suffices, return the whole log."""
 
     def suffices(commit: LakeCommit) -> bool:
         record = record_of(commit)
@@ -446,7 +446,7 @@ def newest_mirrors(mirrors: Iterable[MirrorFacts], through: int) -> list[MirrorF
 
 
 RECENT_BATCHES: Final = 8
-"""Number of newest batches of which the one with the fewest tables to be read is chosen."""
+"""Number of newest batches from which the one with the fewest reloads is chosen."""
 
 DROPPED: Final = "dropped"
 """The condition of a table that was dropped at the source."""
@@ -645,8 +645,8 @@ def _plan_after(facts: LakeFacts, lake_end: BatchRecord) -> RecoveryPlan:
 
 
 def _exact_version(mirror: MirrorFacts, batches: Iterable[int], through: int) -> ShownBatch | None:
-    """Return the mirror's version that shows exactly the end of batch `through`, or None.
-    `batches`: the batches that concern the table."""
+    """Return the mirror's version that shows exactly the end of batch `through`, or
+    None. `batches`: the batches that concern the table."""
     shown = next((shown for shown in mirror.shown_batches if shown.batch <= through), None)
     if shown is None or any(shown.batch < batch <= through for batch in batches):
         return None

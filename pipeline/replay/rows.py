@@ -32,8 +32,8 @@ Flags = npt.NDArray[np.bool_]
 class ReplayDifference:
     """A row that differs between log and lake. `kind`: `DIFFERENT`, `MISSING` or
     `SURPLUS`. `key`: its key as text. `columns`: the columns that differ, if both sides
-    have the row. `log`: the values in its newest change; `lake`: the values in the lake;
-    both as texts by column name, or None unless values were asked for."""
+    have the row. `log`: the values in its newest change. `lake`: the values in the
+    lake. Both are texts by column name, or None unless values were asked for."""
 
     kind: str
     key: str
@@ -50,8 +50,8 @@ class ReplayDifference:
 class RowComparison:
     """Compares a mirror's rows with folded changes (the newest change of each key) in
     the columns `names`. The changes have the mirror's names and types, and
-    `_change_type`. `has_soft_deletes`: deleted rows stay in the mirror with a mark. Then
-    the changes also have `_committed_at`, and the mirror has `_deleted_at`."""
+    `_change_type`. `has_soft_deletes`: deleted rows stay in the mirror with a mark.
+    Then the changes also have `_committed_at`, and the mirror has `_deleted_at`."""
 
     key: Sequence[str]
     names: Sequence[str]

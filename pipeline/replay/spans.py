@@ -42,12 +42,7 @@ import pyarrow as pa
 from lockstep.pipeline.binlog.stream.framing import FIRST_OFFSET
 from lockstep.pipeline.model.batch import Batch, BatchTimes
 from lockstep.pipeline.upkeep.changes import KEEP_CHANGES
-from lockstep.pipeline.values.division import (
-    Divider,
-    find_moment,
-    find_moment_end,
-    microseconds,
-)
+from lockstep.pipeline.values.division import Divider, find_moment, find_moment_end, microseconds
 from lockstep.pipeline.values.errors import PastRefused, SpanRefused
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.places import (

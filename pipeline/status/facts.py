@@ -150,7 +150,7 @@ class Standing:
 
     @property
     def stopped_names(self) -> frozenset[TableName]:
-        """The tables that do not follow the source, or will not from the next run on."""
+        """The tables that do not follow the source, now or from the next run on."""
         stops = (*self.stopped_tables, *self.upcoming_quarantines)
         return frozenset(stopped.table for stopped in stops)
 
@@ -252,13 +252,11 @@ def headroom(
     *,
     next_file_at: datetime | None,
     oldest_file_at: datetime | None,
-) -> Headroom | None:
-    """Return how long the log after the position is kept; None for another server.
+) -> Headroom:
+    """Return how long the server that was read keeps its log after the position.
     `next_file_at`: when the file after the position's file was created; None if that
     file does not exist, or if the time is unknown. `oldest_file_at`: when the oldest
     listed file was created."""
-    if facts.server_uuid != position.server_uuid:
-        return None
     retention = log_retention(facts.settings)
     bytes_per_day = None
     if oldest_file_at is not None and facts.read_at > oldest_file_at:

@@ -59,7 +59,7 @@ class TableStanding:
 
     @property
     def follows(self) -> bool:
-        """True if the mirror follows the source and is complete, or does not exist yet."""
+        """True if the mirror is complete and follows, or does not exist yet."""
         return self.health in (TableHealth.FOLLOWING, TableHealth.UNSEEN)
 
 

@@ -72,7 +72,7 @@ class Verdict:
 
     @property
     def is_undecided(self) -> bool:
-        """True if an earlier trouble may still exist, which only the next run will show."""
+        """True if only the next run will show whether an earlier trouble still exists."""
         return not self.needs_a_person and self.state in _UNDECIDED_STATES
 
     @property
@@ -102,7 +102,7 @@ _NUMBER = re.compile(r"(?<![\w.])\d[\d.,:-]*")
 
 
 SILENCE_LIMIT = timedelta(seconds=30)
-"""After this time without a heartbeat, the holder of a source's lock is called silent."""
+"""Time without a heartbeat after which the holder of a lock is called silent."""
 
 RETRY_PATIENCE = timedelta(hours=1)
 """If no run succeeded for this time, a person is needed, even if the next run may

@@ -241,12 +241,7 @@ def _where_condition(
 
 
 def differing_rows(
-    sides: BothSides,
-    wrong: WrongRows,
-    source: RowsByKey,
-    lake: RowsByKey,
-    *,
-    show_values: bool,
+    sides: BothSides, wrong: WrongRows, source: RowsByKey, lake: RowsByKey, *, show_values: bool
 ) -> Iterator[RowDifference]:
     """Yield at most `MOST_DETAILS` of the differing rows, ordered by kind and key."""
     kinds = {

@@ -224,7 +224,7 @@ def _key_hashes(hasher: RowHasher, images: RowImages) -> Hashes:
 
 
 def _signed_hashes(hasher: RowHasher, images: RowImages) -> tuple[Counts, Hashes]:
-    """Return, for each image, 1 if it shows the row after a change, else -1; and its hash."""
+    """Return for each image 1 if it shows the row after a change, else -1; and its hash."""
     return np.where(_exists_after(images), 1, -1), hasher.row_hashes(images.columns)
 
 

@@ -10,8 +10,9 @@ log that one run captured.
 
 1. The folder's claim declares all batches after the chosen one void, so that no later
    recovery continues after one of them. Nothing else in the lake says reliably that a
-   batch is void. A mirror that is not restored still shows a void batch: its table is
-   re-read, or no earlier batch has the table. `_transactions` does not list all batches.
+   batch is void. A mirror is not restored if its table is re-read or if no earlier
+   batch has the table, so it still shows a void batch. `_transactions` does not list
+   all batches.
 
 2. Changelogs stop listing the files of later batches, and mirrors that show later
    batches are restored to the chosen one. These commits change only metadata; a
@@ -39,12 +40,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import assert_never
 
-from lockstep.pipeline.mirror.layout import (
-    application_id,
-    changelog_path,
-    free_place,
-    new_table,
-)
+from lockstep.pipeline.mirror.layout import application_id, changelog_path, free_place, new_table
 from lockstep.pipeline.mirror.merging import ROWS_BEFORE_CHANGELOG
 from lockstep.pipeline.mirror.system_tables import system_table_app_id
 from lockstep.pipeline.model.batch import CaptureRecord
@@ -96,12 +92,7 @@ from lockstep.pipeline.run.recovery.recovered_structures import (
 )
 from lockstep.pipeline.run.status.plan import plan_tables
 from lockstep.pipeline.run.stop_errors import reread_error
-from lockstep.pipeline.run.table_plans import (
-    KnownReach,
-    KnownTables,
-    TablePlans,
-    with_prices,
-)
+from lockstep.pipeline.run.table_plans import KnownReach, KnownTables, TablePlans, with_prices
 from lockstep.pipeline.run.unpruned_batches import RUNS_HINT, batch_of_run, no_run_sentence
 from lockstep.pipeline.schema.history import BatchHistory
 from lockstep.pipeline.supply import OLDER_REASON, Have, SupplyStanding, Want, plan

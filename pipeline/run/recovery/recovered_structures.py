@@ -76,9 +76,9 @@ from lockstep.pipeline.values.table import TableName
 @dataclass(frozen=True, slots=True)
 class ChangelogListing:
     """The files that a changelog (all changes of a table) or a system table
-    (`_transactions`, `_ddl`) lists. `newest_version`: its newest Delta version. `files`:
-    the listed files, with their sizes in bytes. `own_files`: the files that it would
-    list without other programs' commits."""
+    (`_transactions`, `_ddl`) lists. `newest_version`: its newest Delta version.
+    `files`: the listed files, with their sizes in bytes. `own_files`: the files that it
+    would list without other programs' commits."""
 
     folder: str
     table: TableName | SystemTable
@@ -216,8 +216,8 @@ def _completed_mirrors(
     """Yield the mirrors, completed with the batches of all changelogs of their tables
     (`published_batches`) and the writes to all folders of their tables' mirrors. A
     version shows the end of a batch only if no write to another folder began after it.
-    Of each table, the mirror with the highest generation comes first. All mirrors of the
-    table get that number, so that the next number is new to each."""
+    Of each table, the mirror with the highest generation comes first. All mirrors of
+    the table get that number, so that the next number is new to each."""
     first_batches, generations = dict[TableName, set[int]](), dict[TableName, int]()
     for mirror in mirrors:
         first_batches.setdefault(mirror.table, set()).update(mirror.first_batches)

@@ -32,12 +32,7 @@ from lockstep.pipeline.model.lake_commit import WriteKind
 from lockstep.pipeline.model.table_state import TableState
 from lockstep.pipeline.ports.ledger import table_contents
 from lockstep.pipeline.ports.mirror_writes import ColumnOrigin, FoldedChanges, Merge, MirrorTarget
-from lockstep.pipeline.replay.rows import (
-    ReplayDifference,
-    RowComparison,
-    membership,
-    sorted_unique,
-)
+from lockstep.pipeline.replay.rows import ReplayDifference, RowComparison, membership, sorted_unique
 from lockstep.pipeline.run.agreement.lake_logs import checked_version, mirror_judgement
 from lockstep.pipeline.run.commit_metadata import commit_metadata
 from lockstep.pipeline.run.context import RunPorts
@@ -64,8 +59,8 @@ class MirrorCorrection:
     """The result for one mirror. `keys`: number of keys that were compared. `wrong`:
     how many of them differed from the changelog. `delta_version`: the version that
     corrects them; None if nothing was written. `not_compared`, `hint`: why the mirror
-    was not compared, and what to do. `is_comparable`: False if no mirror of such a table
-    can be compared by key. `rows`: some of the rows that differ."""
+    was not compared, and what to do. `is_comparable`: False if no mirror of such a
+    table can be compared by key. `rows`: some of the rows that differ."""
 
     json_keys: ClassVar = (
         "keys",
@@ -422,8 +417,7 @@ def _with_new_files(content: TableContent, new_segments: Sequence[SegmentResult]
     }
     segments = (
         replace(
-            segment,
-            files=replacements.get((segment.table, segment.schema_version), segment.files),
+            segment, files=replacements.get((segment.table, segment.schema_version), segment.files)
         )
         for segment in content.segments
     )
@@ -456,8 +450,4 @@ def _parts_of(
         for path, is_scratch in ((folder, False), (scratch_path(ports.source.name, folder), True)):
             files_in_folder = tuple(file for file in files if (file in scratch_files) is is_scratch)
             if files_in_folder:
-                yield SegmentPart(
-                    path,
-                    files_in_folder,
-                    replace(part, columns=part_columns),
-                )
+                yield SegmentPart(path, files_in_folder, replace(part, columns=part_columns))

@@ -19,16 +19,8 @@ from lockstep.pipeline.run.find_place import snapshot_chosen_error
 from lockstep.pipeline.run.follow_pasts import plan_pasts
 from lockstep.pipeline.run.left_out import left_out_now
 from lockstep.pipeline.run.repair import Abandonment, batches_to_abandon
-from lockstep.pipeline.run.reshaping import (
-    new_tightenings,
-    plaintext_sentence,
-    reshaped_tables,
-)
-from lockstep.pipeline.run.status.plan_reading import (
-    PlannedReading,
-    estimate_seconds,
-    read_ahead,
-)
+from lockstep.pipeline.run.reshaping import new_tightenings, plaintext_sentence, reshaped_tables
+from lockstep.pipeline.run.status.plan_reading import PlannedReading, estimate_seconds, read_ahead
 from lockstep.pipeline.run.stop_errors import stopped_tables
 from lockstep.pipeline.run.table_plans import (
     KnownTables,
