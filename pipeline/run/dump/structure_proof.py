@@ -45,7 +45,7 @@ from lockstep.pipeline.run.dump.segmenter import Segmenter
 from lockstep.pipeline.schema.code import after_code_statement, changes_code
 from lockstep.pipeline.schema.compare import comparable_table, differences, with_unlogged_properties
 from lockstep.pipeline.schema.effects import LoggedStatement
-from lockstep.pipeline.schema.evolve import evolve, with_unknown_tables
+from lockstep.pipeline.schema.evolve import evolve
 from lockstep.pipeline.schema.model import ColumnSchema, ServerSchema, TableSchema
 from lockstep.pipeline.schema.rows import key_candidates, merge_key, row_structure, schema_of
 from lockstep.pipeline.schema.statements.changes import Irrelevant, NotUnderstood
@@ -396,7 +396,7 @@ class _LaterStructures:
             return True
         schema_before = self._schema_now()
         if isinstance(change, NotUnderstood):
-            self._schema = with_unknown_tables(schema_before, change.possible_tables or ())
+            self._schema = schema_before.with_unknown_tables(*(change.possible_tables or ()))
             return change.possible_tables is not None
         self._schema = evolve(schema_before, change, statement.context).schema
         return True
