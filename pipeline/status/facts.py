@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
-from lockstep.pipeline.binlog.search.log_scan import log_between
+from lockstep.pipeline.binlog.search.log_scan import log_bytes_between
 from lockstep.pipeline.model.batch import Batch, BatchState, Cursor
 from lockstep.pipeline.model.gaps import Gap
 from lockstep.pipeline.model.table_state import Extent, StoppedTable
@@ -232,7 +232,7 @@ def log_distance(facts: ServerFacts, position: Position) -> int | None:
     Return None if that is unknown (another server, a purged file)."""
     if facts.server_uuid != position.server_uuid or not facts.lists(position.at.file):
         return None
-    return log_between(position.at, facts.head, facts.binlogs)
+    return log_bytes_between(position.at, facts.head, facts.binlogs)
 
 
 def _unread_transactions(facts: ServerFacts, position: Position) -> int | None:

@@ -400,7 +400,7 @@ def test_rows_that_tables_exchange_are_not_shown(mysql: MySqlStand, database: st
         for table in ("p", "c"):
             assert customers.stopped(table)
             asked = OrderRequest(TableName(database, table), "ada", "because")
-            with pytest.raises(LedgerRefused, match="the settings of one of them hide something"):
+            with pytest.raises(LedgerRefused, match="the settings hide values of one of them"):
                 plan_reload(customers.follower.ports(), asked, Supplier.SOURCE)
         assert customers.mirror("p") == []
 

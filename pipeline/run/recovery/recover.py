@@ -40,7 +40,12 @@ from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import assert_never
 
-from lockstep.pipeline.mirror.layout import application_id, changelog_path, free_place, new_table
+from lockstep.pipeline.mirror.layout import (
+    application_id,
+    changelog_path,
+    free_mirror_path,
+    new_table,
+)
 from lockstep.pipeline.mirror.merging import ROWS_BEFORE_CHANGELOG
 from lockstep.pipeline.mirror.system_tables import system_table_app_id
 from lockstep.pipeline.model.batch import CaptureRecord
@@ -565,7 +570,9 @@ def _consent_state(ports: RunPorts, table: TableName, basis: RecoveryBasis) -> T
     """Return the state of a table that waits for somebody's consent, with a mirror that
     is still to be made."""
     source, generation = ports.source.name, basis.structures.generation(table)
-    mirror = free_place(source, ports.source.mirror_name(table), 1, basis.lake.newest_versions)
+    mirror = free_mirror_path(
+        source, ports.source.mirror_name(table), 1, basis.lake.newest_versions
+    )
     return replace(
         new_table(source, table, mirror),
         changelog=changelog_path(source, table, generation),

@@ -535,7 +535,7 @@ def _capture_again(
             ports,
             facts.structures(batch),
             facts.server_facts,
-            recorded=RecordedVersions(ledger, source, batch.id),
+            find_recorded=RecordedVersions(ledger, source, batch.id),
         ),
         prepared_transactions={},
     )

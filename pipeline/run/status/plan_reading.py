@@ -18,12 +18,12 @@ import pyarrow as pa
 from lockstep.pipeline.binlog.rows.images import AFTER, DELETE, INSERT
 from lockstep.pipeline.binlog.rows.maps import split_by_map, split_by_table
 from lockstep.pipeline.binlog.rows.rows import TableDecoder
-from lockstep.pipeline.binlog.search.log_scan import log_between
+from lockstep.pipeline.binlog.search.log_scan import log_bytes_between
 from lockstep.pipeline.binlog.stream import ring as columns
 from lockstep.pipeline.binlog.stream.ring import Block, Integers, TransactionGroup
 from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
 from lockstep.pipeline.binlog.transactions.spill import SummarisingSpool
-from lockstep.pipeline.mirror.clustering import unclusterable
+from lockstep.pipeline.mirror.clustering import unclusterable_names
 from lockstep.pipeline.mirror.layout import application_id, mirror_columns
 from lockstep.pipeline.mirror.lineage import is_stamp, taken_names
 from lockstep.pipeline.mirror.strategy import WriteFacts, choose, only_inserts
@@ -128,7 +128,7 @@ def read_ahead(ports: RunPorts, run_start: RunStart, plans: TablePlans) -> Plann
         if error.recovery is Recovery.RETRY:
             raise
         errors.append(error)
-    remaining = log_between(reading.end.at, bounds.end, run_start.facts.binlogs)
+    remaining = log_bytes_between(reading.end.at, bounds.end, run_start.facts.binlogs)
     is_last_run = not reading.reached_limit or remaining <= 0
     return PlannedReading(
         end=reading.end,
@@ -246,7 +246,7 @@ def _column_sentences(
     addition to the table's, and for its files."""
     for name, reason, _ in taken_names(table_columns.names, policies):
         yield f"it would be quarantined, since column {name!r} has the name of {reason}"
-    for name, reason in unclusterable(policies.cluster_by, table_columns):
+    for name, reason in unclusterable_names(policies.cluster_by, table_columns):
         yield f"its files stay clustered as they are, since {name!r} {reason}"
     version = None if state is None else ports.mirrors.version(state.mirror)
     if state is None or version is None:
