@@ -20,7 +20,7 @@ from typing import Any, Final
 from pydantic import TypeAdapter, ValidationError
 
 from lockstep.assets.state_files import edit_json_object, read_json_object
-from lockstep.pipeline.mirror.layout import NO_PLACE
+from lockstep.pipeline.mirror.layout import NO_MIRROR
 from lockstep.pipeline.model.table_state import TableCondition, TableState
 from lockstep.pipeline.values.table import TableName
 
@@ -77,7 +77,7 @@ def table_entries(
             state.mirror,
             state.changelog,
             dropped=state.condition is TableCondition.DROPPED,
-            ended=state.is_mirror_removed or state.mirror.endswith(NO_PLACE),
+            ended=state.is_mirror_removed or state.mirror.endswith(NO_MIRROR),
             reported=reported.get(table, ""),
         )
         for table, state in states.items()

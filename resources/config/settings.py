@@ -235,8 +235,8 @@ class Settings:
         return timedelta(seconds=self.file.lake.keep)
 
     def upkeep_policy(self, *, purge: bool = False) -> UpkeepPolicy:
-        """Return when upkeep compacts a mirror's files and deletes old changes.
-        `purge`: also rewrite every file that still contains deleted rows."""
+        """Return the policy by which upkeep compacts a mirror's files and deletes old
+        changes. `purge`: also rewrite every file that still contains deleted rows."""
         section = self.file.upkeep
         keep = None if section.keep_changes is None else timedelta(seconds=section.keep_changes)
         return UpkeepPolicy(
@@ -270,7 +270,7 @@ class Settings:
         address = self.file.dagster.webserver
         if address is None:
             return None
-        return parse_reference(check_page_address, address, self.folder, "dagster.webserver")
+        return parse_reference(check_page_address, address, self.folder, "dagster")
 
     def lineage_transport(self) -> dict[str, Any]:
         """Return the transport for the OpenLineage client; it is empty if the client is

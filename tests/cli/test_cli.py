@@ -472,4 +472,4 @@ def test_init_writes_nothing_that_is_wrong(
         line = ["init", "--host", "db", "--user", "me", "--tables", "a.*", "--password", "secret"]
         assert main([*line, "--config", "new.toml"]) == 2
     assert not (folder / "new.toml").exists()
-    assert "a password in the file is refused" in capfd.readouterr().err
+    assert "a literal secret is refused" in capfd.readouterr().err

@@ -218,7 +218,7 @@ class RemoteSpark:
             if not _is_installed(name):
                 raise SetupIncomplete(
                     f"Spark Connect needs {name}, which is not installed",
-                    hint="run pip install 'lockstep[connect]' for the version installed here",
+                    hint="run `pip install 'lockstep[connect]'`",
                 )
 
     def prepare(self, log_bytes: int = 0) -> None:
