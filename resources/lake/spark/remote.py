@@ -10,7 +10,6 @@ number, so any process that knows the client's id can end the client's sessions.
 
 from __future__ import annotations
 
-import ipaddress
 import re
 import socket
 import warnings
@@ -34,6 +33,7 @@ from lockstep.pipeline.values.errors import (
     SetupIncomplete,
 )
 from lockstep.pipeline.values.retries import SPARK_ELSEWHERE
+from lockstep.pipeline.values.survey import is_loopback
 from lockstep.resources.lake.spark.java_errors import silence_pyspark
 from lockstep.resources.lake.spark.log_store import LOG_STORE_SETTINGS
 from lockstep.resources.lake.spark.settings import DELTA_EXTENSION, JOINED_KEYS, store_settings
@@ -82,12 +82,7 @@ class SparkServer:
     @property
     def is_loopback(self) -> bool:
         """True if its address is a loopback address, which is always this machine's."""
-        if self.host == "localhost":
-            return True
-        try:
-            return ipaddress.ip_address(self.host.strip("[]")).is_loopback
-        except ValueError:
-            return False
+        return is_loopback(self.host)
 
     def url(self, session: UUID) -> str:
         """Return the URL with which PySpark opens a session, including the token.
