@@ -108,8 +108,9 @@ TEXT_BUFFER_BYTES: Final = 4 << 20
 _MOST_CONTINUATION_BYTES: Final = 3
 """Bytes after the first one in the longest characters of UTF-8."""
 
-_PACKET_HEADER_BYTES: Final = 5
-"""Length 3, sequence number 1, and a status byte, which is 0 before an event."""
+_WIRE_PREFIX_BYTES: Final = 5
+"""Bytes of a packet before its event: length 3, sequence number 1, and a status byte,
+which is 0 before an event."""
 
 _QUERY_HEADER_BYTES: Final = 13
 """Bytes before a QUERY's status variables, its database and its statement."""
@@ -212,11 +213,11 @@ def scan(
 
 @kernel_part
 def _find_event(wire: Bytes, stop: int, mode: int, state: Integers) -> int:
-    """Set the place and size of the next event; return NONE, or why there is no whole
-    event."""
+    """Set the registers EVENT_AT, EVENT_SIZE and NEXT for the next event; return NONE,
+    or why there is no whole event."""
     at = state[AT]
     if mode == WIRE:
-        if stop - at < _PACKET_HEADER_BYTES:
+        if stop - at < _WIRE_PREFIX_BYTES:
             return MORE
         length = u16(wire, at) | u8(wire, at + 2) << 16
         if u8(wire, at + 3) != state[SEQUENCE] & 0xFF:
@@ -228,10 +229,10 @@ def _find_event(wire: Bytes, stop: int, mode: int, state: Integers) -> int:
         state[NEXT] = at + 4 + length
         if length == 0 or u8(wire, at + 4) != 0:
             return PACKET
-        state[EVENT_AT], size = at + _PACKET_HEADER_BYTES, length - 1
+        state[EVENT_AT], size = at + _WIRE_PREFIX_BYTES, length - 1
         if size < HEADER_BYTES:
             return NO_HEADER
-        if u32(wire, at + _PACKET_HEADER_BYTES + 9) != size:
+        if u32(wire, at + _WIRE_PREFIX_BYTES + 9) != size:
             return WRONG_SIZE
     else:
         if stop - at < HEADER_BYTES:
@@ -547,8 +548,8 @@ def emit(state: Integers, transactions: Integers, timestamp: int, size: int) -> 
 
 def is_at_stop(state: Integers) -> bool:
     """Return whether reading has to stop; to be called between transactions only. At a
-    file's beginning only STOP_OFFSET stops it: no event of the file is before that
-    place, by which a later run could recognise it."""
+    file's beginning only STOP_OFFSET counts: a later run recognises its start by the
+    event before it, and there is none in the file."""
     is_at_count = (
         state[ALL_TRANSACTIONS] >= state[STOP_TRANSACTIONS] or state[ALL_BYTES] >= state[STOP_BYTES]
     )
@@ -588,9 +589,9 @@ class TextBuffer:
 
     @classmethod
     def of(cls, size: int) -> TextBuffer:
-        """Return a buffer of `size` bytes, or more if one transaction's texts may need
-        more. It has room for the most texts of a transaction, because each counts one
-        byte at least."""
+        """Return a buffer of `size` bytes, or of MOST_TEXT_BYTES if that is more. Its
+        index has room for the texts of any transaction, because each counts for
+        at least one of these bytes."""
         return cls(
             np.empty(max(size, MOST_TEXT_BYTES), np.uint8), np.empty((MOST_TEXT_BYTES, 3), np.int64)
         )
@@ -618,9 +619,9 @@ class TextBuffer:
         begin, end = self._end(dropped), registers.text_put
         if count:
             self.data[: end - begin] = self.data[begin:end].copy()
-            # In each row: the owner, the place in `data`, the size.
-            moved_by = (transaction_count, begin, 0)
-            self.index[: count - dropped] = self.index[dropped:count] - moved_by
+            # TEXT_OWNER and TEXT_AT become smaller; TEXT_SIZE stays.
+            differences = (transaction_count, begin, 0)
+            self.index[: count - dropped] = self.index[dropped:count] - differences
             registers.texts, registers.text_put = count - dropped, end - begin
 
     def _end(self, count: int) -> int:

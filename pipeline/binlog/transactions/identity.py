@@ -1,4 +1,4 @@
-"""The GTIDs of transactions: read from events into numbers of the index of transactions
+"""The GTIDs of transactions: read from events into columns of the index of transactions
 (`ring`), and returned from it as texts and as sets."""
 
 from __future__ import annotations
@@ -221,8 +221,8 @@ def membership(
 def _distinct_sources(transactions: Integers) -> tuple[Integers, Integers]:
     """Return the distinct GTID sources as rows of (kind, high, low), and for each
     transaction the index of its source."""
-    columns = transactions[:, [GTID_KIND, GTID_HIGH, GTID_LOW]]
-    if (columns == columns[0]).all():
-        return columns[:1], np.zeros(len(columns), np.int64)
-    distinct, indexes = np.unique(columns, axis=0, return_inverse=True)
+    sources = transactions[:, [GTID_KIND, GTID_HIGH, GTID_LOW]]
+    if (sources == sources[0]).all():
+        return sources[:1], np.zeros(len(sources), np.int64)
+    distinct, indexes = np.unique(sources, axis=0, return_inverse=True)
     return distinct, indexes.reshape(-1).astype(np.int64)
