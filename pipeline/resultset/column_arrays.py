@@ -1,5 +1,5 @@
-"""Decodes the cells of a result into Arrow arrays (a decoder for each family of types,
-and the table of decoders), and makes record batches of them.
+"""Decodes the cells of a result into Arrow arrays, with a decoder for each family of
+types, and makes record batches of them.
 
 Formats: MySQL manual, "Binary Protocol Value".
 
@@ -107,9 +107,9 @@ def vectors(column: Column, cells: ColumnValues) -> pa.Array:
     return cells.array(pa.list_(pa.float32()), offsets, children=[floats])
 
 
-def _byte_array(kind: pa.DataType, cells: ColumnValues) -> pa.Array:
+def _byte_array(array_type: pa.DataType, cells: ColumnValues) -> pa.Array:
     offsets, ends, total = _offsets(cells)
-    return cells.array(kind, offsets, _contiguous_bytes(cells, ends, total))
+    return cells.array(array_type, offsets, _contiguous_bytes(cells, ends, total))
 
 
 def _offsets(cells: ColumnValues) -> tuple[pa.Buffer, Int32s, int]:
@@ -166,9 +166,9 @@ def _write_ewkb(data: Bytes, at: Int32s, size: Int32s, ends: Int32s, out: Bytes)
                     put32(out, total + 5, srid)
                 else:
                     # The value is big-endian, so its type and its SRID are, too.
-                    kind = b32(data, body + 1) | _HAS_SRID
+                    geometry_type = b32(data, body + 1) | _HAS_SRID
                     for byte in range(4):
-                        put8(out, total + 1 + byte, kind >> 24 - 8 * byte)
+                        put8(out, total + 1 + byte, geometry_type >> 24 - 8 * byte)
                         put8(out, total + 5 + byte, srid >> 24 - 8 * byte)
                 copy(out, total + _EWKB_HEADER_BYTES, data, body + 5, count - 5)
                 total += count + _SRID_BYTES
@@ -191,8 +191,9 @@ def numbers(column: Column, cells: ColumnValues) -> pa.Array:
 
 def bits(column: Column, cells: ColumnValues) -> pa.Array:
     """BIT(1) → boolean, BIT(64) → decimal(20,0), all others → int64."""
-    kind = arrow_type(column)
-    return _number_array(pa.int64() if pa.types.is_boolean(kind) else kind, cells).cast(kind)
+    array_type = arrow_type(column)
+    number_type = pa.int64() if pa.types.is_boolean(array_type) else array_type
+    return _number_array(number_type, cells).cast(array_type)
 
 
 def years(column: Column, cells: ColumnValues) -> pa.Array:
@@ -202,13 +203,12 @@ def years(column: Column, cells: ColumnValues) -> pa.Array:
     return cells.array(pa.int16(), buffer)
 
 
-def _number_array(kind: pa.DataType, cells: ColumnValues) -> pa.Array:
-    width = kind.bit_width // 8
+def _number_array(array_type: pa.DataType, cells: ColumnValues) -> pa.Array:
+    width = array_type.bit_width // 8
     buffer, out = allocate(len(cells), width)
-    definition = cells.definition
-    is_signed = not definition.is_unsigned
-    _write_numbers(cells.data, cells.at, definition.cell_bytes, is_signed, width, out)
-    return cells.array(kind, buffer)
+    size, is_signed = cells.definition.cell_bytes, not cells.definition.is_unsigned
+    _write_numbers(cells.data, cells.at, size, is_signed, width, out)
+    return cells.array(array_type, buffer)
 
 
 @kernel
@@ -256,16 +256,16 @@ def _write_years(data: Bytes, at: Int32s, has_two_digits: bool, out: Bytes) -> N
 def decimals(column: Column, cells: ColumnValues) -> pa.Array:
     """DECIMAL(p,s) → decimal(p,s) up to 38 digits, else text. Raise ValueError for text
     that is not such a number."""
-    kind = arrow_type(column)
+    array_type = arrow_type(column)
     cell_arrays = cells.data, cells.at, cells.size
-    if not pa.types.is_decimal(kind):
+    if not pa.types.is_decimal(array_type):
         if not _skip_leading_zeros(*cell_arrays):
             raise ValueError("not a decimal")
         return texts(column, cells)
     buffer, out = allocate(len(cells), 16)
-    if not _write_decimals(*cell_arrays, kind.precision, kind.scale, out):
+    if not _write_decimals(*cell_arrays, array_type.precision, array_type.scale, out):
         raise ValueError("not a decimal")
-    return cells.array(kind, buffer)
+    return cells.array(array_type, buffer)
 
 
 @kernel
@@ -379,8 +379,8 @@ def times(column: Column, cells: ColumnValues) -> pa.Array:
 
 
 def _add_nulls(cells: ColumnValues, null_count: int) -> None:
-    """Count the dates that became NULL. Raise ValueError for -1, which stands for an
-    invalid date."""
+    """Count the dates that became NULL. `null_count`: their number, or -1 for an
+    invalid date, for which ValueError is raised."""
     if null_count < 0:
         raise ValueError("not a date")
     cells.null_count += null_count
@@ -539,8 +539,8 @@ a length before them."""
 
 @dataclass(frozen=True, slots=True)
 class Decoder:
-    """The decoder of one column type: the protocol's type codes that its values may
-    have, and the function that makes Arrow of them."""
+    """The decoder of one column type: the type codes of the protocol that a result may
+    have for such a column, and the function that makes an Arrow array of the cells."""
 
     codes: frozenset[int]
     decode: Callable[[Column, ColumnValues], pa.Array]
@@ -564,7 +564,8 @@ DECODERS: Final[Mapping[str, Decoder]] = MappingProxyType(
         "datetime": Decoder(frozenset({12}), moments),
         "timestamp": Decoder(frozenset({7}), moments),
         **dict.fromkeys(
-            ("char", "varchar", "text", "enum", "set", "json"), Decoder(_BYTES_CODES, texts)
+            ("char", "varchar", "text", "enum", "set", "json"),
+            Decoder(_BYTES_CODES, texts),
         ),
         **dict.fromkeys(("binary", "varbinary", "blob"), Decoder(_BYTES_CODES, binaries)),
         "geometry": Decoder(_BYTES_CODES, geometries),
@@ -593,7 +594,7 @@ class ResultBatches:
 
     `sequence`: the sequence number of the first row's packet. A batch has at most
     `max_rows` rows (fewer for a table of hundreds of columns), and ends with the row
-    that exceeds `full_bytes`.
+    with which it reaches `full_bytes`.
     """
 
     def __init__(

@@ -149,10 +149,8 @@ def _read_block(file: EventFile, at: int) -> tuple[list[tuple[int, TableMap]], B
     at += index.nbytes
     data = np.frombuffer(file.read(at, data_bytes), np.uint8)
     events = index.reshape(event_count, EVENT_COLUMNS).copy()
-    begins, sizes = events[:, AT], events[:, SIZE]
-    is_inside = (
-        (begins >= 0) & (sizes >= 0) & (sizes <= data_bytes) & (begins <= data_bytes - sizes)
-    )
+    offsets, sizes = events[:, AT], events[:, SIZE]
+    is_inside = (offsets >= 0) & (sizes >= 0) & (offsets <= data_bytes - sizes)
     has_map = np.isin(events[:, MAP], [number for number, _ in table_maps])
     if not (is_inside & has_map).all():
         raise SegmentsLost(

@@ -1,8 +1,8 @@
 """Decoders of DATE, DATETIME, TIMESTAMP and TIME with fractions, in the formats since
 MySQL 5.6 and before it.
 
-Formats: `my_datetime_packed_from_binary` and similar functions in MySQL's
-`mysys/my_time.cc`: packed, big-endian, offset by half the range, with a byte for two
+Formats since 5.6 (`my_datetime_packed_from_binary` and similar functions in MySQL's
+`mysys/my_time.cc`): packed, big-endian, offset by half the range, with a byte for two
 digits of a fraction. The formats before 5.6 (`Field_newdate`, `Field_datetime`,
 `Field_timestamp`, `Field_time`) are decimal numbers. Only MySQL has zero and partial
 dates (year, month or day is 0): they become NULL and are counted. An invalid date
