@@ -315,8 +315,8 @@ def find_cells(
     starts: Integers,
     row_count: int,
     fixed_sizes: Integers,
-    at: npt.NDArray[np.int32],
-    size: npt.NDArray[np.int32],
+    at: Int32s,
+    size: Int32s,
     null_counts: Integers,
 ) -> int:
     """Find the cells of all rows: set `at` and `size` (bytes) by column and row, and

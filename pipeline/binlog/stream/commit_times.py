@@ -37,6 +37,12 @@ SKEW: Final = timedelta(minutes=1)
 _Number = TypeVar("_Number", int, Integers)
 
 
+def exact_commit_time(immediate: int, original: int, is_own: bool) -> int:
+    """Return a transaction's commit time from the timestamps of its GTID event, as the
+    table says. `is_own`: the server that wrote the log executed it first."""
+    return immediate if is_own or original > immediate else original
+
+
 def commit_times(transactions: Integers) -> Integers:
     """Return the commit time of each row of an index of transactions (`ring`)."""
     return _exact_times_or(transactions[:, ring.LAST_TIMESTAMP] * SECOND, transactions)

@@ -36,6 +36,8 @@ from lockstep.pipeline.binlog.arrays.array_access import (
 from lockstep.pipeline.binlog.arrays.compiled import kernel, kernel_part
 from lockstep.pipeline.binlog.stream import framing
 from lockstep.pipeline.binlog.stream import ring as columns
+from lockstep.pipeline.binlog.stream.commit_times import exact_commit_time
+from lockstep.pipeline.binlog.stream.control import COMMIT_TIMESTAMP_MASK, LOGICAL_CLOCK
 from lockstep.pipeline.binlog.stream.framing import (
     CHECKSUM_BYTES,
     FIRST_OFFSET,
@@ -125,8 +127,6 @@ _DUMMY_TABLE: Final = 0xFFFFFF
 _STANDALONE, _XA_FLAGS = 0x01, 0xC0
 """Flags of MariaDB's GTID event."""
 
-_LOGICAL_CLOCK: Final = 2
-_55_BITS: Final = (1 << 55) - 1
 _BEGI: Final = int.from_bytes(b"BEGI", "little")
 _N: Final = ord("N")
 _COMM: Final = int.from_bytes(b"COMM", "little")
@@ -136,6 +136,7 @@ _PYTHON: Final = -2
 """Returned instead of a role: Python has to classify the event."""
 
 _is_artificial: Final = kernel_part(framing.is_artificial)
+_exact_commit_time: Final = kernel_part(exact_commit_time)
 
 
 @kernel
@@ -451,16 +452,14 @@ def _begin_transaction(
     row[columns.GTID_NUMBER] = i64(wire, body + 17)
     # A logical clock of 1 + 16 bytes (since 5.7), then commit times of 7 bytes each
     # (since 8.0).
-    if end - body >= 49 and u8(wire, body + 25) == _LOGICAL_CLOCK:
+    if end - body >= 49 and u8(wire, body + 25) == LOGICAL_CLOCK:
         timestamp_bits = _u56(wire, body + 42)
-        immediate = original = timestamp_bits & _55_BITS
+        immediate = original = timestamp_bits & COMMIT_TIMESTAMP_MASK
         if timestamp_bits >> 55 and end - body >= 56:
-            original = _u56(wire, body + 49) & _55_BITS
+            original = _u56(wire, body + 49) & COMMIT_TIMESTAMP_MASK
         row[columns.ORIGINAL_TIME] = original
-        # The original server's commit time, unless its clock was ahead of this
-        # server's.
         is_own = u32(wire, event + 5) == state[SERVER_ID]
-        row[columns.COMMIT_TIME] = immediate if is_own or original > immediate else original
+        row[columns.COMMIT_TIME] = _exact_commit_time(immediate, original, is_own)
 
 
 @kernel_part
