@@ -67,8 +67,8 @@ _HAS_SRID: Final = 0x20000000
 
 
 def texts(column: Column, cells: ColumnValues) -> pa.Array:
-    """CHAR to LONGTEXT, ENUM, SET, JSON → string; raise `TableError` for bytes that are
-    not UTF-8."""
+    """Return CHAR to LONGTEXT, ENUM, SET and JSON as strings. Raise `TableError` for
+    bytes that are not UTF-8."""
     array = _byte_array(pa.string(), cells)
     try:
         array.validate(full=True)
@@ -81,12 +81,12 @@ def texts(column: Column, cells: ColumnValues) -> pa.Array:
 
 
 def binaries(column: Column, cells: ColumnValues) -> pa.Array:
-    """BINARY to LONGBLOB → binary."""
+    """Return BINARY to LONGBLOB as bytes."""
     return _byte_array(pa.binary(), cells)
 
 
 def geometries(column: Column, cells: ColumnValues) -> pa.Array:
-    """Geometry of any kind → EWKB; raise ValueError for a malformed header."""
+    """Return geometries of any kind as EWKB. Raise ValueError for a malformed header."""
     offsets, ends, total = _offsets(cells)
     buffer, out = allocate(total, 1)
     if not _write_ewkb(cells.data, cells.at, cells.size, ends, out):
@@ -95,8 +95,8 @@ def geometries(column: Column, cells: ColumnValues) -> pa.Array:
 
 
 def vectors(column: Column, cells: ColumnValues) -> pa.Array:
-    """VECTOR(n) → list of float32; raise ValueError if the length is not a multiple of
-    4."""
+    """Return VECTORs as lists of float32. Raise ValueError if a length is not a
+    multiple of 4."""
     offsets, ends, total = _offsets(cells)
     if bool((ends & 3).any()):
         raise ValueError("not a vector")
@@ -184,20 +184,21 @@ _MINUS, _POINT, _ZERO, _NINE, _COLON = b"-.09:"
 
 
 def numbers(column: Column, cells: ColumnValues) -> pa.Array:
-    """TINYINT to BIGINT, FLOAT, DOUBLE → the column's Arrow type, by copying their
-    bits."""
+    """Return TINYINT to BIGINT, FLOAT and DOUBLE in the column's Arrow type, by copying
+    their bits."""
     return _number_array(arrow_type(column), cells)
 
 
 def bits(column: Column, cells: ColumnValues) -> pa.Array:
-    """BIT(1) → boolean, BIT(64) → decimal(20,0), all others → int64."""
+    """Return BIT(1) as boolean, BIT(64) as decimal(20,0), all others as int64."""
     array_type = arrow_type(column)
     number_type = pa.int64() if pa.types.is_boolean(array_type) else array_type
     return _number_array(number_type, cells).cast(array_type)
 
 
 def years(column: Column, cells: ColumnValues) -> pa.Array:
-    """YEAR → int16. MariaDB sends a YEAR(2) as the last two digits of 1970 to 2069."""
+    """Return YEARs as int16. MariaDB sends only the last two digits of a YEAR(2), which
+    is from 1970 to 2069."""
     buffer, out = allocate(len(cells), 2)
     _write_years(cells.data, cells.at, cells.definition.display_length == _SHORT_YEAR_LENGTH, out)
     return cells.array(pa.int16(), buffer)
@@ -254,8 +255,8 @@ def _write_years(data: Bytes, at: Int32s, has_two_digits: bool, out: Bytes) -> N
 
 
 def decimals(column: Column, cells: ColumnValues) -> pa.Array:
-    """DECIMAL(p,s) → decimal(p,s) up to 38 digits, else text. Raise ValueError for text
-    that is not such a number."""
+    """Return DECIMALs as decimals of up to 38 digits; those with more digits as text.
+    Raise ValueError for text that is not such a number."""
     array_type = arrow_type(column)
     cell_arrays = cells.data, cells.at, cells.size
     if not pa.types.is_decimal(array_type):
@@ -351,24 +352,24 @@ _MAX_TIME_CHARACTERS: Final = 10
 
 
 def dates(column: Column, cells: ColumnValues) -> pa.Array:
-    """DATE → date32; a zero or partial date becomes NULL. Raise ValueError for an
-    invalid date."""
+    """Return DATEs as date32; a zero or partial date becomes NULL. Raise ValueError for
+    an invalid date."""
     buffer, out = allocate(len(cells), 4)
     _add_nulls(cells, _write_dates(cells.data, cells.at, cells.size, out))
     return cells.array(pa.date32(), buffer)
 
 
 def moments(column: Column, cells: ColumnValues) -> pa.Array:
-    """DATETIME and TIMESTAMP → timestamp, microseconds; a zero or partial date becomes
-    NULL. Raise ValueError for an invalid date or time."""
+    """Return DATETIMEs and TIMESTAMPs as timestamps in microseconds; a zero or partial
+    date becomes NULL. Raise ValueError for an invalid date or time."""
     buffer, out = allocate(len(cells), 8)
     _add_nulls(cells, _write_moments(cells.data, cells.at, cells.size, out))
     return cells.array(arrow_type(column), buffer)
 
 
 def times(column: Column, cells: ColumnValues) -> pa.Array:
-    """TIME(n) → text: [-]HH:MM:SS[.ffffff], hours to 838. Raise ValueError for an
-    invalid time."""
+    """Return TIMEs as text: [-]HH:MM:SS[.ffffff], hours up to 838. Raise ValueError for
+    an invalid time."""
     digits = column.length or 0
     buffer, out = allocate(len(cells), _MAX_TIME_CHARACTERS + 1 + digits)
     offsets, ends = allocate(len(cells) + 1, 4)

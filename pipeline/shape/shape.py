@@ -112,12 +112,12 @@ class Shape:
 
     @property
     def shows_all(self) -> bool:
-        """Whether every column is shown as it is, and every row is taken."""
+        """True if every column is shown as it is, and every row is taken."""
         return self.row_condition is None and set(self.treatments) <= {Visibility.SHOWN}
 
     @property
     def has_hashes(self) -> bool:
-        """Whether any column is hashed, which needs a key."""
+        """True if any column is hashed, which needs a key."""
         return any(isinstance(treatment, Hash) for treatment in self.treatments)
 
 

@@ -76,7 +76,7 @@ class Shaper:
 
     @property
     def takes_all_rows(self) -> bool:
-        """Whether the shape has no condition on rows."""
+        """True if the shape has no condition on rows."""
         return self._shape.row_condition is None
 
     def treats_any(self, columns: Set[str]) -> bool:

@@ -59,8 +59,8 @@ class ReadingTime:
 
     @property
     def shortening_sentence(self) -> str | None:
-        """Why tables are read for a shorter time than configured, as a sentence; None
-        if they are not."""
+        """A sentence that says why tables are read for a shorter time than configured;
+        None if they are not."""
         if self.log_retention is None or self.seconds == self.wanted_seconds:
             return None
         return (

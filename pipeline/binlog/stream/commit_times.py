@@ -82,7 +82,7 @@ class NewestCommit:
 
     @property
     def time(self) -> datetime | None:
-        """None if there were no transactions."""
+        """The newest commit time; None if there were no transactions."""
         if not self._has_transactions:
             return None
         return to_datetime(self._newest) if self._newest else self._read_at

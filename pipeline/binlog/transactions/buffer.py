@@ -105,8 +105,7 @@ class TransactionBuffer:
     - `may_be_merge_table`: returns whether rows of a table that is not captured may be
       stored in other tables (MERGE).
     - `events`, `transactions`: rows of the indexes.
-    - `has_ended`: the end of the server's log was read, or `end` was called, or `stop`
-      was called before the reading reached `start`.
+    - `has_ended`: the end of the server's log was read, or `end` was called.
     - `has_stopped`: the reading reached a limit. While it skips the transactions before
       `start`, `start` is the limit.
     """
