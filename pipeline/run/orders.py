@@ -310,9 +310,7 @@ class HistoryAtStop:
         )
         return reason_unclear(
             schema, order.schema, order.renames, may_rename=may_rename
-        ) or reason_given_shape_changed(
-            schema, order.schema, order.renames, shaping.treatment_texts
-        )
+        ) or reason_given_shape_changed(schema, order.schema, order.renames, shaping.column_uses)
 
 
 def _history_at_stop(ports: RunPorts, order: TableOrder) -> HistoryAtStop:
@@ -348,7 +346,7 @@ def _history_at_stop(ports: RunPorts, order: TableOrder) -> HistoryAtStop:
         )
     followed_statement, schema_after = _follow_statement(schema, statement)
     by_table = consequences(
-        followed_statement, ports.source.policies_of, statement, ports.shaping.treatment_texts
+        followed_statement, ports.source.policies_of, statement, ports.shaping.column_uses
     )
     return HistoryAtStop(
         version_at_stop, statement, by_table.get(order.table), schema_after.table(order.table)
