@@ -76,15 +76,15 @@ def hides_values(treatment: Treatment) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ColumnUse:
-    """How the settings use a column: its treatment, and whether the condition on rows
-    uses it."""
+    """The use of a column by the settings: its treatment, and whether the condition on
+    rows contains it."""
 
     treatment: Treatment = Visibility.SHOWN
     is_in_condition: bool = False
 
     @property
     def needs_values(self) -> bool:
-        """Whether the result of the settings depends on the column's values."""
+        """True if the result of the settings depends on the column's values."""
         is_computed = self.treatment not in (Visibility.SHOWN, Visibility.LEFT_OUT)
         return self.is_in_condition or is_computed
 
