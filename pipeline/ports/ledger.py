@@ -137,7 +137,7 @@ class Leases(Protocol):
 
     # -- clients of a Spark Connect server ---------------------------------------------
 
-    # The server continues a statement after its client was killed, so the next run ends it.
+    # The server continues a statement of a killed client, so the next run ends it.
 
     def spark_clients(self, source: str) -> list[UUID]:
         """Return the clients that may still have statements at the server, oldest
@@ -153,14 +153,14 @@ class Leases(Protocol):
 
     # -- runs of the command line, which Dagster does not record -----------------------
 
-    # `after` (excluded) and `through` (included) are tokens of leases. Nothing is recorded
-    # under a lease once the next one was taken.
+    # `after` (excluded) and `through` (included) are tokens of leases. Nothing is
+    # recorded under a lease once the next one was taken.
 
     def runs_outside_dagster(
         self, source: str, after: int, through: int, *, all_runs: bool = False
     ) -> RunsOutsideDagster:
-        """Return how many runs held these leases, and what they captured; other commands
-        are not counted. `all_runs`: also count the runs that Dagster started."""
+        """Return how many of these runs there were, and what they captured; other
+        commands are not counted. `all_runs`: also count runs that Dagster started."""
 
     def writes_outside_dagster(
         self,
@@ -174,7 +174,7 @@ class Leases(Protocol):
     ) -> list[WritesOutsideDagster]:
         """Return the writes of these runs, one entry for each table, by table name: at
         most `most` tables, beginning after the table `beyond`. Writes of a killed run
-        that Dagster started are included, because Dagster may not have recorded them."""
+        that Dagster started are included: Dagster may not have recorded them."""
 
 
 class Decisions(Protocol):

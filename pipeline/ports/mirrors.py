@@ -73,8 +73,8 @@ class Mirrors(Protocol):
 
     def prepare(self, log_bytes: int = 0) -> None:
         """Begin to start Spark in the background; repeating it changes nothing.
-        `log_bytes`: the size of the log whose changes this process will write, as far as
-        it is known; if it is large, a local Spark uses Java's second compiler (C2)."""
+        `log_bytes`: the size of the log whose changes this process will write, as far
+        as it is known; if it is large, a local Spark uses Java's compiler C2."""
 
     def find_commit(self, mirror: str, app_id: str, txn_version: int) -> MirrorCommit | None:
         """Return the commit with the `txn` action (app_id, txn_version), read from the

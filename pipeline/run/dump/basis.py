@@ -107,14 +107,14 @@ def tables_of(
     }
     for table in resumed_tables:
         open_loads.pop(table, None)
-        # A dropped table is not started here: it starts when the capture finds it again,
-        # with an event that the ledger records.
+        # A dropped table is not started here: it starts when the capture finds it
+        # again, with an event that the ledger records.
         if table in states and states[table].condition is not TableCondition.DROPPED:
             states[table] = states[table].as_started()
     matches = ports.source.patterns.matches
     at_source = [*filter(matches, ports.server.engines())]
     for table, reason in foreign_mirrors(ports, at_source).items():
-        # Its changes are not taken: it counts as a table whose rows have yet to be read.
+        # It counts as a table whose rows have yet to be read: no changes are taken.
         open_loads[table] = False
         if catch_up_before is None:
             ports.progress.note(reason)

@@ -8,10 +8,10 @@ its structures are compared with the server's:
 1. The structures of all tables are read from the server, and then the place where its
    log ends. The statements of the log between the batch and this place are applied to a
    copy of the batch's structures. A table that is now equal is proven.
-2. A table may differ because a statement is in progress: already carried out and not yet
-   logged, or already logged and not yet carried out. So the table is read again under a
-   lock, which the server grants only once an ALTER that began earlier has ended. If the
-   table still differs, no statement in the log explains the difference.
+2. A table may differ because a statement is in progress: already carried out and not
+   yet logged, or already logged and not yet carried out. So the table is read again
+   under a lock, which the server grants only once an ALTER that began earlier has
+   ended. If the table still differs, no statement in the log explains the difference.
 
 Parents of foreign keys are compared too, captured or not, if changes of captured
 children by cascades are not logged. Decoded with a wrong structure, an UPDATE of the

@@ -482,7 +482,7 @@ class TableChanges:
         followed = load.followed_from or next(
             followed for followed in self._tables.followed_loads if followed.load == load.id
         )
-        # A version that differs only in other things, such as an index, has the same rows.
+        # The rows are the same if the versions differ in other things, such as an index.
         if version.version != followed.version and not _same_rows(reading.schema, version.schema):
             self._record_stop(reading.table, reading.high, reread_error(_ALTERED_WHILE_READ))
             return

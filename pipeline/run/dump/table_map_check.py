@@ -41,8 +41,8 @@ _TYPES_WITH_FRACTION: Final = frozenset({"time", "datetime", "timestamp"})
 
 
 def checked_hidden_columns(version: SchemaVersion, table_map: TableMap) -> tuple[int, ...]:
-    """Return the indexes, from 0, of a table map's hidden columns. Raise `TableError` if
-    they cannot be determined, or if the map's other columns differ from the version."""
+    """Return the indexes, from 0, of a table map's hidden columns. Raise `TableError`
+    if these cannot be determined, or if the other columns differ from the version's."""
     assert version.schema is not None, "only tables with a known structure are decoded"
     outlines, structure = read_outlines(table_map), logged_structure(version.schema)
     hidden = _hidden_column_indexes(outlines, structure, version.schema, table_map)
@@ -178,11 +178,10 @@ def _hidden_column_indexes(
     them out. Raise `TableError` if the hidden columns cannot be determined.
 
     A choice of hidden columns is possible if all other columns match the structure, and
-    if the names, where the map has them, are those of hidden columns. If several choices
-    are possible, the places that the history has decide. If it is not certain that the
-    server's version logs hidden columns, the map may have more columns for another
-    reason, so a choice without names does not count.
-    """
+    if the names, where the map has them, are those of hidden columns. If several
+    choices are possible, the places that the history has decide. If it is not certain
+    that the server's version logs hidden columns, the map may have more columns for
+    another reason, so a choice without names does not count."""
     logged = outlines[0]
     hidden_count = len(logged.columns) - len(structure.columns)
     may_be_hidden = may_log_hidden(table_map.writer) and hidden_count > 0

@@ -113,9 +113,8 @@ class Job:
       without them.
     - `may_repeat`: earlier batches may have read and merged some of the changes.
     - `inserts_are_new`: no row that the log inserts can be in the mirror yet.
-    - `removes_deleted_rows`: deleted rows that the mirror kept are removed by this write,
-      because they show more than the settings allow.
-    """
+    - `removes_deleted_rows`: deleted rows that the mirror kept are removed by this
+      write, because they show more than the settings allow."""
 
     task: Task
     lineage: ColumnLineage
@@ -566,9 +565,9 @@ def require_copyable(
 
 
 def _columns_at(ports: RunPorts, mirror: str, version: int) -> pa.Schema:
-    """Return the columns of a mirror at a version. If the mirror's log no longer has this
-    version, return those of the earliest later version that can be read: the log was
-    checked, so no commit in between changed a column."""
+    """Return the columns of a mirror at a version. If the mirror's log no longer has
+    this version, return those of the earliest later version that can be read: the log
+    was checked, so no commit in between changed a column."""
     try:
         return ports.mirrors.schema(mirror, version)
     except MirrorRefused:

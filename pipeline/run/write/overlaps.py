@@ -20,8 +20,8 @@ def may_repeat_merged(
     ports: RunPorts, plan: MergePlan, key: tuple[str, ...], batches: Sequence[Batch]
 ) -> bool:
     """Return whether an earlier batch may have read some of the changes that are merged
-    from these batches. If the write replaces all rows of a table without a key, a change
-    that was read twice does harm only if both copies are merged. So a batch is
+    from these batches. If the write replaces all rows of a table without a key, a
+    change that was read twice does harm only if both copies are merged. So a batch is
     disregarded if no change from before it is merged."""
     if plan.replaces_rows and not key:
         batches = [

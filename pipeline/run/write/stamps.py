@@ -1,5 +1,5 @@
-"""Finds the stamps of rows that no change of the log brought, and of the moments at which
-a table lost all its rows.
+"""Finds the stamps of rows that no change of the log brought, and of the moments at
+which a table lost all its rows.
 
 However batches are grouped into merges, the mirror shows the same: the stamps of its
 rows (commit time, number and GTID of the last change), and the times at which the table
@@ -28,7 +28,8 @@ from lockstep.pipeline.values.stamps import Stamp
 from lockstep.pipeline.values.table import TableName
 
 _LOSSES_IN_CHANGELOG: Final = (TableEventKind.TRUNCATED, TableEventKind.REREAD)
-"""Kinds of events that remove all rows and leave a row with their time in the changelog."""
+"""Kinds of events that remove all rows and leave a row with their time in the
+changelog."""
 
 
 def find_read_stamp(
