@@ -15,7 +15,7 @@ from typing import Final, assert_never
 
 from lockstep.pipeline.binlog.rows.table_map import OptionalField, Outline, TableMap, read_outlines
 from lockstep.pipeline.binlog.stream.control import LogWriter
-from lockstep.pipeline.run.stop_errors import DISAGREEMENT
+from lockstep.pipeline.run.stop_errors import DISAGREEMENT, resume_reads_hint
 from lockstep.pipeline.schema.hidden_columns import (
     FIRST_WITH_HIDDEN,
     FIRST_WITHOUT_HIDDEN,
@@ -61,8 +61,7 @@ def checked_hidden_columns(version: SchemaVersion, table_map: TableMap) -> tuple
             f"{DISAGREEMENT} (log, history): {name_list(differences, '; ')}",
             hint="either a statement is not in the log (sql_log_bin=0, another server), or "
             "Lockstep read one differently from the server: `lockstep schema "
-            f"{table_map.table.word}` shows the history, `lockstep resume {table_map.table.word} "
-            "--reason …` re-reads the table from MySQL",
+            f"{table_map.table.word}` shows the history, {resume_reads_hint(table_map.table)}",
         )
     return hidden
 
@@ -199,8 +198,8 @@ def _hidden_column_indexes(
         raise TableError(
             f"the log has {count} more than the history, probably because it includes the hidden "
             "columns of functional indexes, but it does not say which columns are hidden",
-            hint="set binlog_row_metadata=FULL on the source, then `lockstep resume "
-            f"{table_map.table.word} --reason …` re-reads the table from MySQL",
+            hint="set binlog_row_metadata=FULL on the source, then "
+            f"{resume_reads_hint(table_map.table)}",
         )
     return recorded_indexes or ()
 
