@@ -72,7 +72,7 @@ from lockstep.pipeline.values.shown import name_list
 from lockstep.pipeline.values.table import TableName, TableStructure
 
 
-def known_version(
+def _known_version(
     table_map: TableMap, structures: SchemaTracker, at: Coordinates, shaping: Shaping
 ) -> SchemaVersion:
     """Return the version of the table's structure at `at`. If the history does not have
@@ -200,7 +200,7 @@ class ImageDecoder:
         filled_later = frozenset[int]() if shaper is None else shaper.indexes_filled_later
         for images in decoder.decode(events):
             if is_mariadb:
-                refuse_partial_updates(images)
+                _refuse_partial_updates(images)
             shown_images = self._with_default_values(
                 images, version.table, version.schema, filled_later
             )
@@ -232,7 +232,7 @@ class ImageDecoder:
         """Return the version of the structure at `at`, and the decoder for it.
         `map_index`: the index of the table map in the buffer."""
         table_map = self.buffer.maps.table_maps[map_index]
-        version = known_version(table_map, self._structures, at, self._shaping)
+        version = _known_version(table_map, self._structures, at, self._shaping)
         key = map_index, version.version
         if key not in self._decoders:
             hidden = checked_hidden_columns(version, table_map)
@@ -284,7 +284,7 @@ def with_default_values(
     return replace(images, columns=filled_columns, present=bits)
 
 
-def refuse_partial_updates(images: RowImages) -> None:
+def _refuse_partial_updates(images: RowImages) -> None:
     """Raise `TableError` if the image after an update leaves out a column. This is for
     MariaDB: it sometimes leaves out columns that did change."""
     if images.present is None:

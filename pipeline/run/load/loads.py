@@ -311,7 +311,7 @@ def _reading_of(
     return replace(reading, high=load.high or load.low, files=load.files, load=load)
 
 
-REPORT_SECONDS = 0.3
+_REPORT_SECONDS = 0.3
 """Shortest time between two reports of progress, in seconds. With many tables, a report
 takes about as long as reading a chunk."""
 
@@ -561,7 +561,7 @@ class ChunkReader:
     def _report(self, *, at_once: bool = False) -> None:
         """Report the progress of all tables that have chunks, if the last report is old
         enough. `at_once`: report in any case."""
-        if at_once or perf_counter() - self._reported_at >= REPORT_SECONDS:
+        if at_once or perf_counter() - self._reported_at >= _REPORT_SECONDS:
             tables = (reading.load.progress for reading in self._readings if reading.load.chunks)
             self._ports.progress.tell(load_progress(tuple(tables)))
             self._reported_at = perf_counter()

@@ -302,8 +302,8 @@ def _may_have_kept_rows(
     plan: MergePlan,
     copied_rows: CopiedRows | None,
 ) -> bool:
-    """Return whether the mirror may have rows after the write that the source no longer
-    has, without a mark."""
+    """Return whether the mirror may have unmarked rows after the write that the source
+    no longer has."""
     policies = ports.source.policies_of(state.table)
     if copied_rows is None and not plan.replaces_rows:
         return may_keep_rows(policies, state, records.newest_writes.settled_intent)
@@ -315,9 +315,9 @@ def _may_have_kept_rows(
 def may_keep_rows(
     policies: LakePolicies, state: TableState | None, last_intent: Intent | None
 ) -> bool:
-    """Return whether a mirror may have rows that the source no longer has, without a
-    mark, after a write that does not replace all rows. `state`: the table's, and
-    `last_intent`: that of the write before; None if there is none."""
+    """Return whether a mirror may have unmarked rows that the source no longer has,
+    after a write that does not replace all rows. `state`: the table's state;
+    `last_intent`: the intent of the write before. Both are None if there is none."""
     if policies.keeps_unmarked_rows:
         return True
     if last_intent is not None:

@@ -47,12 +47,12 @@ def may_repeat_changes(ports: RunPorts, batches: Sequence[Batch]) -> bool:
             # A server's clock may have been wrong at one of the ends, so both are
             # compared.
             ends = (first.start, last.captured_end)
-            if not all(comes_after(end, previous.captured_end) for end in ends):
+            if not all(_comes_after(end, previous.captured_end) for end in ends):
                 return True
     return False
 
 
-def comes_after(start: Position, end: Position) -> bool:
+def _comes_after(start: Position, end: Position) -> bool:
     """Return whether a batch that starts at `start` comes after one that ended at
     `end`. Places in the logs of two servers cannot be compared, so the commit times are
     compared instead."""

@@ -4,8 +4,8 @@ which a table lost all its rows.
 However batches are grouped into merges, the mirror shows the same: the stamps of its
 rows (commit time, number and GTID of the last change), and the times at which the table
 lost its rows, are those of the log. The changelog has a row with the time of each
-TRUNCATE and each re-read, and the schema history has the statement for DROP, CREATE and
-the old name of a RENAME.
+TRUNCATE and each re-read. The schema history has the statement of each DROP, of each
+CREATE, and of each RENAME, after which the old name has no rows.
 """
 
 from __future__ import annotations
