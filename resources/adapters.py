@@ -1,6 +1,6 @@
 """The adapters of one lockstep.toml: the classes that implement the ports. Each is
-opened when it is first used, and imported only then, because Spark or PyMySQL take long
-to import. Only one `Adapters` at a time may use Spark in a process, because pyspark has
+imported and opened only when it is first used, because Spark and PyMySQL take long to
+import. Only one `Adapters` at a time may use Spark in a process, because pyspark has
 only one Spark per process.
 """
 
@@ -48,9 +48,9 @@ class Adapters:
         self.close()
 
     def warm(self, sources: Sequence[str]) -> None:
-        """Open the ledger in the background, and start Java if runs of these sources
-        are expected to write mirrors. Errors are ignored here: the first real use
-        raises them."""
+        """Open the ledger in the background, and start Java if a run of one of these
+        sources is expected to write mirrors. Errors are ignored here: the first real
+        use raises them."""
         from lockstep.resources.lake.spark.session import define_environment_for
 
         with suppress(LockstepError):
@@ -76,7 +76,7 @@ class Adapters:
         return self._postgres_ledger()
 
     def consumers(self) -> Consumers:
-        """Return the port for the named readers of changelogs, whom the ledger records."""
+        """Return the port for consumers, the named readers of changelogs."""
         return self._postgres_ledger().consumers
 
     def _postgres_ledger(self) -> PostgresLedger:
@@ -88,8 +88,8 @@ class Adapters:
             return self._ledger
 
     def close_ledger(self) -> None:
-        """Close a ledger whose connection is lost; the next call of `ledger` opens a
-        new one."""
+        """Close the ledger after its connection was lost; the next call of `ledger`
+        opens it again."""
         with self._lock:
             ledger, self._ledger = self._ledger, None
         if ledger is not None:

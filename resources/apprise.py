@@ -1,5 +1,5 @@
-"""Sends a message to an address by apprise, an extra of the package. An address has a
-token or a password, so no message or error shows it."""
+"""Sends a message to an address by apprise, which the extra `notify` of the package
+installs. An address contains a token or a password, so no message or error shows it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def require_address(url: str, reference: str) -> None:
     if find_spec("apprise") is None:
         raise SetupIncomplete(
             "[notify] needs apprise, which is not installed",
-            hint="pip install 'lockstep[notify]' in the version that is installed here",
+            hint="run `pip install 'lockstep[notify]'`",
         )
     import apprise
 
@@ -49,8 +49,7 @@ def send(
     require_address(url, reference)
     import apprise
 
-    kinds = apprise.NotifyType
-
+    types = apprise.NotifyType
     failure = f"{reference} did not answer within {timeout_seconds:g} s"
 
     def notify() -> None:
@@ -62,15 +61,15 @@ def send(
                 title=title,
                 body=body,
                 body_format=apprise.NotifyFormat.TEXT,
-                notify_type=kinds.FAILURE if is_failure else kinds.SUCCESS,
+                notify_type=types.FAILURE if is_failure else types.SUCCESS,
             )
         except Exception as error:  # noqa: BLE001 - a service's failure must not fail the run
             failure = f"{reference}: {type(error).__name__}"
         else:
             failure = "" if is_accepted else f"{reference} did not accept it"
 
-    # apprise limits only the time of each read, so a slow service could delay a run for
-    # long.
+    # apprise limits only the time of each read: a service that answers slowly, byte by
+    # byte, would delay a run for long.
     thread = threading.Thread(target=notify, name="lockstep-notify", daemon=True)
     thread.start()
     thread.join(timeout_seconds)

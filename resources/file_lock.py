@@ -28,8 +28,8 @@ def exclusive_lock(path: Path) -> Iterator[None]:
 
 
 def open_lock(path: Path) -> int:
-    """Open a lock's file and return its descriptor. Only this account may open the
-    file, because a process that opens it can make others wait."""
+    """Open a lock's file and return its descriptor. The file's mode lets only this
+    account open it, because a process that opens it can make others wait."""
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
@@ -55,7 +55,8 @@ def _report_holders(descriptor: int, path: Path) -> None:
 
 
 def _holders(descriptor: int) -> list[str]:
-    """Return descriptions of the processes that hold a lock of the file, on Linux."""
+    """Return descriptions of the processes that hold a lock of the file; none on
+    systems without /proc."""
     with suppress(OSError):
         file = f"{_device(descriptor)}:{os.fstat(descriptor).st_ino}"
         return list(map(_process_description, lock_holders(Path("/proc/locks").read_text(), file)))
@@ -63,15 +64,15 @@ def _holders(descriptor: int) -> list[str]:
 
 
 def lock_holders(locks: str, file: str) -> list[str]:
-    """Return the ids of the processes that hold a lock of a file, from the content of
-    /proc/locks: its lines have kind, process and file, see proc_locks(5). `file`:
-    device and inode as there, such as `fe:00:1234`."""
+    """Return the ids of the processes that hold a lock of a file. `locks`: the content
+    of /proc/locks, whose lines name kind, process and file (proc_locks(5)); `file`:
+    device and inode in its form, such as `fe:00:1234`."""
     lines = map(str.split, locks.splitlines())
     return [words[4] for words in lines if words[1] == "FLOCK" and words[5] == file]
 
 
 def _device(descriptor: int) -> str:
-    """Return the device of the file's mount as /proc/locks has it. `st_dev` may be
+    """Return the device of the file's mount in the form of /proc/locks. `st_dev` may be
     another number, such as that of a subvolume of Btrfs."""
     status = Path(f"/proc/self/fdinfo/{descriptor}").read_text()
     [mount] = (line.split()[1] for line in status.splitlines() if line.startswith("mnt_id:"))

@@ -24,9 +24,9 @@ _LEAST_FREE_BYTES: Final = 1 << 20
 
 
 def disk_full_error(error: BaseException, folders: Iterable[Path] = ()) -> DiskFull | None:
-    """Return the error to show if a full disk caused this one, else None. `folders`:
-    where the disk may be full besides the folder of temporary files, for errors without
-    a file name, such as those of SQLite and of open files."""
+    """Return the error to show if a full disk caused this one, else None. If the error
+    names no file, as those of SQLite and of open files, the full ones of `folders` and
+    of the folder for temporary files are named."""
     folders = (*folders, Path(tempfile.gettempdir()))
     for cause in _causes(error):
         if isinstance(cause, OSError) and cause.errno in _FULL_DISK_ERRNOS:

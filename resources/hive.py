@@ -132,7 +132,7 @@ class HiveCatalog:
         if find_spec("pymetastore") is None:
             raise SetupIncomplete(
                 "A Hive metastore needs pymetastore, which is not installed",
-                hint="run pip install 'lockstep[hive]' for the version installed here",
+                hint="run `pip install 'lockstep[hive]'`",
             )
         from pymetastore.hive_metastore import ThriftHiveMetastore
         from thrift.protocol import TBinaryProtocol
@@ -167,8 +167,8 @@ def _catalog_error(identity: str, error: Exception) -> LockstepError:
 
 
 def _fill_in(table: Any, entry: WantedEntry) -> Any:
-    """Fill the entry into the metastore's table, which is returned, and keep its other
-    properties."""
+    """Fill the entry into the metastore's table, and return the table, which keeps its
+    other properties."""
     from pymetastore.hive_metastore import ttypes
 
     serde_parameters = {"path": entry.location, "serialization.format": "1"}

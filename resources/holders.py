@@ -1,4 +1,5 @@
-"""Names of accounts and of processes: who decides, and who holds the lock of a source."""
+"""The names of the account that decides something, and of the process that holds the
+lock of a source."""
 
 from __future__ import annotations
 
@@ -36,6 +37,6 @@ def is_dead_holder(name: str) -> bool:
         os.kill(int(match["process"]), 0)
     except ProcessLookupError:
         return True
-    except (OSError, OverflowError):  # it belongs to another account
+    except (OSError, OverflowError):  # another account's process; a number that is no pid
         return False
     return False

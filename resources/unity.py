@@ -197,8 +197,8 @@ def column_json(column: EntryColumn, position: int) -> dict[str, Any]:
     """Return a column in the form of the REST interface; all are nullable, as in the
     mirror."""
     metadata = {"comment": column.comment} if column.comment else {}
-    kind = _json_type(column.type)
-    spark_field = {"name": column.name, "type": kind, "nullable": True, "metadata": metadata}
+    json_type = _json_type(column.type)
+    spark_field = {"name": column.name, "type": json_type, "nullable": True, "metadata": metadata}
     content: dict[str, Any] = {
         "name": column.name,
         "type_text": column.type,
@@ -214,20 +214,21 @@ def column_json(column: EntryColumn, position: int) -> dict[str, Any]:
     return content
 
 
-def _type_name(kind: str) -> str:
-    if _DECIMAL.fullmatch(kind):
+def _type_name(sql_type: str) -> str:
+    if _DECIMAL.fullmatch(sql_type):
         return "DECIMAL"
-    if _ARRAY.fullmatch(kind):
+    if _ARRAY.fullmatch(sql_type):
         return "ARRAY"
-    return "INT" if kind == "int" else str(_json_type(kind)).upper()
+    return "INT" if sql_type == "int" else str(_json_type(sql_type)).upper()
 
 
-def _json_type(kind: str) -> Any:
-    """Return a type in the form of Spark's JSON. A mirror that somebody else created
-    can have types that no MySQL column has; these are registered as strings."""
-    array = _ARRAY.fullmatch(kind)
+def _json_type(sql_type: str) -> Any:
+    """Return a type of Spark SQL in the form of Spark's JSON. A mirror that somebody
+    else created can have types that no MySQL column has; these are registered as
+    strings."""
+    array = _ARRAY.fullmatch(sql_type)
     if array is not None:
         return {"type": "array", "elementType": _json_type(array[1]), "containsNull": True}
-    if _DECIMAL.fullmatch(kind) or kind in _COMMON_TYPES:
-        return kind
-    return _JSON_TYPES.get(kind, "string")
+    if _DECIMAL.fullmatch(sql_type) or sql_type in _COMMON_TYPES:
+        return sql_type
+    return _JSON_TYPES.get(sql_type, "string")

@@ -32,7 +32,7 @@ from lockstep.pipeline.check.findings import (
     with_topic,
 )
 from lockstep.pipeline.check.log import duration_text
-from lockstep.pipeline.mirror.clustering import unclusterable
+from lockstep.pipeline.mirror.clustering import unclusterable_names
 from lockstep.pipeline.mirror.layout import MARKS, changelog_names, mirror_path
 from lockstep.pipeline.mirror.lineage import taken_names
 from lockstep.pipeline.mirror.strategy import UNSTAMPED, UNSTAMPED_HINT
@@ -194,7 +194,7 @@ def _judge_clustering(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
             columns = arrow_schema(structure)
         except TableError:
             continue  # the rule about types reports it
-        for name, reason in unclusterable(names, columns):
+        for name, reason in unclusterable_names(names, columns):
             yield Fault(f"cluster_by: {name!r} {reason}", str(structure.name))
 
 
@@ -205,7 +205,7 @@ COLUMN_RULES: Final = with_topic(
         "the type of each column",
         "warning",
         "the table would be quarantined at its first row",
-        "exclude the table, or change the column to a type of the MySQL manual's list",
+        "exclude the table, or change the type of the column",
         _judge_types,
     ),
     CheckRule(

@@ -22,12 +22,12 @@ _INDEXED_COLUMNS: Final = 32
 table sets `delta.dataSkippingNumIndexedCols`. Delta clusters only by these columns."""
 
 
-def unclusterable(
+def unclusterable_names(
     names: Sequence[str], columns: pa.Schema, indexed: Collection[str] | None = None
 ) -> Iterator[tuple[str, str]]:
     """Yield each name by which a mirror with these columns cannot be clustered, and the
     reason. `indexed`: the columns of which Delta's log has minimum and maximum values;
-    None for the first ones."""
+    None for the first `_INDEXED_COLUMNS`."""
     indexes = {comparable_name(name): index for index, name in enumerate(columns.names)}
     for name in names:
         index = indexes.get(comparable_name(name))
@@ -41,13 +41,13 @@ def unclusterable(
             yield name, "has no statistics by the mirror's properties"
 
 
-def clustered_by(
+def clustering_columns(
     names: Sequence[str], columns: pa.Schema, indexed: Collection[str] | None = None
 ) -> tuple[str, ...] | None:
     """Return the columns by which to cluster a mirror, spelled as the mirror spells
-    them; an empty tuple if `names` is empty. Return None if `unclusterable` yields a
-    name: the mirror then keeps its present clustering."""
-    if any(unclusterable(names, columns, indexed)):
+    them; an empty tuple if `names` is empty. Return None if `unclusterable_names`
+    yields a name: the mirror then keeps its present clustering."""
+    if any(unclusterable_names(names, columns, indexed)):
         return None
     spelled = {comparable_name(name): name for name in columns.names}
     return tuple(spelled[comparable_name(name)] for name in names)

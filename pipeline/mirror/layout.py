@@ -110,18 +110,18 @@ def mirror_path(
     return f"{source}/{_database_part(table.database)}/{_table_part(table.name, end)}"
 
 
-NO_PLACE = "@0"
+NO_MIRROR = "@0"
 """The end of a folder's name for a table that gets no mirror, because the settings give
 another table's mirror the same name. Nothing is ever written to such a folder."""
 
 
-def no_place(source: str, table: TableName) -> str:
-    """Return the folder that marks a table as having no place (`NO_PLACE`). Different
-    tables have different ones."""
-    return f"{source}/{_database_part(table.database)}/{_table_part(table.name, NO_PLACE)}"
+def no_mirror_path(source: str, table: TableName) -> str:
+    """Return the folder name that marks a table as having no mirror (`NO_MIRROR`).
+    Different tables have different ones."""
+    return f"{source}/{_database_part(table.database)}/{_table_part(table.name, NO_MIRROR)}"
 
 
-def free_place(
+def free_mirror_path(
     source: str,
     name: TableName,
     incarnation: int,
@@ -146,7 +146,9 @@ def is_folder_of(mirror: str, source: str, name: TableName) -> bool:
     incarnation."""
     _, at, end = mirror.rpartition("/")[2].partition("@")
     part = _table_part(name.name, f"{at}{end}")
-    return f"{at}{end}" != NO_PLACE and mirror == f"{source}/{_database_part(name.database)}/{part}"
+    return (
+        f"{at}{end}" != NO_MIRROR and mirror == f"{source}/{_database_part(name.database)}/{part}"
+    )
 
 
 def rebuilt_path(source: str, table: TableName, at: str) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from lockstep.pipeline.mirror.layout import free_place, mirror_path
+from lockstep.pipeline.mirror.layout import free_mirror_path, mirror_path
 from lockstep.pipeline.model.lake_commit import table_of
 from lockstep.pipeline.model.life import MirrorReplaced
 from lockstep.pipeline.model.table_state import TableCondition, TableEventKind, TableState
@@ -196,7 +196,7 @@ def next_place(ports: RunPorts, table: TableName) -> str:
         # If the mirror gets another name, its folders are numbered from 1 again.
         generation = mirror_generation = 1
     name, is_configured = plan.mirror_name(table), plan.mirror_names.is_configured(table)
-    find_folder = partial(free_place, plan.name, name, generation, ignores_case=is_configured)
+    find_folder = partial(free_mirror_path, plan.name, name, generation, ignores_case=is_configured)
     while ports.mirrors.version(mirror := find_folder(used_folders, mirror_generation)) is not None:
         used_folders.add(mirror)
     return mirror

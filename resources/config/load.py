@@ -59,8 +59,8 @@ def load_settings(path: Path) -> Settings:
 
 
 def parse_settings(text: str, path: Path) -> Settings:
-    """Return the settings in a text. `path`: the file it is from, or will be written
-    to."""
+    """Return the settings in a text, as `load_settings` does. `path`: the file that has
+    the text, or will have it."""
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -262,9 +262,9 @@ def _header_of(section: str) -> str:
 # -- the lines of keys -----------------------------------------------------------------
 
 # `tomllib` returns values without their lines, so this scanner finds the lines of keys.
-# It follows TOML 1.0's grammar as far as keys need it: headers, dotted and quoted keys,
-# and the places where an `=` may be no assignment: multi-line strings, arrays and
-# comments. Keys of inline tables have their parent's line.
+# It knows the part of TOML 1.0's grammar that keys need: headers, dotted and quoted
+# keys, and what may contain an `=` that is no assignment: multi-line strings, arrays
+# and comments. Keys of inline tables have their parent's line.
 
 _KEY_PART = re.compile(
     r"""\s*(?:"(?P<basic>(?:[^"\\]|\\.)*)"|'(?P<literal>[^']*)'|(?P<bare>[\w-]+))\s*"""
@@ -293,9 +293,9 @@ def key_lines(text: str) -> Mapping[KeyPath, int]:
             for length in range(1, len(header) + 1):
                 lines.setdefault(header[:length], number)
         elif stripped and not stripped.startswith("#"):
-            keys, rest = _split_key(stripped)
-            for length in range(1, len(keys) + 1):
-                lines.setdefault((*header, *keys[:length]), number)
+            parts, rest = _split_key(stripped)
+            for length in range(1, len(parts) + 1):
+                lines.setdefault((*header, *parts[:length]), number)
             open_value.scan_value(rest.removeprefix("="))
     return lines
 
@@ -311,28 +311,28 @@ def line_of(lines: Mapping[KeyPath, int], path: KeyPath) -> int | None:
 def _split_key(text: str) -> tuple[tuple[str, ...], str]:
     """Return the parts of the dotted key at the beginning of the text, and the rest of
     the text."""
-    keys: list[str] = []
+    parts: list[str] = []
     at = 0
     while match := _KEY_PART.match(text, at):
         basic, literal, bare = match.group("basic", "literal", "bare")
         if basic is not None:
-            keys.append(re.sub(r"\\(.)", r"\1", basic))
+            parts.append(re.sub(r"\\(.)", r"\1", basic))
         else:
-            keys.append(bare if literal is None else literal)
+            parts.append(bare if literal is None else literal)
         at = match.end()
         if not text.startswith(".", at):
             break
         at += 1
-    return tuple(keys), text[at:]
+    return tuple(parts), text[at:]
 
 
-def _indexed_path(keys: tuple[str, ...], newest_indexes: Mapping[KeyPath, int]) -> KeyPath:
-    """Return the path of a header's keys. After each array of tables, except at the
-    end, it has the index of the array's newest table."""
+def _indexed_path(parts: tuple[str, ...], newest_indexes: Mapping[KeyPath, int]) -> KeyPath:
+    """Return the path of a header, whose key has these parts. After each array of
+    tables, except at the end, it has the index of the array's newest table."""
     path: KeyPath = ()
-    for place, key in enumerate(keys, 1):
-        path = (*path, key)
-        if place < len(keys) and path in newest_indexes:
+    for depth, part in enumerate(parts, 1):
+        path = (*path, part)
+        if depth < len(parts) and path in newest_indexes:
             path = (*path, newest_indexes[path])
     return path
 

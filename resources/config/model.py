@@ -42,7 +42,7 @@ from lockstep.resources.lake.store.paths import LAKE_SCHEMES
 
 _AUTHORIZING_NAME: Final = re.compile(r"authorization|cookie", re.IGNORECASE)
 _HARMLESS_NAME_END: Final = re.compile(r"(endpoint|path|fields?|buffer|type)$", re.IGNORECASE)
-"""Ends of key names such as `token_endpoint`, whose values tell where to get a secret
+"""Ends of key names such as `token_endpoint`, whose values say where to get a secret
 but are not secret themselves."""
 
 
@@ -221,8 +221,8 @@ class CatalogSection(Section):
     def _require_database(cls, schemas: str) -> str:
         if DATABASE_PLACEHOLDER not in schemas:
             raise ValueError(
-                f"{schemas!r} has no {DATABASE_PLACEHOLDER} in it: tables of two databases may "
-                "have one name"
+                f"{schemas!r} has no {DATABASE_PLACEHOLDER} in it, so tables of two databases "
+                "could get the same name"
             )
         return schemas
 
@@ -309,9 +309,9 @@ def check_page_address(text: str) -> str:
     it is no address, or contains an account."""
     parts = _address(text, ("http", "https"))
     if parts is None:
-        raise ValueError("not an address such as http://127.0.0.1:3000")
+        raise ValueError("webserver is not an address such as http://127.0.0.1:3000")
     if "@" in parts.netloc:
-        raise ValueError("an address with an account in it is refused")
+        raise ValueError("webserver contains an account, which is refused")
     return text
 
 
@@ -362,7 +362,7 @@ class ConfigFile(Section):
         return spark
 
     @model_validator(mode="after")
-    def _require_changes_of_replays(self) -> ConfigFile:
+    def _require_changes_for_replays(self) -> ConfigFile:
         keep = self.upkeep.keep_changes
         for source in self.sources:
             if keep is not None and source.replay is not None and source.replay.span > keep:

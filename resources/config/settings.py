@@ -30,7 +30,7 @@ from lockstep.pipeline.values.places import Place, Snapshot
 from lockstep.pipeline.values.policies import LakePolicies, StartPolicies
 from lockstep.pipeline.values.table import StatementPatterns, TablePatterns
 from lockstep.resources.config.model import ConfigFile, check_page_address, resolved_transport
-from lockstep.resources.config.secrets import is_sensitive, resolve
+from lockstep.resources.config.secrets import resolve
 from lockstep.resources.config.sources import SourceSection
 from lockstep.resources.config.values import (
     check_table_pattern,
@@ -235,8 +235,8 @@ class Settings:
         return timedelta(seconds=self.file.lake.keep)
 
     def upkeep_policy(self, *, purge: bool = False) -> UpkeepPolicy:
-        """Return when upkeep compacts a mirror's files and deletes old changes.
-        `purge`: also rewrite every file that still contains deleted rows."""
+        """Return the policy by which upkeep compacts a mirror's files and deletes old
+        changes. `purge`: also rewrite every file that still contains deleted rows."""
         section = self.file.upkeep
         keep = None if section.keep_changes is None else timedelta(seconds=section.keep_changes)
         return UpkeepPolicy(
@@ -270,7 +270,7 @@ class Settings:
         address = self.file.dagster.webserver
         if address is None:
             return None
-        return parse_reference(check_page_address, address, self.folder, "dagster.webserver")
+        return parse_reference(check_page_address, address, self.folder, "dagster")
 
     def lineage_transport(self) -> dict[str, Any]:
         """Return the transport for the OpenLineage client; it is empty if the client is
@@ -313,6 +313,3 @@ class Settings:
     def has_spark_cluster(self) -> bool:
         """True if Spark's driver runs on this host and its executors elsewhere."""
         return not has_local_tasks(self.file.spark)
-
-    def sensitive_spark_keys(self) -> frozenset[str]:
-        return frozenset(key for key in self.file.spark if is_sensitive(key))

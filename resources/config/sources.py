@@ -205,7 +205,7 @@ class TableSection(Section):
     @model_validator(mode="after")
     def _require_setting(self) -> TableSection:
         if not self.model_dump(exclude={"match"}, exclude_none=True):
-            raise ValueError("it sets nothing for its tables; add a setting besides match")
+            raise ValueError("the block has only match; add a setting for these tables")
         return self
 
     @property

@@ -75,9 +75,9 @@ def check_start(text: str) -> str:
 
 
 def require_secret_reference(text: str) -> str:
-    """Return the text if it is a reference; a literal password is refused."""
+    """Return the text if it is a reference; a literal secret is refused."""
     if not is_reference(text):
-        raise ValueError("a password in the file is refused; write env:NAME or file:PATH")
+        raise ValueError("a literal secret is refused; write env:NAME or file:PATH")
     return text
 
 
@@ -85,7 +85,7 @@ def require_address_reference(text: str) -> str:
     """Return the text if it is a reference; a literal address is refused."""
     if not is_reference(text):
         raise ValueError(
-            "an address in the file is refused, because it contains a token or a password; write "
+            "a literal address is refused, because it contains a token or a password; write "
             "env:NAME or file:PATH"
         )
     return text

@@ -28,7 +28,7 @@ def require_client() -> None:
     if find_spec("openlineage") is None:
         raise SetupIncomplete(
             "[lineage] needs the OpenLineage client, which is not installed",
-            hint="pip install 'lockstep[openlineage]' in the version that is installed here",
+            hint="run `pip install 'lockstep[openlineage]'`",
         )
 
 
@@ -60,38 +60,33 @@ class EventSender:
     if events could not be sent."""
 
     def __init__(
-        self,
-        transport: Callable[[], Mapping[str, Any]],
-        report_loss: Callable[[str], None],
-        *,
-        timeout_seconds: float = TIMEOUT_SECONDS,
+        self, transport: Callable[[], Mapping[str, Any]], report_loss: Callable[[str], None]
     ) -> None:
         self._transport, self._report_loss = transport, report_loss
-        self._timeout_seconds = timeout_seconds
         self._queue: SimpleQueue[Callable[[], RunEvent] | None] = SimpleQueue()
         self._queued_count = 0
         self._sent_count = 0
-        self._reason = f"the backend did not answer within {timeout_seconds:g} s"
+        self._reason = f"the backend did not answer within {TIMEOUT_SECONDS:g} s"
         self._thread: threading.Thread | None = None
 
-    def send(self, event: Callable[[], RunEvent]) -> None:
-        """Queue an event, given as a function that creates it. The thread calls the
-        function, because importing the classes of events takes a second."""
+    def send(self, make_event: Callable[[], RunEvent]) -> None:
+        """Queue an event. The thread calls `make_event`, because importing the classes
+        of events takes a second."""
         if self._thread is None:
             self._thread = threading.Thread(
                 target=self._send_queued, name="lockstep-lineage", daemon=True
             )
             self._thread.start()
         self._queued_count += 1
-        self._queue.put(event)
+        self._queue.put(make_event)
 
     def close(self) -> None:
-        """Wait at most `timeout_seconds` until all events are sent, and give the
+        """Wait at most `TIMEOUT_SECONDS` until all events are sent, and give the
         unsent ones up."""
         if self._thread is None:
             return
         self._queue.put(None)
-        self._thread.join(self._timeout_seconds)
+        self._thread.join(TIMEOUT_SECONDS)
         unsent = self._queued_count - self._sent_count
         if unsent:
             events = "event was" if unsent == 1 else "events were"
@@ -102,20 +97,21 @@ class EventSender:
 
     def _send_queued(self) -> None:
         client: OpenLineageClient | None = None
-        while (event := self._queue.get()) is not None:
+        while (make_event := self._queue.get()) is not None:
             try:
                 client = client or open_client(self._transport())
-                client.emit(event())
+                client.emit(make_event())
             except Exception as error:  # noqa: BLE001 - a backend's failure must not fail the run
                 self._reason = _summary(error)
             else:
                 self._sent_count += 1
         if client is not None:
-            client.close(self._timeout_seconds)
+            client.close(TIMEOUT_SECONDS)
 
 
 def _summary(error: Exception) -> str:
-    """Return the first line of an error, which does not contain the event's content."""
+    """Return a line about an error, without the event's content. A client's error has
+    it only after the first line."""
     if isinstance(error, LockstepError):
         return f"{error.message}; {error.hint}"
     lines = str(error).strip().splitlines()

@@ -47,7 +47,7 @@ def refused(text: str) -> LockstepError:
 
 
 UNITY = '[catalog]\nkind = "unity"\nuri = "http://127.0.0.1:8080"\nname = "lake"\n'
-PASSWORD = "a password in the file is refused; write env:NAME or file:PATH"
+LITERAL = "a literal secret is refused; write env:NAME or file:PATH"
 DSN = "line 2: a DSN with a password in the file is refused; write env:NAME"
 LOG_STORE = (
     "cannot be set: Lockstep has a log store of its own, which keeps a run that lost its lock from "
@@ -141,7 +141,7 @@ ELSEWHERE = {
         "line 2: unknown key 'max_seconds' here; it belongs under [sources.bounds] or "
         "[sources.snapshot]"
     ),
-    UNITY + 'token = "hunter2"\n' + SOURCE: f"line 5: {PASSWORD}",
+    UNITY + 'token = "hunter2"\n' + SOURCE: f"line 5: {LITERAL}",
     UNITY.replace("127.0.0.1", "catalog.example.com") + 'token = "env:TOKEN"\n' + SOURCE: (
         "line 1: http:// would send the token unencrypted; write https://"
     ),
@@ -150,12 +150,12 @@ ELSEWHERE = {
     UNITY.replace("127.0.0.1", ":hunter2@127.0.0.1") + SOURCE: ADDRESS,
     UNITY.replace(":8080", ":808O") + SOURCE: ADDRESS,
     UNITY + 'schemas = "all"\n' + SOURCE: (
-        "line 5: 'all' has no {database} in it: tables of two databases may have one name"
+        "line 5: 'all' has no {database} in it, so tables of two databases could get the same name"
     ),
     '[dagster]\nwebserver = "http://127.0.0.1:808O"\n' + SOURCE: (
-        "line 2: not an address such as http://127.0.0.1:3000"
+        "line 2: webserver is not an address such as http://127.0.0.1:3000"
     ),
-    '[privacy]\nkey = "hunter2"\n' + SOURCE: f"line 2: {PASSWORD}",
+    '[privacy]\nkey = "hunter2"\n' + SOURCE: f"line 2: {LITERAL}",
     '[spark]\n"spark.hadoop.fs.s3a.secret.key" = "hunter2"\n' + SOURCE: (
         "line 2: a literal value of 'spark.hadoop.fs.s3a.secret.key' is refused (its name suggests "
         "a secret); write env:NAME or file:PATH"
@@ -178,7 +178,7 @@ ELSEWHERE = {
     '[ledger]\ndsn = "host=db password=https://hunter2"\n' + SOURCE: DSN,
     '[notify]\nurls = ["env:CHANNEL"]\nurl = "x"\n'
     + SOURCE: "line 3: unknown key 'url'; did you mean 'urls'?",
-    SOURCE.replace("env:SHOP_PASSWORD", "hunter2"): f"line 5: {PASSWORD}",
+    SOURCE.replace("env:SHOP_PASSWORD", "hunter2"): f"line 5: {LITERAL}",
     SOURCE.replace("127.0.0.1", "db.example.org") + 'tls = "off"\n': (
         'line 7: tls = "off" would send passwords and rows to db.example.org in the clear; '
         + IN_THE_CLEAR
@@ -195,7 +195,7 @@ ELSEWHERE = {
     SOURCE.replace('user = "lockstep"\n', ""): "line 1: the source lacks 'user'",
     SOURCE + "[sources.standby]\nport = 3307\n": "line 7: the source's standby lacks 'host'",
     SOURCE + '[[sources.table]]\ndeletes = "soft"\n': "line 7: the source's table lacks 'match'",
-    CARTS: "line 7: it sets nothing for its tables; add a setting besides match",
+    CARTS: "line 7: the block has only match; add a setting for these tables",
     SOURCE.replace("shop.*", "orders"): (
         "line 6: 'orders' is not a pattern such as shop.* (database.table)"
     ),

@@ -20,7 +20,7 @@ from lockstep.assets.names import SourceNames
 from lockstep.assets.table_list import TableEntry, read_table_list
 from lockstep.assets.table_news import tables_to_report
 from lockstep.commands.check import declare_tables
-from lockstep.pipeline.mirror.layout import no_place
+from lockstep.pipeline.mirror.layout import no_mirror_path
 from lockstep.pipeline.run.progress import SilentProgress
 from lockstep.pipeline.status.tables import TableHealth, TableStanding
 from lockstep.pipeline.values.table import TableName
@@ -263,7 +263,7 @@ def test_a_check_does_not_declare_tables_as_dropped_or_back(
     declare_tables(settings, ports)
     assert [(entry.dropped, entry.ended) for entry in known(stand)] == [(False, False)] * 2
     states = {
-        table: replace(state, mirror=no_place("shop", table))
+        table: replace(state, mirror=no_mirror_path("shop", table))
         for table, state in ports.ledger.table_states("shop").items()
     }
     monkeypatch.setattr(ports.ledger, "table_states", lambda _: states)

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from lockstep.pipeline.mirror.clustering import clustered_by, unclusterable
+from lockstep.pipeline.mirror.clustering import clustering_columns, unclusterable_names
 from lockstep.pipeline.mirror.evolution import MAPPING
 from lockstep.pipeline.mirror.strategy import NO_FEW_ROWS
 from lockstep.pipeline.ports.mirror_writes import (
@@ -206,7 +206,13 @@ def test_what_a_mirror_cannot_be_clustered_by() -> None:
         ]
     )
     asked = ("id", "gone", "b", "x", "v", "c27", "c28")
-    assert [name for name, _ in unclusterable(asked, schema)] == ["gone", "b", "x", "v", "c28"]
-    assert clustered_by(asked, schema) is None
-    assert clustered_by(("C27", "ID"), schema) == ("c27", "id")
-    assert clustered_by((), schema) == ()
+    assert [name for name, _ in unclusterable_names(asked, schema)] == [
+        "gone",
+        "b",
+        "x",
+        "v",
+        "c28",
+    ]
+    assert clustering_columns(asked, schema) is None
+    assert clustering_columns(("C27", "ID"), schema) == ("c27", "id")
+    assert clustering_columns((), schema) == ()

@@ -14,7 +14,12 @@ from rich.markdown import Markdown
 
 from lockstep.commands.check import finding_lines
 from lockstep.pipeline.check import Finding
-from lockstep.pipeline.mirror.layout import free_place, is_folder_of, mirror_path, no_place
+from lockstep.pipeline.mirror.layout import (
+    free_mirror_path,
+    is_folder_of,
+    mirror_path,
+    no_mirror_path,
+)
 from lockstep.pipeline.model.table_state import TableCondition, TableState
 from lockstep.pipeline.source_plan import SourcePlan, TableSettings
 from lockstep.pipeline.values.errors import ConfigurationError, TableError
@@ -75,8 +80,8 @@ def test_a_folder_is_known_by_its_name(
         assert not path.startswith("shop/_")
         for other in tables:
             assert is_folder_of(path, "shop", names.of(other)) == (names.of(other) == name)
-        assert free_place("shop", name, generation, {path}, number) != path
-        assert not is_folder_of(no_place("shop", table), "shop", table)
+        assert free_mirror_path("shop", name, generation, {path}, number) != path
+        assert not is_folder_of(no_mirror_path("shop", table), "shop", table)
 
 
 @pytest.mark.parametrize(

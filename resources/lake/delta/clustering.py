@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from deltalake import DeltaTable
 
-from lockstep.pipeline.mirror.clustering import clustered_by
+from lockstep.pipeline.mirror.clustering import clustering_columns
 from lockstep.resources.lake.delta.checksums import recent_commits
 from lockstep.resources.lake.delta.columns import PHYSICAL_NAME, schema_of, table_spelling
 from lockstep.resources.lake.delta.delta_log import actions
@@ -36,7 +36,6 @@ NOT_CLUSTERED: Final = {
 
 
 def was_ever_clustered(table: DeltaTable) -> bool:
-    """Return whether a table was ever clustered."""
     return _FEATURE in (table.protocol().writer_features or [])
 
 
@@ -82,7 +81,7 @@ def statement_to_cluster(path: LakePath, columns: Sequence[str]) -> str | None:
     statistics, which it has only of the table's first columns, and the table's order of
     columns can differ from the source's."""
     table = delta_table(path)
-    names = clustered_by(columns, schema_of(table), _indexed_columns(table))
+    names = clustering_columns(columns, schema_of(table), _indexed_columns(table))
     if names is None or names == clustering_of(path, table):
         return None
     return _cluster_statement(path, table, names)
