@@ -109,7 +109,7 @@ def run_source(
     record, run_id = RunRecord(source), str(uuid4())
     sender: RunEventSender | None = None
     if settings.file.lineage is not None:
-        from lockstep.assets.run_events import RunEventSender
+        from lockstep.assets.run_events import RunEventSender, dead_run_outside_dagster
 
         try:
             sender = RunEventSender(settings, record, run_id, progress.note)
@@ -119,7 +119,7 @@ def run_source(
 
     def on_lease(_: Lease, previous: LeaseView | None) -> None:
         if sender is not None:
-            sender.send_end_of_previous(previous)
+            sender.send_ends(dead_run_outside_dagster(previous))
 
     session = RunSession(
         adapters=adapters,
@@ -140,7 +140,7 @@ def run_source(
         _update_pages(settings, record, adapters, run_id, progress)
     finally:
         if sender is not None:
-            # Whoever took the lease of this run sends its end (`send_end_of_previous`).
+            # The run that took this run's lease sends its end (`on_lease`).
             sender.send_end(partial(adapters.ports, source, progress), found_dead=True)
     return record
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from time import monotonic
 from typing import Final, Protocol
 
-from lockstep.pipeline.binlog.search.log_scan import log_between
+from lockstep.pipeline.binlog.search.log_scan import log_bytes_between
 from lockstep.pipeline.binlog.search.places import LastTransactions
 from lockstep.pipeline.binlog.stream import ring as columns
 from lockstep.pipeline.binlog.stream.commit_times import NewestCommit
@@ -163,7 +163,9 @@ class LogReading:
         self._newest_commit = NewestCommit(run_start.facts.read_at)
         self._began_at = self._reported_at = monotonic()
         self._starts_spark = starts_spark
-        self._total_bytes = log_between(run_start.start.at, bounds.end, run_start.facts.binlogs)
+        self._total_bytes = log_bytes_between(
+            run_start.start.at, bounds.end, run_start.facts.binlogs
+        )
         self._dump = ports.server.dump(run_start.start.at)
         self.buffer = TransactionBuffer(
             run_start.start.at,

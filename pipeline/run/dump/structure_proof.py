@@ -34,7 +34,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from lockstep.pipeline.binlog.search.log_scan import log_between
+from lockstep.pipeline.binlog.search.log_scan import log_bytes_between
 from lockstep.pipeline.model.load import SourceReading
 from lockstep.pipeline.ports.ledger import unproven_structures
 from lockstep.pipeline.ports.source import CurrentSchemas
@@ -46,7 +46,7 @@ from lockstep.pipeline.run.stop_errors import resume_reads_hint
 from lockstep.pipeline.schema.code import after_code_statement, changes_code
 from lockstep.pipeline.schema.compare import comparable_table, differences, with_unlogged_properties
 from lockstep.pipeline.schema.effects import LoggedStatement
-from lockstep.pipeline.schema.evolve import evolve, with_unknown_tables
+from lockstep.pipeline.schema.evolve import evolve
 from lockstep.pipeline.schema.model import ColumnSchema, ServerSchema, TableSchema
 from lockstep.pipeline.schema.rows import key_candidates, merge_key, row_structure, schema_of
 from lockstep.pipeline.schema.statements.changes import Irrelevant, NotUnderstood
@@ -284,7 +284,7 @@ class _LaterStructures:
             )
         if head < self._place:
             return f"the server's log ends at {head}, before {self._place}, up to where it was read"
-        log_bytes = log_between(self._place, head, facts.binlogs)
+        log_bytes = log_bytes_between(self._place, head, facts.binlogs)
         if log_bytes > self._most_bytes:
             return f"{log_bytes:,} bytes of log come after the run's end"
         begin, self._place = self._place, head
@@ -394,7 +394,7 @@ class _LaterStructures:
             return True
         schema_before = self._schema_now()
         if isinstance(change, NotUnderstood):
-            self._schema = with_unknown_tables(schema_before, change.possible_tables or ())
+            self._schema = schema_before.with_unknown_tables(*(change.possible_tables or ()))
             return change.possible_tables is not None
         self._schema = evolve(schema_before, change, statement.context).schema
         return True
