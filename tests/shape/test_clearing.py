@@ -172,7 +172,7 @@ _WRITES = frozenset(
         "delete_batches",
         "cut",
         "note_examined_versions",
-        "note_keep_clear",
+        "note_kept_because",
         "note_tightened",
         "quarantine",
         "note_upkeep_version",
