@@ -8,27 +8,22 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar, Final
 
 from lockstep.pipeline.check import require_ready
-from lockstep.pipeline.model.batch import Cursor
 from lockstep.pipeline.model.table_state import StoppedTable
 from lockstep.pipeline.ports.ledger import live_lease
 from lockstep.pipeline.ports.source import ServerFacts
 from lockstep.pipeline.run.begin import RunStart, StartProposal, foresee_start, tables_in_gap
 from lockstep.pipeline.run.consent import consent_errors
 from lockstep.pipeline.run.context import RunPorts
-from lockstep.pipeline.run.find_place import snapshot_chosen_error
 from lockstep.pipeline.run.follow_pasts import plan_pasts
 from lockstep.pipeline.run.left_out import left_out_now
-from lockstep.pipeline.run.repair import Abandonment, batches_to_abandon
-from lockstep.pipeline.run.reshaping import (
-    new_tightenings,
-    plaintext_sentence,
-    reshaped_tables,
+from lockstep.pipeline.run.repair import (
+    Abandonment,
+    batches_to_abandon,
+    cursor_after,
+    foresee_next_start,
 )
-from lockstep.pipeline.run.status.plan_reading import (
-    PlannedReading,
-    estimate_seconds,
-    read_ahead,
-)
+from lockstep.pipeline.run.reshaping import new_tightenings, plaintext_sentence, reshaped_tables
+from lockstep.pipeline.run.status.plan_reading import PlannedReading, estimate_seconds, read_ahead
 from lockstep.pipeline.run.stop_errors import stopped_tables
 from lockstep.pipeline.run.table_plans import (
     KnownTables,
@@ -43,7 +38,14 @@ from lockstep.pipeline.source_plan import settings_in_words
 from lockstep.pipeline.start.question import Refusal
 from lockstep.pipeline.supply import RowsFromServer
 from lockstep.pipeline.values.decisions import Continuity, Lease, LeaseView, Override
-from lockstep.pipeline.values.errors import LockstepError, Need, Recovery, StoppedBy, TableError
+from lockstep.pipeline.values.errors import (
+    LockstepError,
+    Need,
+    NotYet,
+    Recovery,
+    StoppedBy,
+    TableError,
+)
 from lockstep.pipeline.values.places import AtCoordinates, Latest, Place, Snapshot
 from lockstep.pipeline.values.position import Position
 from lockstep.pipeline.values.table import TableName
@@ -139,7 +141,7 @@ def make_plan(ports: RunPorts) -> RunPlan:
     try:
         override = ports.ledger.open_override(ports.source.name)
         abandonments.extend(batches_to_abandon(ports, override))
-        cursor = _cursor_after(ports, abandonments)
+        cursor = cursor_after(ports, abandonments)
         if cursor is None:
             ports.mirrors.require_ready()
         require_ready(ports.server, ports.ledger, ports.source)
@@ -253,31 +255,10 @@ def forecast_loads(ports: RunPorts, facts: ServerFacts, row_count: int) -> tuple
 
 def next_start(ports: RunPorts) -> PlannedStart:
     """Return where the next run would begin, or raise its refusal."""
-    override = ports.ledger.open_override(ports.source.name)
-    proposal = foresee_start(
-        ports, _cursor_after(ports, list(batches_to_abandon(ports, override))), override
-    )
+    proposal = foresee_next_start(ports)
     if isinstance(proposal.decision, Refusal):
         raise proposal.decision.error
     return _planned_start(ports, proposal)
-
-
-def _cursor_after(ports: RunPorts, abandonments: Sequence[Abandonment]) -> Cursor | None:
-    """Return the captured cursor as it will be once these batches are abandoned."""
-    cursors = ports.ledger.cursors(ports.source.name)
-    captured, acknowledged = cursors.captured, cursors.acknowledged
-    abandoned_ids = {abandonment.batch.id for abandonment in abandonments}
-    if captured is None or captured.batch not in abandoned_ids:
-        return captured
-    first = 0 if acknowledged is None else acknowledged.batch + 1
-    live_batches = ports.ledger.live_batches(ports.source.name, first)
-    batches = [batch for batch in live_batches if batch.id not in abandoned_ids]
-    if not batches:
-        return acknowledged
-    # All batches whose capture has not finished are abandoned.
-    cursor = batches[-1].captured_cursor
-    by_gtid = cursor.by_gtid and captured.by_gtid
-    return replace(cursor, by_gtid=by_gtid, was_by_gtid=captured.was_by_gtid)
 
 
 def _planned_start(ports: RunPorts, proposal: StartProposal) -> PlannedStart:
@@ -335,7 +316,7 @@ def choose_start(
     is recorded without examination.
     """
     if isinstance(place, Snapshot):
-        raise snapshot_chosen_error()
+        raise _snapshot_chosen_error()
     proposed = Override(_PROPOSED, str(place), reason, author, ports.clock())
     try:
         choice = _examine_choice(ports, proposed)
@@ -350,9 +331,20 @@ def choose_start(
     return replace(choice, override=override)
 
 
+def _snapshot_chosen_error() -> NotYet:
+    """Return the error for `start-at snapshot`. A chosen start is a place in the log,
+    but `snapshot` is a way to begin a source that was never captured."""
+    return NotYet(
+        "'snapshot' cannot be chosen: only a source's first run starts that way, "
+        'if lockstep.toml has start = "snapshot"',
+        hint="to read tables from the source again, `lockstep reload TABLE --from source "
+        "--reason …`; to go on elsewhere in the log, choose earliest, latest, a place or a moment",
+    )
+
+
 def _examine_choice(ports: RunPorts, proposed_override: Override) -> Choice:
     abandonments = list(batches_to_abandon(ports, proposed_override))
-    cursor = _cursor_after(ports, abandonments)
+    cursor = cursor_after(ports, abandonments)
     proposal = foresee_start(ports, cursor, proposed_override)
     decision = proposal.decision
     if isinstance(decision, Refusal):
