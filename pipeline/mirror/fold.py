@@ -51,8 +51,8 @@ class Fold:
     delete, with the `_committed_at` and the `stamps` of the change at which its row was
     lost. Without `_committed_at` among the marks, the row stays instead.
     `unmarked_through`: a `_sequence`; deletes up to it get no `_committed_at`, so their
-    rows do not stay even if deletes are "soft". With `losses` or `unmarked_through`,
-    every image must have all columns.
+    rows do not stay even if deletes are "soft". With `losses`, `unmarked_through` or
+    `keeps_sequence`, every image must have all columns.
     """
 
     schema: pa.Schema
@@ -140,10 +140,10 @@ class Fold:
         `unmarked_through`."""
         deleted = pc.equal(changes.column("_change_type"), ChangeType.DELETE.value)
         early = pc.less_equal(changes.column("_sequence"), self.unmarked_through)
-        at = changes.schema.get_field_index("_committed_at")
-        moment = changes.column(at)
+        index = changes.schema.get_field_index("_committed_at")
+        moment = changes.column(index)
         kept = pc.if_else(pc.and_(deleted, early), pa.scalar(None, moment.type), moment)
-        return changes.set_column(at, "_committed_at", kept)
+        return changes.set_column(index, "_committed_at", kept)
 
     def _as_deletes(self, changes: pa.Table) -> pa.Table:
         """Return each last image as a delete. If its row was still present, the delete
@@ -221,8 +221,8 @@ class KeyChains:
             self._halves.clear()
         if not len(self._keys):
             return hashes
-        at = np.minimum(np.searchsorted(self._keys, hashes), len(self._keys) - 1)
-        return np.where(self._keys[at] == hashes, self._roots[at], hashes)
+        indexes = np.minimum(np.searchsorted(self._keys, hashes), len(self._keys) - 1)
+        return np.where(self._keys[indexes] == hashes, self._roots[indexes], hashes)
 
 
 def _chain_roots(moves: list[npt.NDArray[np.uint64]]) -> tuple[Hashes, Hashes]:
@@ -297,17 +297,17 @@ def _text_hashes(values: pa.Array) -> Hashes:
         return hashes
     ends = np.frombuffer(offsets, np.int32)[values.offset :][: len(values) + 1].astype(np.int64)
     data = np.frombuffer(content, np.uint8)
-    at = 0
-    while at < len(values):
-        end = int(np.searchsorted(ends, ends[at] + _WINDOW, "right")) - 1
-        end = min(max(end, at + 1), len(values))
-        begin = ends[at]
+    start = 0  # index of the first text of a window, whose last one is before `end`
+    while start < len(values):
+        end = int(np.searchsorted(ends, ends[start] + _WINDOW, "right")) - 1
+        end = min(max(end, start + 1), len(values))
+        begin = ends[start]
         window = data[begin : ends[end]].astype(np.uint64) + np.uint64(1)
         up, down = _powers(max(_WINDOW, len(window)))
         sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(window * up[: len(window)])])
-        local = ends[at : end + 1] - begin
-        hashes[at:end] = (sums[local[1:]] - sums[local[:-1]]) * down[local[:-1]]
-        at = end
+        bounds = ends[start : end + 1] - begin
+        hashes[start:end] = (sums[bounds[1:]] - sums[bounds[:-1]]) * down[bounds[:-1]]
+        start = end
     return hashes
 
 
