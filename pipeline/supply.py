@@ -53,9 +53,9 @@ class SupplyStanding(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Have:
-    """What there is of one source table. `needs`: what its mirror lacks. `reason`: a
-    sentence that says why the table stopped, or what its mirror lacks. `load`: a read
-    of its rows that was ordered or has begun, and is still valid."""
+    """What there is of one source table. `needs`: what its mirror lacks. `reason`: why
+    the table stopped, or why its rows must be read, as a sentence. `load`: a read of
+    its rows that was ordered or has begun, and is still valid."""
 
     table: TableName
     standing: SupplyStanding

@@ -95,7 +95,8 @@ class Question:
       end of the last acknowledged one.
     - `configured_start`: the start in lockstep.toml, used only without a cursor.
     - `override`: the start that an operator chose. `chosen_place`: that place on this
-      server, or the error that says why the server does not have it.
+      server, or the error that says why the server does not have it; None without an
+      override.
     - `set_reading`: NOT_COMPARED unless only the cursor's GTID set says where to
       continue. `reused_gtid`: the GTID of a transaction that differs.
     - `load_watermark`: the log's head when an unfinished run began to read tables.

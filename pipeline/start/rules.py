@@ -63,15 +63,12 @@ from lockstep.pipeline.values.table import TablePatterns
 
 
 def _choice_unreachable(question: Question) -> Answer:
-    choice = question.override
-    if choice is None or isinstance(question.chosen_place, ChosenPlace):
+    choice, error = question.override, question.chosen_place
+    if choice is None or not isinstance(error, LockstepError):
         return None
-    error = question.chosen_place
-    reason = f": {error.message}" if error else ""
     return StartUnreachable(
-        f"{choice.place}, which {choice.author} chose, is not on the server{reason}",
-        hint=(f"{error.hint}; or " if error else "")
-        + f"choose another place: {start_at('PLACE', question.source)}",
+        f"{choice.place}, which {choice.author} chose, is not on the server: {error.message}",
+        hint=f"{error.hint}; or choose another place: {start_at('PLACE', question.source)}",
     )
 
 
