@@ -387,9 +387,9 @@ def _resume_sentence(
     try:
         if (error := _present_error(ports, table)) is not None:
             return f"it would be quarantined again: {error.reason}. First {error.hint}"
-        if isinstance(decision := next_start().decision, Refusal):
-            refusal = decision.error
-            return f"{table} waits until a run starts: {refusal.message}; {refusal.hint}"
+        if isinstance(refusal := next_start().outcome, Refusal):
+            hint = refusal.error.hint
+            return f"{table} waits until a run starts: {refusal.reason}; {hint}"
         plans = _plans_of_next_run(ports, order)
     except (AccessDenied, HostUnknown, SourceRefused):
         pass  # An order needs no server: the run that carries it out reports the problem.

@@ -225,7 +225,7 @@ def _after_kept_ledger(ports: RunPorts, missing_rows: _MissingRows) -> TablePlan
 def tables_of_next_run(ports: RunPorts, known: KnownTables | None = None) -> TablePlans:
     """Return the plans of the next run, which continues where the ledger ends. `known`:
     the tables' states; None for the states in the ledger."""
-    return plan_tables(ports, foresee_next_start(ports).run_start, known)
+    return plan_tables(ports, foresee_next_start(ports).outcome, known)
 
 
 def _after_start_over(ports: RunPorts) -> TablePlans:
