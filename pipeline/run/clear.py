@@ -7,16 +7,19 @@ the batch of the tightening is cleared, in five steps:
 
 1. The ledger records that clearing begins. From then on, nobody can read the table's
    old changes.
-2. The old changes are removed from the table's changelogs, and their files are deleted. So are
-   files of other programs, into which changes may have been put, and rows that a killed run left.
-3. All earlier versions of the mirror (the Delta table with the current rows) are removed: its log
-   begins again with an empty commit after the newest version, whose rows were read again. Folders
-   that the mirror had before are deleted.
-4. Texts of old statements are removed from the system table `_transactions`, and values in these
-   texts from the system table `_ddl`. New files replace the old ones, first in the lake and then in
-   the ledger, and the old files are deleted. So are files that a killed replay left.
-5. Values in recorded structures, such as DEFAULTs, are removed from the lake and then from the
-   ledger, which also removes them from statements and records that the table is cleared.
+2. The old changes are removed from the table's changelogs, and their files are deleted.
+   So are files of other programs, into which changes may have been put, and rows that a
+   killed run left.
+3. All earlier versions of the mirror (the Delta table with the current rows) are
+   removed: its log begins again with an empty commit after the newest version, whose
+   rows were read again. Folders that the mirror had before are deleted.
+4. Texts of old statements are removed from the system table `_transactions`, and values
+   in these texts from the system table `_ddl`. New files replace the old ones, first in
+   the lake and then in the ledger, and the old files are deleted. So are files that a
+   killed replay left.
+5. Values in recorded structures, such as DEFAULTs, are removed from the lake and then
+   from the ledger. The ledger also removes them from statements, and records that the
+   table is cleared.
 
 A repeated step does nothing, so an interrupted clearing begins again with the first
 step. Files are deleted at once, without waiting for the retention of versions: hiding

@@ -1,13 +1,13 @@
-"""Plans and records what people order about tables: to stop one, to resume it, to
-reload it. Runs carry the orders out.
+"""Plans and records people's orders about tables: pause, resume, reload. Runs carry them
+out.
 
 Before a resume is recorded, its outcome is shown: the plan of the next run, and what
 today's settings make of the statement at which the table stopped.
 
 A reload writes a mirror (the Delta table with the current rows), or some of its rows,
-again. A person orders it, or a comparison found a difference. The plan decides what
-supplies each one. The next run carries it out; only a reload of rows under a condition
-is carried out by the run to which it is given.
+again. A person orders it, or a comparison found a difference. The plan decides whether
+MySQL, the changelog or the log supplies the rows. The next run carries it out; only a
+reload of rows under a condition is carried out by the run to which it is given.
 """
 
 from __future__ import annotations
