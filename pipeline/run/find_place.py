@@ -76,10 +76,10 @@ def find_place(ports: RunPorts, where: StartPlace, facts: ServerFacts) -> Proven
         case GtidSet():
             return _boundary_after_gtids(ports, where, facts)
         case Since(moment, LogFile() as file):
-            place = first_transaction_in_file(ports, file, moment, facts)
+            place = _first_transaction_in_file(ports, file, moment, facts)
             return boundary_at(ports, place or Coordinates(file, FIRST_OFFSET))
         case Since(moment, _, read_until):
-            return boundary_at(ports, first_transaction_since(ports, moment, read_until, facts))
+            return boundary_at(ports, _first_transaction_since(ports, moment, read_until, facts))
         case Coordinates():
             return boundary_at(ports, where)
 
@@ -145,24 +145,24 @@ def end_of_transactions_to_leave_out(
 def resolve_start(ports: RunPorts, place: Place, facts: ServerFacts) -> ChosenPlace:
     """Return the place on the server of a start that a person chose, in a form that can
     be compared with a cursor (the end of a batch)."""
-    where = resolve_place(ports, place, facts)
+    where = _resolve_place(ports, place, facts)
     proven_position = find_place(ports, where, facts)
     if isinstance(where, GtidSet):
         return ChosenPlace(where, where)
     return ChosenPlace(proven_position.at, proven_position.gtid_set)
 
 
-def resolve_place(ports: RunPorts, place: Place, facts: ServerFacts) -> StartPlace:
+def _resolve_place(ports: RunPorts, place: Place, facts: ServerFacts) -> StartPlace:
     """Return the coordinates, GTID set or moment to search the log for. Raise
     `StartUnreachable` if the server certainly does not have that place."""
     match place:
         case AtCoordinates(at):
-            require_listed(at, facts)
+            _require_listed(at, facts)
             return at
         case AtMoment(moment):
             return Since(moment)
         case InFile(file, moment):
-            require_listed(Coordinates(file, FIRST_OFFSET), facts)
+            _require_listed(Coordinates(file, FIRST_OFFSET), facts)
             return Since(moment, file)
         case AfterGtids(gtids):
             _require_executed(gtids, facts)
@@ -182,7 +182,7 @@ def _end_of_run(ports: RunPorts, run: str, facts: ServerFacts) -> StartPlace:
         raise StartUnreachable(error.message, hint=error.hint) from error
     end = batch.captured_end
     if end.server_uuid == facts.server_uuid:
-        require_listed(end.at, facts)
+        _require_listed(end.at, facts)
         return end.at
     if batch.by_gtid:
         return end.gtid_set
@@ -192,7 +192,7 @@ def _end_of_run(ports: RunPorts, run: str, facts: ServerFacts) -> StartPlace:
     )
 
 
-def require_listed(at: Coordinates, facts: ServerFacts) -> None:
+def _require_listed(at: Coordinates, facts: ServerFacts) -> None:
     """Raise `StartUnreachable` unless the place is in a log file that the server
     lists."""
     size = facts.size_of(at.file)
@@ -243,8 +243,8 @@ def resolve_end(ports: RunPorts, place: Place, facts: ServerFacts, start: Positi
         case Latest():
             return facts.head
         case InFile(file, moment):
-            require_listed(Coordinates(file, FIRST_OFFSET), facts)
-            return first_transaction_in_file(ports, file, moment, facts) or find_last_end(
+            _require_listed(Coordinates(file, FIRST_OFFSET), facts)
+            return _first_transaction_in_file(ports, file, moment, facts) or find_last_end(
                 ports.server, file, facts.head, report_progress=search_reporter(ports)
             )
         case AtMoment(moment):
@@ -252,7 +252,7 @@ def resolve_end(ports: RunPorts, place: Place, facts: ServerFacts, start: Positi
         case AfterGtids(gtids):
             return _end_of(ports, gtids, facts, start)
         case _:
-            where = resolve_place(ports, place, facts)
+            where = _resolve_place(ports, place, facts)
     if isinstance(where, GtidSet):
         return _end_of(ports, where, facts, start)
     assert isinstance(where, Coordinates), f"{where} is an end that a case above resolves"
@@ -270,7 +270,7 @@ def _end_of(ports: RunPorts, gtids: GtidSet, facts: ServerFacts, start: Position
     )
 
 
-def first_transaction_since(
+def _first_transaction_since(
     ports: RunPorts, moment: datetime, read_until: datetime | None, facts: ServerFacts
 ) -> Coordinates:
     """Return the beginning of the first transaction after a moment.
@@ -302,7 +302,7 @@ def first_transaction_since(
     return place.at if read_until is None else place.first_begin or place.at
 
 
-def first_transaction_in_file(
+def _first_transaction_in_file(
     ports: RunPorts, file: LogFile, moment: datetime, facts: ServerFacts
 ) -> Coordinates | None:
     """Return the beginning of the first transaction after a moment in a log file; None
