@@ -153,7 +153,7 @@ def start_to_continue(ports: RunPorts, cursor: Cursor) -> RunStart:
 def gather_facts(ports: RunPorts, cursor: Cursor | None, override: Override | None) -> Question:
     """Return all facts that decide the start, and write nothing."""
     facts = _settled_facts(ports, cursor)
-    set_reading, reused_gtid = compare_gtids(ports, cursor, facts)
+    set_reading, reused_gtid = _compare_gtids(ports, cursor, facts)
     return Question(
         source=ports.source.name,
         facts=facts,
@@ -269,7 +269,7 @@ def read_anchor_of(ports: RunPorts, cursor: Cursor | None, facts: ServerFacts) -
     return compare_anchor(anchor, event)
 
 
-def compare_gtids(
+def _compare_gtids(
     ports: RunPorts, cursor: Cursor | None, facts: ServerFacts
 ) -> tuple[SetReading, str]:
     """Return whether the server executed the same transactions under the GTIDs of the

@@ -328,7 +328,7 @@ def _capture_batch(
     )
     source_readings = [
         _with_misread_error(reading, misread.errors)
-        for reading in read_from_source(ports, lease, run_start, batch, plans)
+        for reading in _read_from_source(ports, lease, run_start, batch, plans)
     ]
     high_watermarks = [reading.high for reading in source_readings]
     if read is not None:
@@ -498,7 +498,7 @@ def _extended_start(ports: RunPorts, run_start: RunStart, end: Coordinates) -> R
     return replace(run_start, facts=ports.server.facts(), known_until=known_until)
 
 
-def read_from_source(
+def _read_from_source(
     ports: RunPorts, lease: Lease, run_start: RunStart, batch: Batch, plans: TablePlans
 ) -> list[SourceReading]:
     """Read the rows and columns that the tables need from the server, by their plans. A

@@ -88,7 +88,7 @@ def boundary_at(ports: RunPorts, at: Coordinates, *, verb: str = "starts") -> Pr
     """Return the boundary between transactions at a place. If the place is inside a
     transaction, return the boundary before it and tell the user. `verb`: completes that
     message ("the run starts at …")."""
-    boundary = find_boundary(ports.server, at, report_progress=search_reporter(ports))
+    boundary = find_boundary(ports.server, at, report_progress=_search_reporter(ports))
     if boundary.is_rewound:
         ports.progress.note(f"{at} lies inside a transaction; the run {verb} at {boundary.at}")
     return ProvenPosition(boundary.at, boundary.gtid_set, boundary.anchor)
@@ -229,7 +229,7 @@ def find_run_end(ports: RunPorts, place: Place, facts: ServerFacts, start: Posit
     span = range(start.at.file.number, end.file.number)
     for log in reversed([log for log in facts.binlogs if log.file.number in span]):
         last = find_last_end(
-            ports.server, log.file, facts.head, report_progress=search_reporter(ports)
+            ports.server, log.file, facts.head, report_progress=_search_reporter(ports)
         )
         if last.offset > FIRST_OFFSET:
             return max(last, start.at)
@@ -245,7 +245,7 @@ def resolve_end(ports: RunPorts, place: Place, facts: ServerFacts, start: Positi
         case InFile(file, moment):
             _require_listed(Coordinates(file, FIRST_OFFSET), facts)
             return _first_transaction_in_file(ports, file, moment, facts) or find_last_end(
-                ports.server, file, facts.head, report_progress=search_reporter(ports)
+                ports.server, file, facts.head, report_progress=_search_reporter(ports)
             )
         case AtMoment(moment):
             return _search_moment(ports, moment, facts).at
@@ -266,7 +266,7 @@ def _end_of(ports: RunPorts, gtids: GtidSet, facts: ServerFacts, start: Position
         facts.head,
         gtids,
         binlogs=facts.binlogs,
-        report_progress=search_reporter(ports),
+        report_progress=_search_reporter(ports),
     )
 
 
@@ -313,7 +313,7 @@ def _first_transaction_in_file(
         moment,
         facts.head,
         facts.read_at,
-        report_progress=search_reporter(ports),
+        report_progress=_search_reporter(ports),
     )
     if place is None:
         return None
@@ -330,7 +330,7 @@ def _search_moment(ports: RunPorts, moment: datetime, facts: ServerFacts) -> Mom
         facts.head,
         moment,
         facts.read_at,
-        report_progress=search_reporter(ports),
+        report_progress=_search_reporter(ports),
     )
     _warn_of_clock(ports, moment, place)
     return place
@@ -343,6 +343,6 @@ def _warn_of_clock(ports: RunPorts, moment: datetime, place: MomentPlace) -> Non
         ports.progress.note(sentence)
 
 
-def search_reporter(ports: RunPorts) -> ReportProgress:
+def _search_reporter(ports: RunPorts) -> ReportProgress:
     """Return the callback that reports the progress of a search."""
     return lambda read, total: ports.progress.tell(search_progress(read, total))

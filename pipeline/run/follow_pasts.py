@@ -112,7 +112,7 @@ def find_pasts(ports: RunPorts, tables: Collection[TableName]) -> Pasts:
 
 def _scan_log(
     ports: RunPorts, tables: Collection[TableName], facts: ServerFacts, end: Coordinates
-) -> PastScan:
+) -> _PastScan:
     run_start = _start_at(ports, _log_start(facts), facts)
     basis = Basis(
         ports,
@@ -122,7 +122,7 @@ def _scan_log(
         structures=structures_of_server(ports, run_start),
         prepared_transactions={},
     )
-    scan = PastScan(basis, tables)
+    scan = _PastScan(basis, tables)
     LogReading(basis, scan, on_unfollowed=scan.note_unknown_statement).run()
     return scan
 
@@ -140,7 +140,7 @@ def _start_at(ports: RunPorts, place: Coordinates, facts: ServerFacts) -> RunSta
 _WHOLE_LOG_REASON: Final = "the server's log begins there"
 
 
-class PastScan:
+class _PastScan:
     """A `log_reader.LogTaker` that finds where the pasts of tables begin, and keeps no
     rows. `pasts`: at first, each past is the whole log. A change that is missing in the
     log lets the past begin after this change."""

@@ -45,11 +45,11 @@ def tables_by_precedence(
     several of them: tables whose mirrors are already at their places, then tables whose
     mirrors are elsewhere, then new ones. `tables`: tables of the server, which may be
     new."""
-    plan, tables = ports.source, [*tables]
-    if not plan.mirror_names.may_collide({*states, *tables}):
+    source, tables = ports.source, [*tables]
+    if not source.mirror_names.may_collide({*states, *tables}):
         return []
     misplaced = {
-        table for table, state in states.items() if plan.new_mirror_name(state) is not None
+        table for table, state in states.items() if source.new_mirror_name(state) is not None
     }
     new = sorted(table for table in tables if table not in states)
     return [*sorted(states.keys() - misplaced), *sorted(misplaced), *new]
@@ -186,17 +186,19 @@ def _has_files(ports: RunPorts, state: TableState) -> bool:
 
 def next_place(ports: RunPorts, table: TableName) -> str:
     """Return the folder of the table's mirror if the present one is replaced."""
-    ledger, plan = ports.ledger, ports.source
-    states = ledger.table_states(plan.name)
+    ledger, source = ports.ledger, ports.source
+    states = ledger.table_states(source.name)
     state = states[table]
     used_folders = {other.mirror for other in states.values()}
-    used_folders |= ledger.examined_versions(plan.name).keys()
+    used_folders |= ledger.examined_versions(source.name).keys()
     generation, mirror_generation = state.generation, state.mirror_generation + 1
-    if plan.new_mirror_name(state) is not None:
+    if source.new_mirror_name(state) is not None:
         # If the mirror gets another name, its folders are numbered from 1 again.
         generation = mirror_generation = 1
-    name, is_configured = plan.mirror_name(table), plan.mirror_names.is_configured(table)
-    find_folder = partial(free_mirror_path, plan.name, name, generation, ignores_case=is_configured)
+    name, is_configured = source.mirror_name(table), source.mirror_names.is_configured(table)
+    find_folder = partial(
+        free_mirror_path, source.name, name, generation, ignores_case=is_configured
+    )
     while ports.mirrors.version(mirror := find_folder(used_folders, mirror_generation)) is not None:
         used_folders.add(mirror)
     return mirror
