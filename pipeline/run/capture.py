@@ -52,7 +52,7 @@ from lockstep.pipeline.run.load.loads import (
     readings_to_follow,
     void_load,
 )
-from lockstep.pipeline.run.mirror_places import collisions
+from lockstep.pipeline.run.mirror_folders import collisions
 from lockstep.pipeline.run.repair import repair
 from lockstep.pipeline.run.reports import CaptureReport, RereadCounts, softened_lines
 from lockstep.pipeline.run.reshaping import stop_reshaped_tables

@@ -53,7 +53,11 @@ from lockstep.pipeline.run.agreement.changelog_files import (
 from lockstep.pipeline.run.agreement.lake_logs import mirror_judgement
 from lockstep.pipeline.run.commit_metadata import removal_metadata, upkeep_metadata
 from lockstep.pipeline.run.context import RunPorts
-from lockstep.pipeline.run.mirror_places import delete_former_places, former_places, table_of_folder
+from lockstep.pipeline.run.mirror_folders import (
+    former_folders,
+    remove_former_folders,
+    table_of_folder,
+)
 from lockstep.pipeline.run.reshaping import reason_kept, record_keep_clear
 from lockstep.pipeline.schema.history import REDACTED_KEY, SchemaStatement
 from lockstep.pipeline.schema.history_check import read_stored_context
@@ -209,8 +213,8 @@ def _clear_mirror(ports: RunPorts, lease: Lease, note: UnclearedValues) -> None:
 def _clear_former_folders(ports: RunPorts, lease: Lease, note: UnclearedValues) -> None:
     # `table_of_folder` reads the folder's Delta log: a ledger that was recovered from
     # the lake does not know which table's mirror the folder had.
-    folders = former_places(ports)
-    delete_former_places(
+    folders = former_folders(ports)
+    remove_former_folders(
         ports, lease, [folder for folder in folders if table_of_folder(ports, folder) == note.table]
     )
 

@@ -38,7 +38,7 @@ from lockstep.pipeline.run.agreement.lake_logs import (
 )
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.expected_log import waiting_log_bytes
-from lockstep.pipeline.run.mirror_places import FULL_REWRITE_EVENTS, move_reason, replace_mirror
+from lockstep.pipeline.run.mirror_folders import FULL_REWRITE_EVENTS, move_reason, replace_mirror
 from lockstep.pipeline.run.progress import table_progress
 from lockstep.pipeline.run.publish import publish
 from lockstep.pipeline.run.replay.settle import settle_replays

@@ -33,7 +33,7 @@ from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.logged_statements import dialect_of, recorded_statements
 from lockstep.pipeline.run.follow_pasts import Pasts, find_pasts
 from lockstep.pipeline.run.load.by_condition import condition_refusal
-from lockstep.pipeline.run.mirror_places import collisions, next_place
+from lockstep.pipeline.run.mirror_folders import collisions, next_folder
 from lockstep.pipeline.run.reports import VerifyReport
 from lockstep.pipeline.run.status.schema_history import unknown_table_error
 from lockstep.pipeline.run.stop_errors import collision_error, unsupported_error
@@ -712,7 +712,7 @@ def _new_place_clause(ports: RunPorts, state: TableState | None) -> str:
             ports, state, mirror_judgement(ports, state, examined_version, will_be_replaced=True)
         )
     except MirrorRefused as error:
-        return f" in a new folder, {next_place(ports, state.table)} ({error.reason})"
+        return f" in a new folder, {next_folder(ports, state.table)} ({error.reason})"
     except (TableError, LockstepError):  # the run says what follows
         pass
     return ""

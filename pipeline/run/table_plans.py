@@ -45,7 +45,7 @@ from lockstep.pipeline.run.agreement.lake_logs import foreign_mirrors
 from lockstep.pipeline.run.begin import RunStart, read_anchor_of
 from lockstep.pipeline.run.consent import consent_errors
 from lockstep.pipeline.run.context import RunPorts
-from lockstep.pipeline.run.mirror_places import (
+from lockstep.pipeline.run.mirror_folders import (
     collisions,
     move_reason,
     pending_moves,

@@ -77,7 +77,7 @@ from lockstep.pipeline.run.agreement.lake_logs import disagreeing_tables, unreco
 from lockstep.pipeline.run.begin import foresee_next_start
 from lockstep.pipeline.run.commit_metadata import recovery_metadata
 from lockstep.pipeline.run.context import RunPorts
-from lockstep.pipeline.run.mirror_places import collisions, move_reason, pending_moves
+from lockstep.pipeline.run.mirror_folders import collisions, move_reason, pending_moves
 from lockstep.pipeline.run.recovery.kept_ledger import (
     LakeChanges,
     keep_ledger,
