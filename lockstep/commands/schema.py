@@ -43,8 +43,8 @@ from lockstep.resources.adapters import Adapters
 
 VERIFY = "verify"
 _FIRST_RUN_HINT = (
-    "the first run begins it; until then `lockstep check` shows what becomes of each column, and "
-    "`lockstep tables` lists all tables"
+    "the first run begins the history; until then `lockstep check` shows what becomes of each "
+    "column, and `lockstep tables` lists all tables"
 )
 _SHOWN_AS_KEYS = "row_condition, key_fingerprint"
 _ORIGIN_WORDS = {
@@ -57,8 +57,8 @@ _ORIGIN_WORDS = {
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """Show one table, or verify all. The exit code of `verify` is 4 if something
-    differs, 3 if the source changed too often meanwhile."""
+    """Show one table, or verify the history of all. The exit code of `verify` is 4 if
+    something differs, 3 if the source changed too often meanwhile."""
     is_verification = arguments.table == VERIFY
     if is_verification and arguments.at:
         raise UsageError(
@@ -205,7 +205,7 @@ def _print_columns(context: CommandContext, version: SchemaVersion, schema: Tabl
     if shown_as is not None and shown_as.row_condition is not None:
         context.say(f"  the lake has the rows where {shown_as.row_condition}")
     if shown_as is not None and shown_as.key_fingerprint is not None:
-        context.say(f"  hashed with the key {shown_as.key_fingerprint}")
+        context.say(f"  values are hashed with the key of fingerprint {shown_as.key_fingerprint}")
     for key in schema.keys:
         context.say(f"  {key_in_sql(key)}")
     for reference in schema.foreign_keys:
@@ -238,7 +238,7 @@ def verification_values(verification: SchemaVerification) -> dict[str, Any]:
         **attributes(
             verification,
             "at as place, equal, statement_count, version_count, compared_count as table_count, "
-            "refold_disagreements as folded_otherwise, server_disagreements as "
+            "history_disagreements as folded_otherwise, server_disagreements as "
             "otherwise_on_the_server",
         ),
         "not_known": {version.table: version.reason for version in verification.unknown_versions},
@@ -247,12 +247,12 @@ def verification_values(verification: SchemaVerification) -> dict[str, Any]:
 
 
 def verification_lines(source: str, verification: SchemaVerification) -> Iterator[str]:
-    result = "differs from" if verification.refold_disagreements else "equals"
+    result = "differs from" if verification.history_disagreements else "equals"
     yield (
         f"{source}: the history ({pluralize(verification.statement_count, 'statement')}, "
         f"{pluralize(verification.version_count, 'version')}) {result} what its statements make"
     )
-    for disagreement in verification.refold_disagreements:
+    for disagreement in verification.history_disagreements:
         yield from _disagreement_lines(disagreement, "recorded, by its statements")
     equal_count = (
         verification.compared_count

@@ -42,9 +42,8 @@ def can_take(changelog: pa.Schema, new_columns: pa.Schema) -> bool:
 
 def next_generation(
     before: Sequence[SchemaVersion],
-    schema: TableSchema | None,
+    source_schema: TableSchema | None,
     shown_as: ShownAs | None = None,
-    source_schema: TableSchema | None = None,
 ) -> int:
     """Return the number of the generation for the rows of a new structure.
 
@@ -52,15 +51,15 @@ def next_generation(
     rows, and the settings still show the same columns and rows of the table, it is that
     generation. Otherwise it is the next number. A structure that no changelog can hold
     begins no generation. Versions whose structure is unknown are ignored, because no
-    rows were captured under them. `schema`: the part of the structure `source_schema`
-    that the lake shows with the settings `shown_as`.
+    rows were captured under them.
     """
     versions = [version for version in before if version.schema is not None]
     newest = max((version.generation for version in before), default=1)
-    if schema is None:
+    if source_schema is None:
         return newest
+    shown_schema = source_schema if shown_as is None else shown_as.schema
     try:
-        new_columns = _changelog_columns_of(row_structure(schema))
+        new_columns = _changelog_columns_of(row_structure(shown_schema))
         structures = [
             _changelog_columns_of(version.shown_structure)
             for version in versions
@@ -68,7 +67,7 @@ def next_generation(
         ]
     except TableError:
         return newest
-    if source_schema is not None and versions and versions[-1].generation == newest:
+    if versions and versions[-1].generation == newest:
         last = versions[-1]
         earlier_condition = last.shown_as and last.shown_as.row_condition
         if earlier_condition != (shown_as and shown_as.row_condition):
@@ -154,12 +153,12 @@ def one_table(tables: Sequence[pa.Table], columns: Sequence[SharedColumn]) -> pa
         pa.table(
             {
                 column.name: pa.nulls(table.num_rows, column.type)
-                if (source := column.sources[at]) is None
+                if (source := column.sources[index]) is None
                 else cast_column(table.column(source), column.type)
                 for column in columns
             }
         )
-        for at, table in enumerate(tables)
+        for index, table in enumerate(tables)
     ]
     return pa.concat_tables(parts)
 
@@ -173,8 +172,8 @@ def sorted_by_sequence(changes: pa.Table) -> pa.Table:
 
 
 def all_columns(schemas: Iterable[pa.Schema]) -> pa.Schema:
-    """Return all columns of the structures of one generation; a name has the same type
-    in each."""
+    """Return all columns of the structures of one generation; a column has the same
+    type in each structure that has it."""
     fields: dict[str, pa.Field] = {}
     for schema in schemas:
         fields.update({field.name: field for field in schema if field.name not in fields})

@@ -81,7 +81,8 @@ class StartProposal:
 def begin(ports: RunPorts, lease: Lease) -> RunStart:
     """Decide the start and record the decision. If it is a refusal, raise its error
     afterwards."""
-    proposal = foresee_next_start(ports)
+    override = ports.ledger.open_override(ports.source.name)
+    proposal = foresee_start(ports, ports.ledger.cursors(ports.source.name).captured, override)
     question, outcome, patterns = proposal.question, proposal.outcome, ports.source.patterns
     if isinstance(outcome, Refusal):
         record = decision_record(outcome, question, patterns)
@@ -96,12 +97,6 @@ def begin(ports: RunPorts, lease: Lease) -> RunStart:
         outcome.error.is_recorded = True
         raise outcome.error
     return replace(outcome, decision_id=entry.id)
-
-
-def foresee_next_start(ports: RunPorts) -> StartProposal:
-    """Return the start of the next run; nothing is written."""
-    ledger, source = ports.ledger, ports.source.name
-    return foresee_start(ports, ledger.cursors(source).captured, ledger.open_override(source))
 
 
 def foresee_start(

@@ -118,7 +118,7 @@ def _scan_log(
         ports,
         run_start,
         RunBounds(end, GtidSet()),
-        tables=tables_of(ports, run_start.start, 0, tables, catch_up_before=0),
+        tables=tables_of(ports, run_start.start, 0, tables, first_caught_up_batch=0),
         structures=structures_of_server(ports, run_start),
         prepared_transactions={},
     )
@@ -168,8 +168,9 @@ class _PastScan:
         """Do nothing: no table of a scan waits for a place."""
 
     def apply_statement(self, statement: LoggedStatement, followed: FollowedStatement) -> None:
-        treatments = self._shaping.treatment_texts
-        by_table = consequences(followed, self._source.policies_of, statement, treatments)
+        by_table = consequences(
+            followed, self._source.policies_of, statement, self._shaping.column_uses
+        )
         for table in self.pasts.keys() & by_table.keys():
             past_before = self.pasts[table]
             past = after_statement(past_before, by_table[table], statement)
@@ -364,7 +365,7 @@ def _capture_pasts(
             batch.id,
             loads_and_pasts,
             last_sequence_before=batch.sequence_before,
-            catch_up_before=0,
+            first_caught_up_batch=0,
         ),
         structures=structures,
         prepared_transactions={},

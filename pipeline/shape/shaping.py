@@ -37,13 +37,12 @@ from lockstep.pipeline.schema.model import (
 )
 from lockstep.pipeline.schema.rows import key_columns, row_structure, schema_of
 from lockstep.pipeline.schema.treatments import (
-    USED_BY_CONDITION,
+    ColumnUse,
     Hash,
     Mask,
     Treatment,
     Visibility,
     shape_in_words,
-    treatment_to_text,
 )
 from lockstep.pipeline.schema.types import arrow_type
 from lockstep.pipeline.shape.hashes import PrivacyKey
@@ -160,24 +159,23 @@ class Shaping:
         rules = self.rules_of(schema.name) or NO_RULES
         return _hidden_names(rules, row_structure(schema).names)
 
-    def treatment_texts(self, schema: TableSchema) -> Mapping[str, str]:
+    def column_uses(self, schema: TableSchema) -> Mapping[str, ColumnUse]:
         """Return each column of a structure that has a treatment, or that the condition
-        on rows uses, by its name in lower case, with its treatment in words. Return
-        none if the rules cannot be applied."""
+        on rows uses, by its name in lower case. Return none if the rules cannot be
+        applied."""
         try:
             shape = self.shape(schema)
         except TableError:  # `for_history` raises this error too, and its caller reports it.
             return {}
         if shape is None:
             return {}
-        words = {
-            name.lower(): treatment_to_text(treatment)
-            for name, treatment in zip(shape.source.names, shape.treatments, strict=True)
-            if treatment is not Visibility.SHOWN
+        in_condition = set(map(str.lower, condition_columns(shape.row_condition)))
+        names = map(str.lower, shape.source.names)
+        uses = {
+            name: ColumnUse(treatment, name in in_condition)
+            for name, treatment in zip(names, shape.treatments, strict=True)
         }
-        for name in condition_columns(shape.row_condition):
-            words[name.lower()] = f"{words.get(name.lower(), '')} {USED_BY_CONDITION}".strip()
-        return words
+        return {name: use for name, use in uses.items() if use != ColumnUse()}
 
     def hides_column(self, table: TableName, name: str) -> bool:
         """Return whether the rules of a table hide the values of a column with that

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -21,7 +22,8 @@ from deltalake import DeltaTable
 from lockstep.pipeline.mirror.layout import scratch_path
 from lockstep.pipeline.mirror.system_tables import system_table_path
 from lockstep.pipeline.model.lake_commit import WriteKind, metadata_of_kind
-from lockstep.pipeline.model.table_state import OrderKind
+from lockstep.pipeline.model.table_state import OrderKind, TableEventKind
+from lockstep.pipeline.replay.spans import Span
 from lockstep.pipeline.run import orders
 from lockstep.pipeline.run.acknowledge import acknowledge
 from lockstep.pipeline.run.capture import capture
@@ -33,6 +35,7 @@ from lockstep.pipeline.run.rebuild import origin_at
 from lockstep.pipeline.run.recovery.recover import run_to_undo
 from lockstep.pipeline.run.replay.segment_comparison import changelog_folder
 from lockstep.pipeline.run.reshaping import plaintext_sentence, stop_reshaped_tables
+from lockstep.pipeline.run.status.span_report import report_of_span
 from lockstep.pipeline.schema import tracker
 from lockstep.pipeline.schema.treatments import Hash
 from lockstep.pipeline.shape.hashes import PrivacyKey
@@ -45,7 +48,7 @@ from lockstep.pipeline.values.errors import (
     SpanRefused,
 )
 from lockstep.pipeline.values.mirror_names import MirrorNameTemplate
-from lockstep.pipeline.values.places import parse_place
+from lockstep.pipeline.values.places import Earliest, Latest, parse_place
 from lockstep.pipeline.values.policies import Deletes, LakePolicies
 from lockstep.pipeline.values.segment import Segment, SystemTable
 from lockstep.pipeline.values.table import TableName
@@ -169,7 +172,7 @@ _WRITES = frozenset(
         "delete_batches",
         "cut",
         "note_examined_versions",
-        "note_keep_clear",
+        "note_kept_because",
         "note_tightened",
         "quarantine",
         "note_upkeep_version",
@@ -256,6 +259,30 @@ def test_less_and_more_and_less_again(cleared: Cleared) -> None:
     assert len(cleared.notes()) == 2
     consumers.drop_consumer(SOURCE, "reader", author="ada", reason="gone")
     cleared.require_cleared(2)
+
+
+def test_a_truncate_stands_once_in_a_report(cleared: Cleared) -> None:
+    """With its statement, before its values are cleared and after."""
+
+    def truncates() -> list[tuple[TableEventKind, str | None, tuple[str, ...]]]:
+        span, now = Span(Earliest(), Latest()), datetime.now(UTC)
+        changes = report_of_span(cleared.follower.ledger, SOURCE, span, now).structure_changes
+        return [
+            (change.event.kind, change.statement, change.effects)
+            for change in changes
+            if change.event.kind is TableEventKind.TRUNCATED
+            or (change.statement or "").startswith("truncate")
+        ]
+
+    cleared.do("truncate table c", "insert into c values ('other', 'x', 3)")
+    cleared.follower.run()
+    before = truncates()
+    effects = (f"{cleared.table}: emptied",)
+    assert before == [(TableEventKind.TRUNCATED, "truncate table c", effects)]
+    cleared.hide()
+    cleared.follower.run()
+    cleared.require_cleared()
+    assert truncates() == before
 
 
 def test_a_time_before_does_not_come_back(cleared: Cleared) -> None:
@@ -703,12 +730,15 @@ def test_rows_that_were_read_and_went_before_a_merge_are_kept(
     assert {row["id"]: row["_deleted_at"] is None for row in rows} == {1: False, 2: True, 3: True}
 
 
-@pytest.mark.parametrize("runs_between", [False, True])
+@pytest.mark.parametrize(
+    ("after", "runs_between"), [(False, False), (False, True), (True, False), (True, True)]
+)
 def test_a_clearing_that_was_killed_lists_each_row_once(
-    mysql: MySqlStand, database: str, tmp_path: Path, runs_between: bool
+    mysql: MySqlStand, database: str, tmp_path: Path, after: bool, runs_between: bool
 ) -> None:
-    """It died when the lake had the new files of a system table, and the ledger the old ones; the
-    next process gives its files other names."""
+    """It died before or after the ledger had the new files of a system table, when the lake listed
+    the old ones; the next process gives its files other names. The run between lists no file
+    that the clearing had ceased to list."""
     shop = Cleared(mysql, database)
     follower, memory_ports = shop.follower, shop.follower.ports
     follower.lose_ledger()
@@ -726,18 +756,28 @@ def test_a_clearing_that_was_killed_lists_each_row_once(
     follower.run()
     shop.hide()
     follower.run()
+    folders = [system_table_path(SOURCE, table) for table in SystemTable]
+
+    def listed() -> set[str]:
+        changelog = follower.ports().changelog
+        return {path for folder in folders for path in changelog.listed_files(folder) or ()}
+
     for number, _ in enumerate(SystemTable):
         calls = count()
+        before = listed()
 
         def die(calls: Iterator[int] = calls, number: int = number) -> None:
-            if next(calls) == number:
+            # There is no second call for a table whose files the ledger has already.
+            if after or next(calls) == number:
                 raise Crash
 
-        with interrupted(follower, "clear_files", die), pytest.raises(Crash):
+        with interrupted(follower, "clear_files", die, after=after), pytest.raises(Crash):
             shop.clear()
+        unlisted = before - listed()
         if runs_between:
             shop.do("update beside set v = v + 1", f"alter table beside comment '{number}'")
             follower.run()
+            assert not unlisted & listed()
     assert len(shop.clear()) == 1
     for table in SystemTable:
         path = tmp_path / system_table_path(SOURCE, table)
@@ -752,6 +792,6 @@ def test_a_clearing_that_was_killed_lists_each_row_once(
             if segment.table is table
             for file in segment.files
         ]
-        listed = follower.ports().changelog.listed_files(system_table_path(SOURCE, table))
-        assert sorted(recorded) == sorted(listed or ())
+        listed_paths = follower.ports().changelog.listed_files(system_table_path(SOURCE, table))
+        assert sorted(recorded) == sorted(listed_paths or ())
         assert sorted(recorded) == sorted(file.name for file in path.glob("*.parquet"))

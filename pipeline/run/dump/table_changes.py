@@ -122,7 +122,7 @@ class StatementDecider:
         """Return the consequence of a statement for each table. `supplies`: what a
         `DecideCopies` returned for its effects."""
         by_table = consequences(
-            followed, self.tables.policies_of, statement, self.shaping.treatment_texts
+            followed, self.tables.policies_of, statement, self.shaping.column_uses
         )
         return with_copy_decisions(by_table, supplies)
 
@@ -197,8 +197,8 @@ class TableChanges:
     """Applies statements, and places that the log reaches, to the tables of one
     capture.
 
-    - `ports`: the run's ports, for messages about stopped tables; None in a replay,
-      which reads a part of the log again.
+    - `ports`: the run's ports; None in a replay, which reads a part of the log again,
+      reads no rows from the source, and reports no stopped tables.
     - `decide_copies`: decides whether the rows of a renamed table are copied from the
       mirror (the Delta table with the current rows) of its former name; None if none
       are.
@@ -290,7 +290,7 @@ class TableChanges:
         self, table: CapturedTable, consequence: Consequence, followed: FollowedStatement
     ) -> None:
         """Let a stopped table wait for a person's consent, if the statement gave it
-        rows or columns of which its mirror would show more than was shown before."""
+        rows or columns of which the lake would show more than before."""
         at = table.stopped_at
         if at is None or table.name in self._tables.waiting_tables:
             return  # `_join_reading` sees the error of a table that is being read.
@@ -394,11 +394,11 @@ class TableChanges:
             may_rename = may_rename_columns(statement.text, statement.context)
         origins = None
         if last_known is not None:
-            treatments = self._decider.shaping.treatment_texts
+            column_uses_of = self._decider.shaping.column_uses
             doubt_reason = (
                 doubt_reason
                 or reason_unclear(last_known, given_schema, renames, may_rename=may_rename)
-                or reason_given_shape_changed(last_known, given_schema, renames, treatments)
+                or reason_given_shape_changed(last_known, given_schema, renames, column_uses_of)
             )
             origins = match_columns(last_known, given_schema, renames)
         table.doubt_reason = doubt_reason
@@ -482,7 +482,7 @@ class TableChanges:
         followed = load.followed_from or next(
             followed for followed in self._tables.followed_loads if followed.load == load.id
         )
-        # A version that differs only in other things, such as an index, has the same rows.
+        # The rows are the same if the versions differ in other things, such as an index.
         if version.version != followed.version and not _same_rows(reading.schema, version.schema):
             self._record_stop(reading.table, reading.high, reread_error(_ALTERED_WHILE_READ))
             return

@@ -18,6 +18,7 @@ from lockstep.pipeline.binlog.stream import ring as columns
 from lockstep.pipeline.binlog.stream.ring import Block, Integers, TransactionGroup
 from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
 from lockstep.pipeline.binlog.transactions.identity import GtidCollector, gtid_set, union
+from lockstep.pipeline.mirror.marks import row_counts
 from lockstep.pipeline.model.batch import Cursor
 from lockstep.pipeline.proof.hashes import Hashes, RowHasher
 from lockstep.pipeline.proof.rows import RowsBeforeLog, RowTally
@@ -90,7 +91,7 @@ class ImageTaker:
     def __init__(self, basis: Basis, readers: Mapping[TableName, TableReader]) -> None:
         self._readers = readers
         self._policies_of = basis.ports.source.policies_of
-        self._treatments = basis.ports.shaping.treatment_texts
+        self._column_uses_of = basis.ports.shaping.column_uses
         self._decoding = ImageDecoder(basis.structures, basis.ports.shaping)
         self.watch = CascadeWatch(basis.structures, self.is_wanted)
         self._start_gtids = basis.run_start.start.gtid_set
@@ -108,7 +109,7 @@ class ImageTaker:
         """Do nothing: each table is read from the log's start to its end."""
 
     def apply_statement(self, logged: LoggedStatement, followed: FollowedStatement) -> None:
-        effects = consequences(followed, self._policies_of, logged, self._treatments)
+        effects = consequences(followed, self._policies_of, logged, self._column_uses_of)
         for table, consequence in effects.items():
             if consequence.action is not Action.NOTHING and self.is_wanted(table):
                 self._stop_comparing(
@@ -152,7 +153,7 @@ class ImageTaker:
                             table, f"its structure at {at} differs from the source's now"
                         )
                         return False
-                    self.row_count += images.columns.num_rows
+                    self.row_count += row_counts(images).total
                     reader.take(images, transactions[images.event.to_numpy()])
         except TableError as error:
             self._stop_comparing(table, error.reason, error.hint)
@@ -223,7 +224,7 @@ def _key_hashes(hasher: RowHasher, images: RowImages) -> Hashes:
 
 
 def _signed_hashes(hasher: RowHasher, images: RowImages) -> tuple[Counts, Hashes]:
-    """Return, for each image, 1 if it shows the row after a change, else -1; and its hash."""
+    """Return for each image 1 if it shows the row after a change, else -1; and its hash."""
     return np.where(_exists_after(images), 1, -1), hasher.row_hashes(images.columns)
 
 
