@@ -22,10 +22,10 @@ been published in all tables: `_transactions` has it, or a mirror shows it. If a
 names a batch to go back to, N is the newest such batch up to that one.
 
 If a run was undone, or another ledger continued from an earlier batch, the lake went
-back to that batch. Later batches that the lake still has are void. The folder's claim, a file
-that names the owning ledger, lists them (`pipeline.model.claim`). A claim may be
-incomplete. Then N is a batch that `_transactions` has, because that table does not list
-void batches.
+back to that batch. Later batches that the lake still has are void. The folder's claim,
+a file that names the owning ledger, lists them (`pipeline.model.claim`). If the claim
+may be incomplete, N is a batch that `_transactions` has, because that table does not
+list void batches.
 
 | commits of | |
 |---|---|
@@ -79,8 +79,8 @@ class BatchRecord:
     whole record has these fields:
 
     - `touched_tables`: tables with anything in the batch.
-    - `stopped_tables`: tables that were no longer captured at its end, with their conditions
-      (quarantined, dropped).
+    - `stopped_tables`: tables that were no longer captured at its end, with their
+      conditions (quarantined, dropped).
     - `mirror_begins`: the places where the mirrors begin that lack older rows.
     - `prepared_count`: number of prepared XA transactions.
     - `structures_key`: key of the file with the structures that the batch recorded.
@@ -120,8 +120,9 @@ class MirrorFacts:
     """The facts that a mirror's Delta log gives.
 
     - `newest_version`: its newest Delta version.
-    - `shown_batches`: the versions that show the end of a batch, newest first. Other versions were
-      written by other programs, are intermediate steps of a write, or have unreadable metadata.
+    - `shown_batches`: the versions that show the end of a batch, newest first. Other
+      versions were written by other programs, are intermediate steps of a write, or
+      have unreadable metadata.
     - `first_batches`: the first batch of each write.
     - `published_batches`: batches with files in the table's changelogs.
     - `mirror_generation`: the highest number of its successive lives
@@ -145,13 +146,13 @@ class LakeFacts:
 
     - `owner`: the ledger that the claim names, or None.
     - `records`: records in commits to `_transactions`.
-    - `tables_without_mirror`: tables with changes but no mirror, with the first batch that has
-      some.
-    - `void_spans`: batches that were undone, by the claim, or because `_transactions` no longer
-      lists them.
+    - `tables_without_mirror`: tables with changes but no mirror, with the first batch
+      that has changes of the table.
+    - `void_spans`: batches that the claim declares void, and batches that
+      `_transactions` once listed and no longer lists.
     - `is_claim_complete`: the claim is known to list all void batches.
-    - `highest_batch`: the highest batch number in the claim, in commits of changelogs, and in names
-      of listed files.
+    - `highest_batch`: the highest batch number in the claim, in commits of changelogs,
+      and in names of listed files.
     """
 
     owner: str | None
@@ -247,7 +248,7 @@ def record_of(commit: LakeCommit, *, in_transactions: bool = False) -> BatchReco
 
 
 LEAST_COMMITS: Final = 200
-"""Smallest number of commits that are read from each table's Delta log, newest first."""
+"""Smallest number of newest commits that are read from each table's Delta log."""
 
 _BATCH_KINDS: Final = frozenset(
     {
@@ -267,10 +268,10 @@ def needed_commits(
     after_batch: int | None,
     least: int = LEAST_COMMITS,
 ) -> list[LakeCommit]:
-    """Return the commits of a table that a recovery needs, newest first: at least `least`, and
-    back to the first that shows a batch which is not void. `after_batch`: the batch to which a
-    person wants to go back; a commit that shows a later batch does not suffice then. If no commit
-    suffices, the whole log is returned."""
+    """Return the commits of a table that a recovery needs, newest first: at least
+    `least`, and all back to the newest that shows a batch which is not void.
+    `after_batch`: the batch to which a person wants to go back; a commit that shows a
+    later batch does not suffice then. If no commit suffices, return the whole log."""
 
     def suffices(commit: LakeCommit) -> bool:
         record = record_of(commit)
@@ -282,11 +283,11 @@ def needed_commits(
         )
 
     commits = []
-    has_sufficient_one = False
+    is_sufficient = False
     for commit in newest_first:
         commits.append(commit)
-        has_sufficient_one = has_sufficient_one or suffices(commit)
-        if has_sufficient_one and len(commits) >= least:
+        is_sufficient = is_sufficient or suffices(commit)
+        if is_sufficient and len(commits) >= least:
             break
     return commits
 
@@ -445,7 +446,7 @@ def newest_mirrors(mirrors: Iterable[MirrorFacts], through: int) -> list[MirrorF
 
 
 RECENT_BATCHES: Final = 8
-"""Number of newest batches of which the one with the fewest tables to be read is chosen."""
+"""Number of newest batches from which the one with the fewest reloads is chosen."""
 
 DROPPED: Final = "dropped"
 """The condition of a table that was dropped at the source."""
@@ -456,8 +457,8 @@ class LedgerContent(StrEnum):
     recovery from the lake recorded."""
 
     NOTHING = "nothing"
-    RECOVERING = "made"
-    RECORDED = "holds"
+    RECOVERING = "recovering"
+    RECORDED = "recorded"
 
 
 class RecoveryCase(StrEnum):
@@ -644,8 +645,8 @@ def _plan_after(facts: LakeFacts, lake_end: BatchRecord) -> RecoveryPlan:
 
 
 def _exact_version(mirror: MirrorFacts, batches: Iterable[int], through: int) -> ShownBatch | None:
-    """Return the mirror's version that shows exactly the end of batch `through`, or None.
-    `batches`: the batches that concern the table."""
+    """Return the mirror's version that shows exactly the end of batch `through`, or
+    None. `batches`: the batches that concern the table."""
     shown = next((shown for shown in mirror.shown_batches if shown.batch <= through), None)
     if shown is None or any(shown.batch < batch <= through for batch in batches):
         return None

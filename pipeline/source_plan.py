@@ -88,7 +88,7 @@ class TableSettings:
 
     @property
     def label(self) -> str:
-        """The first two lines of the block, as one line; the second tells blocks apart."""
+        """The block's first two lines as one; the second line tells blocks apart."""
         return f"[[sources.table]] match = {json.dumps(self.match.include)}"
 
 
@@ -159,7 +159,6 @@ class SourcePlan:
         return isinstance(self.start, Snapshot)
 
     def policies_of(self, table: TableName) -> LakePolicies:
-        """Return the policies of a table."""
         return replace(self.lake_policies, **policies_given_to(table, self.table_settings))
 
     @property
@@ -206,12 +205,10 @@ class SourcePlan:
 
     @property
     def mirror_names(self) -> MirrorNames:
-        """The rules for the mirrors' names."""
         names = mirror_names_of(self.name, self.table_settings)
         return replace(names, ignores_case=self.ignores_case)
 
     def mirror_name(self, table: TableName) -> TableName:
-        """Return the name of the table's mirror."""
         return self.mirror_names.of(table)
 
     def new_mirror_name(self, state: TableState) -> TableName | None:

@@ -1,18 +1,17 @@
 """Decides how a table's mirror (the Delta table with the current rows) is brought up to
 a place in the log: one table of rules from facts to steps, with reasons.
 
-Every run, and every command about one table, asks the same questions: what does the mirror have
-(`Have`), what is wanted (`Want`), and who can supply the difference (`Reach`)? There are four
-supplies. The *log* has the changes after a place, as far back as the server keeps it. The
-*changelog* (every change that was captured) has all changes since the table was empty, unless it is
-incomplete. The *server* has the current rows: all of them, or some columns by key. A *mirror* has
-the rows that it had at a version.
+Every run, and every command about one table, asks the same questions: what does the
+mirror have (`Have`), what is wanted (`Want`), and how far does each supply reach
+(`Reach`)? There are four supplies. The *log* has the changes after a place, as far back
+as the server keeps it. The *changelog* (every change that was captured) has all changes
+since the table was empty, unless it is incomplete. The *server* has the current rows:
+all of them, or some columns by key. A *mirror* has the rows that it had at a version.
 
 The log is preferred if it reaches back to the table's place, because only the log has
-the changes in between. What the log cannot supply comes from another supply in
-addition. If the log cannot be read, another supply replaces it. Only reading the
-server's tables costs MySQL much, so that comes last. Only columns are read instead of
-rows if that is enough.
+the changes in between. What the log lacks comes from another supply in addition. If the
+log cannot be read, another supply replaces it. Reading the server's tables comes last,
+because nothing else costs MySQL much. If some columns are enough, only they are read.
 
 What a mirror lacks is a `Need`, which the ledger keeps, because nothing else says it. A
 table that waits for a person is planned only once the person has resumed it.
@@ -55,7 +54,7 @@ class SupplyStanding(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Have:
     """What there is of one source table. `needs`: what its mirror lacks. `reason`: a
-    sentence that says why the table stopped, or what is wrong with it. `load`: a read
+    sentence that says why the table stopped, or what its mirror lacks. `load`: a read
     of its rows that was ordered or has begun, and is still valid."""
 
     table: TableName
@@ -119,7 +118,7 @@ class Reach(Protocol):
 
     @property
     def has_whole_mirror(self) -> bool:
-        """Whether the mirror has every row that the table had at the mirror's place."""
+        """True if the mirror has every row that the table had at the mirror's place."""
 
     @property
     def columns(self) -> NewColumns | str:
@@ -133,18 +132,18 @@ class Reach(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FromLog:
-    """The changes after the table's place. A batch of its own reads them from the log."""
+    """The changes after the table's place, which a batch of its own reads."""
 
     span: LogSpan
 
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """The part of a table's history that the log has, if the table is captured late:
-    every change after `begins`. `reason`: why the past does not begin earlier.
-    `is_whole`: the table was empty at `begins`. `read_from`: the place from which the
-    log is read. It lies before `begins` if XA transactions are open at `begins`,
-    because their rows become visible with their commit.
+    """The changes of a table from before any run captured it: all changes that the log
+    has after `begins`. `reason`: why the past does not begin earlier. `is_whole`: the
+    table was empty at `begins`. `read_from`: the place from which the log is read. It
+    lies before `begins` if XA transactions are open at `begins`, because their rows
+    become visible with their commit.
 
     A past begins as early as its rows in the log can be decoded. Row events do not name
     columns, so rows are decoded by the structure in a logged CREATE TABLE, or by the
@@ -174,7 +173,7 @@ class Past:
 
 
 _FOLLOWED: Final = (Action.NOTHING, Action.FOLLOW, Action.EMPTY)
-"""Consequences of a statement after which a table's rows and structure are still known."""
+"""Consequences of statements after which rows and structure are still known."""
 
 
 def after_statement(past: Past, consequence: Consequence, logged: LoggedStatement) -> Past:
@@ -191,8 +190,8 @@ def after_statement(past: Past, consequence: Consequence, logged: LoggedStatemen
 
 @dataclass(frozen=True, slots=True)
 class FromPast:
-    """The changes from before any run captured the table. A batch of its own reads them
-    from the log."""
+    """The changes from before any run captured the table, which a batch of its own
+    reads from the log."""
 
     past: Past
 
@@ -254,7 +253,7 @@ class SupplyStep:
 
     @property
     def reads_server(self) -> bool:
-        """Return whether the step reads rows of MySQL's tables."""
+        """True if the step reads rows of MySQL's tables."""
         return isinstance(self.supply, RowsFromServer | ColumnsFromServer)
 
 
@@ -270,40 +269,37 @@ class Plan:
 
     @property
     def needs_no_log_or_rows(self) -> bool:
-        """Return whether the plan reads neither the log nor whole rows from the server."""
+        """True if neither the log nor a whole row is read from the server."""
         return all(
             isinstance(step.supply, ColumnsFromServer | FromChangelog) for step in self.steps
         )
 
     @property
     def reads_server(self) -> bool:
-        """Return whether any step reads rows of MySQL's tables."""
         return any(step.reads_server for step in self.steps)
 
     @property
     def span(self) -> LogSpan | None:
-        """Return the part of the log that is read for this table alone."""
+        """The part of the log that is read for this table alone."""
         first = self.steps[0].supply if self.steps else None
         return first.span if isinstance(first, FromLog) else None
 
     @property
     def without_reading_rows(self) -> Plan:
-        """Return the plan of a run that must not read rows from the server. If the table
-        needs such rows, it waits."""
+        """The plan if rows must not be read from the server: a table that needs some of
+        them waits."""
         reading = next((step for step in self.steps if step.reads_server), None)
         return self if reading is None else Plan(self.rule, reason_to_wait=reading.reason)
 
     @property
     def reads_all_rows(self) -> bool:
-        """Return whether all rows are read from the server."""
-        return self.step_after_log is not None and isinstance(
-            self.step_after_log.supply, RowsFromServer
-        )
+        last = self.step_after_log
+        return last is not None and isinstance(last.supply, RowsFromServer)
 
     @property
     def will_begin_load(self) -> bool:
-        """Return whether all rows are read from the server and reading has not begun.
-        Changes before it begins are then not needed."""
+        """True if all rows are read from the server and reading has not begun: changes
+        before it begins are then not needed."""
         supply = None if self.step_after_log is None else self.step_after_log.supply
         return isinstance(supply, RowsFromServer) and not (supply.load and supply.load.basis)
 
@@ -317,7 +313,7 @@ class Plan:
 
     @property
     def with_rows(self) -> Plan:
-        """Return the plan with all rows read instead of some columns."""
+        """The plan with all rows read instead of some columns."""
         assert self.step_after_log is not None, "columns are read"
         return replace(
             self, steps=(*self.steps[:-1], replace(self.step_after_log, supply=RowsFromServer()))
@@ -325,8 +321,7 @@ class Plan:
 
     @property
     def step_after_log(self) -> SupplyStep | None:
-        """Return the step that supplies what the log lacks; None if the log supplies
-        all."""
+        """The step that supplies what the log lacks; None if the log supplies all."""
         last = self.steps[-1] if self.steps else None
         return None if last is None or isinstance(last.supply, FromLog | FromPast) else last
 
@@ -462,13 +457,14 @@ class FormerName:
     """What is known of the former name of a table that was renamed.
 
     - `origin`: that name.
-    - `is_captured`: runs capture it.
+    - `is_captured`: runs capture the table of that name.
     - `continues_log`: the run begins where the previous run ended.
-    - `may_be_temporary`: the RENAME may be that of a temporary table, which MariaDB logs in the
-      same way.
-    - `reason_incomplete`: why its mirror and the log after the mirror do not give its rows; None if
-      they do.
-    - `has_mirror`: the ledger knows a version of its mirror, or the batch itself has all its rows.
+    - `may_be_temporary`: the RENAME may be that of a temporary table, which MariaDB logs
+      in the same way.
+    - `reason_incomplete`: why the mirror of that name and the log after it do not give
+      the table's rows; None if they do.
+    - `has_mirror`: the ledger knows a version of that mirror, or the batch itself has
+      all rows.
     - `is_shown_alike`: the settings show both names in the same way.
     - `policies`, `new_policies`: the policies of the former and of the new name.
     """

@@ -206,7 +206,7 @@ def plan_lines(source: str, plan: RunPlan) -> Iterator[str]:
         has_gap = plan.start is not None and bool(plan.start.gap_tables)
         is_idle = not (plan.reading.transaction_count or has_gap or plan.table_plans or plan.shapes)
         result = "find nothing new" if is_idle else "go through"
-        if is_idle and plan.reading.end_is_behind:
+        if is_idle and plan.reading.is_past_end:
             result = f"read nothing: its end, {plan.reading.end_reason}, is not after its start"
         if plan.new_quarantines:
             result = f"quarantine {name_list(plan.new_quarantines)}, and go on with other tables"

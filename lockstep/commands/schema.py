@@ -238,7 +238,7 @@ def verification_values(verification: SchemaVerification) -> dict[str, Any]:
         **attributes(
             verification,
             "at as place, equal, statement_count, version_count, compared_count as table_count, "
-            "refold_disagreements as folded_otherwise, server_disagreements as "
+            "history_disagreements as folded_otherwise, server_disagreements as "
             "otherwise_on_the_server",
         ),
         "not_known": {version.table: version.reason for version in verification.unknown_versions},
@@ -247,12 +247,12 @@ def verification_values(verification: SchemaVerification) -> dict[str, Any]:
 
 
 def verification_lines(source: str, verification: SchemaVerification) -> Iterator[str]:
-    result = "differs from" if verification.refold_disagreements else "equals"
+    result = "differs from" if verification.history_disagreements else "equals"
     yield (
         f"{source}: the history ({pluralize(verification.statement_count, 'statement')}, "
         f"{pluralize(verification.version_count, 'version')}) {result} what its statements make"
     )
-    for disagreement in verification.refold_disagreements:
+    for disagreement in verification.history_disagreements:
         yield from _disagreement_lines(disagreement, "recorded, by its statements")
     equal_count = (
         verification.compared_count

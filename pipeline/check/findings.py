@@ -20,11 +20,7 @@ from lockstep.pipeline.source_plan import SourcePlan
 from lockstep.pipeline.values.errors import LockstepError
 from lockstep.pipeline.values.retention import DEFAULT_KEEP, Retention
 from lockstep.pipeline.values.survey import Grant, Survey, SurveyedTable, read_grants
-from lockstep.pipeline.values.table import (
-    TableName,
-    TablePatterns,
-    TableStructure,
-)
+from lockstep.pipeline.values.table import TableName, TablePatterns, TableStructure
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +67,7 @@ class RunEvidence:
         )
 
     def variable(self, name: str) -> str | None:
-        """Return the value of a global variable; None if the server does not have it."""
+        """Return a global variable's value; None if the server does not have it."""
         return self.variables.get(name)
 
 
@@ -214,7 +210,6 @@ class CheckRule(Generic[Evidence_contra]):
 
 
 def with_topic(topic: str, *rules: CheckRule[Evidence]) -> tuple[CheckRule[Evidence], ...]:
-    """Return the rules with their topic."""
     return tuple(replace(rule, topic=topic) for rule in rules)
 
 
@@ -229,10 +224,8 @@ def _finding(rule: CheckRule[Evidence], verdict: RuleVerdict) -> Finding:
     if isinstance(verdict, Fine):
         subject, topic = verdict.subject or rule.name, verdict.subject or rule.topic
         return Finding("ok", subject, verdict.sentence, topic=topic)
-    level = verdict.level or rule.level
-    hint = verdict.cure or rule.cure
+    level, hint = verdict.level or rule.level, verdict.cure or rule.cure
     error = None
     if level == "refusal" and rule.error is not None:
         error = rule.error(verdict.sentence, hint=hint)
-    subject = verdict.subject or rule.name
-    return Finding(level, subject, verdict.sentence, hint, error, rule.topic)
+    return Finding(level, verdict.subject or rule.name, verdict.sentence, hint, error, rule.topic)

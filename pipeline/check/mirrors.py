@@ -205,7 +205,7 @@ COLUMN_RULES: Final = with_topic(
         "the type of each column",
         "warning",
         "the table would be quarantined at its first row",
-        "exclude the table, or change the column to a type of the MySQL manual's list",
+        "exclude the table, or change the type of the column",
         _judge_types,
     ),
     CheckRule(

@@ -120,7 +120,6 @@ class RowsBeforeLog:
         return shares
 
     def with_keys(self, keys: Iterable[int]) -> RowsBeforeLog:
-        """Return only the rows with these keys."""
         chosen = set(keys)
         rows = {key: row for key, row in self.earlier_rows.items() if key in chosen}
         return RowsBeforeLog(rows, self.incomplete_keys & chosen)

@@ -45,8 +45,8 @@ def has_integer_key(structure: TableStructure) -> bool:
 def stretch_starts(min_key: int, max_key: int, rows: int, random: Random) -> list[int]:
     """Return the keys at which stretches begin. `rows`: size of the sample. If the
     table has no more rows than that, the stretches cover all keys. Otherwise each
-    begins in another part of the range. Stretches overlap only where keys are
-    missing."""
+    begins in another part of the range of keys. The rows of two stretches overlap only
+    where keys are missing."""
     count = stretch_count(rows)
     key_count = max_key - min_key + 1
     if key_count <= count * STRETCH_ROWS:
@@ -61,9 +61,10 @@ def random_rows(
     """Return a random sample of `count` rows, as tuples of values."""
     sample: list[tuple[float, tuple[Any, ...]]] = []
     for batch in batches:
-        drawn = sorted((random.random(), at) for at in range(batch.num_rows))[:count]
+        drawn = sorted((random.random(), index) for index in range(batch.num_rows))[:count]
         sample += [
-            (draw, tuple(column[at].as_py() for column in batch.columns)) for draw, at in drawn
+            (draw, tuple(column[index].as_py() for column in batch.columns))
+            for draw, index in drawn
         ]
         sample = sorted(sample, key=lambda drawn_row: drawn_row[0])[:count]
     return [values for _, values in sample]
@@ -87,9 +88,9 @@ def covered_ranges(
 def is_in_ranges(values: pa.Array, ranges: Sequence[ValueRange]) -> pa.Array:
     """Return, for each value, whether it is in one of the ranges; false for NULL."""
     result = pa.array(np.zeros(len(values), np.bool_))
-    for one_range in ranges:
-        low = pa.scalar(one_range.low, values.type)
-        high = pa.scalar(one_range.high, values.type)
+    for value_range in ranges:
+        low = pa.scalar(value_range.low, values.type)
+        high = pa.scalar(value_range.high, values.type)
         within = pc.and_(pc.greater_equal(values, low), pc.less_equal(values, high))
         result = pc.or_(result, within)
     return pc.fill_null(result, False)

@@ -23,7 +23,7 @@ from lockstep.pipeline.mirror.mapping import is_present
 
 DIFFERENT, MISSING, SURPLUS = "different", "not in the mirror", "only in the mirror"
 
-_SEPARATOR = "\x1f"
+_SEPARATOR: Final = "\x1f"
 _ABSENT: Final = object()
 Flags = npt.NDArray[np.bool_]
 
@@ -32,27 +32,26 @@ Flags = npt.NDArray[np.bool_]
 class ReplayDifference:
     """A row that differs between log and lake. `kind`: `DIFFERENT`, `MISSING` or
     `SURPLUS`. `key`: its key as text. `columns`: the columns that differ, if both sides
-    have the row. `told`: the values that its newest change has; `shown`: the values in
-    the lake. Both are texts by column name, or None unless values were asked for."""
+    have the row. `log`: the values in its newest change. `lake`: the values in the
+    lake. Both are texts by column name, or None unless values were asked for."""
 
     kind: str
     key: str
     columns: tuple[str, ...] = ()
-    told: Mapping[str, str] | None = None
-    shown: Mapping[str, str] | None = None
+    log: Mapping[str, str] | None = None
+    lake: Mapping[str, str] | None = None
 
     @property
     def values_by_side(self) -> dict[str, Mapping[str, str] | None]:
-        return {"the log says": self.told, "the lake has": self.shown}
+        return {"the log says": self.log, "the lake has": self.lake}
 
 
 @dataclass(frozen=True, slots=True)
 class RowComparison:
     """Compares a mirror's rows with folded changes (the newest change of each key) in
     the columns `names`. The changes have the mirror's names and types, and
-    `_change_type`.
-    `has_soft_deletes`: deleted rows stay in the mirror with a mark. Then the changes
-    also have `_committed_at`, and the mirror has `_deleted_at`."""
+    `_change_type`. `has_soft_deletes`: deleted rows stay in the mirror with a mark.
+    Then the changes also have `_committed_at`, and the mirror has `_deleted_at`."""
 
     key: Sequence[str]
     names: Sequence[str]

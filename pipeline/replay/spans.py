@@ -42,12 +42,7 @@ import pyarrow as pa
 from lockstep.pipeline.binlog.stream.framing import FIRST_OFFSET
 from lockstep.pipeline.model.batch import Batch, BatchTimes
 from lockstep.pipeline.upkeep.changes import KEEP_CHANGES
-from lockstep.pipeline.values.division import (
-    Divider,
-    find_moment,
-    find_moment_end,
-    microseconds,
-)
+from lockstep.pipeline.values.division import Divider, find_moment, find_moment_end, microseconds
 from lockstep.pipeline.values.errors import PastRefused, SpanRefused
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.places import (
@@ -63,7 +58,7 @@ from lockstep.pipeline.values.places import (
 )
 from lockstep.pipeline.values.position import Coordinates, LogFile, Position
 
-_SPAN_HINT = (
+_SPAN_HINT: Final = (
     "`lockstep status --json` shows the last batches; `lockstep versions --list` their places"
 )
 
@@ -145,7 +140,7 @@ def is_before_history(place: Place, chain: Sequence[Batch], begin: datetime | No
     """Return whether a place is certainly before the first batch of `chain`, before
     which there is no history. `begin`: as for `batches_in_span`."""
     first = chain[0]
-    if first.previous_batch is not None:  # There was history before it, which was deleted.
+    if first.previous_batch is not None:  # Earlier history was deleted.
         return False
     match place:
         case AtMoment(moment):
@@ -379,20 +374,16 @@ def ids_before(times: Sequence[BatchTimes], moment: datetime) -> frozenset[int]:
     return frozenset(batch.id for batch, _ in (*chain[:place], *caught_up))
 
 
-Flags = npt.NDArray[np.bool_]
-Integers = npt.NDArray[np.int64]
+# -- the batch at a place --------------------------------------------------------------
 
-TRANSACTION_COLUMNS = ("_file", "end_offset", "_gtid", "_committed_at", "last_sequence")
-"""The columns of `_transactions`, the lake's table of transactions, that are needed
-here."""
 
-_VERSIONS_HINT = "`lockstep versions --list` shows the ends of the newest batches"
+_VERSIONS_HINT: Final = "`lockstep versions --list` shows the ends of the newest batches"
 
 
 @dataclass(frozen=True, slots=True)
 class PlaceInBatch:
-    """The batch at a place. `is_batch_end`: the place is the batch's end, otherwise it
-    is inside the batch."""
+    """The batch that has a place. `is_batch_end`: the place is the batch's end;
+    otherwise it is inside the batch."""
 
     batch: Batch
     is_batch_end: bool
@@ -440,79 +431,6 @@ def _moved_to_newest(place: PlaceInBatch, chain: Sequence[Batch]) -> PlaceInBatc
         if place.is_batch_end and batch.previous_batch == newest.id and batch.end == newest.end:
             newest = batch
     return replace(place, batch=newest)
-
-
-def count_transactions_up_to(place: Place, transactions: pa.Table, batch: Batch) -> int:
-    """Return the number of a batch's transactions before a place. `transactions`: the
-    columns `TRANSACTION_COLUMNS`, in the order of the log."""
-    match place:
-        case AtMoment(moment):
-            return _count_before_end_of(_commit_times(transactions, batch), moment, batch)
-        case InFile(file, moment):
-            numbers = _file_numbers(transactions)
-            begin = _count_leading(numbers < file.number)
-            end = begin + _count_leading(numbers[begin:] == file.number)
-            times = _commit_times(transactions, batch)[begin:end]
-            return begin + _count_before_end_of(times, moment, batch)
-        case AtCoordinates(at):
-            numbers, ends = _file_numbers(transactions), transactions["end_offset"].to_numpy()
-            before = numbers < at.file.number
-            return _count_leading(before | ((numbers == at.file.number) & (ends <= at.offset)))
-        case AfterGtids(gtids):
-            counts = [
-                count
-                for count, gtid in enumerate(transactions["_gtid"].to_pylist(), start=1)
-                if gtid and _contains(gtids, gtid)
-            ]
-            if not counts:
-                raise PastRefused(
-                    f"no transaction of {place} was read",
-                    hint="name a moment or a place of the log",
-                )
-            return counts[-1]
-        case _:
-            return int(transactions.num_rows)
-
-
-def _contains(gtids: GtidSet, text: str) -> bool:
-    """Return whether a set has a GTID. `text`: the GTID as MySQL or MariaDB writes it."""
-    source, _, number = text.rpartition(":" if ":" in text else "-")
-    spans = gtids.intervals.get(source, ())
-    return any(first <= int(number) <= last for first, last in spans)
-
-
-def _count_leading(inside: Flags) -> int:
-    """Return the number of true values before the first false value."""
-    outside = np.flatnonzero(~inside)
-    return int(outside[0]) if outside.size else int(inside.size)
-
-
-def _commit_times(transactions: pa.Table, batch: Batch) -> Integers:
-    """Return the commit times in microseconds since 1970, 0 if unknown. If all are
-    later than the commit time of the batch's end, they are wrong and are lowered to
-    that time."""
-    times: Integers = transactions["_committed_at"].cast(pa.int64()).fill_null(0).to_numpy()
-    end = _committed_at(batch)
-    if end is None or (times <= microseconds(end)).any():
-        return times
-    return np.minimum(times, microseconds(end))
-
-
-def _count_before_end_of(times: Integers, moment: datetime, batch: Batch) -> int:
-    """Return the number of transactions before the end of a moment."""
-    end = _committed_at(batch)
-    divider = Divider(microseconds(moment) + 1, None if end is None else microseconds(end))
-    return divider.divide(times).place
-
-
-def _file_numbers(transactions: pa.Table) -> Integers:
-    files = transactions["_file"].combine_chunks().dictionary_encode()
-    numbers = [LogFile.parse(name).number for name in files.dictionary.to_pylist()]
-    indexes: Integers = files.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    return np.array(numbers, np.int64)[indexes]
-
-
-# -- the batch of a place --------------------------------------------------------------
 
 
 def is_unread(moment: datetime, chain: Sequence[Batch], read_until: datetime | None) -> bool:
@@ -620,3 +538,84 @@ def end_text(batch: Batch) -> str:
     end = batch.captured_end
     moment = end.committed_at
     return str(end.at) if moment is None else f"{end.at} ({moment_text(moment)})"
+
+
+# -- the transactions before a place ---------------------------------------------------
+
+
+Flags = npt.NDArray[np.bool_]
+Integers = npt.NDArray[np.int64]
+
+TRANSACTION_COLUMNS: Final = ("_file", "end_offset", "_gtid", "_committed_at", "last_sequence")
+"""The columns of `_transactions`, the lake's table of transactions, that are needed
+here."""
+
+
+def count_transactions_up_to(place: Place, transactions: pa.Table, batch: Batch) -> int:
+    """Return the number of a batch's transactions before a place. `transactions`: the
+    columns `TRANSACTION_COLUMNS`, in the order of the log."""
+    match place:
+        case AtMoment(moment):
+            return _count_before_end_of(_commit_times(transactions, batch), moment, batch)
+        case InFile(file, moment):
+            numbers = _file_numbers(transactions)
+            begin = _count_leading(numbers < file.number)
+            end = begin + _count_leading(numbers[begin:] == file.number)
+            times = _commit_times(transactions, batch)[begin:end]
+            return begin + _count_before_end_of(times, moment, batch)
+        case AtCoordinates(at):
+            numbers, ends = _file_numbers(transactions), transactions["end_offset"].to_numpy()
+            before = numbers < at.file.number
+            return _count_leading(before | ((numbers == at.file.number) & (ends <= at.offset)))
+        case AfterGtids(gtids):
+            counts = [
+                count
+                for count, gtid in enumerate(transactions["_gtid"].to_pylist(), start=1)
+                if gtid and _contains(gtids, gtid)
+            ]
+            if not counts:
+                raise PastRefused(
+                    f"no transaction of {place} was read",
+                    hint="name a moment or a place of the log",
+                )
+            return counts[-1]
+        case _:
+            return int(transactions.num_rows)
+
+
+def _contains(gtids: GtidSet, text: str) -> bool:
+    """Return whether a set has a GTID. `text`: the GTID as MySQL or MariaDB writes it."""
+    source, _, number = text.rpartition(":" if ":" in text else "-")
+    spans = gtids.intervals.get(source, ())
+    return any(first <= int(number) <= last for first, last in spans)
+
+
+def _count_leading(inside: Flags) -> int:
+    """Return the number of true values before the first false value."""
+    outside = np.flatnonzero(~inside)
+    return int(outside[0]) if outside.size else int(inside.size)
+
+
+def _commit_times(transactions: pa.Table, batch: Batch) -> Integers:
+    """Return the commit times in microseconds since 1970, 0 if unknown. If all are
+    later than the commit time of the batch's end, they are wrong and are lowered to
+    that time."""
+    times: Integers = transactions["_committed_at"].cast(pa.int64()).fill_null(0).to_numpy()
+    end = _committed_at(batch)
+    if end is None or (times <= microseconds(end)).any():
+        return times
+    return np.minimum(times, microseconds(end))
+
+
+def _count_before_end_of(times: Integers, moment: datetime, batch: Batch) -> int:
+    """Return the number of transactions before the end of a moment."""
+    end = _committed_at(batch)
+    divider = Divider(microseconds(moment) + 1, None if end is None else microseconds(end))
+    return divider.divide(times).place
+
+
+def _file_numbers(transactions: pa.Table) -> Integers:
+    files = transactions["_file"].combine_chunks().dictionary_encode()
+    numbers = [LogFile.parse(name).number for name in files.dictionary.to_pylist()]
+    indexes: Integers = files.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    return np.array(numbers, np.int64)[indexes]

@@ -43,7 +43,7 @@ from lockstep.pipeline.binlog.arrays.array_access import (
     u16,
     u32,
 )
-from lockstep.pipeline.binlog.arrays.cells import NULL, Places, allocate
+from lockstep.pipeline.binlog.arrays.cells import NULL, Int32s, allocate
 from lockstep.pipeline.binlog.arrays.compiled import kernel, kernel_part
 from lockstep.pipeline.ports.source import Received
 from lockstep.pipeline.resultset.packets import (
@@ -112,7 +112,7 @@ def _byte_array(kind: pa.DataType, cells: ColumnValues) -> pa.Array:
     return cells.array(kind, offsets, _contiguous_bytes(cells, ends, total))
 
 
-def _offsets(cells: ColumnValues) -> tuple[pa.Buffer, Places, int]:
+def _offsets(cells: ColumnValues) -> tuple[pa.Buffer, Int32s, int]:
     """Return Arrow's offsets, as a buffer and as an array, and the total number of
     bytes. All fit into 32 bits, because a batch is smaller than 2 GiB."""
     offsets, raw = allocate(len(cells) + 1, 4)
@@ -120,14 +120,14 @@ def _offsets(cells: ColumnValues) -> tuple[pa.Buffer, Places, int]:
     return offsets, ends, _write_ends(cells.at, cells.size, ends)
 
 
-def _contiguous_bytes(cells: ColumnValues, ends: Places, total: int) -> pa.Buffer:
+def _contiguous_bytes(cells: ColumnValues, ends: Int32s, total: int) -> pa.Buffer:
     buffer, out = allocate(total, 1)
     _copy_cells(cells.data, cells.at, ends, out)
     return buffer
 
 
 @kernel
-def _write_ends(at: Places, size: Places, ends: Places) -> int:
+def _write_ends(at: Int32s, size: Int32s, ends: Int32s) -> int:
     total = 0
     ends[0] = 0
     for row in range(len(at)):
@@ -138,14 +138,14 @@ def _write_ends(at: Places, size: Places, ends: Places) -> int:
 
 
 @kernel
-def _copy_cells(data: Bytes, at: Places, ends: Places, out: Bytes) -> None:
+def _copy_cells(data: Bytes, at: Int32s, ends: Int32s, out: Bytes) -> None:
     for row in range(len(at)):
         if at[row] >= 0:
             copy(out, int(ends[row]), data, int(at[row]), int(ends[row + 1]) - int(ends[row]))
 
 
 @kernel
-def _write_ewkb(data: Bytes, at: Places, size: Places, ends: Places, out: Bytes) -> bool:
+def _write_ewkb(data: Bytes, at: Int32s, size: Int32s, ends: Int32s, out: Bytes) -> bool:
     total = 0
     for row in range(len(at)):
         count = int(size[row]) if at[row] >= 0 else 0
@@ -213,7 +213,7 @@ def _number_array(kind: pa.DataType, cells: ColumnValues) -> pa.Array:
 
 @kernel
 def _write_numbers(
-    data: Bytes, at: Places, size: int, is_signed: bool, width: int, out: Bytes
+    data: Bytes, at: Int32s, size: int, is_signed: bool, width: int, out: Bytes
 ) -> None:
     """Write integers of `width` bytes. Only unsigned BIGINTs are widened to sixteen
     bytes, so their upper half is 0."""
@@ -245,7 +245,7 @@ def _write_numbers(
 
 
 @kernel
-def _write_years(data: Bytes, at: Places, has_two_digits: bool, out: Bytes) -> None:
+def _write_years(data: Bytes, at: Int32s, has_two_digits: bool, out: Bytes) -> None:
     for row in range(len(at)):
         value = u16(data, at[row]) if at[row] >= 0 else 0
         if has_two_digits and value < 100:
@@ -270,7 +270,7 @@ def decimals(column: Column, cells: ColumnValues) -> pa.Array:
 
 @kernel
 def _write_decimals(
-    data: Bytes, at: Places, size: Places, precision: int, scale: int, out: Bytes
+    data: Bytes, at: Int32s, size: Int32s, precision: int, scale: int, out: Bytes
 ) -> bool:
     """Write 128-bit integers, 18 digits at a time; return False at text that is not
     such a number."""
@@ -309,7 +309,7 @@ def _write_decimals(
 
 
 @kernel
-def _skip_leading_zeros(data: Bytes, at: Places, size: Places) -> bool:
+def _skip_leading_zeros(data: Bytes, at: Int32s, size: Int32s) -> bool:
     """Move each number's beginning past its leading zeros, except one before the point;
     return False at text that is not a number."""
     for row in range(len(at)):
@@ -408,7 +408,7 @@ def _days(data: Bytes, at: int) -> int:
 
 
 @kernel
-def _write_dates(data: Bytes, at: Places, size: Places, out: Bytes) -> int:
+def _write_dates(data: Bytes, at: Int32s, size: Int32s, out: Bytes) -> int:
     """Write days; return the number of dates that became NULL, or -1 at an invalid
     date."""
     null_count = 0
@@ -431,7 +431,7 @@ def _write_dates(data: Bytes, at: Places, size: Places, out: Bytes) -> int:
 
 
 @kernel
-def _write_moments(data: Bytes, at: Places, size: Places, out: Bytes) -> int:
+def _write_moments(data: Bytes, at: Int32s, size: Int32s, out: Bytes) -> int:
     """Write microseconds since 1970; return the number of dates that became NULL, or -1
     at an invalid date or time."""
     null_count = 0
@@ -477,7 +477,7 @@ def _put_two_digits(out: Bytes, at: int, value: int) -> None:
 
 @kernel
 def _write_times(
-    data: Bytes, at: Places, size: Places, digits: int, out: Bytes, ends: Places
+    data: Bytes, at: Int32s, size: Int32s, digits: int, out: Bytes, ends: Int32s
 ) -> bool:
     """Write texts one after another to `out`, and their ends to `ends`; return False at
     an invalid time."""

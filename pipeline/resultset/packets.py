@@ -24,7 +24,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lockstep.pipeline.binlog.arrays.array_access import Bytes, copy, i64, u8, u16, u24, u32
-from lockstep.pipeline.binlog.arrays.cells import NULL, Places, validity_bitmap
+from lockstep.pipeline.binlog.arrays.cells import NULL, Int32s, validity_bitmap
 from lockstep.pipeline.binlog.arrays.compiled import kernel
 from lockstep.pipeline.values.errors import SourceUnavailable
 
@@ -293,8 +293,8 @@ class ColumnValues:
     or NULL if `at[n]` is `NULL`. `size` is not set for types of a fixed size."""
 
     data: Bytes
-    at: Places
-    size: Places
+    at: Int32s
+    size: Int32s
     null_count: int
     definition: ColumnDefinition
 

@@ -51,6 +51,17 @@ _STATEMENTS = 500
 
 _WORD = re.compile(r"[\w$]+")
 
+_TAKEN_HINT = "rename that table, or choose other schemas for mirrors under [catalog]"
+
+_TAKE_OVER_HINT = "`lockstep catalog --yes` takes it over"
+
+_REPORT_SECONDS = 10.0
+"""Shortest time between two progress messages, in seconds."""
+
+_RUN_SECONDS = 60.0
+"""Longest time that a run spends on registrations, in seconds. The next run
+continues."""
+
 
 @dataclass(frozen=True, slots=True)
 class CatalogStanding:
@@ -75,135 +86,6 @@ def registrations_of(ledger: Ledger, mirrors: MirrorNames, registry: Registry) -
         waiting=tuple(sorted(differing)),
         left=tuple(entry.table for entry in unnamable),
     )
-
-
-def _compare_recorded(
-    ledger: Writes, mirrors: MirrorNames, registry: Registry, states: Mapping[TableName, TableState]
-) -> tuple[
-    Mapping[TableName, RecordedEntry],
-    dict[TableName, EntryName],
-    list[MissingEntry],
-    frozenset[TableName],
-]:
-    """Return the recorded entries, the names for all tables with a mirror, the tables
-    that can have no name, and the tables whose entry has to be made or changed."""
-    catalog, source = registry.catalog, mirrors.source
-    recorded = ledger.registrations(source, catalog.identity).entries
-    tables_with_mirror = [table for table, state in states.items() if _is_shown(state)]
-
-    def name_of(table: TableName) -> EntryName:
-        return entry_name(registry.schema_template, source, mirrors.of(table))
-
-    names, unnamable = entry_names(tables_with_mirror, name_of, catalog.reason_refused, recorded)
-    differing = frozenset(
-        table
-        for table, name in names.items()
-        if _differs(recorded.get(table), states[table], name, registry)
-    )
-    return recorded, names, unnamable, differing
-
-
-def _new_statements(ports: RunPorts, seen_statement_id: int) -> tuple[int, list[str]]:
-    """Return the id of the newest statement, and the lower-case texts of those after
-    `seen_statement_id`."""
-    texts: list[str] = []
-    while True:
-        statements = ports.ledger.schema_statements(
-            ports.source.name, limit=_STATEMENTS, after=seen_statement_id
-        )
-        texts += [statement.text.lower() for statement in statements]
-        seen_statement_id = max(
-            (statement.id for statement in statements), default=seen_statement_id
-        )
-        if len(statements) < _STATEMENTS:
-            return seen_statement_id, texts
-
-
-def _may_be_named_in(name: str, words: Collection[str], texts: Collection[str]) -> bool:
-    """Return whether a statement may concern a table of this name. `words`: those of
-    all `texts`."""
-    if _WORD.fullmatch(name):
-        return name in words
-    return any(name in text for text in texts)
-
-
-def _is_shown(state: TableState) -> bool:
-    """Return whether the lake has a mirror that shows the table. While a mirror is
-    being rewritten in another folder, this is false, and the table's entry stays as it
-    is."""
-    return state.mirror_schema_version is not None and state.condition is not TableCondition.DROPPED
-
-
-def _differs(
-    recorded: RecordedEntry | None, state: TableState, name: EntryName, registry: Registry
-) -> bool:
-    if (
-        recorded is None
-        or recorded.name != name
-        or recorded.schema_version != state.mirror_schema_version
-    ):
-        return True
-    return normal_location(recorded.location) != normal_location(registry.locate(state.mirror))
-
-
-def _wanted_entries(
-    ports: RunPorts,
-    registry: Registry,
-    states: Collection[TableState],
-    names: Mapping[TableName, EntryName],
-) -> tuple[tuple[WantedEntry, ...], list[MissingEntry]]:
-    """Return the entries of tables, and the tables whose mirrors cannot be read."""
-    tables = frozenset(state.table for state in states)
-    table_comments = ports.server.table_comments(tables)
-    column_comments = ports.server.comments(tables) if registry.catalog.has_columns else {}
-    entries, unreadable = [], []
-    for state in states:
-        try:
-            comments = own_comments(ports.source.policies_of(state.table))
-            comments |= column_comments.get(state.table, {})
-            columns = _entry_columns(ports, registry, state, comments)
-        except TableError as error:
-            unreadable.append(
-                MissingEntry(state.table, names[state.table], error.reason, error.hint)
-            )
-            continue
-        entry = WantedEntry(
-            source=ports.source.name,
-            table=state.table,
-            name=names[state.table],
-            location=registry.locate(state.mirror),
-            comment=table_comments.get(state.table, ""),
-            columns=columns,
-            schema_version=state.mirror_schema_version,
-        )
-        entries.append(entry)
-    return tuple(entries), unreadable
-
-
-def _entry_columns(
-    ports: RunPorts, registry: Registry, state: TableState, comments: Mapping[str, str]
-) -> tuple[EntryColumn, ...]:
-    version = ports.mirrors.version(state.mirror) if registry.catalog.has_columns else None
-    if version is None:
-        return ()
-    comments_by_lower_name = {name.lower(): comment for name, comment in comments.items()}
-    return tuple(
-        EntryColumn(
-            field.name, sql_type(field.type), comments_by_lower_name.get(field.name.lower(), "")
-        )
-        for field in ports.mirrors.schema(state.mirror, version)
-    )
-
-
-_TAKEN_HINT = "rename that table, or choose other schemas for mirrors under [catalog]"
-_TAKE_OVER_HINT = "`lockstep catalog --yes` takes it over"
-
-_REPORT_SECONDS = 10.0
-"""Shortest time between two progress messages, in seconds."""
-
-_RUN_SECONDS = 60.0
-"""Longest time that a run spends on registrations, in seconds. The next run
-continues."""
 
 
 class EntryChangeKind(StrEnum):
@@ -523,3 +405,121 @@ class _Registration:
         if self.lease is not None:
             catalog = self.registry.catalog.identity
             self.ports.ledger.note_registration(self.lease, catalog, table, entry)
+
+
+def _compare_recorded(
+    ledger: Writes, mirrors: MirrorNames, registry: Registry, states: Mapping[TableName, TableState]
+) -> tuple[
+    Mapping[TableName, RecordedEntry],
+    dict[TableName, EntryName],
+    list[MissingEntry],
+    frozenset[TableName],
+]:
+    """Return the recorded entries, the names for all tables with a mirror, the tables
+    that can have no name, and the tables whose entry has to be made or changed."""
+    catalog, source = registry.catalog, mirrors.source
+    recorded = ledger.registrations(source, catalog.identity).entries
+    tables_with_mirror = [table for table, state in states.items() if _is_shown(state)]
+
+    def name_of(table: TableName) -> EntryName:
+        return entry_name(registry.schema_template, source, mirrors.of(table))
+
+    names, unnamable = entry_names(tables_with_mirror, name_of, catalog.reason_refused, recorded)
+    differing = frozenset(
+        table
+        for table, name in names.items()
+        if _differs(recorded.get(table), states[table], name, registry)
+    )
+    return recorded, names, unnamable, differing
+
+
+def _is_shown(state: TableState) -> bool:
+    """Return whether the lake has a mirror that shows the table. While a mirror is
+    being rewritten in another folder, this is false, and the table's entry stays as it
+    is."""
+    return state.mirror_schema_version is not None and state.condition is not TableCondition.DROPPED
+
+
+def _differs(
+    recorded: RecordedEntry | None, state: TableState, name: EntryName, registry: Registry
+) -> bool:
+    if (
+        recorded is None
+        or recorded.name != name
+        or recorded.schema_version != state.mirror_schema_version
+    ):
+        return True
+    return normal_location(recorded.location) != normal_location(registry.locate(state.mirror))
+
+
+def _new_statements(ports: RunPorts, seen_statement_id: int) -> tuple[int, list[str]]:
+    """Return the id of the newest statement, and the lower-case texts of those after
+    `seen_statement_id`."""
+    texts: list[str] = []
+    while True:
+        statements = ports.ledger.schema_statements(
+            ports.source.name, limit=_STATEMENTS, after=seen_statement_id
+        )
+        texts += [statement.text.lower() for statement in statements]
+        seen_statement_id = max(
+            (statement.id for statement in statements), default=seen_statement_id
+        )
+        if len(statements) < _STATEMENTS:
+            return seen_statement_id, texts
+
+
+def _may_be_named_in(name: str, words: Collection[str], texts: Collection[str]) -> bool:
+    """Return whether a statement may concern a table of this name. `words`: those of
+    all `texts`."""
+    if _WORD.fullmatch(name):
+        return name in words
+    return any(name in text for text in texts)
+
+
+def _wanted_entries(
+    ports: RunPorts,
+    registry: Registry,
+    states: Collection[TableState],
+    names: Mapping[TableName, EntryName],
+) -> tuple[tuple[WantedEntry, ...], list[MissingEntry]]:
+    """Return the entries of tables, and the tables whose mirrors cannot be read."""
+    tables = frozenset(state.table for state in states)
+    table_comments = ports.server.table_comments(tables)
+    column_comments = ports.server.comments(tables) if registry.catalog.has_columns else {}
+    entries, unreadable = [], []
+    for state in states:
+        try:
+            comments = own_comments(ports.source.policies_of(state.table))
+            comments |= column_comments.get(state.table, {})
+            columns = _entry_columns(ports, registry, state, comments)
+        except TableError as error:
+            unreadable.append(
+                MissingEntry(state.table, names[state.table], error.reason, error.hint)
+            )
+            continue
+        entry = WantedEntry(
+            source=ports.source.name,
+            table=state.table,
+            name=names[state.table],
+            location=registry.locate(state.mirror),
+            comment=table_comments.get(state.table, ""),
+            columns=columns,
+            schema_version=state.mirror_schema_version,
+        )
+        entries.append(entry)
+    return tuple(entries), unreadable
+
+
+def _entry_columns(
+    ports: RunPorts, registry: Registry, state: TableState, comments: Mapping[str, str]
+) -> tuple[EntryColumn, ...]:
+    version = ports.mirrors.version(state.mirror) if registry.catalog.has_columns else None
+    if version is None:
+        return ()
+    comments_by_lower_name = {name.lower(): comment for name, comment in comments.items()}
+    return tuple(
+        EntryColumn(
+            field.name, sql_type(field.type), comments_by_lower_name.get(field.name.lower(), "")
+        )
+        for field in ports.mirrors.schema(state.mirror, version)
+    )

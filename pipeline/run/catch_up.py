@@ -142,7 +142,7 @@ def _capture_missing_changes(
             ports,
             structures_in_batch(ports, first.batch, first.start.at),
             facts,
-            recorded=RecordedVersions(ports.ledger, ports.source.name, first.batch.id),
+            find_recorded=RecordedVersions(ports.ledger, ports.source.name, first.batch.id),
         ),
         prepared_transactions=plans.prepared_transactions,
     )

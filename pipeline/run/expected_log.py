@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lockstep.pipeline.binlog.search.log_scan import log_between
+from lockstep.pipeline.binlog.search.log_scan import log_bytes_between
 from lockstep.pipeline.ports.ledger import Batches, batch_content
 from lockstep.pipeline.values.places import Latest, Place, Snapshot
 
@@ -43,4 +43,4 @@ def expected_log_bytes(
     read_until = captured.position.at
     if facts.head == read_until:
         return waiting_bytes
-    return (waiting_bytes or 0) + log_between(read_until, facts.head, facts.binlogs)
+    return (waiting_bytes or 0) + log_bytes_between(read_until, facts.head, facts.binlogs)

@@ -32,7 +32,6 @@ from lockstep.pipeline.start.question import ChosenPlace, Since, StartPlace
 from lockstep.pipeline.values.errors import (
     EndNotReached,
     MomentOutOfRange,
-    NotYet,
     PositionPurged,
     SpanRefused,
     StartUnreachable,
@@ -52,84 +51,6 @@ from lockstep.pipeline.values.places import (
     start_at,
 )
 from lockstep.pipeline.values.position import Anchor, Coordinates, LogFile, Position
-
-
-def first_transaction_since(
-    ports: RunPorts, moment: datetime, read_until: datetime | None, facts: ServerFacts
-) -> Coordinates:
-    """Return the beginning of the first transaction after a moment.
-
-    `read_until`: the commit time of the last transaction that was read, if every later
-    transaction has to be read; otherwise None. With `read_until`, the result is the
-    first transaction in the log whose commit time is the moment or later, even if a
-    wrong clock gave transactions after it earlier times. If the log begins after the
-    moment, but before `read_until`, it is read from its beginning.
-    """
-    try:
-        place = _search_moment(ports, moment, facts)
-    except MomentOutOfRange as error:
-        if read_until is None:
-            raise
-        oldest = facts.binlogs[0].file
-        log_begin = read_file_head(ports.server, oldest).created
-        if read_until < log_begin + timedelta(seconds=1):  # a file's head has whole seconds
-            raise MomentOutOfRange(
-                f"{error.message}; the last commit that was read is from {moment_text(read_until)}",
-                hint="restore older log files to the server; or accept what may be missing: "
-                f"{start_at('earliest', ports.source.name)} reads all there is",
-            ) from error
-        ports.progress.note(
-            f"the log does not reach back to {moment_text(moment)}: it is read from its "
-            f"beginning, {oldest}, made at {moment_text(log_begin)}"
-        )
-        return Coordinates(oldest, FIRST_OFFSET)
-    return place.at if read_until is None else place.first_begin or place.at
-
-
-def _search_moment(ports: RunPorts, moment: datetime, facts: ServerFacts) -> MomentPlace:
-    """Return the place of a moment among the transactions of the server's log. If the
-    moment is after all of them, it is the end of the log."""
-    place = find_moment(
-        ports.server,
-        facts.binlogs,
-        facts.head,
-        moment,
-        facts.read_at,
-        report_progress=search_reporter(ports),
-    )
-    _warn_of_clock(ports, moment, place)
-    return place
-
-
-def first_transaction_in_file(
-    ports: RunPorts, file: LogFile, moment: datetime, facts: ServerFacts
-) -> Coordinates | None:
-    """Return the beginning of the first transaction after a moment in a log file; None
-    if the moment is after all transactions of the file."""
-    place = find_moment_in_file(
-        ports.server,
-        file,
-        moment,
-        facts.head,
-        facts.read_at,
-        report_progress=search_reporter(ports),
-    )
-    if place is None:
-        return None
-    _warn_of_clock(ports, moment, place)
-    return place.at
-
-
-def _warn_of_clock(ports: RunPorts, moment: datetime, place: MomentPlace) -> None:
-    """Show a warning if the log's commit times do not ascend around the moment."""
-    sentence = place.warning(moment_text(moment))
-    if sentence is not None:
-        ports.progress.note(sentence)
-
-
-def search_reporter(ports: RunPorts) -> ReportProgress:
-    """Return the callback that reports the progress of a search."""
-    return lambda read, total: ports.progress.tell(search_progress(read, total))
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +84,64 @@ def find_place(ports: RunPorts, where: StartPlace, facts: ServerFacts) -> Proven
             return boundary_at(ports, where)
 
 
+def boundary_at(ports: RunPorts, at: Coordinates, *, verb: str = "starts") -> ProvenPosition:
+    """Return the boundary between transactions at a place. If the place is inside a
+    transaction, return the boundary before it and tell the user. `verb`: completes that
+    message ("the run starts at …")."""
+    boundary = find_boundary(ports.server, at, report_progress=search_reporter(ports))
+    if boundary.is_rewound:
+        ports.progress.note(f"{at} lies inside a transaction; the run {verb} at {boundary.at}")
+    return ProvenPosition(boundary.at, boundary.gtid_set, boundary.anchor)
+
+
+def _boundary_after_gtids(ports: RunPorts, gtids: GtidSet, facts: ServerFacts) -> ProvenPosition:
+    """Return the beginning of a log file before which only transactions of the set were
+    executed, so that the log from there on has all others. Transactions of the set that
+    come after this place are left out."""
+    file = find_file_before(ports.server, facts.binlogs, gtids)
+    if file is None:
+        raise PositionPurged(
+            f"the oldest log file of {facts.server_uuid} begins after transactions that are not in "
+            f"{gtids.shortened_text()}",
+            hint="restore older log files to the server, or choose another start",
+        )
+    if facts.flavour == "mysql":
+        _require_served(ports, gtids)
+    return ProvenPosition(Coordinates(file, FIRST_OFFSET), gtids, None, leave_out=gtids)
+
+
+def _require_served(ports: RunPorts, gtids: GtidSet) -> None:
+    """Open a dump for the set, so that the server proves that it has all transactions
+    which are missing in the set. It refuses the dump if it purged some of them, or if
+    the set has transactions with the server's own UUID that it never executed."""
+    dump = ports.server.dump_after(gtids)
+    try:
+        next(iter(dump), None)
+    finally:
+        dump.close()
+
+
+def end_of_transactions_to_leave_out(
+    ports: RunPorts, proven_position: ProvenPosition, facts: ServerFacts
+) -> Coordinates:
+    """Return the end of the last transaction that has to be left out. If some of these
+    transactions are neither in the log nor purged, return the log's end."""
+    gtids_before = read_file_head(ports.server, proven_position.at.file).gtid_set
+    start = Position(proven_position.at, gtids_before, facts.server_uuid)
+    in_log = proven_position.leave_out.difference(GtidSet.parse(facts.gtid_purged))
+    try:
+        return _end_of(ports, in_log, facts, start)
+    except EndNotReached:
+        return facts.head
+    except TransactionsWithoutGtid as error:
+        raise TransactionsWithoutGtid(
+            f"the log of {facts.server_uuid} holds transactions without a GTID after "
+            f"{proven_position.at}: nothing says whether they were read before",
+            hint=f"choose the place to continue at: {start_at('PLACE', ports.source.name)}; if "
+            "these transactions come after it, set gtid_mode = ON_PERMISSIVE until they are read",
+        ) from error
+
+
 def resolve_start(ports: RunPorts, place: Place, facts: ServerFacts) -> ChosenPlace:
     """Return the place on the server of a start that a person chose, in a form that can
     be compared with a cursor (the end of a batch)."""
@@ -194,17 +173,6 @@ def resolve_place(ports: RunPorts, place: Place, facts: ServerFacts) -> StartPla
             return facts.head
         case OfRun(run):
             return _end_of_run(ports, run, facts)
-
-
-def snapshot_chosen_error() -> NotYet:
-    """Return the error for `start-at snapshot`. A chosen start is a place in the log,
-    but `snapshot` is a way to begin a source that was never captured."""
-    return NotYet(
-        "'snapshot' cannot be chosen: only a source's first run starts that way, "
-        'if lockstep.toml has start = "snapshot"',
-        hint="to read tables from the source again, `lockstep reload TABLE --from source "
-        "--reason …`; to go on elsewhere in the log, choose earliest, latest, a place or a moment",
-    )
 
 
 def _end_of_run(ports: RunPorts, run: str, facts: ServerFacts) -> StartPlace:
@@ -243,43 +211,6 @@ def _require_executed(gtids: GtidSet, facts: ServerFacts) -> None:
             f"the server never executed {missing.shortened_text()}",
             hint="choose a set that lies within @@gtid_executed",
         )
-
-
-def boundary_at(ports: RunPorts, at: Coordinates, *, verb: str = "starts") -> ProvenPosition:
-    """Return the boundary between transactions at a place. If the place is inside a
-    transaction, return the boundary before it and tell the user. `verb`: completes that
-    message ("the run starts at …")."""
-    boundary = find_boundary(ports.server, at, report_progress=search_reporter(ports))
-    if boundary.is_rewound:
-        ports.progress.note(f"{at} lies inside a transaction; the run {verb} at {boundary.at}")
-    return ProvenPosition(boundary.at, boundary.gtid_set, boundary.anchor)
-
-
-def _boundary_after_gtids(ports: RunPorts, gtids: GtidSet, facts: ServerFacts) -> ProvenPosition:
-    """Return the beginning of a log file before which only transactions of the set were
-    executed, so that the log from there on has all others. Transactions of the set that
-    come after this place are left out."""
-    file = find_file_before(ports.server, facts.binlogs, gtids)
-    if file is None:
-        raise PositionPurged(
-            f"the oldest log file of {facts.server_uuid} begins after transactions that are not in "
-            f"{gtids.shortened_text()}",
-            hint="restore older log files to the server, or choose another start",
-        )
-    if facts.flavour == "mysql":
-        _require_served(ports, gtids)
-    return ProvenPosition(Coordinates(file, FIRST_OFFSET), gtids, None, leave_out=gtids)
-
-
-def _require_served(ports: RunPorts, gtids: GtidSet) -> None:
-    """Open a dump for the set, so that the server proves that it has all transactions
-    which are missing in the set. It refuses the dump if it purged some of them, or if
-    the set has transactions with the server's own UUID that it never executed."""
-    dump = ports.server.dump_after(gtids)
-    try:
-        next(iter(dump), None)
-    finally:
-        dump.close()
 
 
 def find_run_end(ports: RunPorts, place: Place, facts: ServerFacts, start: Position) -> Coordinates:
@@ -339,22 +270,79 @@ def _end_of(ports: RunPorts, gtids: GtidSet, facts: ServerFacts, start: Position
     )
 
 
-def end_of_transactions_to_leave_out(
-    ports: RunPorts, proven_position: ProvenPosition, facts: ServerFacts
+def first_transaction_since(
+    ports: RunPorts, moment: datetime, read_until: datetime | None, facts: ServerFacts
 ) -> Coordinates:
-    """Return the end of the last transaction that has to be left out. If some of these
-    transactions are neither in the log nor purged, return the log's end."""
-    gtids_before = read_file_head(ports.server, proven_position.at.file).gtid_set
-    start = Position(proven_position.at, gtids_before, facts.server_uuid)
-    in_log = proven_position.leave_out.difference(GtidSet.parse(facts.gtid_purged))
+    """Return the beginning of the first transaction after a moment.
+
+    `read_until`: the commit time of the last transaction that was read, if every later
+    transaction has to be read; otherwise None. With `read_until`, the result is the
+    first transaction in the log whose commit time is the moment or later, even if a
+    wrong clock gave transactions after it earlier times. If the log begins after the
+    moment, but before `read_until`, it is read from its beginning.
+    """
     try:
-        return _end_of(ports, in_log, facts, start)
-    except EndNotReached:
-        return facts.head
-    except TransactionsWithoutGtid as error:
-        raise TransactionsWithoutGtid(
-            f"the log of {facts.server_uuid} holds transactions without a GTID after "
-            f"{proven_position.at}: nothing says whether they were read before",
-            hint=f"choose the place to continue at: {start_at('PLACE', ports.source.name)}; if "
-            "these transactions come after it, set gtid_mode = ON_PERMISSIVE until they are read",
-        ) from error
+        place = _search_moment(ports, moment, facts)
+    except MomentOutOfRange as error:
+        if read_until is None:
+            raise
+        oldest = facts.binlogs[0].file
+        log_begin = read_file_head(ports.server, oldest).created
+        if read_until < log_begin + timedelta(seconds=1):  # a file's head has whole seconds
+            raise MomentOutOfRange(
+                f"{error.message}; the last commit that was read is from {moment_text(read_until)}",
+                hint="restore older log files to the server; or accept what may be missing: "
+                f"{start_at('earliest', ports.source.name)} reads all there is",
+            ) from error
+        ports.progress.note(
+            f"the log does not reach back to {moment_text(moment)}: it is read from its "
+            f"beginning, {oldest}, made at {moment_text(log_begin)}"
+        )
+        return Coordinates(oldest, FIRST_OFFSET)
+    return place.at if read_until is None else place.first_begin or place.at
+
+
+def first_transaction_in_file(
+    ports: RunPorts, file: LogFile, moment: datetime, facts: ServerFacts
+) -> Coordinates | None:
+    """Return the beginning of the first transaction after a moment in a log file; None
+    if the moment is after all transactions of the file."""
+    place = find_moment_in_file(
+        ports.server,
+        file,
+        moment,
+        facts.head,
+        facts.read_at,
+        report_progress=search_reporter(ports),
+    )
+    if place is None:
+        return None
+    _warn_of_clock(ports, moment, place)
+    return place.at
+
+
+def _search_moment(ports: RunPorts, moment: datetime, facts: ServerFacts) -> MomentPlace:
+    """Return the place of a moment among the transactions of the server's log. If the
+    moment is after all of them, it is the end of the log."""
+    place = find_moment(
+        ports.server,
+        facts.binlogs,
+        facts.head,
+        moment,
+        facts.read_at,
+        report_progress=search_reporter(ports),
+    )
+    _warn_of_clock(ports, moment, place)
+    return place
+
+
+def _warn_of_clock(ports: RunPorts, moment: datetime, place: MomentPlace) -> None:
+    """Show a warning if the log's commit times do not ascend around the moment."""
+    sentence = place.warning(moment_text(moment))
+    if sentence is not None:
+        ports.progress.note(sentence)
+
+
+def search_reporter(ports: RunPorts) -> ReportProgress:
+    """Return the callback that reports the progress of a search."""
+    return lambda read, total: ports.progress.tell(search_progress(read, total))

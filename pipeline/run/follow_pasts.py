@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Final
 
-from lockstep.pipeline.binlog.search.log_scan import log_between
+from lockstep.pipeline.binlog.search.log_scan import log_bytes_between
 from lockstep.pipeline.binlog.stream import ring as columns
 from lockstep.pipeline.binlog.stream.framing import FIRST_OFFSET
 from lockstep.pipeline.binlog.stream.ring import Block, TransactionGroup
@@ -90,7 +90,7 @@ class Pasts:
         assert self.cursor is not None and self.facts is not None, "there are pasts"
         starts = (_log_start(self.facts), past.read_from)
         end, binlogs = self.cursor.position.at, self.facts.binlogs
-        return sum(2 * log_between(start, end, binlogs) for start in starts)
+        return sum(2 * log_bytes_between(start, end, binlogs) for start in starts)
 
 
 def find_pasts(ports: RunPorts, tables: Collection[TableName]) -> Pasts:

@@ -342,7 +342,7 @@ def _history_at_stop(ports: RunPorts, order: TableOrder) -> HistoryAtStop:
             schema = schema.with_database(database.schema)
     for version in ledger.schemas_at(source, batch=stopped.batch, place=stopped.at):
         schema = (
-            schema.with_unknown_table(version.table)
+            schema.with_unknown_tables(version.table)
             if version.schema is None
             else schema.with_table(version.schema)
         )

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final, TypeVar, assert_never
 
-from lockstep.pipeline.binlog.search.log_scan import log_between
+from lockstep.pipeline.binlog.search.log_scan import log_bytes_between
 from lockstep.pipeline.mirror.layout import application_id, changelog_path, snapshot_path
 from lockstep.pipeline.mirror.lineage import ColumnsRead
 from lockstep.pipeline.mirror.merging import (
@@ -647,7 +647,7 @@ def with_prices(ports: RunPorts, plans: TablePlans) -> TablePlans:
                 assert first_span is not None, "a table lacks log"
                 assert cursor is not None and facts is not None, "there are orders"
                 end = cursor.position.at
-                return Price(log_bytes=log_between(first_span.start.at, end, facts.binlogs))
+                return Price(log_bytes=log_bytes_between(first_span.start.at, end, facts.binlogs))
             case RowsFromServer(Load() as load) if load.is_complete:
                 return Price()
             case RowsFromServer(Load() as load) if load.progress.estimated_rows is not None:

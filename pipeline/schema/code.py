@@ -173,7 +173,7 @@ def _with_trigger_or_view(
     existing: tuple[Any, ...] | None = getattr(code, field_name)
     if existing is None:
         return schema
-    others = [each for each in existing if each.name.lower() != name.name.lower()]
+    others = [item for item in existing if item.name.lower() != name.name.lower()]
     exists = len(others) < len(existing)
     if exists and keeps_existing:
         return schema
@@ -315,8 +315,8 @@ class _TableSearch:
         tables, for `reasons`."""
         for table in access.reads:
             self._follow_read(table, is_named_by_with=table in access.with_names)
-        for table, events in access.writes:
-            self._follow_write(table, events, reason)
+        for table, changes in access.writes:
+            self._follow_write(table, changes, reason)
 
     def _database_code(self, table: TableName) -> DatabaseCode | None:
         database = self.schema.database(table.database)
@@ -366,13 +366,13 @@ class _TableSearch:
         if not new_changes:
             return
         self._followed_changes |= new_changes
-        events = frozenset(change for _, change in new_changes)
+        changes = frozenset(change for _, change in new_changes)
         view = self._view_access(table)
         if view is not None:
             self._require_readable(view, f"the view {table}")
             for selected in view.reads:
                 if selected not in view.with_names:
-                    self._follow_write(selected, events, f"the view {table} selects from it")
+                    self._follow_write(selected, changes, f"the view {table} selects from it")
                 self._follow_read(selected, is_named_by_with=selected in view.with_names)
             return
         if not self._is_base_table(table):
@@ -381,14 +381,14 @@ class _TableSearch:
         name = table if structure is None else structure.name
         if self.is_captured(name):
             self.reasons.setdefault(name, reason)
-        if structure is not None and INSERT in events:
+        if structure is not None and INSERT in changes:
             self._require_no_sequence(structure)
-        self._follow_triggers(table, events)
-        for child, child_events in self._children(table, events):
-            self._follow_write(child, child_events, f"its foreign key refers to {table}")
+        self._follow_triggers(table, changes)
+        for child, child_changes in self._children(table, changes):
+            self._follow_write(child, child_changes, f"its foreign key refers to {table}")
         if structure is not None and is_merge(structure.engine):
-            for member in self._merge_parts(structure):
-                self._follow_write(member, events, f"it may be a part of {table}")
+            for part in self._parts_of_merge_table(structure):
+                self._follow_write(part, changes, f"it may be a part of {table}")
 
     def _require_no_sequence(self, table: TableSchema) -> None:
         """Raise if a default draws from a sequence: an INSERT then changes the
@@ -401,7 +401,7 @@ class _TableSearch:
                     f"the default of {table.name}.{column.name} uses a sequence"
                 )
 
-    def _follow_triggers(self, table: TableName, events: frozenset[RowChange]) -> None:
+    def _follow_triggers(self, table: TableName, changes: frozenset[RowChange]) -> None:
         code = self._database_code(table)
         if code is None or code.triggers is None:
             raise _UndeterminedError(
@@ -410,13 +410,13 @@ class _TableSearch:
             )
         for trigger in code.triggers:
             is_own = self.schema.fold_case(trigger.table) == self.schema.fold_case(table)
-            if is_own and events.intersection(trigger.events):
+            if is_own and changes.intersection(trigger.events):
                 name = f"the trigger {trigger.name} of {table}"
                 self._require_readable(trigger.code, name)
                 self.follow(trigger.code, f"{name} changes it")
 
     def _children(
-        self, table: TableName, events: frozenset[RowChange]
+        self, table: TableName, changes: frozenset[RowChange]
     ) -> Iterator[tuple[TableName, set[RowChange]]]:
         """Yield the child tables whose rows the actions of foreign keys change, each
         with the kinds of change."""
@@ -425,19 +425,19 @@ class _TableSearch:
             for key in child.foreign_keys:
                 if self.schema.fold_case(key.references) != folded:
                     continue
-                child_events = set[RowChange]()
-                if DELETE in events and key.on_delete in ROW_CHANGING_ACTIONS:
-                    child_events.add(DELETE if key.on_delete == "CASCADE" else UPDATE)
-                if UPDATE in events and key.on_update in ROW_CHANGING_ACTIONS:
-                    child_events.add(UPDATE)
-                if child_events:
-                    yield child.name, child_events
+                child_changes = set[RowChange]()
+                if DELETE in changes and key.on_delete in ROW_CHANGING_ACTIONS:
+                    child_changes.add(DELETE if key.on_delete == "CASCADE" else UPDATE)
+                if UPDATE in changes and key.on_update in ROW_CHANGING_ACTIONS:
+                    child_changes.add(UPDATE)
+                if child_changes:
+                    yield child.name, child_changes
 
-    def _merge_parts(self, merge: TableSchema) -> Iterator[TableName]:
+    def _parts_of_merge_table(self, merge_table: TableSchema) -> Iterator[TableName]:
         """Yield the tables that may be parts of a MERGE table. The history does not
         have the list of its parts; all of them are MyISAM tables with the same types of
         columns."""
-        types = [column.type for column in merge.columns]
+        types = [column.type for column in merge_table.columns]
         for table in self.schema.tables.values():
             if can_be_merged(table.engine) and [column.type for column in table.columns] == types:
                 yield table.name

@@ -252,11 +252,11 @@ def max_character_bytes(charset: str) -> int:
     """Return the number of bytes of a character set's widest character. Raise
     TableError for an unknown set."""
     if charset not in _CHARSETS:
-        raise unread_charset_error(charset)
+        raise unsupported_charset_error(charset)
     return _CHARSETS[charset][0]
 
 
-def unread_charset_error(charset: str) -> TableError:
+def unsupported_charset_error(charset: str) -> TableError:
     return TableError(
         f"a column has the character set {charset}, which this version does not read",
         hint="exclude the table, or convert the column to utf8mb4",

@@ -312,9 +312,9 @@ def consequences(
     treatment_texts_of: Callable[[TableSchema], Mapping[str, str]] = lambda _: {},
 ) -> Mapping[TableName, Consequence]:
     """Return the consequence of one statement for each table. If the statement has
-    several effects on a table, the most severe wins; for renames, the last.
-    `treatment_texts_of`: returns `TableEffect.treatment_texts` for the columns of a
-    structure."""
+    several effects on a table, the most severe wins, except that a creation, a drop or
+    a rename replaces all effects before it. `treatment_texts_of`: returns
+    `TableEffect.treatment_texts` for the columns of a structure."""
     moment = StatementMoment(logged.executed_at, zone_of(logged.context.time_zone))
     severity_of = list(Action).index
     by_table: dict[TableName, Consequence] = {}
@@ -326,8 +326,8 @@ def consequences(
         for effect in table_effects(change, logged.context.sql_mode, moment, treatment_texts_of):
             new = _consequence(effect, policies_of(effect.table))
             old = by_table.get(effect.table)
-            replaces_table = effect.kind in ("created", "dropped", "renamed")
-            if old is None or replaces_table or severity_of(new.action) > severity_of(old.action):
+            replaces_earlier = effect.kind in ("created", "dropped", "renamed")
+            if old is None or replaces_earlier or severity_of(new.action) > severity_of(old.action):
                 by_table[effect.table] = new
     return by_table
 

@@ -143,7 +143,7 @@ class LoggedStatement:
 
 @dataclass(frozen=True, slots=True)
 class FollowedStatement:
-    """What a statement does. `effects`: empty if the statement was not understood;
+    """The effects of a statement. `effects`: empty if the statement was not understood;
     `not_understood` then says why. `kind`: None if it changes no structure."""
 
     effects: tuple[Effect, ...] = ()
@@ -178,7 +178,7 @@ def recorded_statement(logged: LoggedStatement, followed: FollowedStatement) -> 
 
 
 EMPTIED: Final = "emptied"
-"""The words of a `RecordedEffect` that a TRUNCATE has."""
+"""The `words` of the `RecordedEffect` of a TRUNCATE."""
 
 _MAX_DIFFERENCES: Final = 6
 """Largest number of differences in a sentence; further ones are only counted."""

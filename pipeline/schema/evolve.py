@@ -65,7 +65,6 @@ from lockstep.pipeline.schema.statements.changes import (
     DropDatabase,
     DropTables,
     RenameTables,
-    RenameTo,
     RepairTables,
     RowsChange,
     SchemaChange,
@@ -92,9 +91,9 @@ def evolve(
 ) -> EvolvedSchema:
     """Apply the changes of one statement. MariaDB logs a two-phase ALTER twice; the
     ALTER takes effect where its commit is logged, not where its start is."""
-    effects: list[Effect] = []
     if context.alter_phase in ("start", "rollback"):
         return EvolvedSchema(schema, ())
+    effects: list[Effect] = []
     for change in changes:
         schema, new_effects = _apply_change(schema, change, context)
         effects += new_effects
@@ -114,13 +113,6 @@ def possible_view(
             exists = schema.table(name) is not None or schema.is_unknown(name)
             return None if exists or context.ddl_xid else name
     return None
-
-
-def with_unknown_tables(schema: ServerSchema, tables: Sequence[TableName]) -> ServerSchema:
-    """Return the schema in which the structures of these tables are unknown."""
-    for name in tables:
-        schema = schema.with_unknown_table(name)
-    return schema
 
 
 def _apply_change(
@@ -180,13 +172,13 @@ def _apply_create(
             return schema, [Unchanged(name, "it exists")]
         if not replaces:
             reason = "it is created although it exists"
-            return schema.with_unknown_table(name), [NotFollowed(name, reason)]
+            return schema.with_unknown_tables(name), [NotFollowed(name, reason)]
     if replaces and (before is not None or is_unknown):
         effects.append(Dropped(name))
     try:
         after = _new_table(change, schema, context)
     except CannotFollow as error:
-        return schema.with_unknown_table(name), [*effects, NotFollowed(name, str(error))]
+        return schema.with_unknown_tables(name), [*effects, NotFollowed(name, str(error))]
     return schema.with_table(after), [*effects, Created(after.name, after)]
 
 
@@ -269,8 +261,8 @@ def _apply_rename(
     table = schema.table(old)
     if table is None:
         if schema.is_unknown(old):
-            renamed_schema = schema.without_table(old).with_unknown_table(target)
-            return renamed_schema, [Renamed(old, target)]
+            schema = schema.without_table(old).with_unknown_tables(target)
+            return schema, [Renamed(old, target)]
         if if_exists:
             return schema, [Unchanged(old, "it does not exist")]
         if _may_be_view(schema, old, target):
@@ -279,7 +271,7 @@ def _apply_rename(
     if schema.table(target) not in (None, table):
         # The table may be temporary: MariaDB logs RENAME TABLE of temporary tables,
         # too.
-        return schema.with_unknown_table(old).with_unknown_table(target), [
+        return schema.with_unknown_tables(old, target), [
             NotFollowed(table.name, f"it is renamed to {target}, which already exists"),
             NotFollowed(target, f"{table.name} is renamed to it although it exists"),
         ]
@@ -308,8 +300,7 @@ def _apply_alter(
     schema: ServerSchema, change: AlterTable, context: StatementContext
 ) -> EvolvedStep:
     name = change.table
-    targets = [clause.name for clause in change.clauses if isinstance(clause, RenameTo)]
-    target = targets[-1] if targets else None
+    target = change.new_names[-1] if change.new_names else None
     unlogged_effects: list[Effect] = []
     for clause in change.clauses:
         if isinstance(clause, RowsChange):
@@ -327,7 +318,7 @@ def _apply_alter(
     try:
         table, new_column_names, columns_from = alter_table(before, change.clauses, schema, context)
     except CannotFollow as error:
-        schema, rename_effects = _apply_rename_to(schema.with_unknown_table(name), name, target)
+        schema, rename_effects = _apply_rename_to(schema.with_unknown_tables(name), name, target)
         return schema, [NotFollowed(before.name, str(error)), *unlogged_effects, *rename_effects]
     schema = schema.with_table(table)
     if new_column_names:
@@ -388,9 +379,9 @@ def _apply_alter_database(
     schema: ServerSchema, change: AlterDatabase, context: StatementContext
 ) -> EvolvedStep:
     before = schema.database(change.name)
-    inherited = inherited_charset(schema, change.name)
-    if before is None or inherited is None:
+    if before is None:
         return schema, [DatabaseEffect(change.name, "unknown")]
+    inherited = inherited_charset(schema, change.name)
     try:
         charset = chosen_charset(change.charset, change.collation, inherited, context)
     except CannotFollow:

@@ -92,9 +92,8 @@ def add_hidden_columns(
 ) -> tuple[ExpressionColumn, ...]:
     """Return the hidden columns after these keys are added to a table. `visible_count`:
     the number of its columns that are not hidden."""
-    end = visible_count + len(hidden)
-    new = (ExpressionColumn(end + at, key) for at, (key, _) in enumerate(expression_parts(keys)))
-    return *hidden, *new
+    parts = enumerate(expression_parts(keys), visible_count + len(hidden))
+    return *hidden, *(ExpressionColumn(place, key) for place, (key, _) in parts)
 
 
 def remaining_hidden_columns(
@@ -112,9 +111,9 @@ def remaining_hidden_columns(
         for column in table.expression_columns
         if column.key is None or column.key.lower() not in dropped_keys
     ]
-    # A hidden column belongs to a dropped key if it names that key. For the dropped
-    # parts that are left, one column each goes among those that name no key, and it is
-    # not known which.
+    # The hidden columns that name a dropped key are no candidates. For each other part
+    # of a dropped key, one of the columns that name no key is dropped; the log does not
+    # say which one.
     nameless = [column for column in candidates if column.key is None]
     dropped_nameless_count = len(dropped_parts) - (len(table.expression_columns) - len(candidates))
     if 0 < dropped_nameless_count < len(nameless) and not _are_adjacent(table, nameless):

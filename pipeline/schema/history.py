@@ -258,8 +258,8 @@ class RecordedEffect:
 
 
 StatementOutcome = Literal["followed", "partly followed", "not understood"]
-"""Of how many tables a statement's effects are known: of all, some or none. The
-structures of the other tables that it may have changed are unknown after it."""
+"""Whether a statement's effects are known for all tables, for some or for none. The
+structures of all other tables that it may have changed are unknown after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,7 +324,7 @@ def valid_versions(
 ) -> list[SchemaVersion]:
     """Return the `versions` of one table that are valid, in their order. A version is
     not valid if a batch that caught the table up overruled it, as the module's
-    docstring says. The first version, which the mirror shows, stays."""
+    docstring says. The first one, which the mirror shows, is always valid."""
     valid = list(versions)
     for batch in sorted(catching_up_batches):
         first_of_batch = next((version for version in valid if version.batch == batch), None)
@@ -352,7 +352,7 @@ def _is_valid_before(version: SchemaVersion, first_of_batch: SchemaVersion) -> b
 
 
 def _is_before(version: SchemaVersion, other: SchemaVersion) -> bool:
-    """Return whether a version starts before another. In different logs they count as
-    recorded in order."""
+    """Return whether a version starts before another. Return True if they are in
+    different logs, whose positions cannot be compared."""
     is_same_log = version.since.file.base == other.since.file.base
     return not is_same_log or version.since < other.since

@@ -324,11 +324,13 @@ class ServerSchema:
         tables = {n: t for n, t in self.tables.items() if n != key}
         return replace(self, tables=tables, unknown_tables=self.unknown_tables - {key})
 
-    def with_unknown_table(self, name: TableName) -> ServerSchema:
-        """Return the schema in which the table may exist, with an unknown structure."""
-        schema = self.without_table(name)
-        unknown_tables = schema.unknown_tables | {self.fold_case(name)}
-        return replace(schema, unknown_tables=unknown_tables)
+    def with_unknown_tables(self, *names: TableName) -> ServerSchema:
+        """Return the schema in which these tables may exist, with unknown structures."""
+        tables, unknown_tables = dict(self.tables), set(self.unknown_tables)
+        for key in map(self.fold_case, names):
+            tables.pop(key, None)
+            unknown_tables.add(key)
+        return replace(self, tables=tables, unknown_tables=frozenset(unknown_tables))
 
 
 # -- as JSON, and fingerprints ---------------------------------------------------------
@@ -339,7 +341,7 @@ _DEFAULT_CLASSES: Final[dict[str, type[Default]]] = {
     "written": WrittenDefault,
     "expression": ExpressionDefault,
 }
-_DEFAULT_WORDS: Final = {value_type: word for word, value_type in _DEFAULT_CLASSES.items()}
+_DEFAULT_WORDS: Final = {default: word for word, default in _DEFAULT_CLASSES.items()}
 _FIELDS: Final[Mapping[type, tuple[tuple[str, Any], ...]]] = {
     dataclass_type: tuple((field.name, field.default) for field in fields(dataclass_type))
     for dataclass_type in (

@@ -1,5 +1,4 @@
-"""The structure of a table's rows in the log, and the keys that identify rows. Hidden
-columns of functional indexes: `hidden_columns`.
+"""The structure of a table's rows in the log, and the keys that identify rows.
 
 `row_structure` and `schema_of` convert between a table's schema and the structure that
 the log's decoder needs; `pipeline.binlog.rows.table_map.read_structure` reads the same
@@ -51,8 +50,8 @@ _LENGTH_OR_WIDTH: Final = {
     "inet6": 16,
     "uuid": 16,
 }
-"""By type: if all its values are equally wide, their width in bytes; otherwise the
-width of the length that precedes each value."""
+"""Type → the width of its values in bytes if all are equally wide; otherwise the width
+of the length that precedes each value."""
 
 _COMPRESSED: Final = "compressed "
 """Prefix of the type of a column that MariaDB compresses."""
@@ -64,9 +63,9 @@ _TYPES_WITH_BINARY_CHARSET: Final = frozenset({*_BINARY_STRING_TYPES, "blob"})
 
 
 def row_structure(table: TableSchema) -> TableStructure:
-    """Return the columns of the table's row images, and the rows' key: the columns of
-    the table, and those that MariaDB adds to each image, but not the hidden columns of
-    functional indexes."""
+    """Return the columns of the table's row images, and the key of the rows. The columns
+    include those that MariaDB adds to each image, but not the hidden columns of MySQL's
+    functional indexes (`hidden_columns`)."""
     return _structure(table, row_key)
 
 
@@ -106,7 +105,7 @@ def _with_row_times(table: TableSchema) -> TableSchema:
 def _with_hash_columns(table: TableSchema) -> TableSchema:
     """Return the table with one column for each UNIQUE key that MariaDB enforces by a
     hash, which MariaDB adds at the end of each row image. MariaDB makes this column
-    nullable or not by the order in which the keys were made; that order is unknown, so
+    nullable or not by the order in which the keys were made. That order is unknown, so
     the column is nullable here."""
     hashed_keys = [key for key in table.keys if key.hashed]
     hashes = (

@@ -328,23 +328,24 @@ def _integers_reason(before: ColumnSchema, after: ColumnSchema) -> str | None:
     fits_all = added_bits >= 0
     if before.unsigned != after.unsigned:
         fits_all = before.unsigned and added_bits > 0
-    reason = f"{_type_words(before)} became {_type_words(after)}, which holds less"
-    return None if fits_all else reason
+    if fits_all:
+        return None
+    return f"{_type_words(before)} became {_type_words(after)}, which holds less"
 
 
 def _texts_reason(before: ColumnSchema, after: ColumnSchema, sql_mode: int) -> str | None:
     if not _is_superset(before.charset or "", after.charset or ""):
         return f"its character set {before.charset} became {after.charset}"
-    became = f"{_type_words(before)} became {_type_words(after)}"
+    change = f"{_type_words(before)} became {_type_words(after)}"
     if after.type == "char" and before.type != "char":
-        return f"{became}, which keeps no trailing spaces"
+        return f"{change}, which keeps no trailing spaces"
     if before.type == "char" and after.type != "char" and sql_mode & PAD_CHAR_TO_FULL_LENGTH:
-        return f"{became}, in which PAD_CHAR_TO_FULL_LENGTH keeps the padding"
+        return f"{change}, in which PAD_CHAR_TO_FULL_LENGTH keeps the padding"
     if after.type in LOB_SIZES:
         is_shorter = _max_bytes(before, after) > LOB_SIZES[after.type]
     else:
         is_shorter = LOB_SIZES.get(before.type, before.length or 0) > (after.length or 0)
-    return f"{became}, which is shorter" if is_shorter else None
+    return f"{change}, which is shorter" if is_shorter else None
 
 
 def _max_bytes(before: ColumnSchema, after: ColumnSchema) -> int:
@@ -428,8 +429,8 @@ def _keeps_bytes(before: ColumnSchema, after: ColumnSchema) -> bool:
         return before.length == after.length
     if after.type != "varbinary" and after.type not in BLOB_FAMILY:
         return False
-    capacities = [LOB_SIZES.get(column.type, column.length or 0) for column in (before, after)]
-    return capacities[0] <= capacities[1]
+    size, new_size = (LOB_SIZES.get(c.type, c.length or 0) for c in (before, after))
+    return size <= new_size
 
 
 def _value_properties(column: ColumnSchema) -> tuple[object, ...]:

@@ -27,7 +27,7 @@ from lockstep.pipeline.schema.effects import (
     recorded_statement,
     unknown_structures,
 )
-from lockstep.pipeline.schema.evolve import evolve, with_unknown_tables
+from lockstep.pipeline.schema.evolve import evolve
 from lockstep.pipeline.schema.history import (
     BatchHistory,
     DatabaseVersion,
@@ -221,7 +221,7 @@ class SchemaTracker:
         return len(self._statements)
 
     def version(self, table: TableName) -> SchemaVersion | None:
-        """Return the table's structure at the current position; None if there is no
+        """Return the table's version at the current position; None if there is no
         record of the table."""
         if table not in self._current:
             self._current[table] = self._initial.newest(table)
@@ -318,20 +318,21 @@ class SchemaTracker:
     ) -> None:
         """Record the structures that the run read at its first position. A table that
         was known before keeps its rows, and its columns are matched by their names.
-        `gone_versions`: those of tables that are gone. A new table with the columns of
-        one may have its rows, so the lake shows no more of it."""
+        `gone_versions`: the newest versions of tables that are gone. A new table with
+        the same columns as one of them may have its rows, so the lake shows no more of
+        the new table than of the old one."""
         for version in versions:
-            matched = None
+            predecessor: Predecessor | None = None
             if version.schema is not None:
-                matched = self._match_by_name(version.table, version.schema)
-            _, columns_from = matched or (None, None)
-            if matched is None and version.schema is not None:
+                predecessor = self._match_by_name(version.table, version.schema)
+            _, columns_from = predecessor or (None, None)
+            if predecessor is None and version.schema is not None:
                 names = version.schema.names
-                matched = next(
+                predecessor = next(
                     (
-                        (gone, names)
-                        for gone in gone_versions
-                        if gone.schema is not None and gone.schema.names == names
+                        (gone_version, names)
+                        for gone_version in gone_versions
+                        if gone_version.schema is not None and gone_version.schema.names == names
                     ),
                     None,
                 )
@@ -342,14 +343,14 @@ class SchemaTracker:
                 version.origin,
                 columns_from=columns_from,
                 reason=version.reason,
-                predecessor=matched,
+                predecessor=predecessor,
                 may_be_renamed=True,
             )
         self._databases += databases
 
     def _match_by_name(self, table: TableName, after: TableSchema) -> Predecessor | None:
-        """Match columns with those of the last known structure by their names; None if
-        no structure was known where the run begins."""
+        """Match columns by their names with those of the last known structure. Return
+        None if no structure was known where the run begins."""
         if not self._initial.last_number(table):
             return None
         for before in reversed(self._initial.versions(table)):
@@ -407,7 +408,7 @@ class SchemaTracker:
         elif version.knowledge is Knowledge.DROPPED:
             self._loaded_schema = schema.without_table(version.table)
         else:
-            self._loaded_schema = schema.with_unknown_table(version.table)
+            self._loaded_schema = schema.with_unknown_tables(version.table)
         self._current[version.table] = version
 
     def _record(
@@ -426,8 +427,8 @@ class SchemaTracker:
     ) -> SchemaVersion:
         """Record a version. With a schema it is known; without one it is unknown if a
         reason is given, else dropped. It is also unknown if the settings cannot be
-        applied. `predecessor`: the version from which the table has its rows or
-        columns; the lake may not show more of the table than of that version.
+        applied. `predecessor`: the lake may not show more of the table than it shows of
+        that version.
         `may_be_renamed`: statements that were not read may have renamed columns since.
         `carried_version`: the version that holds again, which the lake shows as
         before."""
@@ -495,7 +496,7 @@ class SchemaTracker:
         if isinstance(parsed, NotUnderstood):
             tables = parsed.possible_tables or ()
             names.update(tables or before.tables)
-            after = after_unknown_statement(with_unknown_tables(before, tables), tables)
+            after = after_unknown_statement(before.with_unknown_tables(*tables), tables)
             followed = FollowedStatement(not_understood=parsed, kind=parsed.kind)
         else:
             evolved = evolve(before, parsed, logged.context)
@@ -513,17 +514,16 @@ class SchemaTracker:
         if self._shaping is not None:
             statement = self._shaping.statement_record(logged, followed, names)
         self._statements.append(statement)
-        self._loaded_schema, later_keys = self._with_later_structures(after, logged.end)
+        after, later_keys = self._with_later_structures(after, logged.end)
         statement_number = len(self._statements) - 1
         self._record_tables(
-            *(before, self._loaded_schema, followed, logged.end, statement_number),
-            *(predecessors, later_keys),
+            before, after, followed, logged.end, statement_number, predecessors, later_keys
         )
-        self._record_databases(before, self._loaded_schema, logged.end, statement_number)
+        self._record_databases(before, after, logged.end, statement_number)
         # If the settings cannot be applied to a table, only its previous version says
         # which values are hidden. The structure is forgotten, so that no later
         # statement can reveal them.
-        self._loaded_schema = with_unknown_tables(self._loaded_schema, [*self._shape_errors])
+        self._loaded_schema = after.with_unknown_tables(*self._shape_errors)
         return followed
 
     def _predecessors_of(
@@ -578,17 +578,19 @@ class SchemaTracker:
         predecessors: Mapping[TableName, Predecessor],
         later_keys: Collection[TableName],
     ) -> None:
-        """Record a version of each table whose structure differs before and after the
-        statement, or became unknown. `predecessors`: those of renamed tables and of
-        tables created LIKE another. `later_keys`: tables whose structure was unknown
-        before, and is the server's."""
-        reasons = dict(unknown_structures(followed))
+        """Record a version of each table whose structure the statement changed or made
+        unknown. `predecessors`: those of renamed tables and of tables created LIKE
+        another. `later_keys`: keys of the tables whose structure, unknown before, is
+        now known from the server."""
+        reasons = {self.fold_case(name): reason for name, reason in unknown_structures(followed)}
         without_defaults = {
             key
             for key, (version, _) in predecessors.items()
             if self.is_from_table_map(version.table)
         }
-        former_columns = dict(former_column_names(followed.effects))
+        former_columns = {
+            self.fold_case(name): names for name, names in former_column_names(followed.effects)
+        }
         for key in sorted(
             {*before.tables, *after.tables, *before.unknown_tables, *after.unknown_tables}
         ):

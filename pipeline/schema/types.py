@@ -1,12 +1,13 @@
 """The types and names that columns have in the lake.
 
 Each type of MySQL belongs to a family, and has one Arrow type, and so one Delta type.
-Names that Delta or Spark refuse or reserve are spelled in another way; two names that
-they treat as equal are refused.
 The mapping follows the widths of the MySQL manual's chapter "Data Types"; Delta has no
 unsigned integers and at most 38 decimal digits. A type that is not listed is never
-guessed: a `TableError` stops the capture of the table. `pipeline.binlog` and
-`pipeline.resultset` turn bytes and texts into values.
+guessed: a `TableError` stops the capture of the table.
+
+Names that Delta or Spark refuse or reserve are spelled in another way; two names that
+they treat as equal are refused. Not here: values, which `pipeline.binlog` and
+`pipeline.resultset` make from bytes and texts.
 """
 
 from __future__ import annotations
@@ -90,16 +91,14 @@ _INTEGER_TYPES: Final[Mapping[tuple[str, bool], pa.DataType]] = MappingProxyType
     }
 )
 
-MAX_DECIMAL_DIGITS = 38
+MAX_DECIMAL_DIGITS: Final = 38
 """Limit of Spark and Delta; longer decimals become strings."""
 
-_MAX_LONG_BITS = 63
+_MAX_LONG_BITS: Final = 63
 """Widest BIT column whose values fit a signed integer of 64 bits."""
 
-_BIT_DIGITS = 20
+_BIT_DIGITS: Final = 20
 """Decimal digits of the largest number of 64 bits."""
-
-_TYPE_HINT = "exclude the table, or change the column to a type of the MySQL manual's list"
 
 
 def family_of(column: Column) -> Family:
@@ -110,7 +109,7 @@ def family_of(column: Column) -> Family:
         raise TableError(
             f"column {column.name!r} has the type {column.type.upper()}, "
             "which this version does not read",
-            hint=_TYPE_HINT,
+            hint="exclude the table, or change the type of the column",
         )
     return family
 
@@ -209,16 +208,16 @@ _SQL_NAMES: dict[pa.DataType, str] = {
 }
 
 
-def sql_type(kind: pa.DataType) -> str:
+def sql_type(data_type: pa.DataType) -> str:
     """Return the name of the type in Spark's SQL: `bigint`, `decimal(10,2)`,
     `timestamp_ntz`."""
-    if pa.types.is_decimal(kind):
-        return f"decimal({kind.precision},{kind.scale})"
-    if pa.types.is_timestamp(kind):
-        return "timestamp" if kind.tz else "timestamp_ntz"
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return f"array<{sql_type(kind.value_type)}>"
-    return _SQL_NAMES.get(kind, str(kind))
+    if pa.types.is_decimal(data_type):
+        return f"decimal({data_type.precision},{data_type.scale})"
+    if pa.types.is_timestamp(data_type):
+        return "timestamp" if data_type.tz else "timestamp_ntz"
+    if pa.types.is_list(data_type) or pa.types.is_large_list(data_type):
+        return f"array<{sql_type(data_type.value_type)}>"
+    return _SQL_NAMES.get(data_type, str(data_type))
 
 
 # -- TIME as a number of microseconds --------------------------------------------------

@@ -27,11 +27,7 @@ from lockstep.pipeline.values.intent import REPLAY, SettledWrite
 from lockstep.pipeline.values.segment import RowCounts
 from lockstep.pipeline.values.table import TableName
 
-_MARKING_EVENTS: Final = (
-    TableEventKind.TRUNCATED,
-    TableEventKind.COPIED,
-    TableEventKind.REREAD,
-)
+_MARKING_EVENTS: Final = (TableEventKind.TRUNCATED, TableEventKind.COPIED, TableEventKind.REREAD)
 """Events that leave a mark in a changelog."""
 
 
@@ -39,15 +35,15 @@ _MARKING_EVENTS: Final = (
 class Account:
     """The account of one batch.
 
-    - `read_images`, `written_images`: number of row images that were read, and of those that are in
-      its files. At most `max_marks` of the latter are marks, which stand for no row.
-    - `max_lone_images`: the largest number of updates that have no image before the change:
-      those of tables of which some rows were read from the source (REFRESHED).
+    - `read_images`: number of row images that were read. `written_images`: number of
+      row images in its files, of which at most `max_marks` are marks.
+    - `max_lone_images`: the largest number of updates that have no image before the
+      change: those of tables of which a run read some rows again (REFRESHED).
     - `written_rows`: rows in its files.
-    - `merged_rows`: the rows that finished writes cover.
-    - `stopped_rows`: the other rows, of tables that do not follow the source now.
-    - `unmerged_tables`: tables that follow the source and have rows in this batch that no finished
-      write covers.
+    - `merged_rows`: those of them that finished writes cover.
+    - `stopped_rows`: the others, of tables that do not follow the source now.
+    - `unmerged_tables`: tables that follow the source and have rows in this batch that
+      no finished write covers.
     """
 
     batch: int
@@ -62,7 +58,7 @@ class Account:
 
     @property
     def has_all_images(self) -> bool:
-        """Whether the files have every image that was read."""
+        """True if the files have every image that was read."""
         rows = self.written_rows
         row_images = rows.inserted + 2 * rows.updated + rows.deleted
         excess = self.written_images - row_images
@@ -71,7 +67,7 @@ class Account:
 
     @property
     def is_merged(self) -> bool:
-        """Whether every written row is merged, or waits because its table is stopped."""
+        """True if every written row is merged, or its table is stopped."""
         if self.unmerged_tables:
             return False
         return self.merged_rows + self.stopped_rows == self.written_rows
@@ -95,7 +91,11 @@ def accounts(
         refreshed_tables = {
             event.table for event in batch_events if event.kind is TableEventKind.REFRESHED
         }
-        merged_tables = {i.table for i in intents if i.first_batch <= batch.id <= i.last_batch}
+        merged_tables = {
+            intent.table
+            for intent in intents
+            if intent.first_batch <= batch.id <= intent.last_batch
+        }
         unmerged = [
             part for part in written if part.table not in merged_tables and part.image_count
         ]
@@ -118,14 +118,14 @@ def accounts(
 
 
 def _only_continues_lake(batch: Batch, written: Sequence[CapturedRows]) -> bool:
-    """Return whether this is the first batch of a ledger made from the lake. Such a batch
-    read nothing itself; its `changes` count the images that earlier ledgers captured."""
+    """Return whether this is the first batch of a ledger made from the lake. Such a
+    batch read nothing; its `changes` count the images that earlier ledgers captured."""
     return batch.continued_batch is None and batch.start == batch.end and not written
 
 
 def _events_of(batch: Batch, events: Sequence[TableEvent]) -> list[TableEvent]:
-    """Return the events that may be the batch's. An event has the sequence number of the
-    change before it."""
+    """Return the events that may be the batch's. An event has the sequence number of
+    the change before it."""
     last = batch.sequence_before + batch.changes
     return [event for event in events if batch.sequence_before <= event.sequence <= last]
 

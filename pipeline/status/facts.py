@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
-from lockstep.pipeline.binlog.search.log_scan import log_between
-from lockstep.pipeline.model.batch import Batch, Cursor
+from lockstep.pipeline.binlog.search.log_scan import log_bytes_between
+from lockstep.pipeline.model.batch import Batch, BatchState, Cursor
 from lockstep.pipeline.model.gaps import Gap
 from lockstep.pipeline.model.table_state import Extent, StoppedTable
 from lockstep.pipeline.ports.source import ServerFacts
@@ -150,7 +150,7 @@ class Standing:
 
     @property
     def stopped_names(self) -> frozenset[TableName]:
-        """The tables that do not follow the source, or will not from the next run on."""
+        """The tables that do not follow the source, now or from the next run on."""
         stops = (*self.stopped_tables, *self.upcoming_quarantines)
         return frozenset(stopped.table for stopped in stops)
 
@@ -232,7 +232,7 @@ def log_distance(facts: ServerFacts, position: Position) -> int | None:
     Return None if that is unknown (another server, a purged file)."""
     if facts.server_uuid != position.server_uuid or not facts.lists(position.at.file):
         return None
-    return log_between(position.at, facts.head, facts.binlogs)
+    return log_bytes_between(position.at, facts.head, facts.binlogs)
 
 
 def _unread_transactions(facts: ServerFacts, position: Position) -> int | None:
@@ -252,13 +252,11 @@ def headroom(
     *,
     next_file_at: datetime | None,
     oldest_file_at: datetime | None,
-) -> Headroom | None:
-    """Return how long the log after the position is kept; None for another server.
+) -> Headroom:
+    """Return how long the server that was read keeps its log after the position.
     `next_file_at`: when the file after the position's file was created; None if that
     file does not exist, or if the time is unknown. `oldest_file_at`: when the oldest
     listed file was created."""
-    if facts.server_uuid != position.server_uuid:
-        return None
     retention = log_retention(facts.settings)
     bytes_per_day = None
     if oldest_file_at is not None and facts.read_at > oldest_file_at:
@@ -313,5 +311,5 @@ def overlaps(batches: Sequence[Batch]) -> tuple[Overlap, ...]:
         if batch.continuity is Continuity.OVERLAP
         and batch.previous_batch is not None
         and batch.end is not None
-        and batch.state.value != "abandoned"
+        and batch.state is not BatchState.ABANDONED
     )

@@ -40,7 +40,7 @@ class TableHealth(StrEnum):
 
     @property
     def is_serious(self) -> bool:
-        """Whether the table's rows are missing or wrong until a person acts."""
+        """True if the table's rows are missing or wrong until a person acts."""
         return self in (TableHealth.STOPPED_BY_SYSTEM, TableHealth.DIFFERS)
 
 
@@ -59,7 +59,7 @@ class TableStanding:
 
     @property
     def follows(self) -> bool:
-        """Whether the mirror follows the source and is complete, or does not exist yet."""
+        """True if the mirror is complete and follows, or does not exist yet."""
         return self.health in (TableHealth.FOLLOWING, TableHealth.UNSEEN)
 
 

@@ -66,14 +66,13 @@ class Verdict:
 
     @property
     def needs_a_person(self) -> bool:
-        """Whether a person has to act, because no later run can end the trouble, or
+        """True if a person has to act, because no later run can end the trouble, or
         because no run has succeeded for a long time."""
         return self.outlasts_patience or self.state in _STATES_FOR_PERSON
 
     @property
     def is_undecided(self) -> bool:
-        """Whether an earlier trouble may still exist; only the next run will show
-        whether it does."""
+        """True if only the next run will show whether an earlier trouble still exists."""
         return not self.needs_a_person and self.state in _UNDECIDED_STATES
 
     @property
@@ -103,7 +102,7 @@ _NUMBER = re.compile(r"(?<![\w.])\d[\d.,:-]*")
 
 
 SILENCE_LIMIT = timedelta(seconds=30)
-"""After this time without a heartbeat, the holder of a source's lock is called silent."""
+"""Time without a heartbeat after which the holder of a lock is called silent."""
 
 RETRY_PATIENCE = timedelta(hours=1)
 """If no run succeeded for this time, a person is needed, even if the next run may

@@ -46,7 +46,7 @@ class DeletionStep(StrEnum):
 @dataclass(frozen=True, slots=True)
 class DeletedChanges:
     """The ledger's note that the changes of batches are deleted. The batches are those
-    after `after_batch`, up to and including `last_batch`, whose end in the log is `end`.
+    after `after_batch`, up to and including `last_batch`, which ends in the log at `end`.
     `unlisted_at`, `is_deleted`, `is_pruned`: the steps that are done. `table`: the only
     table concerned, because its settings now show less of it; None for all tables."""
 
@@ -164,8 +164,8 @@ class ChangesPlan:
     - `last_batch`: the last batch to delete, or None.
     - `holder_sentence`: what needs changes that are old enough; None if nothing does.
     - `obstacle`: why nothing is deleted at all, or None.
-    - `unlisted`, `deleted`: total of the files that changelogs stop listing, and of the files that
-      are deleted.
+    - `unlisted`, `deleted`: total of the files that changelogs stop listing, and of the
+      files that are deleted.
     - `ledger_rows`: number of rows deleted from the ledger.
     - `to_unlist`, `to_delete`, `to_prune`: the notes for which that step is due.
     """

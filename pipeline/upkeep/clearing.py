@@ -50,7 +50,7 @@ class Tightening:
 
     @property
     def shows_less(self) -> bool:
-        """Whether the change hides anything."""
+        """True if the change hides anything."""
         return bool(self.columns) or self.has_fewer_rows or self.is_rehashed
 
     @property
@@ -100,7 +100,7 @@ class UnclearedValues:
 
     @property
     def is_needed(self) -> bool:
-        """Whether anything except the mirror of a dropped table needs the values."""
+        """True if anything except the mirror of a dropped table needs the values."""
         is_held = any(kind != _DROPPED_MIRROR for kind, _ in self.held_by)
         return is_held or self.kept_because is not None
 

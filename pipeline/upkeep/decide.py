@@ -12,18 +12,18 @@ Not here: whether the mirror may be written to now (`pipeline.run.upkeep`), Spar
 
 The target size of files is a 32nd of the table, from 16 to 512 MiB. A MERGE rewrites
 every file in which it changes a row. So a small table gets small files, and a large
-table gets few enough files to list. A file with half the target size is not rewritten again, so
-that a growing mirror is not rewritten at each upkeep.
+table gets few enough files to list. A file with half the target size is not rewritten
+again, so that a growing mirror is not rewritten at each upkeep.
 
 Delta writes a checkpoint with every tenth commit, and keeps it as long as the log. A
 table that is written to every minute has thousands of them. Each lists all files, and
 the files that were removed within `keep`. A version is read from the newest checkpoint
 at or before it, and the commits after the checkpoint. So of the checkpoints older than
-a day, only the first of each day and of each thousand versions are kept. Promised
-versions then stay readable from at most a day's or a thousand commits. Delta deletes commits by
-their age, as far as a checkpoint replaces them. With fewer checkpoints, up to a day of
-versions more can become unreadable; none of them is promised, since the log is kept
-longer than that (`values.retention`).
+a day, only the first of each day and of each thousand versions are kept. A reader of a
+promised version then reads at most the commits of a day, or a thousand, after a
+checkpoint. Delta deletes commits by their age, as far as a checkpoint replaces them.
+With fewer checkpoints, versions of up to one more day become unreadable. None of them
+is promised, since the log is kept longer than that (`values.retention`).
 """
 
 from __future__ import annotations
@@ -162,10 +162,10 @@ def clock_doubt(
     keep: timedelta,
 ) -> str | None:
     """Return why the clocks cannot be trusted to delete files older than `keep`, or
-    None. If a clock is fast, files seem older than they are. `now`: by this machine's
-    clock; `ledger_now`: by the ledger's. `newest_commit_at`: time of the mirror's newest
-    commit; `last_lease_at`: when a process last held the source's lock; None if
-    unknown."""
+    None. If a clock is fast, files seem older than they are. `now`, `ledger_now`: the
+    present time by this machine's and by the ledger's clock. `newest_commit_at`: time of
+    the mirror's newest commit. `last_lease_at`: when a process last held the source's
+    lock; None if unknown."""
     if abs(now - ledger_now) > MAX_CLOCK_SKEW:
         return (
             f"this machine's clock says {now:%Y-%m-%d %H:%M:%S} UTC, the ledger's "

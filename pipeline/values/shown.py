@@ -43,10 +43,10 @@ def in_markdown(text: str) -> str:
     )
 
 
-def name_list(names: Sequence[object]) -> str:
+def name_list(names: Sequence[object], separator: str = ", ") -> str:
     """Return the first names and the number of the others: `a, b, c, d, e and 2 more`."""
     more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-    return ", ".join(map(str, names[:MOST_NAMES])) + more
+    return separator.join(map(str, names[:MOST_NAMES])) + more
 
 
 # `either` is a text, or with the SQL mode ANSI_QUOTES a name.

@@ -85,7 +85,7 @@ def shop(follower: Follower) -> str:
 def test_what_was_followed_is_what_the_server_has(follower: Follower) -> None:
     """Nothing folded otherwise, nothing else on the server; expressions count as there."""
     found = verify_schema(follower.ports())
-    assert (found.refold_disagreements, found.server_disagreements, found.unknown_versions) == (
+    assert (found.history_disagreements, found.server_disagreements, found.unknown_versions) == (
         (),
         (),
         (),
@@ -136,7 +136,7 @@ def test_mariadb_prints_its_structures_otherwise(mariadb: MySqlStand) -> None:
     )
     found.capture()
     report = verify_schema(found.ports())
-    assert (report.refold_disagreements, report.server_disagreements, report.unknown_versions) == (
+    assert (report.history_disagreements, report.server_disagreements, report.unknown_versions) == (
         (),
         (),
         (),
@@ -166,7 +166,7 @@ def test_statements_behind_the_last_batch_are_followed_first(
     mysql.execute("alter table orders drop w", database=database)
     follower.capture()
     found = verify_schema(follower.ports())
-    assert (found.refold_disagreements, found.server_disagreements) == ((), ())
+    assert (found.history_disagreements, found.server_disagreements) == ((), ())
 
 
 def test_what_the_log_never_had_is_told(mysql: MySqlStand, database: str) -> None:
@@ -183,7 +183,7 @@ def test_what_the_log_never_had_is_told(mysql: MySqlStand, database: str) -> Non
     assert narrow.unseen_tables == (TableName(database, "made"),)
     found = verify_schema(follower.ports())
     assert not found.equal
-    assert found.refold_disagreements == ()
+    assert found.history_disagreements == ()
     assert {
         str(one.table).partition(".")[2]: one.differences for one in found.server_disagreements
     } == {
@@ -226,12 +226,12 @@ def test_a_version_that_no_statement_makes_is_told_once(follower: Follower, shop
     columns = (*wrong.schema.columns, ColumnSchema("more", "int"))
     more = replace(wrong, schema=replace(wrong.schema, columns=columns))
     with tampered(follower, orders, more):
-        (one,) = verify_schema(follower.ports()).refold_disagreements
+        (one,) = verify_schema(follower.ports()).history_disagreements
     assert (one.table, one.version, one.position) == (orders, 2, wrong.since)
     assert any("more" in sentence for sentence in one.differences)
     elsewhere = replace(newest(follower, orders), columns_from=("id", "note", "v"))
     with tampered(follower, orders, elsewhere):
-        (one,) = verify_schema(follower.ports()).refold_disagreements
+        (one,) = verify_schema(follower.ports()).history_disagreements
     assert one.differences == (
         "columns come from: (id note v) as recorded, (id v note) when followed again",
     )
@@ -252,7 +252,7 @@ def test_a_structure_that_is_unknown_is_listed(follower: Follower, shop: str) ->
         found = verify_schema(follower.ports())
     assert [(one.table, one.reason) for one in found.unknown_versions] == [(made, lost.reason)]
     assert found.server_disagreements == ()
-    assert found.refold_disagreements == ()
+    assert found.history_disagreements == ()
 
 
 @pytest.mark.since(8, 0)  # before, the log has no column names, and its rows are refused
@@ -267,7 +267,7 @@ def test_a_history_that_began_in_the_past(mysql: MySqlStand, database: str) -> N
     assert versions[0].knowledge is Knowledge.UNKNOWN
     assert newest(found, orders).knowledge is Knowledge.KNOWN
     report = verify_schema(found.ports())
-    assert (report.refold_disagreements, report.server_disagreements, report.unknown_versions) == (
+    assert (report.history_disagreements, report.server_disagreements, report.unknown_versions) == (
         (),
         (),
         (),

@@ -109,9 +109,9 @@ class GuardedBuffer:
         registers = self._registers.table(1, REGISTER_COUNT)[0]
         registers[:] = loop.registers.array
         loop.registers.array = registers
-        maps, (bytes_, places, ids) = loop.maps, self._tables
+        maps, (bytes_, entries, ids) = loop.maps, self._tables
         maps.contents = bytes_.last(64)
-        maps.places = places.table(2, 3)
+        maps.entries = entries.table(2, 3)
         table = ids.table(*maps.ids.shape)
         table[:] = maps.ids
         maps.ids = table

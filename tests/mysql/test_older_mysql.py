@@ -64,7 +64,7 @@ class Shop:
         told += [str(table) for table in found.tables if not table.equal]
         schemas = verify_schema(self.follower.ports())
         return told + [
-            str(one) for one in (*schemas.refold_disagreements, *schemas.server_disagreements)
+            str(one) for one in (*schemas.history_disagreements, *schemas.server_disagreements)
         ]
 
 

@@ -545,19 +545,13 @@ def test_a_file_lasts_from_its_last_write_on() -> None:
     room = headroom(
         server, position(3), next_file_at=READ_AT - timedelta(days=2), oldest_file_at=None
     )
-    assert room is not None
     assert room.remaining == timedelta()
     newest = headroom(server, position(4), next_file_at=None, oldest_file_at=None)
-    assert newest is not None
     assert newest.remaining == timedelta(days=1)
 
 
 def test_a_file_that_is_not_listed_is_gone() -> None:
-    """Another server's files say nothing of it."""
-    room = headroom(keeping(), position(1), next_file_at=None, oldest_file_at=None)
-    assert room is not None
-    assert room.is_purged
-    assert headroom(keeping(), position(uuid=B), next_file_at=None, oldest_file_at=None) is None
+    assert headroom(keeping(), position(1), next_file_at=None, oldest_file_at=None).is_purged
 
 
 def test_why_a_failover_would_be_refused() -> None:

@@ -156,7 +156,7 @@ class Shop:
     def require_history(self) -> None:
         """The history folds to what is recorded, and to what the server has of this database."""
         found = verify_schema(self.follower.ports())
-        assert found.refold_disagreements == ()
+        assert found.history_disagreements == ()
         assert [
             one for one in found.server_disagreements if f"{self.name}." in str(one.table)
         ] == []

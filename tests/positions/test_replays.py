@@ -148,7 +148,7 @@ class Chance:
             assert {name for row in one.rows for name in row.columns} == {*one.columns}
         for mirror in told.mirrors:
             assert len(mirror.rows) == mirror.wrong
-            assert all(row.told is None for row in mirror.rows)
+            assert all(row.log is None for row in mirror.rows)
 
     def stored(self) -> tuple[set[str], dict[str, int]]:
         lake = self.tried.lake

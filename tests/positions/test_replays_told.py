@@ -113,7 +113,7 @@ def test_what_came_from_elsewhere_stays_and_its_mirror_is_compared(
     compared = follower.replay(commit=False)
     assert [mirror.wrong for mirror in compared.mirrors] == [1]
     [row] = compared.mirrors[0].rows
-    assert (row.kind, row.key, row.columns, row.shown) == ("different", "id=2", ("v",), None)
+    assert (row.kind, row.key, row.columns, row.lake) == ("different", "id=2", ("v",), None)
     assert follower.mirror(str(table)) != before
     follower.replay()
     assert follower.mirror(str(table)) == before

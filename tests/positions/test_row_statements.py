@@ -5,11 +5,18 @@ a captured table that one reaches is quarantined, and the source stops only wher
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from functools import partial
 
 import pytest
 
+from lockstep.pipeline.run.dump.log_reader import undetermined_error
+from lockstep.pipeline.schema.code import Undetermined
+from lockstep.pipeline.schema.context import StatementContext
+from lockstep.pipeline.schema.effects import LoggedStatement
 from lockstep.pipeline.values.errors import UnsupportedStatement
+from lockstep.pipeline.values.position import Coordinates, LogFile
+from lockstep.pipeline.values.table import TableName
 from tests.chance import by_chance
 from tests.fix_mysql import ACCOUNT, MySqlStand
 from tests.mysql.logged import head
@@ -166,6 +173,23 @@ def triggers_and_views_are_followed(shop: Shop) -> Iterator[None]:
 
 
 # -- of a run as a whole -----------------------------------------------------------------------
+
+
+def test_a_statement_without_a_table_has_a_hint_of_whole_sentences() -> None:
+    """Only a statement whose table is known can be passed for good."""
+    at, now = Coordinates(LogFile("binlog", 1), 4), datetime(2026, 1, 1, tzinfo=UTC)
+    statement = LoggedStatement("load data", StatementContext(), at, at, "", now, now)
+    hints = {
+        target: undetermined_error(statement, Undetermined("it is not read", target)).hint
+        for target in (None, TableName("", "beat"), TableName("shop", "beat"))
+    }
+    whole = "it was not recorded; have its session log rows (binlog_format=ROW)"
+    passed = ". If such statements change no captured table, pass them for good: "
+    assert hints == {
+        None: whole,
+        TableName("", "beat"): whole,
+        TableName("shop", "beat"): f'{whole}{passed}`passed_statements = ["shop.beat"]`',
+    }
 
 
 @pytest.mark.thin

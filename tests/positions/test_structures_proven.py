@@ -329,6 +329,7 @@ def a_table_that_is_gone_without_a_statement(shop: Shop) -> Iterator[None]:
     shop.unlogged("drop table a")
     yield
     require_quarantined(shop, "a", "the source does not have it any more, and no statement")
+    assert (shop.state("a").hint or "").endswith("goes on as after a DROP in the log")
     shop.resume("a")
     yield
     assert shop.state("a").condition is TableCondition.DROPPED

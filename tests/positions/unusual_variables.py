@@ -250,7 +250,7 @@ def whole_way(stand: MySqlStand, unusual: Sequence[Unusual] = ()) -> Way:
             *unequal,
             *rows.not_compared,
             *rows.not_proven,
-            *schemas.refold_disagreements,
+            *schemas.history_disagreements,
             *schemas.server_disagreements,
         )
         tables = sorted(follower.ledger.table_states(SOURCE))

@@ -3,8 +3,8 @@ what is wrong is found, whoever writes meanwhile."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from random import Random
 from threading import Thread
 
@@ -16,7 +16,7 @@ from tests.chance import by_chance
 from tests.fix_mysql import MySqlStand
 from tests.mysql.chunked import until
 from tests.mysql.reading import server
-from tests.outside import VerifyReport, verify
+from tests.outside import SilentProgress, StepProgress, VerifyReport, verify
 from tests.positions.follower import Follower
 from tests.proof.writing import COLUMNS, KEYLESS, KEYS, SPOILED, spoil, statement, writers
 
@@ -139,6 +139,28 @@ def test_rows_are_told_without_an_order_of_commits(mysql: MySqlStand, database: 
                 assert hot.verify().equal
     finally:
         mysql.execute("set global binlog_order_commits = on")
+
+
+class Figures(SilentProgress):
+    """Keeps the figures of each step's last message."""
+
+    def __init__(self) -> None:
+        self.by_step: dict[str, Mapping[str, object]] = {}
+
+    def tell(self, progress: StepProgress) -> None:
+        [self.by_step[progress.step]] = progress.figures
+
+
+def test_an_update_is_one_row_of_the_progress(
+    mysql: MySqlStand, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its two images are not two rows, for `verify` as for a run."""
+    monkeypatch.setattr("lockstep.pipeline.run.dump.log_reader._PROGRESS_SECONDS", 0)
+    hot = made(mysql, database)
+    hot.do("update hot set a = concat(a, 'x') where id between 10 and 200")
+    figures = Figures()
+    verify(replace(hot.follower.ports(), progress=figures))
+    assert figures.by_step["capture"]["rows"] == hot.follower.run().counts[hot.table].updated
 
 
 @pytest.mark.thin

@@ -27,7 +27,7 @@ from lockstep.pipeline.run.dump.table_map_check import logs_hidden, map_differen
 from lockstep.pipeline.schema.compare import differences, with_unlogged_properties
 from lockstep.pipeline.schema.context import ServerDialect
 from lockstep.pipeline.schema.effects import Effect, NotFollowed, UnknownTable
-from lockstep.pipeline.schema.evolve import evolve, with_unknown_tables
+from lockstep.pipeline.schema.evolve import evolve
 from lockstep.pipeline.schema.hidden_columns import hidden_places
 from lockstep.pipeline.schema.model import ServerSchema, TableSchema
 from lockstep.pipeline.schema.rows import logged_structure, schema_of
@@ -144,7 +144,7 @@ def _step(statement: Logged, state: _Followed) -> None:
         case NotUnderstood(reason, may_touch):
             state.quarantined.append(f"not understood: {reason} (may touch {may_touch})")
             state.lost = state.lost or may_touch is None
-            state.schema = with_unknown_tables(state.schema, may_touch or ())
+            state.schema = state.schema.with_unknown_tables(*(may_touch or ()))
             return
     done = evolve(state.schema, read, statement.context)
     state.schema = done.schema

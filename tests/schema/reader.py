@@ -131,7 +131,7 @@ class Reader(Follower):
         mirrors = verify(self.ports())
         found = [f"{table.table}: {table.examples}" for table in mirrors.tables if not table.equal]
         history = verify_schema(self.ports())
-        wrong = (*history.refold_disagreements, *history.server_disagreements)
+        wrong = (*history.history_disagreements, *history.server_disagreements)
         return found + [
             f"{one.table} at {one.position}: {'; '.join(one.differences)}" for one in wrong
         ]

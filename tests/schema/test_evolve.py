@@ -27,7 +27,7 @@ from lockstep.pipeline.schema.statements.read import read_change
 from tests.schema.schemas_made import EMPTY, MARIADB, MYSQL, after, named, table
 
 _A = "create table a (id int primary key, b int, c varchar(5))"
-_UNKNOWN = EMPTY.with_unknown_table(named("a"))
+_UNKNOWN = EMPTY.with_unknown_tables(named("a"))
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_an_engine_without_foreign_keys_drops_them() -> None:
 def test_dropped_databases(statement: str) -> None:
     """A database takes its tables along, the unknown ones too. MariaDB logs nothing else if it
     replaces one."""
-    schema = after([_A]).schema.with_unknown_table(named("u"))
+    schema = after([_A]).schema.with_unknown_tables(named("u"))
     done = after([statement], MARIADB, schema)
     assert {named("a"), named("u")} == {
         effect.table for effect in done.effects if isinstance(effect, Dropped)

@@ -400,7 +400,7 @@ def test_rows_that_tables_exchange_are_not_shown(mysql: MySqlStand, database: st
         for table in ("p", "c"):
             assert customers.stopped(table)
             asked = OrderRequest(TableName(database, table), "ada", "because")
-            with pytest.raises(LedgerRefused, match="the settings of one of them hide something"):
+            with pytest.raises(LedgerRefused, match="the settings hide values of one of them"):
                 plan_reload(customers.follower.ports(), asked, Supplier.SOURCE)
         assert customers.mirror("p") == []
 
@@ -777,13 +777,13 @@ def test_a_quarantine_for_the_settings_is_no_fault_of_the_history(
         customers.do(*statements)
         customers.run()
         found = verify_schema(customers.follower.ports())
-        assert found.equal, found.refold_disagreements
+        assert found.equal, found.history_disagreements
     customers.follower.order(OrderKind.RESUME, TableName(database, "c"))
     customers.run()
     customers.do("alter table c add n3 int")
     customers.run()
     found = verify_schema(customers.follower.ports())
-    assert found.equal, found.refold_disagreements
+    assert found.equal, found.history_disagreements
     assert found.unknown_versions == ()
     assert customers.mirror()
 
@@ -965,7 +965,7 @@ def test_what_repeats_a_time_before_shows_the_same(mysql: MySqlStand, database: 
     replayed = customers.follower.replay(commit=True)
     assert not replayed.has_differences, replayed
     structures = verify_schema(ports)
-    assert not structures.refold_disagreements + structures.server_disagreements
+    assert not structures.history_disagreements + structures.server_disagreements
     shown = [
         {name: value for name, value in hiding(row).items() if not name.endswith("_secret")}
         for row in customers.rows()

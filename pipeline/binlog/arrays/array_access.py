@@ -38,8 +38,8 @@ put8, put16, put32, put64 = _store(8), _store(16), _store(32), _store(64)
 """`put16(array, at, value)`: store the value's low 16 bits at byte `at`, little-endian."""
 
 copy = cast("Callable[[Bytes, int, Bytes, int, int], None]", intrinsic("copy"))
-"""`copy(into, at, source, begin, count)`: copy `source[begin : begin + count]` to
-`into[at:]`; the two must not overlap."""
+"""`copy(target, at, source, begin, count)`: copy `source[begin : begin + count]` to
+`target[at:]`; the two must not overlap."""
 
 
 @kernel_part
@@ -60,15 +60,15 @@ def b40(array: Bytes, at: int) -> int:
 @kernel_part
 def equal_bytes(array: Bytes, at: int, other: Bytes, other_at: int, count: int) -> bool:
     """Return whether `count` bytes of two arrays are equal."""
-    done = 0
-    while done + 8 <= count:
-        if i64(array, at + done) != i64(other, other_at + done):
+    offset = 0
+    while offset + 8 <= count:
+        if i64(array, at + offset) != i64(other, other_at + offset):
             return False
-        done += 8
-    while done < count:
-        if u8(array, at + done) != u8(other, other_at + done):
+        offset += 8
+    while offset < count:
+        if u8(array, at + offset) != u8(other, other_at + offset):
             return False
-        done += 1
+        offset += 1
     return True
 
 

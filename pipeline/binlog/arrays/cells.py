@@ -16,7 +16,7 @@ from lockstep.pipeline.binlog.arrays.array_access import Bytes, u8, u16, u24, u3
 from lockstep.pipeline.binlog.arrays.compiled import kernel_part
 from lockstep.pipeline.values.errors import TableError
 
-Places = npt.NDArray[np.int32]
+Int32s = npt.NDArray[np.int32]
 
 NULL, ABSENT, NULLED = -1, -2, -3
 """Negative numbers in place of an offset. NULL: the value is NULL. ABSENT: the row
@@ -132,12 +132,12 @@ class Cells:
     part of a key.
 
     The decoders set the rest. `nulled_count`: the number of zero dates that became
-    NULL. `ambiguous_image`: in a key, the first image whose text other bytes would
-    give, too, or -1. `undefined_code_count`: the number of values with a code that the
-    character set does not define; the text has U+FFFD for it."""
+    NULL. `ambiguous_image`: the first image of a key whose bytes are not the only ones
+    with their text, or -1. `undefined_code_count`: the number of values with a code
+    that the character set does not define; the text has U+FFFD for it."""
 
     data: Bytes
-    at: Places
+    at: Int32s
     layout: Layout
     has_nulls: bool
     nulled_count: int = 0
@@ -154,7 +154,7 @@ class Cells:
         return pa.Array.from_buffers(array_type, len(self), [bitmap, *buffers])
 
 
-def validity_bitmap(at: Places) -> pa.Buffer:
+def validity_bitmap(at: Int32s) -> pa.Buffer:
     """Return Arrow's validity bitmap: a bit for each cell, set if it has a place."""
     return pa.py_buffer(np.packbits(at >= 0, bitorder="little"))
 

@@ -1,10 +1,10 @@
-"""numba intrinsics: loads, stores, copies and products of 128 bits in LLVM's
+"""numba intrinsics: loads, stores, copies and products of 128 bits, as LLVM
 instructions.
 
 `array_access` and `address_access` document the intrinsics and give them types. Each
-function here returns an intrinsic. Its inner function returns the numba types and a
-function `build`, which emits the instructions. This module imports numba, so it is
-itself imported only when code has to be compiled.
+public function here returns an intrinsic. Its inner function returns the numba types
+and a function `build`, which emits the instructions. This module imports numba, so it
+is itself imported only when code has to be compiled.
 """
 
 from __future__ import annotations
@@ -19,30 +19,35 @@ _I64: Final = ir.IntType(64)
 _I128: Final = ir.IntType(128)
 
 
-def _element(context: Any, builder: Any, array_type: Any, array: Any, at: Any) -> Any:
-    return builder.gep(context.make_array(array_type)(context, builder, array).data, [at])
+def _element_pointer(
+    context: Any, builder: Any, array_type: Any, array_and_index: Any, bits: int = 8
+) -> Any:
+    """Return a pointer to an integer of `bits` bits that begins at this byte of an
+    array."""
+    array, index = array_and_index
+    first = context.make_array(array_type)(context, builder, array).data
+    return builder.bitcast(builder.gep(first, [index]), ir.IntType(bits).as_pointer())
 
 
-def _build_load(builder: Any, place: Any, bits: int, *, big_endian: bool = False) -> Any:
-    value = builder.load(place)
+def _build_load(builder: Any, pointer: Any, bits: int, *, big_endian: bool = False) -> Any:
+    value = builder.load(pointer)
     value.align = 1
     if big_endian:
         value = builder.bswap(value)
     return value if bits == 64 else builder.zext(value, _I64)
 
 
-def _build_store(context: Any, builder: Any, value: Any, place: Any, bits: int) -> Any:
+def _build_store(context: Any, builder: Any, value: Any, pointer: Any, bits: int) -> Any:
     narrow = value if bits == 64 else builder.trunc(value, ir.IntType(bits))
-    builder.store(narrow, place).align = 1
+    builder.store(narrow, pointer).align = 1
     return context.get_dummy_value()
 
 
 def load(bits: int, *, big_endian: bool = False) -> Any:
     def load_bytes(typing: Any, array: Any, at: Any) -> Any:
         def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            place = _element(context, builder, signature.args[0], *args)
-            place = builder.bitcast(place, ir.IntType(bits).as_pointer())
-            return _build_load(builder, place, bits, big_endian=big_endian)
+            pointer = _element_pointer(context, builder, signature.args[0], args, bits)
+            return _build_load(builder, pointer, bits, big_endian=big_endian)
 
         return types.int64(array, types.int64), build
 
@@ -52,9 +57,8 @@ def load(bits: int, *, big_endian: bool = False) -> Any:
 def store(bits: int) -> Any:
     def store_bytes(typing: Any, array: Any, at: Any, value: Any) -> Any:
         def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            place = _element(context, builder, signature.args[0], args[0], args[1])
-            place = builder.bitcast(place, ir.IntType(bits).as_pointer())
-            return _build_store(context, builder, args[2], place, bits)
+            pointer = _element_pointer(context, builder, signature.args[0], args[:2], bits)
+            return _build_store(context, builder, args[2], pointer, bits)
 
         return types.void(array, types.int64, types.int64), build
 
@@ -62,15 +66,15 @@ def store(bits: int) -> Any:
 
 
 def copy() -> Any:
-    def copy_bytes(typing: Any, into: Any, at: Any, source: Any, begin: Any, count: Any) -> Any:
+    def copy_bytes(typing: Any, target: Any, at: Any, source: Any, begin: Any, count: Any) -> Any:
         def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            to_place = _element(context, builder, signature.args[0], args[0], args[1])
-            from_place = _element(context, builder, signature.args[2], args[2], args[3])
+            to_pointer = _element_pointer(context, builder, signature.args[0], args[:2])
+            from_pointer = _element_pointer(context, builder, signature.args[2], args[2:4])
             memcpy: Any = cgutils.raw_memcpy  # It has no type annotations.
-            memcpy(builder, to_place, from_place, args[4], 1)
+            memcpy(builder, to_pointer, from_pointer, args[4], 1)
             return context.get_dummy_value()
 
-        return types.void(into, types.int64, source, types.int64, types.int64), build
+        return types.void(target, types.int64, source, types.int64, types.int64), build
 
     return intrinsic(copy_bytes)
 

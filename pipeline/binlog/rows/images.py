@@ -12,10 +12,10 @@ columns present that are NULL, and the cells of the others.
 
 In PARTIAL_UPDATE_ROWS, value options (length-encoded) stand before each after image. If
 their bit 0 is set, one bit follows for each JSON column of the table, present or not.
-It is 1 if the cell is a diff instead of a document. Both begin with a length of 4 bytes
-(`Field_json::unpack_diff` in `sql/field.cc`). An empty diff stands for the document of
-the before image: the server logs one for each JSON column that a statement did not
-change.
+It is 1 if the cell is a diff instead of a document. A diff and a document both begin
+with a length of 4 bytes (`Field_json::unpack_diff` in `sql/field.cc`). An empty diff
+stands for the document of the before image: the server logs one for each JSON column
+that a statement did not change.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lockstep.pipeline.binlog.arrays.array_access import Bytes, u8, u16
-from lockstep.pipeline.binlog.arrays.cells import ABSENT, NULL, Places, cell_length
+from lockstep.pipeline.binlog.arrays.cells import ABSENT, NULL, Int32s, cell_length
 from lockstep.pipeline.binlog.arrays.compiled import kernel, kernel_part
 from lockstep.pipeline.binlog.stream import ring
 from lockstep.pipeline.binlog.stream.framing import HEADER_BYTES, EventType
@@ -57,10 +57,10 @@ def walk(
     sizes: Integers,
     is_json: npt.NDArray[np.bool_],
     state: Integers,
-    cells: Places,
+    cells: Int32s,
     has_nulls: npt.NDArray[np.bool_],
-    event_of: Places,
-    row_of: Places,
+    event_of: Int32s,
+    row_of: Int32s,
     kind_of: npt.NDArray[np.int8],
 ) -> int:
     """Find the images of `events` from `state[EVENT]` on, as many as there is room for.
@@ -192,7 +192,7 @@ def _place_cells(
     present_bitmap: int,
     has_all_columns: bool,
     sizes: Integers,
-    cells: Places,
+    cells: Int32s,
     image: int,
     has_nulls: npt.NDArray[np.bool_],
 ) -> int:
@@ -277,7 +277,7 @@ def _put_unchanged(
     options_at: int,
     is_json: npt.NDArray[np.bool_],
     sizes: Integers,
-    cells: Places,
+    cells: Int32s,
     image: int,
 ) -> bool:
     """Replace empty diffs in an after image by the cells of its before image, `image -

@@ -31,6 +31,7 @@ _NAMES_AT = HEADER_BYTES + 6 + 2
 """Offset of a map's names: after the header, the table id and the flags."""
 
 _UNUSED = -1
+"""In place of a table id: the slot is free. In place of a statement: none had the map."""
 
 
 class TableMaps:
@@ -39,7 +40,7 @@ class TableMaps:
     `is_captured` returns whether a table's rows are captured. `may_be_merge_table`
     returns whether the rows of a table that is not captured may be stored in other
     tables of the same statement (MERGE). `keeps_all_prepared`: take the rows of every
-    table in an XA transaction; when that is committed, `is_captured` decides which of
+    table in an XA transaction; when it is committed, `is_captured` decides which of
     them are captured. `writer`: the server that wrote the current file. `contents`: the
     contents of the maps, one after another.
     """
@@ -61,7 +62,7 @@ class TableMaps:
         self.writer = LogWriter()
         self.table_maps: list[TableMap] = []
         self.contents: npt.NDArray[np.uint8] = np.empty(1 << 16, np.uint8)
-        self.places: Integers = np.zeros((64, 3), np.int64)
+        self.entries: Integers = np.zeros((64, 3), np.int64)
         """For each map its offset and length in `contents`, and its handling."""
         self.ids: Integers = _empty_ids(1024)
         """A hash table with open addressing: table id, number of its map, and number of
@@ -82,13 +83,13 @@ class TableMaps:
     def bind(self, table_id: int, number: int) -> None:
         """Let a table id refer to a map from now on."""
         if self._id_count * 2 >= len(self.ids):
-            entries = self.ids[self.ids[:, 0] != _UNUSED]
+            used_slots = self.ids[self.ids[:, 0] != _UNUSED]
             self.ids = _empty_ids(2 * len(self.ids))
-            for entry in entries:
-                self.ids[self._slot_of(int(entry[0]))] = entry
-        at = self._slot_of(table_id)
-        self._id_count += self.ids[at, 0] == _UNUSED
-        self.ids[at] = table_id, number, _UNUSED
+            for used_slot in used_slots:
+                self.ids[self._slot_of(int(used_slot[0]))] = used_slot
+        slot = self._slot_of(table_id)
+        self._id_count += self.ids[slot, 0] == _UNUSED
+        self.ids[slot] = table_id, number, _UNUSED
 
     def begin_file(self, writer: LogWriter) -> None:
         """Begin a log file that `writer` wrote, and forget all table ids: a restarted
@@ -106,7 +107,7 @@ class TableMaps:
         """Call `is_captured` and `may_be_merge_table` again for every table."""
         for number, table_map in enumerate(self.table_maps):
             self._handling[number] = self._handling_of(table_map.table)
-        self._update_places()
+        self._update_entries()
 
     def _handling_of(self, table: TableName) -> int:
         if self._is_captured(table):
@@ -115,8 +116,8 @@ class TableMaps:
 
     def tables_of(self, statement: int) -> set[TableName]:
         """Return the tables that have a map in the statement with this number."""
-        entries = self.ids[(self.ids[:, 0] != _UNUSED) & (self.ids[:, 2] == statement)]
-        return {self.table_maps[int(number)].table for number in entries[:, 1]}
+        slots = self.ids[(self.ids[:, 0] != _UNUSED) & (self.ids[:, 2] == statement)]
+        return {self.table_maps[int(number)].table for number in slots[:, 1]}
 
     def table_of(self, table_id: int) -> TableName:
         return self.table_maps[int(self.ids[self._slot_of(table_id), 1])].table
@@ -125,36 +126,36 @@ class TableMaps:
         """Set whether the next events belong to an XA transaction."""
         if self._keeps_all_prepared:
             self._is_preparing = is_preparing
-            self._update_places()
+            self._update_entries()
 
     def skip_table(self, table: TableName) -> None:
         """Skip the rows of a table's maps so far, until `update_captured` is called."""
         for number, table_map in enumerate(self.table_maps):
             if table_map.table == table:
                 self._handling[number] = 0
-        self._update_places()
+        self._update_entries()
 
-    def _update_places(self) -> None:
-        """Pass the handling on to `places`, where the compiled loop reads it."""
+    def _update_entries(self) -> None:
+        """Pass the handling on to `entries`, where the compiled loop reads it."""
         used = len(self.table_maps)
-        self.places[:used, 2] = TAKEN if self._is_preparing else self._handling[:used]
+        self.entries[:used, 2] = TAKEN if self._is_preparing else self._handling[:used]
 
     def _slot_of(self, table_id: int) -> int:
-        at = table_id & len(self.ids) - 1
-        while self.ids[at, 0] not in (table_id, _UNUSED):
-            at = at + 1 & len(self.ids) - 1
-        return at
+        slot = table_id & len(self.ids) - 1
+        while self.ids[slot, 0] not in (table_id, _UNUSED):
+            slot = slot + 1 & len(self.ids) - 1
+        return slot
 
     def _store(self, content: bytes, table: TableName) -> None:
         number, handling = len(self.table_maps), self._handling_of(table)
         begin, end = self._used_bytes, self._used_bytes + len(content)
         if end > len(self.contents):
             self.contents = np.concatenate([self.contents, np.empty(max(end, begin), np.uint8)])
-        if number == len(self.places):
-            self.places = np.concatenate([self.places, np.zeros_like(self.places)])
+        if number == len(self.entries):
+            self.entries = np.concatenate([self.entries, np.zeros_like(self.entries)])
             self._handling = np.concatenate([self._handling, np.zeros_like(self._handling)])
         self.contents[begin:end] = np.frombuffer(content, np.uint8)
-        self.places[number] = begin, len(content), TAKEN if self._is_preparing else handling
+        self.entries[number] = begin, len(content), TAKEN if self._is_preparing else handling
         self._handling[number] = handling
         self._used_bytes = end
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lockstep.pipeline.binlog.arrays.array_access import Bytes, equal_bytes
-from lockstep.pipeline.binlog.arrays.cells import ABSENT, JSON, Cells, Layout, Places, cell_length
+from lockstep.pipeline.binlog.arrays.cells import ABSENT, JSON, Cells, Int32s, Layout, cell_length
 from lockstep.pipeline.binlog.arrays.compiled import kernel, kernel_part
 from lockstep.pipeline.binlog.rows import images
 from lockstep.pipeline.binlog.rows.images import AFTER, BEFORE
@@ -92,7 +92,7 @@ class _Images:
     row in the event, and its kind. `is_complete`: each image has every column of the
     table map."""
 
-    cells: Places
+    cells: Int32s
     has_nulls: npt.NDArray[np.bool_]
     event: npt.NDArray[np.int32]
     row: npt.NDArray[np.int32]
@@ -102,7 +102,7 @@ class _Images:
     def __len__(self) -> int:
         return len(self.kind)
 
-    def cells_of(self, column: int) -> Places:
+    def cells_of(self, column: int) -> Int32s:
         """Return the places of a column's cells."""
         return self.cells[column, : len(self)]
 
@@ -193,8 +193,8 @@ class TableDecoder:
         return ImageCounts(images_by_kind=by_kind, rows_by_event=by_event)
 
     def _locate(self, block: Block) -> Iterator[_Images]:
-        """Yield the images of the block's events in batches, with the places of their
-        cells in the structure's columns."""
+        """Yield the images of the block's events in batches, with the places of the
+        cells of visible columns."""
         state = np.zeros(images.STATE_SIZE, np.int64)
         events, column_count = block.events, len(self._logged_sizes)
         capacity = self._image_capacity(events)
@@ -314,7 +314,7 @@ def _fill_absent_cells(located: _Images) -> pa.Array | None:
 
 
 @kernel
-def _first_changed_image(data: Bytes, at: Places, kinds: npt.NDArray[np.int8], size: int) -> int:
+def _first_changed_image(data: Bytes, at: Int32s, kinds: npt.NDArray[np.int8], size: int) -> int:
     """Return the first before image whose update changed the column; -1 if there is
     none.
 
@@ -329,7 +329,7 @@ def _first_changed_image(data: Bytes, at: Places, kinds: npt.NDArray[np.int8], s
 @kernel
 def _fill_changed(
     data: Bytes,
-    cells: Places,
+    cells: Int32s,
     kinds: npt.NDArray[np.int8],
     sizes: Integers,
     changed: npt.NDArray[np.bool_],

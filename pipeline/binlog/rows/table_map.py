@@ -5,12 +5,12 @@ Format: `Table_map_event` in `libs/mysql/binlog/event/rows_event.h` of MySQL's s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Final
 
-from lockstep.pipeline.binlog.arrays.cells import Layout, layout
+from lockstep.pipeline.binlog.arrays.cells import JSON, Layout, layout
 from lockstep.pipeline.binlog.stream.control import LogWriter
 from lockstep.pipeline.binlog.stream.framing import HEADER_BYTES, Reader
 from lockstep.pipeline.binlog.values.charsets import text_decoder
@@ -20,7 +20,7 @@ from lockstep.pipeline.values.table import Column, TableName, TableStructure
 
 _ENUM, _SET = 247, 248
 _STRING_CODES: Final = frozenset({15, 242, 252, 253, 254})  # with BLOB and VECTOR
-_STRING, _GEOMETRY, _JSON = 254, 255, 245
+_STRING, _GEOMETRY = 254, 255
 _BARE_DOUBLES_BEFORE: Final = 80000
 """MySQL prints whole doubles in JSON documents without ".0" before this version."""
 
@@ -44,7 +44,7 @@ _TYPES_BY_CODE: Final = {
     18: ("datetime", 1),
     19: ("time", 1),
     242: ("vector", 1),
-    245: ("json", 1),
+    JSON: ("json", 1),
     246: ("decimal", 2),
     _ENUM: ("enum", 2),
     _SET: ("set", 2),
@@ -73,7 +73,8 @@ _BYTE_STRINGS: Final = {"char": "binary", "varchar": "varbinary", "text": "blob"
 
 
 class OptionalField(Enum):
-    """The parts of a table map's optional metadata, each with its field types."""
+    """The fields of a table map's optional metadata, each with the types that it may
+    have in the map."""
 
     NAMES = frozenset({_COLUMN_NAME})
     SIGNS = frozenset({_SIGNEDNESS})
@@ -96,8 +97,8 @@ class TableMap:
 @dataclass(frozen=True, slots=True)
 class Outline:
     """The structure of a table as far as its TABLE_MAP describes it. `optional_fields`:
-    the optional parts that the map has. Without them, names are "", signs and character
-    sets are the defaults, and there are no members."""
+    the optional fields that the map has. Without them, names are "", signs and
+    character sets are the defaults, and there are no members."""
 
     table: TableName
     columns: tuple[Column, ...]
@@ -128,7 +129,7 @@ def read_layouts(table_map: TableMap) -> tuple[Layout, ...]:
         )
     if writer.version is None or not writer.is_mysql_between(0, _BARE_DOUBLES_BEFORE - 1):
         return tuple(layouts)
-    return tuple(replace(layout, bare_doubles=layout.code == _JSON) for layout in layouts)
+    return tuple(replace(layout, bare_doubles=layout.code == JSON) for layout in layouts)
 
 
 def _layouts(reader: Reader) -> list[Layout]:
@@ -183,7 +184,7 @@ def _outline(table: TableName, optional: _OptionalMetadata, nulls: bytes) -> Out
         replace(column, name=name, nullable=bool(nulls[index >> 3] >> (index & 7) & 1))
         for index, (column, name) in enumerate(zip(typed_columns, names, strict=True))
     )
-    optional_fields = frozenset(part for part in OptionalField if optional.has(part))
+    optional_fields = frozenset(field for field in OptionalField if optional.has(field))
     key = tuple(columns[index].name for index in optional.primary_key()) if has_names else ()
     return Outline(table, columns, key, optional_fields)
 
@@ -249,10 +250,10 @@ class _OptionalMetadata:
     """The optional metadata of one table map (`binlog_row_metadata`), applied to its
     columns.
 
-    A field has entries for some columns only. Signedness: numeric columns, without BIT,
-    and with YEAR except in early versions of MySQL 8.0. Character sets: string columns
-    and VECTOR; on MariaDB also GEOMETRY. Members: ENUM columns, and in another field
-    SET columns."""
+    A field has entries for some columns only. Signedness: numeric columns except BIT,
+    and YEAR columns except in early versions of MySQL 8.0. Character sets: string
+    columns and VECTOR; on MariaDB also GEOMETRY. Members: ENUM columns, and in another
+    field SET columns."""
 
     def __init__(
         self,
@@ -270,8 +271,8 @@ class _OptionalMetadata:
         self._source = f"the TABLE_MAP of {table}"
         self._fields = fields
 
-    def has(self, part: OptionalField) -> bool:
-        return any(field_type in self._fields for field_type in part.value)
+    def has(self, field: OptionalField) -> bool:
+        return any(field_type in self._fields for field_type in field.value)
 
     @property
     def has_fitting_signs(self) -> bool:
@@ -304,9 +305,9 @@ class _OptionalMetadata:
         return names
 
     def primary_key(self) -> list[int]:
-        """Return the key's column indexes in key order, none without a key. A key of
-        prefixes counts as a key of whole columns, because values with different
-        prefixes are different."""
+        """Return the column indexes of the primary key, in its order; empty if there is
+        none. A key of prefixes counts as a key of whole columns, because values with
+        different prefixes are different."""
         if _SIMPLE_KEY in self._fields:
             key = list(self._packed_integers(_SIMPLE_KEY))
         elif _PREFIX_KEY in self._fields:
@@ -391,8 +392,8 @@ def _with_charset(column: Column, collation: int) -> Column:
 def _with_members(column: Column, members: list[bytes]) -> Column:
     # The names of members are always text, even if the column's character set is
     # binary.
-    charset = column.charset if column.charset not in (None, "binary") else "utf8mb4"
-    decode: Callable[[bytes], str] = text_decoder(charset or "utf8mb4")
+    charset = column.charset or "binary"
+    decode = text_decoder("utf8mb4" if charset == "binary" else charset)
     try:
         return replace(column, members=tuple(decode(member) for member in members))
     except UnicodeDecodeError as error:

@@ -55,6 +55,154 @@ from lockstep.pipeline.values.errors import (
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.position import Coordinates, LogFile
 
+ReportProgress = Callable[[int, int], None]
+"""Called with the progress of a long search: bytes read, and bytes to read in total."""
+
+_TRANSACTIONS: Final = 1 << 14
+_RING_BYTES: Final = 1 << 12
+"""Sizes of the buffer that scans a log. The ring is small, because row events are
+skipped."""
+
+_MAX_WALKED: Final = 1 << 16
+"""Most transactions that are walked before the scan is tried again."""
+
+
+class Dumps(Protocol):
+    """What searches need of a server (`pipeline.ports.source`): dumps of its log."""
+
+    def dump(self, start: Coordinates) -> BinlogDump: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Consecutive transactions of the log: their index (n x TRANSACTION_COLUMNS, see
+    `ring`), and the lists of files and GTID sources to which the index refers by
+    number."""
+
+    transactions: Integers
+    files: Sequence[LogFile]
+    gtid_sources: Sequence[str]
+
+    def begin(self, row: int) -> Coordinates:
+        return place_of(self.transactions[row], columns.BEGIN_OFFSET, self.files)
+
+    def end(self, row: int) -> Coordinates:
+        return place_of(self.transactions[row], columns.END_OFFSET, self.files)
+
+
+def scan(
+    dumps: Dumps,
+    start: Coordinates,
+    end: Coordinates,
+    *,
+    must_reach_end: bool = True,
+    report_progress: ReportProgress | None = None,
+    total: int = 0,
+) -> Generator[Stretch]:
+    """Yield all transactions from `start` to `end`, both places between two
+    transactions. There is one stretch for each piece of the dump that ends a
+    transaction. `report_progress` is called for each piece, with `total` as the bytes
+    to read.
+
+    Transactions that a capture refuses are included. DamagedEvent for damage;
+    StreamEndedEarly if `must_reach_end` is set and the log ends before `end`. A caller
+    that stops early has to close the generator (`contextlib.closing`), which closes the
+    dump.
+    """
+    at, walk_count, bytes_read = start, 1, 0
+    while at < end:
+        with closing(dumps.dump(at)) as dump:
+            dump_start, begins = at, dump.begins or at
+            is_refused = False
+            buffer = _buffer(begins, end)
+            for received in dump:
+                bytes_read += received.end - received.begin
+                if report_progress is not None:
+                    report_progress(min(bytes_read, total), total)
+                buffer.put(received)
+                groups, is_refused = _take_groups(buffer)
+                at = max(buffer.at, dump_start)
+                stretch = _stretch(groups, dump_start if begins < dump_start else None)
+                if stretch is not None:
+                    yield stretch
+                if buffer.has_stopped or buffer.has_ended:
+                    break
+        if not is_refused:
+            break
+        with closing(dumps.dump(at)) as dump:
+            after, stretch = read_transactions(dump, at, end, walk_count)
+        if after <= at:
+            raise damaged("the log changed between two dumps of the same place", at)
+        at = after
+        if stretch is not None:
+            yield stretch
+        # Twice as many each time, so that a log full of refused events needs few dumps.
+        walk_count = min(2 * walk_count, _MAX_WALKED)
+    if must_reach_end and at < end:
+        raise StreamEndedEarly(
+            f"the server's log ended at {at}, before {end}",
+            hint="run again; if that fails, look at the server's error log",
+        )
+
+
+def _buffer(start: Coordinates, end: Coordinates) -> TransactionBuffer:
+    """Return a buffer that captures no table, and ignores prepared rows."""
+    buffer = TransactionBuffer(
+        start,
+        is_captured=lambda _: False,
+        spool=RefusingSpool(),
+        limits=Limits(end),
+        ring_bytes=_RING_BYTES,
+        group_bytes=0,
+        events=1,
+        transactions=_TRANSACTIONS,
+    )
+    buffer.prepared.wants_no_rows = True
+    return buffer
+
+
+def _take_groups(buffer: TransactionBuffer) -> tuple[list[TransactionGroup], bool]:
+    """Take all groups that a buffer has; return them, and whether it met an event that
+    a capture refuses."""
+    groups: list[TransactionGroup] = []
+    try:
+        groups += _groups(buffer)
+    except (UnsupportedEvent, UnsupportedStatement):
+        buffer.end()
+        return [*groups, *_groups(buffer)], True
+    return groups, False
+
+
+def _groups(buffer: TransactionBuffer) -> Iterator[TransactionGroup]:
+    while (group := buffer.get()) is not None:
+        yield group
+        buffer.ack()
+
+
+def _stretch(groups: Sequence[TransactionGroup], after: Coordinates | None) -> Stretch | None:
+    """Return the groups' transactions that end after the place `after`; None if there
+    are none."""
+    if not groups:
+        return None
+    transactions = np.concatenate([group.transactions for group in groups])
+    if after is not None:
+        in_first_file = transactions[:, columns.FILE] == 0
+        is_before = in_first_file & (transactions[:, columns.END_OFFSET] <= after.offset)
+        transactions = transactions[~is_before]
+    if not len(transactions):
+        return None
+    return Stretch(transactions, groups[-1].files, groups[-1].gtid_sources)
+
+
+def log_bytes_between(start: Coordinates, end: Coordinates, binlogs: Sequence[BinlogSize]) -> int:
+    """Return the number of bytes of the log from one place to another; files that are
+    not in `binlogs` count as 0."""
+    file_bytes = sum(
+        log.size for log in binlogs if start.file.number <= log.file.number < end.file.number
+    )
+    return max(file_bytes - start.offset + end.offset, 0)
+
+
 _BETWEEN_EVENTS: Final = GTID_EVENTS | BETWEEN_TRANSACTIONS
 """Events that come only after a transaction has ended: each begins a transaction, or
 stands between two."""
@@ -63,48 +211,6 @@ _LAST_EVENTS: Final = frozenset(
     {EventType.XID, EventType.XA_PREPARE, EventType.TRANSACTION_PAYLOAD}
 )
 """The last events of transactions, besides QUERY COMMIT and QUERY ROLLBACK."""
-
-
-def walk(dump: BinlogDump, start: Coordinates) -> Iterator[Event]:
-    """Yield every event of a dump that is in the log itself, up to the log's end. The
-    dump was requested from `start` on, but may begin before it (`dump.begins`)."""
-    at = dump.begins or start
-    checksum, log_server_id = True, -1
-    for packet in dump_events(dump):
-        _, code, server_id, size, *_ = HEADER.unpack_from(packet)
-        if size != len(packet):
-            raise damaged(f"an event says that it has {size} bytes, not {len(packet)}", at)
-        if code == EventType.FORMAT_DESCRIPTION:
-            checksum, log_server_id = packet[-5] == 1, server_id
-        event = read_event(packet, at, checksum=checksum, log_server_id=log_server_id)
-        if not event.is_artificial:
-            yield event
-            at = event.after
-        if code == EventType.ROTATE:
-            file = _rotate_target(packet, at)
-            if not event.is_artificial or file != at.file:
-                at = Coordinates(file, FIRST_OFFSET)
-
-
-def end_of_transaction(dump: BinlogDump, begin: Coordinates, log_end: Coordinates) -> Coordinates:
-    """Return the end of the transaction around `begin`, where one of its events begins;
-    `log_end` if that comes first."""
-    for event in walk(dump, begin):
-        if event.at < begin:
-            continue
-        if event.type in _BETWEEN_EVENTS and begin < event.at:
-            return event.at
-        if _ends_transaction(event) or event.after >= log_end:
-            return event.after
-    return log_end
-
-
-def _rotate_target(packet: bytes, at: Coordinates) -> LogFile:
-    """Return the file that a ROTATE names. The ROTATE at a dump's beginning comes
-    before the format description, so only its own bytes can show if it has a
-    checksum."""
-    end = -CHECKSUM_BYTES if crc_matches(packet) else None
-    return read_rotate(packet[HEADER_BYTES:end], at).file
 
 
 def read_transactions(
@@ -153,155 +259,52 @@ def _index_row(event: Event, file: int, gtid_sources: list[str]) -> list[int]:
     return row
 
 
+def end_of_transaction(dump: BinlogDump, begin: Coordinates, log_end: Coordinates) -> Coordinates:
+    """Return the end of the transaction around `begin`, where one of its events begins;
+    `log_end` if that comes first."""
+    for event in walk(dump, begin):
+        if event.at < begin:
+            continue
+        if event.type in _BETWEEN_EVENTS and begin < event.at:
+            return event.at
+        if _ends_transaction(event) or event.after >= log_end:
+            return event.after
+    return log_end
+
+
 def _ends_transaction(event: Event) -> bool:
     if event.type == EventType.QUERY:
         return read_query(event).text.upper() in ("COMMIT", "ROLLBACK")
     return event.type in _LAST_EVENTS
 
 
-ReportProgress = Callable[[int, int], None]
-"""Called with the progress of a long search: bytes read, and bytes to read in total."""
-
-_TRANSACTIONS: Final = 1 << 14
-_RING_BYTES: Final = 1 << 12
-_MAX_WALKED: Final = 1 << 16
-
-
-class Dumps(Protocol):
-    """What searches need of a server (`pipeline.ports.source`): dumps of its log."""
-
-    def dump(self, start: Coordinates) -> BinlogDump: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Stretch:
-    """Consecutive transactions of the log: their index (n x TRANSACTION_COLUMNS, see
-    `ring`), and the lists of files and GTID sources to which the index refers by
-    number."""
-
-    transactions: Integers
-    files: Sequence[LogFile]
-    gtid_sources: Sequence[str]
-
-    def begin(self, row: int) -> Coordinates:
-        return place_of(self.transactions[row], columns.BEGIN_OFFSET, self.files)
-
-    def end(self, row: int) -> Coordinates:
-        return place_of(self.transactions[row], columns.END_OFFSET, self.files)
+def walk(dump: BinlogDump, start: Coordinates) -> Iterator[Event]:
+    """Yield every event of a dump that is in the log itself, up to the log's end. The
+    dump was requested from `start` on, but may begin before it (`dump.begins`)."""
+    at = dump.begins or start
+    checksum, log_server_id = True, -1
+    for packet in dump_events(dump):
+        _, code, server_id, size, *_ = HEADER.unpack_from(packet)
+        if size != len(packet):
+            raise damaged(f"an event says that it has {size} bytes, not {len(packet)}", at)
+        if code == EventType.FORMAT_DESCRIPTION:
+            checksum, log_server_id = packet[-5] == 1, server_id
+        event = read_event(packet, at, checksum=checksum, log_server_id=log_server_id)
+        if not event.is_artificial:
+            yield event
+            at = event.after
+        if code == EventType.ROTATE:
+            file = _rotate_target(packet, at)
+            if not event.is_artificial or file != at.file:
+                at = Coordinates(file, FIRST_OFFSET)
 
 
-def scan(
-    dumps: Dumps,
-    start: Coordinates,
-    end: Coordinates,
-    *,
-    must_reach_end: bool = True,
-    report_progress: ReportProgress | None = None,
-    total: int = 0,
-) -> Generator[Stretch]:
-    """Yield all transactions from `start` to `end`, both places between two
-    transactions. There is one stretch for each piece of the dump that ends a
-    transaction. `report_progress` is called for each piece, with `total` as the bytes
-    to read.
-
-    Transactions that a capture refuses are included. DamagedEvent for damage;
-    StreamEndedEarly if `must_reach_end` is set and the log ends before `end`. A caller
-    that stops early has to close the generator (`contextlib.closing`), which closes the
-    dump.
-    """
-    at, walked_count, bytes_read = start, 1, 0
-    while at < end:
-        with closing(dumps.dump(at)) as dump:
-            dump_start, begins = at, dump.begins or at
-            is_refused = False
-            buffer = _buffer(begins, end)
-            for received in dump:
-                bytes_read += received.end - received.begin
-                if report_progress is not None:
-                    report_progress(min(bytes_read, total), total)
-                buffer.put(received)
-                groups, is_refused = _take_groups(buffer)
-                at = max(buffer.at, dump_start)
-                stretch = _stretch(groups, dump_start if begins < dump_start else None)
-                if stretch is not None:
-                    yield stretch
-                if buffer.has_stopped or buffer.has_ended:
-                    break
-        if not is_refused:
-            break
-        with closing(dumps.dump(at)) as dump:
-            after, stretch = read_transactions(dump, at, end, walked_count)
-        if after <= at:
-            raise damaged("the log changed between two dumps of the same place", at)
-        at = after
-        if stretch is not None:
-            yield stretch
-        # Twice as many each time, so that a log full of refused events needs few dumps.
-        walked_count = min(2 * walked_count, _MAX_WALKED)
-    if must_reach_end and at < end:
-        raise StreamEndedEarly(
-            f"the server's log ended at {at}, before {end}",
-            hint="run again; if that fails, look at the server's error log",
-        )
-
-
-def _buffer(start: Coordinates, end: Coordinates) -> TransactionBuffer:
-    """Return a buffer that captures no table. It ignores prepared rows, and its small
-    ring is enough, because row events are skipped."""
-    buffer = TransactionBuffer(
-        start,
-        is_captured=lambda _: False,
-        spool=RefusingSpool(),
-        limits=Limits(end),
-        ring_bytes=_RING_BYTES,
-        group_bytes=0,
-        events=1,
-        transactions=_TRANSACTIONS,
-    )
-    buffer.prepared.wants_no_rows = True
-    return buffer
-
-
-def _take_groups(buffer: TransactionBuffer) -> tuple[list[TransactionGroup], bool]:
-    """Take all groups that a buffer has; return them, and whether it met an event that
-    a capture refuses."""
-    groups: list[TransactionGroup] = []
-    try:
-        groups += _groups(buffer)
-    except (UnsupportedEvent, UnsupportedStatement):
-        buffer.end()
-        return [*groups, *_groups(buffer)], True
-    return groups, False
-
-
-def _groups(buffer: TransactionBuffer) -> Iterator[TransactionGroup]:
-    while (group := buffer.get()) is not None:
-        yield group
-        buffer.ack()
-
-
-def _stretch(groups: Sequence[TransactionGroup], after: Coordinates | None) -> Stretch | None:
-    """Return the groups' transactions that end after the place `after`; None if there
-    are none."""
-    if not groups:
-        return None
-    transactions = np.concatenate([group.transactions for group in groups])
-    if after is not None:
-        in_first_file = transactions[:, columns.FILE] == 0
-        is_before = in_first_file & (transactions[:, columns.END_OFFSET] <= after.offset)
-        transactions = transactions[~is_before]
-    if not len(transactions):
-        return None
-    return Stretch(transactions, groups[-1].files, groups[-1].gtid_sources)
-
-
-def log_between(start: Coordinates, end: Coordinates, binlogs: Sequence[BinlogSize]) -> int:
-    """Return the bytes of log from one place to another; files that are not listed
-    count as 0."""
-    file_bytes = sum(
-        log.size for log in binlogs if start.file.number <= log.file.number < end.file.number
-    )
-    return max(file_bytes - start.offset + end.offset, 0)
+def _rotate_target(packet: bytes, at: Coordinates) -> LogFile:
+    """Return the file that a ROTATE names. The ROTATE at a dump's beginning comes
+    before the format description, so only its own bytes can show if it has a
+    checksum."""
+    end = -CHECKSUM_BYTES if crc_matches(packet) else None
+    return read_rotate(packet[HEADER_BYTES:end], at).file
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,7 +350,8 @@ def read_file_head(dumps: Dumps, file: LogFile) -> FileHead:
 
 
 class FileHeads:
-    """The heads of a log's files, oldest first, each read once."""
+    """The heads of a log's files, by index in `binlogs` (oldest first). Each head is
+    read at most once."""
 
     def __init__(self, dumps: Dumps, binlogs: Sequence[BinlogSize]) -> None:
         self._dumps = dumps
@@ -360,9 +364,9 @@ class FileHeads:
         return self._heads[index]
 
     def first(self, is_match: Callable[[GtidSet], bool], count: int | None = None) -> int:
-        """Return the index of the first file such that `is_match` is true of the GTIDs
-        executed before it; `count` if there is none among the first `count` files
-        (default: all). The sets grow from file to file, so a bisection reads few
+        """Return the index of the first file for which `is_match` returns True, given
+        the GTIDs executed before it; `count` if there is none among the first `count`
+        files (default: all). The sets grow from file to file, so a bisection reads few
         heads."""
         files = range(len(self._binlogs) if count is None else count)
         return bisect_left(files, True, key=lambda index: is_match(self.read(index).gtid_set))
@@ -374,9 +378,9 @@ def find_file_before(dumps: Dumps, binlogs: Sequence[BinlogSize], gtids: GtidSet
     oldest file.
 
     If several files qualify, return the newest before which some of `gtids` were not
-    executed yet; if there is none, the oldest. Before a newer file, transactions
-    without a GTID may also have been executed after `gtids`. They are in no set, so
-    they would be missed.
+    executed yet; if there is none, the oldest. A newer file is no safe choice:
+    transactions without a GTID, which are in no set, may have been executed after
+    `gtids` and before that file, and would be missed.
     """
     heads = FileHeads(dumps, binlogs)
     qualifying_count = heads.first(lambda executed: not gtids.contains(executed))

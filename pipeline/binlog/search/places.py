@@ -1,20 +1,21 @@
 """The searches for a place in the log: by its content, and by a moment.
 
-By content are found boundaries of transactions, ends of GTID sets, and the transactions
-that show whether another server's log has the same history (`SetAnchor`). A server that
-was reset assigns the same GTIDs again, so a GTID alone does not identify a transaction.
-MySQL since 8.0 has the time of the first commit in every server's log, to the
-microsecond (`original_commit_timestamp`). For MariaDB a digest is computed instead. It
-covers what replicas keep: the transaction's statements and rows, and the seconds in the
-events' headers. It leaves out table ids and offsets.
+By its content: the boundary of a transaction, the end of a GTID set, and the
+transactions that show whether another server's log has the same history (`SetAnchor`).
+A server that was reset assigns the same GTIDs again, so a GTID alone does not identify
+a transaction. Since MySQL 8.0, every server's log has the time at which a transaction
+was first committed, to the microsecond (`original_commit_timestamp`). For older
+versions and MariaDB a digest is computed instead. It covers what replicas keep: the
+transaction's statements and rows, and the seconds in the events' headers. It leaves out
+table ids and offsets.
 
-A moment is found among the transactions by their commit times. Commit times need not
-ascend, so the place is chosen at which the fewest transactions are on the wrong side
-(`pipeline.values.division`). This rule first chooses a file, by the creation times of
-the files, and then a transaction in it. A file's time may be wrong (`SET TIMESTAMP`
-before FLUSH LOGS, a clock that was set back), so neighbouring files are read too: later
-ones up to the first in which most transactions are not before the moment, and earlier
-ones back to the first in which most are before it.
+By a moment: commit times need not ascend, so the place is chosen at which the fewest
+transactions are on the wrong side (`pipeline.values.division`). This rule first chooses
+a file, by the creation times of the files, and then a transaction in it. A file's time
+may be wrong (`SET TIMESTAMP` before FLUSH LOGS, a clock that was set back), so
+neighbouring files are read too: later ones up to the first in which most transactions
+are not before the moment, and earlier ones back to the first in which most are before
+it.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from lockstep.pipeline.binlog.search.log_scan import (
     FileHeads,
     ReportProgress,
     Stretch,
-    log_between,
+    log_bytes_between,
     read_file_head,
     scan,
     walk,
@@ -129,8 +130,8 @@ def _executed_before(
 def _boundary_around(
     dumps: Dumps, at: Coordinates, start: Coordinates
 ) -> tuple[Coordinates, Event | None]:
-    """Return a place and the event before it: `at`, or the beginning of the transaction
-    around `at`. `start`: the beginning of the event that ends the last transaction
+    """Return `at`, or the beginning of the transaction around it, and the event before
+    that place. `start`: the beginning of the event that ends the last transaction
     before `at`."""
     last: Event | None = None
     transaction_begin: tuple[Coordinates, Event | None] | None = None
@@ -181,7 +182,7 @@ def find_end_of(
     missing = gtids.difference(start.gtid_set)
     if not missing:
         return start.at
-    total = log_between(start.at, log_end, binlogs)
+    total = log_bytes_between(start.at, log_end, binlogs)
     with closing(
         scan(dumps, start.at, log_end, report_progress=report_progress, total=total)
     ) as stretches:
@@ -266,16 +267,16 @@ def find_anchors(
     """Return the anchors of the transactions `gtids` that the log has up to `end`, by
     GTID."""
     heads = FileHeads(dumps, binlogs)
-    gtids_in: dict[int, set[str]] = {}
+    gtids_by_file: dict[int, set[str]] = {}
     for gtid in gtids:
         if first_later := heads.first(partial(_contains, GtidSet.parse(gtid))):
-            gtids_in.setdefault(first_later - 1, set()).add(gtid)
+            gtids_by_file.setdefault(first_later - 1, set()).add(gtid)
     anchors: dict[str, SetAnchor] = {}
-    for index, gtids_in_file in gtids_in.items():
+    for index, gtids_in_file in gtids_by_file.items():
         start = Coordinates(binlogs[index].file, FIRST_OFFSET)
         is_last = index + 1 == len(binlogs)
         file_end = end if is_last else Coordinates(binlogs[index + 1].file, FIRST_OFFSET)
-        anchors |= _find_in(dumps, start, file_end, gtids_in_file)
+        anchors |= _anchors_between(dumps, start, file_end, gtids_in_file)
     return anchors
 
 
@@ -283,7 +284,7 @@ def _contains(gtid: GtidSet, executed: GtidSet) -> bool:
     return executed.contains(gtid)
 
 
-def _find_in(
+def _anchors_between(
     dumps: Dumps, start: Coordinates, end: Coordinates, gtids: Collection[str]
 ) -> dict[str, SetAnchor]:
     """Return the anchors of the transactions `gtids` that the log has from `start` to
@@ -311,16 +312,16 @@ def _number_of(gtid: str) -> int:
 def _digest(dumps: Dumps, at: Coordinates) -> str:
     """Return the digest of the transaction that begins at `at`. It is the same in the
     log of a replica, compressed or not, with texts of statements or without."""
-    digest, count, has_begun = 0, 0, False
+    digest, event_count, has_begun = 0, 0, False
     with closing(dumps.dump(at)) as dump:
         for event in walk(dump, at):
             if event.at < at:
                 continue
-            if (has_begun and event.type in GTID_EVENTS) or count >= _DIGESTED_EVENTS:
+            if (has_begun and event.type in GTID_EVENTS) or event_count >= _DIGESTED_EVENTS:
                 break
             has_begun = True
             if content := _hashed_bytes(event):
-                digest, count = zlib.crc32(content, digest), count + 1
+                digest, event_count = zlib.crc32(content, digest), event_count + 1
             if event.type in (EventType.XID, EventType.XA_PREPARE):
                 break
     return f"{digest:08x}"
@@ -346,18 +347,17 @@ def _hashed_rows(event: Event, code: int, body: bytes) -> bytes:
 
 _NO_TIMES: Final = np.empty(0, np.int64)
 _SAMPLES: Final = 64
-"""Largest number of files at which all their heads are read. If there are more, a
-sample of the heads is read first."""
+"""Most heads in a sample. The heads of at most so many files are all read at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class MomentPlace:
-    """The place of a moment in the log. `at`: where a reading from the moment on
-    begins, the beginning of a transaction. `late_count`: number of transactions before
-    `at`, in the files that were read, with a commit time of the moment or later.
-    `early_count`: number of transactions after `at` with an earlier commit time.
-    `first_begin`: the beginning of the first transaction with a commit time of the
-    moment or later; it is not after `at`."""
+    """The place of a moment in the log. `at`: the beginning of the first transaction
+    that is read if the reading begins at the moment. `late_count`: number of
+    transactions before `at`, in the files that were read, with a commit time of the
+    moment or later. `early_count`: number of transactions after `at` with an earlier
+    commit time. `first_begin`: the beginning of the first transaction with a commit
+    time of the moment or later; it is not after `at`."""
 
     at: Coordinates
     late_count: int = 0
@@ -396,7 +396,7 @@ def find_moment(
     if moment > now or (not earlier_count and moment < oldest):
         raise _out_of_range(moment, oldest, now)
     first = last = max(earlier_count - 1, 0)
-    total = log_between(Coordinates(binlogs[first].file, FIRST_OFFSET), log_end, binlogs)
+    total = log_bytes_between(Coordinates(binlogs[first].file, FIRST_OFFSET), log_end, binlogs)
 
     def read(index: int) -> _Times:
         return _read_times(dumps, binlogs[index].file, log_end, divider, report_progress, total)
@@ -507,8 +507,8 @@ def _place_in(files: Sequence[_Times], divider: Divider, end: Coordinates) -> Mo
 
 
 def _files_before(heads: FileHeads, count: int, divider: Divider) -> int:
-    """Return how many of `count` files were created before the moment. First a sample
-    of the files' heads is read, then the heads between two of the sample."""
+    """Return how many of `count` files were created before the moment. A sample of the
+    files' heads is read, and then only the heads between two of the sample."""
 
     def count_before(files: range) -> int:
         in_seconds = Divider(divider.moment // SECOND * SECOND, divider.latest)
@@ -525,8 +525,8 @@ def _files_before(heads: FileHeads, count: int, divider: Divider) -> int:
 
 def _created(head: FileHead) -> int:
     """Return when a file was created (microseconds since the epoch). If its first
-    transaction came from a server whose clock is ahead, return that commit time
-    instead: transactions before the file may be as late."""
+    transaction came from a server whose clock is ahead, return the commit time of that
+    transaction instead: transactions before the file may be as late."""
     created = microseconds(head.created)
     if head.first_commit_elsewhere is None:
         return created

@@ -148,7 +148,7 @@ def scan(
     transactions: Integers,
     ids: Integers,
     maps: Bytes,
-    map_places: Integers,
+    map_entries: Integers,
     rules: Integers,
     texts: Bytes,
     text_index: Integers,
@@ -158,7 +158,7 @@ def scan(
 
     `mode`: the form of the input (`framing`). `state`: the registers. `ids`: a hash
     table of (table id, number of its map, number of the statement in which the map is
-    valid). `map_places`: for each map its offset and length in `maps`, and how its rows
+    valid). `map_entries`: for each map its offset and length in `maps`, and how its rows
     are handled (`ring.TAKEN` …). `rules`: see `compiled_table`. `text_index`: for each
     text its transaction, and its offset and length in `texts`.
     """
@@ -189,7 +189,7 @@ def scan(
             _begin_transaction(wire, event, end, code, state, transactions)
         elif action == BufferAction.KEEP:
             if role == EventRole.CHANGE:
-                outcome = _keep(wire, event, end, code, state, ring, events, ids, maps, map_places)
+                outcome = _keep(wire, event, end, code, state, ring, events, ids, maps, map_entries)
                 if outcome != NONE:
                     return outcome
             elif role == EventRole.NOTE:
@@ -317,7 +317,7 @@ def _keep(
     events: Integers,
     ids: Integers,
     maps: Bytes,
-    map_places: Integers,
+    map_entries: Integers,
 ) -> int:
     """Register a table map for the current statement, or put a row event into the ring
     if its table is captured. Return NONE, or why the loop has to stop."""
@@ -329,25 +329,25 @@ def _keep(
         if u16(wire, body + 6) & STATEMENT_END:
             state[STATEMENT] += 1
         return NONE
-    entry = table_id & len(ids) - 1
-    while ids[entry, 0] != table_id:
-        if ids[entry, 0] < 0:
+    slot = table_id & len(ids) - 1
+    while ids[slot, 0] != table_id:
+        if ids[slot, 0] < 0:
             return NEW_MAP if code == EventType.TABLE_MAP else NO_MAP
-        entry = entry + 1 & len(ids) - 1
-    map_number = ids[entry, 1]
+        slot = slot + 1 & len(ids) - 1
+    map_number = ids[slot, 1]
     if code == EventType.TABLE_MAP:
-        place = body + _MAP_HEADER_BYTES
-        if end - place != map_places[map_number, 1]:
+        content = body + _MAP_HEADER_BYTES
+        if end - content != map_entries[map_number, 1]:
             return NEW_MAP
-        if not equal_bytes(wire, place, maps, map_places[map_number, 0], end - place):
+        if not equal_bytes(wire, content, maps, map_entries[map_number, 0], end - content):
             return NEW_MAP
-        ids[entry, 2] = state[STATEMENT]
+        ids[slot, 2] = state[STATEMENT]
         return NONE
-    if ids[entry, 2] != state[STATEMENT]:
+    if ids[slot, 2] != state[STATEMENT]:
         return NO_MAP
-    if map_places[map_number, 2] == columns.INSPECTED:
+    if map_entries[map_number, 2] == columns.INSPECTED:
         return EVENT
-    if map_places[map_number, 2] == columns.TAKEN:
+    if map_entries[map_number, 2] == columns.TAKEN:
         outcome = _put(wire, event, end - event, map_number, state, ring, events)
         if outcome != NONE:
             return outcome

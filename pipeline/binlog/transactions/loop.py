@@ -71,7 +71,7 @@ class Loop:
             self.ring.transactions,
             self.maps.ids,
             self.maps.contents,
-            self.maps.places,
+            self.maps.entries,
             self._rules,
             self.texts.data,
             self.texts.index,

@@ -33,7 +33,7 @@ from lockstep.pipeline.binlog.values.charset_tables import (
     SINGLE_BYTE,
     CodeTable,
 )
-from lockstep.pipeline.schema.collations import UTF8_CHARSETS, unread_charset_error
+from lockstep.pipeline.schema.collations import UTF8_CHARSETS, unsupported_charset_error
 from lockstep.pipeline.schema.types import TEXT_TYPES
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import Column, quoted
@@ -81,7 +81,7 @@ def single_byte_characters(charset: str) -> str | None:
     U+FFFF marks an undefined byte. Raise TableError for an unknown name.
     """
     if charset not in CHARACTER_SETS:
-        raise unread_charset_error(charset)
+        raise unsupported_charset_error(charset)
     code_table = SINGLE_BYTE.get(charset)
     if code_table is None:
         return None

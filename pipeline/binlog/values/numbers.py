@@ -34,7 +34,7 @@ from lockstep.pipeline.binlog.arrays.array_access import (
     u24,
     u32,
 )
-from lockstep.pipeline.binlog.arrays.cells import Cells, Places, allocate
+from lockstep.pipeline.binlog.arrays.cells import Cells, Int32s, allocate
 from lockstep.pipeline.binlog.arrays.compiled import kernel, kernel_part
 from lockstep.pipeline.binlog.stream.framing import damaged
 from lockstep.pipeline.binlog.stream.ring import Integers
@@ -55,7 +55,7 @@ def plain_numbers(column: Column, cells: Cells) -> pa.Array:
 
 
 @kernel
-def _copy_bytes(data: Bytes, at: Places, is_unsigned: bool, out: Bytes) -> None:
+def _copy_bytes(data: Bytes, at: Int32s, is_unsigned: bool, out: Bytes) -> None:
     for i in range(len(at)):
         value = u8(data, at[i]) if at[i] >= 0 else 0
         if is_unsigned:
@@ -65,7 +65,7 @@ def _copy_bytes(data: Bytes, at: Places, is_unsigned: bool, out: Bytes) -> None:
 
 
 @kernel
-def _copy_shorts(data: Bytes, at: Places, is_unsigned: bool, out: Bytes) -> None:
+def _copy_shorts(data: Bytes, at: Int32s, is_unsigned: bool, out: Bytes) -> None:
     for i in range(len(at)):
         value = u16(data, at[i]) if at[i] >= 0 else 0
         if is_unsigned:
@@ -75,14 +75,14 @@ def _copy_shorts(data: Bytes, at: Places, is_unsigned: bool, out: Bytes) -> None
 
 
 @kernel
-def _copy_mediums(data: Bytes, at: Places, is_unsigned: bool, out: Bytes) -> None:
+def _copy_mediums(data: Bytes, at: Int32s, is_unsigned: bool, out: Bytes) -> None:
     for i in range(len(at)):
         value = u24(data, at[i]) if at[i] >= 0 else 0
         put32(out, i * 4, value if is_unsigned else (value ^ 0x800000) - 0x800000)
 
 
 @kernel
-def _copy_words(data: Bytes, at: Places, is_unsigned: bool, out: Bytes) -> None:
+def _copy_words(data: Bytes, at: Int32s, is_unsigned: bool, out: Bytes) -> None:
     for i in range(len(at)):
         value = u32(data, at[i]) if at[i] >= 0 else 0
         if is_unsigned:
@@ -92,7 +92,7 @@ def _copy_words(data: Bytes, at: Places, is_unsigned: bool, out: Bytes) -> None:
 
 
 @kernel
-def _copy_longs(data: Bytes, at: Places, is_unsigned: bool, out: Bytes) -> None:
+def _copy_longs(data: Bytes, at: Int32s, is_unsigned: bool, out: Bytes) -> None:
     for i in range(len(at)):
         value = i64(data, at[i]) if at[i] >= 0 else 0
         if is_unsigned:
@@ -120,7 +120,7 @@ def years(column: Column, cells: Cells) -> pa.Array:
 
 
 @kernel
-def _write_years(data: Bytes, at: Places, out: Bytes) -> None:
+def _write_years(data: Bytes, at: Int32s, out: Bytes) -> None:
     for i in range(len(at)):
         value = u8(data, at[i]) if at[i] >= 0 else 0
         put16(out, i * 2, value + 1900 if value else 0)
@@ -136,7 +136,7 @@ def bits(column: Column, cells: Cells) -> pa.Array:
 
 
 @kernel
-def _write_bits(data: Bytes, at: Places, size: int, is_wide: bool, out: Bytes) -> None:
+def _write_bits(data: Bytes, at: Int32s, size: int, is_wide: bool, out: Bytes) -> None:
     for i in range(len(at)):
         value = 0
         if at[i] >= 0:
@@ -194,7 +194,7 @@ def _read_group(data: Bytes, at: int, size: int, flip: int) -> int:
 
 
 @kernel
-def _write_decimals(data: Bytes, at: Places, groups: Integers, out: Bytes) -> int:
+def _write_decimals(data: Bytes, at: Int32s, groups: Integers, out: Bytes) -> int:
     """Write 128-bit integers; return the index of a damaged cell, or -1."""
     # The sign bit is part of the first group.
     sign = 1 << groups[0, 0] * 8 - 1
@@ -221,7 +221,7 @@ def _write_decimals(data: Bytes, at: Places, groups: Integers, out: Bytes) -> in
 
 @kernel
 def _write_decimal_texts(
-    data: Bytes, at: Places, precision: int, scale: int, out: Bytes, ends: Places
+    data: Bytes, at: Int32s, precision: int, scale: int, out: Bytes, ends: Int32s
 ) -> int:
     """Write texts, and where each ends; return the index of a damaged cell, or -1."""
     source, target = data.ctypes.data, out.ctypes.data

@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lockstep.pipeline.binlog.arrays.array_access import Bytes, copy, i64, put8, put32, u8, u32
-from lockstep.pipeline.binlog.arrays.cells import Cells, Places, allocate, cell_length
+from lockstep.pipeline.binlog.arrays.cells import Cells, Int32s, allocate, cell_length
 from lockstep.pipeline.binlog.arrays.compiled import kernel, kernel_part
 from lockstep.pipeline.binlog.stream.framing import damaged
 from lockstep.pipeline.binlog.stream.ring import Integers
@@ -126,7 +126,7 @@ def _too_large_error(column: Column) -> TableError:
 
 @kernel
 def _measure_spans(
-    data: Bytes, at: Places, length_bytes: int, padded_length: int, places: Integers, ends: Places
+    data: Bytes, at: Int32s, length_bytes: int, padded_length: int, places: Integers, ends: Int32s
 ) -> int:
     total = 0
     ends[0] = 0
@@ -152,7 +152,7 @@ def _copy_values(
 
 
 @kernel
-def _copy(data: Bytes, places: Integers, length_bytes: int, ends: Places, out: Bytes) -> None:
+def _copy(data: Bytes, places: Integers, length_bytes: int, ends: Int32s, out: Bytes) -> None:
     for i in range(len(places)):
         place = places[i]
         if place < 0:
@@ -198,15 +198,15 @@ def _translate_text(column: Column, cells: Cells, table: Integers) -> pa.Array:
 @kernel_part
 def _is_ascii(data: Bytes, at: int, length: int) -> bool:
     """Return whether all bytes are below 0x80; eight are compared at once."""
-    done = 0
-    while done + 8 <= length:
-        if i64(data, at + done) & _HIGH_BITS:
+    offset = 0
+    while offset + 8 <= length:
+        if i64(data, at + offset) & _HIGH_BITS:
             return False
-        done += 8
-    while done < length:
-        if u8(data, at + done) & 0x80:
+        offset += 8
+    while offset < length:
+        if u8(data, at + offset) & 0x80:
             return False
-        done += 1
+        offset += 1
     return True
 
 
@@ -217,7 +217,7 @@ def _translate(
     length_bytes: int,
     table: Integers,
     has_ascii: bool,
-    ends: Places,
+    ends: Int32s,
     out: Bytes,
 ) -> int:
     """Write the values in UTF-8, and where each ends. Return their total bytes, or -1
@@ -273,7 +273,7 @@ def geometries(column: Column, cells: Cells) -> pa.Array:
 
 
 @kernel
-def _write_geometries(data: Bytes, places: Integers, ends: Places, out: Bytes) -> bool:
+def _write_geometries(data: Bytes, places: Integers, ends: Int32s, out: Bytes) -> bool:
     out_place = 0
     begin = 0
     for i in range(len(places)):
@@ -377,7 +377,7 @@ def _numbers(cells: Cells) -> Integers:
 
 
 @kernel
-def _read_numbers(data: Bytes, at: Places, size: int, out: Integers) -> None:
+def _read_numbers(data: Bytes, at: Int32s, size: int, out: Integers) -> None:
     for i in range(len(at)):
         value = 0
         if at[i] >= 0:

@@ -30,7 +30,7 @@ from lockstep.pipeline.binlog.arrays.array_access import (
     u24,
     u32,
 )
-from lockstep.pipeline.binlog.arrays.cells import NULLED, Cells, Places, allocate
+from lockstep.pipeline.binlog.arrays.cells import NULLED, Cells, Int32s, allocate
 from lockstep.pipeline.binlog.arrays.compiled import kernel, kernel_part
 from lockstep.pipeline.binlog.stream.framing import damaged
 from lockstep.pipeline.binlog.values.digits import MAX_HOURS, put_time
@@ -42,7 +42,7 @@ _GOOD, _PARTIAL, _WRONG, _BROKEN = range(4)
 becomes NULL. _WRONG: an invalid date. _BROKEN: bytes that are no such value. Each
 kernel returns the worst kind that it met."""
 
-_WriteMoments = Callable[[Bytes, Places, bool, int, Bytes], int]
+_WriteMoments = Callable[[Bytes, Int32s, bool, int, Bytes], int]
 """A kernel that writes moments in microseconds."""
 
 _OLD_FORMAT_CODES: Final = frozenset({7, 11, 12})
@@ -122,7 +122,7 @@ def _kind_of_date(days: int) -> int:
 
 
 @kernel
-def _write_dates(data: Bytes, at: Places, out: Bytes) -> int:
+def _write_dates(data: Bytes, at: Int32s, out: Bytes) -> int:
     """Write days since 1970."""
     worst = _GOOD
     for i in range(len(at)):
@@ -151,7 +151,7 @@ def _fraction(data: Bytes, at: int, scale: int) -> int:
 
 
 @kernel
-def _write_datetimes(data: Bytes, at: Places, is_old_format: bool, scale: int, out: Bytes) -> int:
+def _write_datetimes(data: Bytes, at: Int32s, is_old_format: bool, scale: int, out: Bytes) -> int:
     """Write microseconds since 1970. The old format is YYYYMMDDhhmmss as a number of
     eight bytes, little-endian."""
     worst = _GOOD
@@ -184,7 +184,7 @@ def _write_datetimes(data: Bytes, at: Places, is_old_format: bool, scale: int, o
 
 
 @kernel
-def _write_timestamps(data: Bytes, at: Places, is_old_format: bool, scale: int, out: Bytes) -> int:
+def _write_timestamps(data: Bytes, at: Int32s, is_old_format: bool, scale: int, out: Bytes) -> int:
     """Write microseconds since 1970. A value is seconds since 1970, big-endian
     (little-endian in the old format). All zeros are the zero date."""
     worst = _GOOD
@@ -238,7 +238,7 @@ def _packed_time(data: Bytes, at: int, scale: int) -> int:
 
 @kernel
 def _write_times(
-    data: Bytes, at: Places, is_old_format: bool, scale: int, out: Bytes, ends: Places
+    data: Bytes, at: Int32s, is_old_format: bool, scale: int, out: Bytes, ends: Int32s
 ) -> int:
     """Write texts and where each ends. Stop at the first invalid time."""
     start = out.ctypes.data

@@ -210,7 +210,7 @@ class ChangelogCheck:
 
     @property
     def is_corrected(self) -> bool:
-        """Whether it lists the recorded files now, and did not before."""
+        """True if it lists the recorded files now, and did not before."""
         return self.reason_not_corrected is None and (bool(self.commits) or self.is_revised)
 
     @property
@@ -218,7 +218,7 @@ class ChangelogCheck:
         """The result in words."""
         sentences = [] if self.error is None else [self.error.reason]
         if self.reason_not_corrected is not None:
-            sentences.append(f"its changelog was not set right: {self.reason_not_corrected}")
+            sentences.append(f"its changelog was not corrected: {self.reason_not_corrected}")
         elif self.difference:
             surplus = pluralize(len(self.difference.surplus), "file")
             lacks = f"does not list {len(self.difference.missing)} that were captured"
@@ -262,7 +262,7 @@ def correct_changelog(
         if check.commits == earlier_commits or check.reason_not_corrected is not None:
             return check
     raise CommitConflict(
-        f"Others kept committing to the changelog {changelog.folder}",
+        f"other programs kept committing to the changelog {changelog.folder}",
         hint="only Lockstep may write changelogs: stop the other writer, then run again",
     )
 
@@ -287,33 +287,32 @@ def _correct_once(
         if isinstance(judgement, Behind):
             return replace(earlier, error=error)
     check = replace(earlier, error=error, version=log.newest)
-    commits_that_count = list[LakeCommit]()
+    commits_since_restore = list[LakeCommit]()
     for commit in log.commits:
-        commits_that_count.append(commit)
+        commits_since_restore.append(commit)
         if commit.is_ours and commit.operation == RESTORE_OPERATION:
-            commits_that_count.clear()
+            commits_since_restore.clear()
     try:
         if (
             lease is not None
             and examined_version is not None
-            and any(map(changes_more_than_files, commits_that_count))
+            and any(map(changes_more_than_files, commits_since_restore))
         ):
             version = _restore(ports, lease, changelog, examined_version)
             return replace(check, commits=(*earlier.commits, version))
-        mismatch = listing_difference(
-            ports, changelog, recorded_files(ports, changelog), foreign_files(commits_that_count)
-        )
-        damage_by_path = lost_files(ports, changelog, mismatch.missing)
-        to_list = [file for file in mismatch.missing if file.path not in damage_by_path]
-        if not to_list and not mismatch.surplus:
+        recorded, foreign = recorded_files(ports, changelog), foreign_files(commits_since_restore)
+        difference = listing_difference(ports, changelog, recorded, foreign)
+        damage_by_path = lost_files(ports, changelog, difference.missing)
+        files_to_list = [file for file in difference.missing if file.path not in damage_by_path]
+        if not files_to_list and not difference.surplus:
             return check
-        reason = reason_not_corrected(ports, changelog, mismatch.surplus, damage_by_path)
-        check = replace(check, difference=earlier.difference or mismatch)
+        reason = reason_not_corrected(ports, changelog, difference.surplus, damage_by_path)
+        check = replace(check, difference=earlier.difference or difference)
         if reason is not None:
             cure = _cure_of_lost_files(ports, changelog, damage_by_path)
             check = replace(check, reason_not_corrected=reason, cure=cure)
         if lease is not None and reason is None:
-            version = _list_again(ports, lease, changelog, mismatch.surplus, to_list)
+            version = _list_again(ports, lease, changelog, difference.surplus, files_to_list)
             check = replace(check, commits=(*earlier.commits, version))
     except TableError as table_error:
         check = replace(check, reason_not_corrected=table_error.reason)
@@ -396,8 +395,8 @@ def _list_again(
     """List recorded `files` and stop listing `surplus` in one commit; return its
     version."""
     ports.progress.note(
-        f"{changelog.folder} lists the captured files again: {len(files)} of them were not listed, "
-        f"and {len(surplus)} files of somebody else were"
+        f"{changelog.folder} lists the captured files again: it lacked {len(files)} of them, and "
+        f"listed {pluralize(len(surplus), 'file')} of another program"
     )
     newest = _newest_batch(ports)
     try:

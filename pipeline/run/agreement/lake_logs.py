@@ -123,36 +123,34 @@ def changelog_error(
 ) -> TableError | None:
     """Return the error for what concerns only a changelog's table, or None if the
     commits are harmless. Raise `ForeignCommit` for what concerns the whole source."""
-    keep = keep_hint(table)
-    replay = replay_hint(table)
     match judgement:
         case Ahead():
             raise _ahead_error(ports, folder, judgement)
         case Behind(_, expected):
-            mirror = ". The mirror has all rows" if isinstance(table, TableName) else ""
+            comfort = ". The mirror has all rows" if isinstance(table, TableName) else ""
             return TableError(
                 f"the changelog {folder} {_end_in_words(judgement)}, and version {expected} of it "
-                f"is in the ledger: its later changes are lost{mirror}",
-                hint=f"mount or restore the folder before the next run; {keep}",
+                f"is in the ledger: its later changes are lost{comfort}",
+                hint=f"mount or restore the folder before the next run; {keep_hint(table)}",
             )
         case Foreign(commit, effect):
             return TableError(
                 f"{_foreign_sentence(folder, commit)}: {effect}. The changelog may lack changes, "
                 "or have some that never happened",
-                hint=f"find out who did it; {replay}; {keep}",
+                hint=f"find out who did it; {replay_hint(table)}; {keep_hint(table)}",
             )
         case Unknown(version):
             return TableError(
                 f"version {version} of {folder} was never examined, and its log no longer has a "
                 "file for it: somebody else may have written it",
-                hint=f"{replay}; {keep}",
+                hint=f"{replay_hint(table)}; {keep_hint(table)}",
             )
         case Moved() | AllExpected():
             return None
 
 
 def keep_hint(table: TableName | SystemTable) -> str:
-    """Return the hint that leaves a table's changelog as another program left it."""
+    """Return the hint to go on with a changelog as another program left it."""
     return f"`lockstep resume {table.word} --reason …` goes on with the changelog as it is"
 
 
@@ -274,7 +272,7 @@ def tables_to_quarantine(ports: RunPorts, changelogs: ChangedChangelogs) -> list
     examined_versions = ports.ledger.examined_versions(source)
     changed_mirrors = mirrors_with_new_commits(ports, examined_versions)
     states = [state for state in changed_mirrors if state.table not in to_reload]
-    disagreeing = [
+    stopped_tables = [
         _stopped_table(state.table, _mirror_error(ports, state, judgement))
         for state, judgement in _mirror_judgements(ports, states, examined_versions)
         if isinstance(judgement, Behind | Foreign | Unknown)
@@ -284,9 +282,9 @@ def tables_to_quarantine(ports: RunPorts, changelogs: ChangedChangelogs) -> list
         if folder not in table_by_folder or isinstance(judgement, Ahead):
             continue
         table = table_by_folder[folder]
-        if (changelog_problem := changelog_error(ports, folder, judgement, table)) is not None:
-            disagreeing.append(_stopped_table(table, changelog_problem))
-    return disagreeing
+        if (error := changelog_error(ports, folder, judgement, table)) is not None:
+            stopped_tables.append(_stopped_table(table, error))
+    return stopped_tables
 
 
 def changelogs_with_moved_rows(
@@ -299,8 +297,8 @@ def changelogs_with_moved_rows(
     return [
         StoppedTable(
             table_by_folder[folder],
-            f"{_foreign_sentence(folder, judgement.commit)}: it put rows into files that nobody "
-            "recorded",
+            f"{_foreign_sentence(folder, judgement.commit)}: it put rows into files that the "
+            "ledger did not record",
             f"only Lockstep may write changelogs; {replay_hint(table_by_folder[folder])}; the next "
             "run that publishes there does the same, or says what to do if captured files were "
             "deleted since",
@@ -368,7 +366,7 @@ def _ahead_error(ports: RunPorts, folder: str, ahead: Ahead) -> ForeignCommit:
     subject = f"version {commit.delta_version} of {folder} ({_commit_time_text(commit)})"
     if batches := metadata.get("batches"):
         subject += f" shows batch {batches[-1]} up to {metadata.get('place')}"
-    write = "a write that it does not know"
+    write = "a write that the ledger does not know"
     if ahead.ledger:
         write = f"a write of the ledger {ahead.ledger}; this one is {ports.ledger.identity()}"
     return ForeignCommit(

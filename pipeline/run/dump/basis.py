@@ -107,13 +107,14 @@ def tables_of(
     }
     for table in resumed_tables:
         open_loads.pop(table, None)
-        # A dropped table starts when the capture finds it again, which the ledger has
-        # to record.
+        # A dropped table is not started here: it starts when the capture finds it again,
+        # with an event that the ledger records.
         if table in states and states[table].condition is not TableCondition.DROPPED:
             states[table] = states[table].as_started()
-    at_source = [*filter(ports.source.patterns.matches, ports.server.engines())]
+    matches = ports.source.patterns.matches
+    at_source = [*filter(matches, ports.server.engines())]
     for table, reason in foreign_mirrors(ports, at_source).items():
-        # As for a table whose rows have yet to be read: its changes are not taken.
+        # Its changes are not taken: it counts as a table whose rows have yet to be read.
         open_loads[table] = False
         if catch_up_before is None:
             ports.progress.note(reason)
@@ -122,10 +123,9 @@ def tables_of(
         for past in ranges_before(ports.ledger.capture_scopes(source), batch_id, str(start))
         if catch_up_before is None or past.last_batch < catch_up_before
     ]
-    # The ledger is queried at the first call: most captures make none.
+    # The ledger is queried at the first call, because most captures do not need it.
     complete_since = cache(partial(ports.ledger.complete_since, source))
     only_tables = None if catch_up_before is None else frozenset(resumed_tables)
-    matches = ports.source.patterns.matches
     return CapturedTables(
         ports.segments,
         source=source,

@@ -140,7 +140,7 @@ class BatchCapture:
         record = CaptureRecord(
             end=end,
             anchor=anchor,
-            changes=self.basis.tables.change_count,
+            changes=tables.change_count,
             transactions=reading.transaction_count,
             log_bytes=reading.log_bytes,
             segments=segments,

@@ -57,12 +57,12 @@ tables with the most rows in memory are written to their files."""
 
 @dataclass(frozen=True, slots=True)
 class ReturningTable:
-    """A stopped table that a person ordered to be followed again. `low`: the place in
-    the log where it stopped. `version`: the version of its structure there; None if
-    none was recorded."""
+    """A stopped table that a person ordered to be followed again. `begin`: the place in
+    the log where it stopped, from which its changes are taken again. `version`: the
+    version of its structure there; None if none was recorded."""
 
     order: TableOrder
-    low: Coordinates
+    begin: Coordinates
     version: SchemaVersion | None = None
 
     @property
@@ -276,8 +276,8 @@ class CapturedTables:
         self._is_captured, self._states, self._open_loads = is_captured, states, open_loads or {}
         self._tables: dict[TableName, CapturedTable] = {}
         self.waiting_tables: dict[TableName, CapturedTable] = {}
-        """Tables whose capture, load or read rows begin or end at a place that the log
-        has yet to reach."""
+        """The tables that join the capture, or whose load ends, once the log reaches a
+        certain place. They stay in this dictionary after that."""
         self._segments: list[TableSegment] = []
         """The segments of all tables, in the order in which they began."""
         self._unwritten_bytes = 0
@@ -330,7 +330,7 @@ class CapturedTables:
         for returning_table in returning:
             table = self[returning_table.table]
             self.waiting_tables[table.name] = table
-            table.is_busy, table.begin = True, returning_table.low
+            table.is_busy, table.begin = True, returning_table.begin
             table.resumed_version = returning_table.version
             if returning_table.order.schema is not None:
                 table.structure_order = returning_table.order
@@ -407,7 +407,7 @@ class CapturedTables:
         table.quarantine = quarantine
         table.state, table.is_state_changed = table.state or self._new_state(name), True
         for segment in table.segments.values():
-            self._take_back(segment)
+            self._undo_parts(segment)
         return quarantine
 
     def end_of_missed_log(self, table: TableName) -> str | None:
@@ -522,7 +522,7 @@ class CapturedTables:
         for segment in self._segments:
             segment.totals_before = None
 
-    def _take_back(self, segment: TableSegment) -> None:
+    def _undo_parts(self, segment: TableSegment) -> None:
         """Remove the segment's rows of the current transaction from memory and from its
         files."""
         if (before := segment.totals_before) is None:
@@ -635,8 +635,8 @@ class CapturedTables:
         if self.name_conflict(table) is not None:
             return new_table(self._source, table, no_mirror_path(self._source, table))
         self._take_folders(table)
-        # Never a folder that another table has or had: readers of the folder's old
-        # versions would see both tables.
+        # A folder that another table has or had is never used: readers of the folder's
+        # old versions would see both tables.
         name, is_configured = self._names.of(table), self._names.is_configured(table)
         mirror = free_mirror_path(
             self._source, name, 1, self._used_folders, ignores_case=is_configured
@@ -669,7 +669,7 @@ def _unwritten_rows(segment: TableSegment) -> pa.Table:
     full_batches = []
     for batch in batches:
         missing_columns = [
-            pa.nulls(batch.num_rows, kind) for kind in schema.types[len(batch.schema) :]
+            pa.nulls(batch.num_rows, data_type) for data_type in schema.types[len(batch.schema) :]
         ]
         full_batches.append(
             pa.RecordBatch.from_arrays([*batch.columns, *missing_columns], schema=schema)

@@ -37,7 +37,7 @@ from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.table import TableName
 
-_DELETES = (EventType.DELETE_ROWS_V1, EventType.DELETE_ROWS)
+_DELETES: Final = (EventType.DELETE_ROWS_V1, EventType.DELETE_ROWS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,7 @@ class CascadeWatch:
         return change
 
     def _updated_columns(
-        self, table_map: TableMap, updates: Block, columns_wanted: Iterable[str]
+        self, table_map: TableMap, updates: Block, wanted_columns: Iterable[str]
     ) -> dict[str, int]:
         """Return the wanted columns that the updates changed, each with the index of
         the first event that changed it. If the events cannot be decoded, return all
@@ -165,16 +165,16 @@ class CascadeWatch:
         change."""
         version = self._structures.version(table_map.table)
         if version is None or version.knowledge is not Knowledge.KNOWN:
-            return dict.fromkeys(columns_wanted, 0)
+            return dict.fromkeys(wanted_columns, 0)
         structure = version.structure
         names = [column.name.lower() for column in structure.columns]
         try:
             hidden, layouts = checked_hidden_columns(version, table_map), read_layouts(table_map)
             decoder = TableDecoder(structure, layouts, pa.schema([]), hidden_indexes=hidden)
-            indexes = [names.index(name) for name in columns_wanted if name in names]
+            indexes = [names.index(name) for name in wanted_columns if name in names]
             first_events = decoder.first_changed_events(updates, indexes)
         except TableError:
-            return dict.fromkeys(columns_wanted, 0)
+            return dict.fromkeys(wanted_columns, 0)
         return {names[column]: event for column, event in first_events.items()}
 
 
@@ -194,7 +194,8 @@ def may_change_children(events: Integers) -> npt.NDArray[np.bool_]:
 
 @dataclass(slots=True)
 class CascadedChange:
-    """A change of a table's rows that the log may lack.
+    """A change of a parent's rows, or the change of a child's rows that foreign keys may
+    have made after it.
 
     - `first_delete`: the index of the first event that deleted rows; None if none did.
     - `updated_columns`: the changed columns, in lower case, each with the index of the

@@ -208,8 +208,8 @@ class ImageDecoder:
             )
             if shaper is not None:
                 shown_images = shaper.shape_images(shown_images)
-                # The history has the default of a hashed or masked column hashed or
-                # masked, too. So this default is filled in once the shaper is done.
+                # The history has the default of a hashed or masked column as the shaper
+                # would return it. So this default is filled in after the shaper.
                 shown_images = self._with_default_values(
                     shown_images, version.table, version.shown_schema
                 )
@@ -315,8 +315,8 @@ def _default_value(field: pa.Field, schema: TableSchema | None, index: int) -> p
         "and only the source knows what the row has there"
     )
     if column is None or isinstance(column.default, WrittenDefault):
-        # The table is then read from MySQL, which gives this value, and the default for
-        # later rows.
+        # The next run reads the table from MySQL, and with it the missing value and the
+        # default for later rows.
         raise ValueLeftOut(reason)
     raise TableError(
         reason,

@@ -107,9 +107,9 @@ def _forget_hidden_columns(
         return
     for version in ledger.schemas_at(source):
         if version.schema is not None and version.schema.expression_columns:
-            placeless = replace(version.schema, expression_columns=())
+            schema = replace(version.schema, expression_columns=())
             tracker.record_carried_version(
-                version.table, replace(version, schema=placeless), run_start.start.at
+                version.table, replace(version, schema=schema), run_start.start.at
             )
 
 
@@ -119,18 +119,18 @@ def tracker_of(
     facts: ServerFacts,
     *,
     later: Mapping[TableName, LaterStructure] | None = None,
-    recorded: FindRecorded | None = None,
+    find_recorded: FindRecorded | None = None,
 ) -> SchemaTracker:
     """Return a tracker of structures from a place in the server's log on.
     `initial_structures`: the structures at this place. `later`: structures that are
-    known only from a later place on. `recorded`: finds the versions that an earlier
+    known only from a later place on. `find_recorded`: finds the versions that an earlier
     reading of this log recorded."""
     return SchemaTracker(
         initial_structures,
         lower_case_table_names=dialect_of(facts).lower_case_table_names,
         choose_generation=next_generation,
         later_structures=later,
-        find_recorded=recorded,
+        find_recorded=find_recorded,
         shaping=ports.shaping,
     )
 
@@ -154,8 +154,8 @@ def _batch_with_start(ports: RunPorts, run_start: RunStart) -> Batch | None:
     batch = ports.ledger.captured_batch(ports.source.name, start.server_uuid, start.at)
     if batch is None:
         return None
-    same = read_anchor_of(ports, batch.captured_cursor, run_start.facts) is AnchorReading.SAME
-    return batch if same else None
+    anchor_reading = read_anchor_of(ports, batch.captured_cursor, run_start.facts)
+    return batch if anchor_reading is AnchorReading.SAME else None
 
 
 def _tracker_from_history(ports: RunPorts, batch: Batch, run_start: RunStart) -> SchemaTracker:
@@ -229,40 +229,6 @@ def _structures_in_memory(
     return StructuresInMemory(tables, databases, versions, last_numbers)
 
 
-@dataclass(frozen=True, slots=True)
-class StatementSpan:
-    """The statements that changed one table in a part of the log. `end`: the end of the
-    last statement. `is_created`: the first statement certainly created the table."""
-
-    end: Coordinates
-    is_created: bool
-
-
-LogError = TypeVar("LogError", bound=LogStops)
-
-
-def with_command_to_continue(error: LogError, ports: RunPorts, head: Coordinates) -> LogError:
-    """Return the error with a hint that has the command to continue after the
-    transaction which stopped the run. If the end of this transaction cannot be found,
-    return the error unchanged. `head`: the end of the log."""
-    if not error.event_place:
-        return error
-    begin = Coordinates.parse(error.event_place)
-    try:
-        dump = ports.server.dump(begin)
-        try:
-            end = end_of_transaction(dump, begin, head)
-        finally:
-            dump.close()
-    except LockstepError:
-        return error
-    hint = (
-        f"{error.hint}. To go on after this transaction, without its changes: "
-        f"{start_at(end, ports.source.name)}"
-    )
-    return type(error)(error.message, hint=hint, transaction_end=error.transaction_end)
-
-
 FoldCase = Callable[[TableName], TableName]
 """Returns a name as the server compares names: in lower case if it ignores case."""
 
@@ -305,7 +271,8 @@ def structures_of_server(ports: RunPorts, run_start: RunStart) -> SchemaTracker:
                 schema.name, knowledge=Knowledge.KNOWN, schema=schema
             )
     unknown_code = _databases_with_unknown_code(statements, baseline.databases, fold_case)
-    # Until their CREATE, databases of a whole log do not exist, so IF NOT EXISTS found none.
+    # A database that a whole log creates did not exist at the start, so a CREATE DATABASE
+    # IF NOT EXISTS created it.
     created = _created_databases(statements, fold_case) if has_all_statements else frozenset()
     databases = tuple(
         DatabaseVersion(
@@ -418,11 +385,36 @@ def statements_between(
         dump.close()
 
 
+LogError = TypeVar("LogError", bound=LogStops)
+
+
+def with_command_to_continue(error: LogError, ports: RunPorts, head: Coordinates) -> LogError:
+    """Return the error with a hint that has the command to continue after the
+    transaction which stopped the run. If the end of this transaction cannot be found,
+    return the error unchanged. `head`: the end of the log."""
+    if not error.event_place:
+        return error
+    begin = Coordinates.parse(error.event_place)
+    try:
+        dump = ports.server.dump(begin)
+        try:
+            end = end_of_transaction(dump, begin, head)
+        finally:
+            dump.close()
+    except LockstepError:
+        return error
+    hint = (
+        f"{error.hint}. To go on after this transaction, without its changes: "
+        f"{start_at(end, ports.source.name)}"
+    )
+    return type(error)(error.message, hint=hint, transaction_end=error.transaction_end)
+
+
 def _created_databases(
     statements: Iterable[LoggedStatement], fold_case: FoldCase
 ) -> frozenset[TableName]:
-    """Return the databases that a CREATE DATABASE names, folded, each as a name without a
-    table."""
+    """Return the databases that CREATE DATABASE statements name, each as a folded
+    `TableName` without a table."""
     return frozenset(
         fold_case(TableName(change.name, ""))
         for statement in statements
@@ -440,7 +432,7 @@ def _databases_with_unknown_code(
     """Return the databases whose triggers and views may have changed since the start.
     DROP and RENAME count, because they also drop or move triggers."""
     all_databases = frozenset(database.name for database in databases)
-    unknown_databases = set[str]()
+    names = set[str]()
     for statement in statements:
         changes = read_change(statement.text, statement.context)
         if isinstance(changes, Irrelevant):
@@ -450,28 +442,35 @@ def _databases_with_unknown_code(
         if isinstance(changes, NotUnderstood):
             if changes.possible_tables is None:
                 return all_databases
-            unknown_databases |= {table.database for table in changes.possible_tables}
+            names |= {table.database for table in changes.possible_tables}
             continue
         for change in changes:
             match change:
                 case DropTables(tables):
-                    unknown_databases |= {table.database for table in tables}
+                    names |= {table.database for table in tables}
                 case RenameTables(pairs):
-                    unknown_databases |= {table.database for pair in pairs for table in pair}
+                    names |= {table.database for pair in pairs for table in pair}
                 case AlterTable(table, clauses) if any(isinstance(c, RenameTo) for c in clauses):
-                    unknown_databases.add(table.database)
+                    names.add(table.database)
                 case CreateTable() | CreateLike() | CreateSelect() if change.or_replace:
-                    unknown_databases.add(change.table.database)
+                    names.add(change.table.database)
                 case DropDatabase(database) | CreateDatabase(database, or_replace=True):
-                    unknown_databases.add(database)
+                    names.add(database)
                 case _:
                     pass
+    folded_names = {fold_case(TableName(name, "")) for name in names}
+    return frozenset(
+        name for name in all_databases if fold_case(TableName(name, "")) in folded_names
+    )
 
-    def folded(database: str) -> TableName:
-        return fold_case(TableName(database, ""))
 
-    unknown = {folded(name) for name in unknown_databases}
-    return frozenset(name for name in all_databases if folded(name) in unknown)
+@dataclass(frozen=True, slots=True)
+class StatementSpan:
+    """The statements that changed one table in a part of the log. `end`: the end of the
+    last statement. `is_created`: the first statement certainly created the table."""
+
+    end: Coordinates
+    is_created: bool
 
 
 def spans_of_changes(

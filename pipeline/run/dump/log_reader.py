@@ -9,7 +9,7 @@ from functools import cached_property
 from time import monotonic
 from typing import Final, Protocol
 
-from lockstep.pipeline.binlog.search.log_scan import log_between
+from lockstep.pipeline.binlog.search.log_scan import log_bytes_between
 from lockstep.pipeline.binlog.search.places import LastTransactions
 from lockstep.pipeline.binlog.stream import ring as columns
 from lockstep.pipeline.binlog.stream.commit_times import NewestCommit
@@ -163,7 +163,9 @@ class LogReading:
         self._newest_commit = NewestCommit(run_start.facts.read_at)
         self._began_at = self._reported_at = monotonic()
         self._starts_spark = starts_spark
-        self._total_bytes = log_between(run_start.start.at, bounds.end, run_start.facts.binlogs)
+        self._total_bytes = log_bytes_between(
+            run_start.start.at, bounds.end, run_start.facts.binlogs
+        )
         self._dump = ports.server.dump(run_start.start.at)
         self.buffer = TransactionBuffer(
             run_start.start.at,
@@ -213,8 +215,10 @@ class LogReading:
     @property
     def reached_limit(self) -> str | None:
         """The setting that limits the run (transactions, bytes or seconds), if that
-        limit is reached before the end of the bounds; otherwise None."""
-        if self._bounds.is_reached(self.buffer.at) or self._is_before_known_until(self.buffer.at):
+        limit is reached before the end of the bounds; otherwise None. Among transactions
+        that an earlier run already read, it is None: the run must not end there."""
+        at, known_until = self.buffer.at, self._run_start.known_until
+        if self._bounds.is_reached(at) or (known_until is not None and at < known_until):
             return None
         return self._bounds.reached_limit(
             transactions=self.transaction_count,
@@ -263,11 +267,11 @@ class LogReading:
 
     def _limits(self) -> Limits:
         """Return the limits of the buffer. If the log begins with transactions that an
-        earlier run already read, the run must not end among them, so the buffer gets no
-        budget: `_read` checks it."""
-        budget = self._bounds.budget
+        earlier run already read, the run must not end among them, so `_read` checks the
+        budget and the buffer gets none."""
         if self._run_start.known_until is not None:
             return Limits(self._bounds.end)
+        budget = self._bounds.budget
         return Limits(self._bounds.end, budget.max_transactions, budget.max_bytes)
 
     def _take_groups(self) -> None:
@@ -277,12 +281,6 @@ class LogReading:
             self._take_group(group, all_statements(group, dialect))
             self._group_begin = None
             self.buffer.ack()
-
-    def _is_before_known_until(self, at: Coordinates) -> bool:
-        """Return whether an earlier run already read transactions after this place. If
-        so, this run must not end here."""
-        known_until = self._run_start.known_until
-        return known_until is not None and at < known_until
 
     def _is_needed(self, table: TableName) -> bool:
         """Return whether the table's events are read: they are taken, or cascades of a
@@ -324,25 +322,11 @@ class LogReading:
             self._taker.reach(statement.begin)
             if statement.replaces_rows:
                 self._apply_verdict(self.row_statements.judge_row_statement(statement), statement)
-                continue
-            self._apply_verdict(self.row_statements.judge_create_select(statement), statement)
-            logged = with_existing_view(
-                statement, self._structures.server_schema, self._ports.server
-            )
-            followed = self._structures.follow(logged)
-            not_understood = followed.not_understood
-            if not_understood is not None and not_understood.possible_tables is None:
-                self._on_unfollowed(
-                    self._add_places(
-                        _not_understood_error(logged, not_understood.reason, self._ports)
-                    )
-                )
-            self._taker.apply_statement(logged, followed)
-            if self._taker.watch is not None and self._taker.watch.refresh():
-                self.buffer.maps.update_captured()
+            else:
+                self._follow(statement)
         self._stop_merge_parts(group)
         self._taker.reach(group.end(-1))
-        # Before the rows are put: a table that is lost must not get rows of this
+        # These tables are stopped before `put`, so that they get no rows of this
         # transaction.
         committed_rows = self.buffer.prepared.take_committed()
         if committed_rows is not None:
@@ -361,6 +345,21 @@ class LogReading:
         self.log_bytes += int(sizes.sum())
         self.largest_transaction = max(self.largest_transaction, int(sizes.max()))
         self._report_progress()
+
+    def _follow(self, statement: LoggedStatement) -> None:
+        """Apply a statement that may change structures."""
+        self._apply_verdict(self.row_statements.judge_create_select(statement), statement)
+        statement = with_existing_view(
+            statement, self._structures.server_schema, self._ports.server
+        )
+        followed = self._structures.follow(statement)
+        not_understood = followed.not_understood
+        if not_understood is not None and not_understood.possible_tables is None:
+            error = _not_understood_error(statement, not_understood.reason, self._ports)
+            self._on_unfollowed(self._add_places(error))
+        self._taker.apply_statement(statement, followed)
+        if self._taker.watch is not None and self._taker.watch.refresh():
+            self.buffer.maps.update_captured()
 
     def _report_progress(self) -> None:
         if monotonic() - self._reported_at < _PROGRESS_SECONDS:
@@ -511,12 +510,12 @@ def undetermined_error(
     statement: LoggedStatement, undetermined: Undetermined
 ) -> UnsupportedStatement:
     """Return the error for a statement that may change any table."""
-    hint = (
-        "it was not recorded; have its session log rows (binlog_format=ROW). If such statements "
-        "change no captured table"
-    )
+    hint = "it was not recorded; have its session log rows (binlog_format=ROW)"
     if undetermined.target is not None and undetermined.target.database:
-        hint += f', pass them for good: `passed_statements = ["{undetermined.target}"]`'
+        hint += (
+            ". If such statements change no captured table, pass them for good: "
+            f'`passed_statements = ["{undetermined.target}"]`'
+        )
     return UnsupportedStatement(
         f"a transaction has a statement instead of rows, at {statement.begin}, and it is not known "
         f"which tables it changes: {first_words(statement.text, _QUOTED_WORDS)}: "

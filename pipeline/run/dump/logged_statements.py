@@ -101,12 +101,12 @@ def all_statements(group: TransactionGroup, dialect: ServerDialect) -> list[Logg
 def with_existing_view(
     statement: LoggedStatement, structures: Callable[[], ServerSchema], server: SourceServer
 ) -> LoggedStatement:
-    """Return the statement. A CREATE TABLE IF NOT EXISTS creates nothing if a view has
-    this name; in this case set `finds_view` in its context. `structures`: returns the
-    structures before the statement.
+    """Return the statement, with `finds_view` set in its context if it is a CREATE TABLE
+    IF NOT EXISTS and a view has the table's name, so that it created nothing.
+    `structures`: returns the structures before the statement.
 
     If these structures do not have the database's views, ask the server whether it has
-    such a view now. The statement may still have created a table that a view replaced
+    such a view now. The statement may still have created a table, which a view replaced
     later. In this case the history lacks the table, which is quarantined at its first
     rows in the log.
     """

@@ -5,13 +5,13 @@ An ALTER under `sql_log_bin=0` is not in the log. If it keeps the number and typ
 the columns, the rows after it look like those before it. So after the batch was read,
 its structures are compared with the server's:
 
-1. The structures of all tables are read from the server, and then the place where its log ends. The
-   statements of the log between the batch and this place are applied to a copy of the batch's
-   structures. A table that is now equal is proven.
-2. A table may differ because a statement is in progress: already carried out and not yet logged, or
-   already logged and not yet carried out. So the table is read again under a lock, for which an
-   ALTER that began earlier must have ended. If the table still differs, no statement in the log
-   explains the difference.
+1. The structures of all tables are read from the server, and then the place where its
+   log ends. The statements of the log between the batch and this place are applied to a
+   copy of the batch's structures. A table that is now equal is proven.
+2. A table may differ because a statement is in progress: already carried out and not yet
+   logged, or already logged and not yet carried out. So the table is read again under a
+   lock, which the server grants only once an ALTER that began earlier has ended. If the
+   table still differs, no statement in the log explains the difference.
 
 Parents of foreign keys are compared too, captured or not, if changes of captured
 children by cascades are not logged. Decoded with a wrong structure, an UPDATE of the
@@ -34,7 +34,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from lockstep.pipeline.binlog.search.log_scan import log_between
+from lockstep.pipeline.binlog.search.log_scan import log_bytes_between
 from lockstep.pipeline.model.load import SourceReading
 from lockstep.pipeline.ports.ledger import unproven_structures
 from lockstep.pipeline.ports.source import CurrentSchemas
@@ -45,7 +45,7 @@ from lockstep.pipeline.run.dump.segmenter import Segmenter
 from lockstep.pipeline.schema.code import after_code_statement, changes_code
 from lockstep.pipeline.schema.compare import comparable_table, differences, with_unlogged_properties
 from lockstep.pipeline.schema.effects import LoggedStatement
-from lockstep.pipeline.schema.evolve import evolve, with_unknown_tables
+from lockstep.pipeline.schema.evolve import evolve
 from lockstep.pipeline.schema.model import ColumnSchema, ServerSchema, TableSchema
 from lockstep.pipeline.schema.rows import key_candidates, merge_key, row_structure, schema_of
 from lockstep.pipeline.schema.statements.changes import Irrelevant, NotUnderstood
@@ -66,9 +66,6 @@ LATER_LOG_BYTES: Final = 64 << 20
 """Largest part of the log after a batch, in bytes, that is read for this proof. If the
 batch itself was larger, its size is the limit."""
 
-_MOST_NAMED: Final = 5
-"""Largest number of differences that a message names."""
-
 _MISSING_AT_SOURCE: Final = ("the source does not have it",)
 
 
@@ -86,7 +83,6 @@ class StructureProof:
     """
 
     earlier_tables: frozenset[TableName]
-
     errors: Mapping[TableName, TableError] = field(default_factory=dict)
     parent_schemas: Mapping[TableName, TableSchema] = field(default_factory=dict)
     compared_tables: frozenset[TableName] = frozenset()
@@ -131,9 +127,9 @@ def prove_structures(
     parent_schemas: dict[TableName, TableSchema] = {}
     for table in sorted(dependents):
         for name in sorted(names_of[table] & confirmed.keys()):
-            schema, in_words = confirmed[name]
+            schema, texts = confirmed[name]
             for captured_table in dependents[table] - errors.keys():
-                errors[captured_table] = _structure_error(captured_table, table, name, in_words)
+                errors[captured_table] = _structure_error(captured_table, table, name, texts)
             if table not in dependents[table] and schema is not None:
                 parent_schemas[table] = replace(schema, name=table)
     for table in errors.keys() & segmenter.present_names.keys():
@@ -198,19 +194,22 @@ def _wrong_rename_error(table: TableName, new_name: TableName) -> TableError:
 
 
 def _structure_error(
-    table: TableName, differing: TableName, present_name: TableName, in_words: tuple[str, ...]
+    table: TableName, differing: TableName, present_name: TableName, texts: tuple[str, ...]
 ) -> TableError:
     """Return the error of `table`. `differing`: the table that differs, which is
     `table` or one of its parents. `present_name`: the present name of `differing`.
-    `in_words`: the differences."""
+    `texts`: the differences."""
     prefix = "" if differing == table else f"{differing}, which its foreign keys lead to: "
     hint = (
         "it was altered with sql_log_bin=0, or restored: "
         f"`lockstep resume {table.word} --reason …` re-reads it from MySQL"
     )
-    if in_words == _MISSING_AT_SOURCE:
+    if texts == _MISSING_AT_SOURCE:
         # MariaDB logs rows of sequences, too, which are no tables.
-        hint = f"exclude it if it is a sequence, else {hint}"
+        hint = (
+            "exclude it if it is a sequence, else it was dropped with sql_log_bin=0: "
+            f"`lockstep resume {table.word} --reason …` goes on as after a DROP in the log"
+        )
         reason = "the source does not have it any more, and no statement in the log dropped it"
     else:
         subject = (
@@ -218,17 +217,11 @@ def _structure_error(
             if present_name == differing
             else f"the structure of {present_name}, as it is called now,"
         )
-        named = "; ".join(in_words[:_MOST_NAMED])
-        more = f"; and {len(in_words) - _MOST_NAMED} more" if len(in_words) > _MOST_NAMED else ""
         reason = (
             f"{subject} is not the history's, and no statement in the log made the "
-            f"difference (history, source): {named}{more}"
+            f"difference (history, source): {name_list(texts, '; ')}"
         )
-    return TableError(
-        f"{prefix}{reason}",
-        hint=hint,
-        need=Need.ROWS,
-    )
+    return TableError(f"{prefix}{reason}", hint=hint, need=Need.ROWS)
 
 
 def note_unproven(lease: Lease, capture: BatchCapture, proof: StructureProof) -> None:
@@ -293,7 +286,7 @@ class _LaterStructures:
             )
         if head < self._place:
             return f"the server's log ends at {head}, before {self._place}, up to where it was read"
-        log_bytes = log_between(self._place, head, facts.binlogs)
+        log_bytes = log_bytes_between(self._place, head, facts.binlogs)
         if log_bytes > self._most_bytes:
             return f"{log_bytes:,} bytes of log come after the run's end"
         begin, self._place = self._place, head
@@ -338,8 +331,8 @@ class _LaterStructures:
                 unclear[name] = reason
             else:
                 schema = locked.tables.get(name)
-                if in_words := self.compare(name, schema):
-                    confirmed[name] = schema, in_words
+                if texts := self.compare(name, schema):
+                    confirmed[name] = schema, texts
         return confirmed, unclear
 
     def _read_locked(self, table: TableName, *, is_shown: bool) -> CurrentSchemas | str:
@@ -352,7 +345,7 @@ class _LaterStructures:
             return self._basis.ports.server.locked_schema(table)
         except TableBusy as error:
             if not is_shown:
-                return "others kept it locked"
+                return "other sessions kept it locked"
             raise SourceMoving(
                 f"the structure of {table} is not the history's, and it is not known yet whether a "
                 f"statement is about to be logged: {error.reason}",
@@ -377,10 +370,10 @@ class _LaterStructures:
         if server is None:
             return _MISSING_AT_SOURCE
         has_defaults = table in self._tables_with_defaults
-        in_words = decoding_differences(history, server, with_defaults=has_defaults)
-        if in_words and self._basis.structures.is_from_table_map(table):
-            in_words = decoding_differences(history, server, from_table_map=True)
-        return in_words
+        texts = decoding_differences(history, server, with_defaults=has_defaults)
+        if texts and self._basis.structures.is_from_table_map(table):
+            texts = decoding_differences(history, server, from_table_map=True)
+        return texts
 
     def _structure(self, table: TableName) -> TableSchema | None:
         if self._schema is not None:
@@ -403,7 +396,7 @@ class _LaterStructures:
             return True
         schema_before = self._schema_now()
         if isinstance(change, NotUnderstood):
-            self._schema = with_unknown_tables(schema_before, change.possible_tables or ())
+            self._schema = schema_before.with_unknown_tables(*(change.possible_tables or ()))
             return change.possible_tables is not None
         self._schema = evolve(schema_before, change, statement.context).schema
         return True
@@ -429,12 +422,12 @@ def decoding_differences(
     ]
     if from_table_map:
         tables = [schema_of(row_structure(table)) for table in tables]
-    in_words = list(differences(*(_table_for_decoding(table, with_defaults) for table in tables)))
+    texts = list(differences(*(_table_for_decoding(table, with_defaults) for table in tables)))
     recorded_hashed, server_hashed = (sum(key.hashed for key in table.keys) for table in tables)
     if recorded_hashed != server_hashed:
-        in_words.append(f"UNIQUE keys that are hashed: {recorded_hashed}, {server_hashed}")
-    in_words += _key_difference(history, [*key_candidates(server), *key_candidates(tables[1])])
-    return tuple(in_words)
+        texts.append(f"UNIQUE keys that are hashed: {recorded_hashed}, {server_hashed}")
+    texts += _key_difference(history, [*key_candidates(server), *key_candidates(tables[1])])
+    return tuple(texts)
 
 
 def _table_for_decoding(table: TableSchema, with_defaults: bool) -> TableSchema:
@@ -463,7 +456,7 @@ def _key_difference(history: TableSchema, candidates: Sequence[tuple[str, ...]])
     of the mirror (the Delta table with the current rows)."""
     history_key = merge_key(history)
     if history_key and {*history_key} not in [{*candidate} for candidate in candidates]:
-        candidates_in_words = " or ".join(
+        candidate_texts = " or ".join(
             f"({', '.join(candidate)})" for candidate in dict.fromkeys(candidates)
         )
-        yield f"key: ({', '.join(history_key)}), {candidates_in_words or 'none'}"
+        yield f"key: ({', '.join(history_key)}), {candidate_texts or 'none'}"

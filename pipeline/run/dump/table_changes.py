@@ -179,9 +179,7 @@ class StatementDecider:
         }
         if table in exchanged_tables and any(map(self.shaping.rules_of, exchanged_tables)):
             other_tables = ", ".join(sorted(map(str, exchanged_tables - {table})))
-            reason = (
-                f"it has rows of {other_tables}, and the settings of one of them hide something"
-            )
+            reason = f"it has rows of {other_tables}, and the settings hide values of one of them"
         elif (
             consequence.rule_name == RENAMED_RULE
             and version

@@ -54,8 +54,8 @@ class PartialTables:
                     # name already.
                     extent = self._extents.pop(table, self._extents.get(to))
                     if extent is not None:
-                        # The table that was seen empty may have been another one of the
-                        # old name.
+                        # `empty_at` is forgotten: the table that was seen empty may have
+                        # been another one, which had the old name at that time.
                         self._extents[to] = Extent(to, extent.begins)
                 case _:
                     pass
@@ -116,12 +116,14 @@ def note_tables_from_log(extents: PartialTables, basis: Basis) -> None:
 
 
 def partial_tables(ledger: Tables, source: str, patterns: TablePatterns) -> tuple[Extent, ...]:
-    """Return the partial tables of the source, without those that are being loaded."""
+    """Return the partial tables that the patterns match, without those that are being
+    loaded."""
     loading_tables = {load.table for load in ledger.open_loads(source)}
-    extents = (
-        extent for extent in ledger.partial_tables(source) if extent.table not in loading_tables
+    return tuple(
+        extent
+        for extent in ledger.partial_tables(source)
+        if extent.table not in loading_tables and patterns.matches(extent.table)
     )
-    return tuple(extent for extent in extents if patterns.matches(extent.table))
 
 
 def tables_proven_complete(ports: RunPorts, report: VerifyReport) -> frozenset[TableName]:

@@ -30,11 +30,8 @@ from lockstep.pipeline.schema.rows import logged_structure
 from lockstep.pipeline.schema.types import FAMILIES, Family
 from lockstep.pipeline.shape.shaping import placeholder_members
 from lockstep.pipeline.values.errors import TableError
-from lockstep.pipeline.values.shown import pluralize
+from lockstep.pipeline.values.shown import name_list, pluralize
 from lockstep.pipeline.values.table import Column, TableStructure
-
-_MOST_NAMED: Final = 5
-"""Largest number of differences between log and history that a message names."""
 
 _TYPE_IN_TABLE_MAP: Final = {"binary": "char", "varbinary": "varchar", "blob": "text"}
 """Types of binary columns, each with the type that a table map shows for it. Only the
@@ -44,12 +41,8 @@ _TYPES_WITH_FRACTION: Final = frozenset({"time", "datetime", "timestamp"})
 
 
 def checked_hidden_columns(version: SchemaVersion, table_map: TableMap) -> tuple[int, ...]:
-    """Compare a table map with the version, and return the indexes, from 0, of the
-    map's hidden columns.
-
-    Raise `TableError` if map and version disagree, or if the hidden columns cannot be
-    determined.
-    """
+    """Return the indexes, from 0, of a table map's hidden columns. Raise `TableError` if
+    they cannot be determined, or if the map's other columns differ from the version."""
     assert version.schema is not None, "only tables with a known structure are decoded"
     outlines, structure = read_outlines(table_map), logged_structure(version.schema)
     hidden = _hidden_column_indexes(outlines, structure, version.schema, table_map)
@@ -64,11 +57,8 @@ def checked_hidden_columns(version: SchemaVersion, table_map: TableMap) -> tuple
         shown = len(structure.columns)
         differences = [f"columns: {shown}, {shown} and {expected} hidden"]
     if differences:
-        more = (
-            f"; and {len(differences) - _MOST_NAMED} more" if len(differences) > _MOST_NAMED else ""
-        )
         raise TableError(
-            f"{DISAGREEMENT} (log, history): {'; '.join(differences[:_MOST_NAMED])}{more}",
+            f"{DISAGREEMENT} (log, history): {name_list(differences, '; ')}",
             hint="either a statement is not in the log (sql_log_bin=0, another server), or "
             "Lockstep read one differently from the server: `lockstep schema "
             f"{table_map.table.word}` shows the history, `lockstep resume {table_map.table.word} "
@@ -187,11 +177,11 @@ def _hidden_column_indexes(
     if the number of columns, or the version of the server that wrote the log, rules
     them out. Raise `TableError` if the hidden columns cannot be determined.
 
-    The names tell which columns are hidden. Without names, there may be only one choice
-    of hidden columns with which all others match the structure. If there are several,
-    the places that the history has decide. If it is not certain that the server's
-    version logs hidden columns, the map may have more columns for another reason, so
-    only the names count.
+    A choice of hidden columns is possible if all other columns match the structure, and
+    if the names, where the map has them, are those of hidden columns. If several choices
+    are possible, the places that the history has decide. If it is not certain that the
+    server's version logs hidden columns, the map may have more columns for another
+    reason, so a choice without names does not count.
     """
     logged = outlines[0]
     hidden_count = len(logged.columns) - len(structure.columns)

@@ -59,20 +59,20 @@ class ScratchRows:
 
     def __init__(self, file: NewEventFile, schema: pa.Schema) -> None:
         self._file, self._schema = file, schema
-        self._places: list[tuple[int, int]] = []
-        self._size = 0
+        self._offsets_and_sizes: list[tuple[int, int]] = []
+        self._file_size = 0
         self.row_count = 0
 
     def put(self, batch: pa.RecordBatch) -> None:
         content = batch.serialize()
         self._file.write(memoryview(content))
-        self._places.append((self._size, content.size))
-        self._size += content.size
+        self._offsets_and_sizes.append((self._file_size, content.size))
+        self._file_size += content.size
         self.row_count += batch.num_rows
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        for at, size in self._places:
-            content = pa.py_buffer(self._file.read(at, size))
+        for offset, size in self._offsets_and_sizes:
+            content = pa.py_buffer(self._file.read(offset, size))
             yield pa.ipc.read_record_batch(content, self._schema)
 
     def close(self) -> None:
@@ -271,22 +271,22 @@ def _keys_not_read(
     names = columns_of(hasher.schema, hasher.key_columns, limits)
     schema = pa.schema([hasher.schema.field(name) for name in names])
     range_column, spans = range_of_limits(schema, limits)
-    not_read: list[pa.RecordBatch] = []
-    in_both = [np.zeros(0, np.uint64)]
+    unread_keys: list[pa.RecordBatch] = []
+    keys_in_both = [np.zeros(0, np.uint64)]
     for batch in mirror.batches(schema, range_column, spans):
         keys, is_within = hasher.key_hashes(batch), rows_within(batch, limits)
         was_read = np.isin(keys, keys_read)
-        in_both.append(keys[was_read])
+        keys_in_both.append(keys[was_read])
         is_within &= ~was_read
         if is_within.any():
-            not_read.append(batch.filter(pa.array(is_within)).select(list(hasher.key_columns)))
-    matched_keys = np.concatenate(in_both)
+            unread_keys.append(batch.filter(pa.array(is_within)).select(list(hasher.key_columns)))
+    matched_keys = np.concatenate(keys_in_both)
     if repeated_count := len(matched_keys) - len(np.unique(matched_keys)):
         raise ConditionRefused(
             f"in the mirror of {table}, {repeated_count:,} rows have the key of another row",
             hint=_reload_hint(table),
         )
-    return not_read
+    return unread_keys
 
 
 def _absent_keys(
@@ -319,16 +319,16 @@ def _put_deleted(
 
 def sentences_about_rows(read: ConditionRead) -> Sequence[str]:
     """Return sentences for people about rows that are gone or were not looked up."""
-    table, lines = read.table, list[str]()
+    table, sentences = read.table, list[str]()
     if deleted := read.deleted_rows.row_count:
-        lines.append(f"{table}: {deleted:,} rows of the mirror are gone at the source")
+        sentences.append(f"{table}: {deleted:,} rows of the mirror are gone at the source")
     if read.unchecked_rows:
-        lines.append(
+        sentences.append(
             f"{table}: {read.unchecked_rows:,} rows of the mirror stay without being looked up, "
-            f"since no statement can name the values of {read.unsearchable_column!r}: "
-            f"`lockstep verify {table.word}`"
+            f"because no statement can name the values of {read.unsearchable_column!r}; "
+            f"`lockstep verify {table.word}` compares them"
         )
-    return lines
+    return sentences
 
 
 # -- the limits of a condition, applied to rows of Arrow -------------------------------

@@ -61,9 +61,9 @@ _DIFFERENT, _ONLY_SOURCE, _ONLY_LAKE = "different", "only in MySQL", "only in th
 
 @dataclass(frozen=True, slots=True)
 class BothSides:
-    """A table of both sides: `hasher` hashes the rows of both, `mirror` reads the
-    lake's. `keeps_deleted`: the mirror keeps, unmarked, rows that a TRUNCATE removed at
-    the source."""
+    """A table on both sides. `hasher`: hashes the rows of both. `mirror`: reads the
+    lake's rows. `keeps_deleted`: the settings keep rows in the mirror, without a mark,
+    that a DELETE or a TRUNCATE removed at the source."""
 
     table: TableName
     hasher: RowHasher
@@ -90,7 +90,7 @@ def compare_row_by_row(
     for share_rows in _wrong_rows(ports, cursor, sides, min(share_count, MOST_SHARES)):
         total.add(share_rows)
     sample = total.sample
-    # Rows that differ are reported even if others could not be compared.
+    # Rows that differ are reported even if other rows could not be compared.
     if sample.incomplete_count and not sample.all_keys:
         raise SourceMoving(
             f"{pluralize(sample.incomplete_count, 'row')} changed since "
@@ -241,12 +241,7 @@ def _where_condition(
 
 
 def differing_rows(
-    sides: BothSides,
-    wrong: WrongRows,
-    source: RowsByKey,
-    lake: RowsByKey,
-    *,
-    show_values: bool,
+    sides: BothSides, wrong: WrongRows, source: RowsByKey, lake: RowsByKey, *, show_values: bool
 ) -> Iterator[RowDifference]:
     """Yield at most `MOST_DETAILS` of the differing rows, ordered by kind and key."""
     kinds = {

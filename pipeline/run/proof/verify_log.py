@@ -18,6 +18,7 @@ from lockstep.pipeline.binlog.stream import ring as columns
 from lockstep.pipeline.binlog.stream.ring import Block, Integers, TransactionGroup
 from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
 from lockstep.pipeline.binlog.transactions.identity import GtidCollector, gtid_set, union
+from lockstep.pipeline.mirror.marks import row_counts
 from lockstep.pipeline.model.batch import Cursor
 from lockstep.pipeline.proof.hashes import Hashes, RowHasher
 from lockstep.pipeline.proof.rows import RowsBeforeLog, RowTally
@@ -152,7 +153,7 @@ class ImageTaker:
                             table, f"its structure at {at} differs from the source's now"
                         )
                         return False
-                    self.row_count += images.columns.num_rows
+                    self.row_count += row_counts(images).total
                     reader.take(images, transactions[images.event.to_numpy()])
         except TableError as error:
             self._stop_comparing(table, error.reason, error.hint)
@@ -223,7 +224,7 @@ def _key_hashes(hasher: RowHasher, images: RowImages) -> Hashes:
 
 
 def _signed_hashes(hasher: RowHasher, images: RowImages) -> tuple[Counts, Hashes]:
-    """Return, for each image, 1 if it shows the row after a change, else -1; and its hash."""
+    """Return for each image 1 if it shows the row after a change, else -1; and its hash."""
     return np.where(_exists_after(images), 1, -1), hasher.row_hashes(images.columns)
 
 

@@ -99,13 +99,13 @@ def quiet_lake(ports: RunPorts) -> QuietLake:
     """Return the lake at a moment when no captured batch waits for its merge. While a
     run is active, wait for such a moment. Raise `SourceMoving` if there is none."""
     ledger, source = ports.ledger, ports.source.name
-    cursor = None
     for _ in RUN_ENDED.tries(ports.pause):
         cursor = ledger.cursors(source).acknowledged
         if cursor is None:
             raise SourceMoving(
                 f"the lake shows nothing of {source} yet", hint=f"`lockstep run --source {source}`"
             )
+        position = cursor.position
         states = ledger.table_states(source)
         versions = {table: ports.mirrors.version(state.mirror) for table, state in states.items()}
         waiting_tables = frozenset(ledger.pending_batches(source))
@@ -124,14 +124,12 @@ def quiet_lake(ports: RunPorts) -> QuietLake:
                 loading_tables=loading_tables,
                 reshaped_tables=reshaped,
                 flavour=facts.flavour,
-                is_same_server=facts.server_uuid == cursor.position.server_uuid,
+                is_same_server=facts.server_uuid == position.server_uuid,
             )
         if live_lease(ledger, source) is None:
             break
-    last_place = cursor.position if cursor else "nothing"
     raise SourceMoving(
-        f"the lake shows {source} up to {last_place}, and what was captured since waits to be "
-        "merged",
+        f"the lake shows {source} up to {position}, and what was captured since waits to be merged",
         hint=AGAIN_HINT,
     )
 

@@ -39,7 +39,7 @@ class SchemaVerification:
     """The outcome of both proofs.
 
     - `at`: the place at which tables were compared with the server.
-    - `refold_disagreements`: versions that differ from what the recorded statements
+    - `history_disagreements`: versions that differ from what the recorded statements
       yield when they are applied again.
     - `server_disagreements`: tables whose structures differ from the server's at that
       place.
@@ -51,7 +51,7 @@ class SchemaVerification:
     at: Coordinates
     statement_count: int
     version_count: int
-    refold_disagreements: tuple[Disagreement, ...]
+    history_disagreements: tuple[Disagreement, ...]
     compared_count: int
     server_disagreements: tuple[Disagreement, ...]
     unknown_versions: tuple[SchemaVersion, ...]
@@ -60,7 +60,7 @@ class SchemaVerification:
 
     @property
     def equal(self) -> bool:
-        return not self.refold_disagreements and not self.server_disagreements
+        return not self.history_disagreements and not self.server_disagreements
 
 
 def verify_schema(ports: RunPorts) -> SchemaVerification:
@@ -80,7 +80,7 @@ def verify_schema(ports: RunPorts) -> SchemaVerification:
     run_start = start_to_continue(ports, cursor)
     batches = list(recorded_batches(ledger, source))
     name_case = dialect_of(run_start.facts).lower_case_table_names
-    refold_disagreements = tuple(follow_again(batches, lower_case_table_names=name_case))
+    history_disagreements = tuple(follow_again(batches, lower_case_table_names=name_case))
     baseline, structures = _server_and_history(ports, run_start)
     server_tables = {table.name for table in baseline.tables}
     history_tables = {version.table for version in structures.history.versions}
@@ -102,7 +102,7 @@ def verify_schema(ports: RunPorts) -> SchemaVerification:
         at=baseline.high,
         statement_count=sum(len(batch.statements) for batch in batches),
         version_count=sum(len(batch.versions) for batch in batches),
-        refold_disagreements=refold_disagreements,
+        history_disagreements=history_disagreements,
         compared_count=len(compared_tables),
         server_disagreements=tuple(_server_disagreements(ports, baseline, versions)),
         unknown_versions=tuple(unknown_versions),

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Final
 
 from lockstep.pipeline.mirror.layout import application_id
 from lockstep.pipeline.model.batch import BatchState
@@ -45,7 +46,7 @@ from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.segment import SegmentFile, batch_of
 from lockstep.pipeline.values.table import TableName
 
-_WRITE_NUMBER_MARGIN = 1_000_000
+_WRITE_NUMBER_MARGIN: Final = 1_000_000
 """Added to the last known write number if the numbers of the other history are unknown,
 because the mirror's log is missing."""
 

@@ -9,9 +9,10 @@ current rows, a changelog the Delta table with all its changes, a batch the part
 log that one run captured.
 
 1. The folder's claim declares all batches after the chosen one void, so that no later
-   recovery continues after one of them. Mirrors may still show a void batch: a mirror
-   is not restored if its table is re-read, or if no earlier batch has it. Nor does
-   `_transactions` list all batches.
+   recovery continues after one of them. Nothing else in the lake says reliably that a
+   batch is void. A mirror is not restored if its table is re-read or if no earlier
+   batch has the table, so it still shows a void batch. `_transactions` does not list
+   all batches.
 
 2. Changelogs stop listing the files of later batches, and mirrors that show later
    batches are restored to the chosen one. These commits change only metadata; a
@@ -25,10 +26,10 @@ log that one run captured.
 
 4. The folder is claimed for this ledger.
 
-Before a recovery is carried out, it is said what the next run does with each table
-then. A recovery decides what there is: the mirror version with which each table
-continues, or what the ledger has. What a table lacks then is an ordinary need, and the
-rules of `pipeline.supply` decide what supplies it.
+`plan_recovery` also foresees what the next run will do with each table. The recovery
+itself decides only with which version of its mirror a table continues, or that the
+lake goes back to what the ledger has. The rules of `pipeline.supply` decide, as for any
+run, what supplies the rest.
 """
 
 from __future__ import annotations
@@ -96,12 +97,7 @@ from lockstep.pipeline.run.recovery.recovered_structures import (
 )
 from lockstep.pipeline.run.status.plan import plan_tables
 from lockstep.pipeline.run.stop_errors import reread_error
-from lockstep.pipeline.run.table_plans import (
-    KnownReach,
-    KnownTables,
-    TablePlans,
-    with_prices,
-)
+from lockstep.pipeline.run.table_plans import KnownReach, KnownTables, TablePlans, with_prices
 from lockstep.pipeline.run.unpruned_batches import RUNS_HINT, batch_of_run, no_run_sentence
 from lockstep.pipeline.schema.history import BatchHistory
 from lockstep.pipeline.supply import OLDER_REASON, Have, SupplyStanding, Want, plan
@@ -124,10 +120,10 @@ from lockstep.pipeline.values.table import TableName
 class RecoveryOutcome:
     """The outcome of a recovery. `disagreement`: how the ledger and the lake disagree.
     `plan`: where a ledger that is made from the lake continues. `reloads`: tables whose
-    rows the lake does not have, and why. `table_plans`: what the next run does with
-    tables, only if the recovery is merely shown. `shortened_changelogs`: those that
-    stop listing files of later batches. `lake_changes`: those of a ledger that
-    continues as it is or starts over."""
+    rows the lake does not have, and why. `table_plans`: what the next run will do with
+    tables; only `plan_recovery` fills it. `shortened_changelogs`: folders of changelogs
+    that stop listing files of later batches. `lake_changes`: the changes to the lake if
+    the ledger continues as it is or starts over."""
 
     case: RecoveryCase
     disagreement: str | None = None
@@ -154,102 +150,6 @@ def plan_recovery(
     if outcome.case is RecoveryCase.KEEP_LEDGER:
         outcome = replace(outcome, lake_changes=plan_lake_changes(ports, outcome.reloads))
     return replace(outcome, table_plans=_tables_after(ports, outcome, basis))
-
-
-def _tables_after(
-    ports: RunPorts, outcome: RecoveryOutcome, basis: RecoveryBasis | None
-) -> TablePlans:
-    match outcome.case:
-        case RecoveryCase.FROM_LAKE | RecoveryCase.REFUSED:
-            assert basis is not None, "a ledger is made from the lake"
-            handovers = (
-                _handover(ports, adoption, adoption.version, basis)
-                for adoption in basis.plan.adoptions
-            )
-            adopted_states = (handover.adopted_state() for handover in handovers)
-            return _after_new_ledger(ports, adopted_states, outcome.reloads)
-        case RecoveryCase.KEEP_LEDGER:
-            return _after_kept_ledger(ports, outcome.reloads)
-        case RecoveryCase.START_OVER:
-            return _after_start_over(ports)
-        case RecoveryCase.AGREE | RecoveryCase.FINISH:
-            return TablePlans()
-    assert_never(outcome.case)
-
-
-_MissingRows = Iterable[tuple[TableName, str]]
-"""Tables whose rows the lake does not have, each with the reason."""
-
-
-def _after_new_ledger(
-    ports: RunPorts, adopted_states: Iterable[TableState], missing_rows: _MissingRows
-) -> TablePlans:
-    """Return the plans of tables after a ledger is made from the lake.
-    `adopted_states`: the states of the tables that continue with their mirrors."""
-    haves_and_wants = [
-        (Have(table, SupplyStanding.NEW, reason=reason), Want())
-        for table, reason in missing_rows
-        if ports.source.patterns.matches(table)
-    ]
-    states = {state.table: state for state in adopted_states}
-    for table, name in pending_moves(ports, states).to_reload.items():
-        have = Have(table, SupplyStanding.STOPPED, reason=move_reason(name))
-        haves_and_wants.append((have, Want(rewrite=True)))
-    # The mirror has rows that this ledger has not seen, so its changelog is not
-    # complete.
-    return _priced_plans(ports, haves_and_wants, KnownReach(changelog=ROWS_BEFORE_CHANGELOG))
-
-
-def _after_kept_ledger(ports: RunPorts, missing_rows: _MissingRows) -> TablePlans:
-    """Return the plans of tables after the lake goes back to what the ledger has. If
-    the server does not answer, only the plans of `missing_rows` are returned, without
-    prices."""
-    cursor = ports.ledger.cursors(ports.source.name).captured
-    assert cursor is not None, "this ledger holds the source"
-    errors = {table: reread_error(reason) for table, reason in missing_rows}
-    known = KnownTables.of(ports).with_stopped(cursor, errors)
-    states = {table: next_state(table, known.states[table], LakeRestarted()) for table in errors}
-    known = replace(known, states={**known.states, **states})
-    with suppress(LockstepError):
-        return tables_of_next_run(ports, known)
-    haves_and_wants = [
-        (Have(table, SupplyStanding.STOPPED, frozenset({Need.ROWS}), error.reason), Want())
-        for table, error in errors.items()
-        if states[table].reason == error.reason
-    ]
-    return TablePlans(
-        {have.table: plan(have, want, KnownReach()) for have, want in haves_and_wants}
-    )
-
-
-def tables_of_next_run(ports: RunPorts, known: KnownTables | None = None) -> TablePlans:
-    """Return the plans of the next run, which continues where the ledger ends. `known`:
-    the tables' states; None for the states in the ledger."""
-    return plan_tables(ports, foresee_next_start(ports).run_start, known)
-
-
-def _after_start_over(ports: RunPorts) -> TablePlans:
-    """Return the plans of the first run after the source starts over. If it starts with
-    a snapshot, that run reads all tables that have rows."""
-    if not ports.source.loads_new_tables:
-        return TablePlans()
-    tables = [table.name for table in ports.server.tables()]
-    tables = [table for table in tables if ports.source.patterns.matches(table)]
-    colliding_tables = collisions(ports, {}, tables)
-    haves_and_wants = [
-        (Have(table, SupplyStanding.NEW, reason=OLDER_REASON), Want())
-        for table in tables
-        if table not in colliding_tables
-    ]
-    return _priced_plans(ports, haves_and_wants, KnownReach())
-
-
-def _priced_plans(
-    ports: RunPorts, haves_and_wants: Sequence[tuple[Have, Want]], reach: KnownReach
-) -> TablePlans:
-    plans = {have.table: plan(have, want, reach) for have, want in haves_and_wants}
-    wants = {have.table: want for have, want in haves_and_wants}
-    return with_prices(ports, TablePlans(plans, wants))
 
 
 def recover(
@@ -298,10 +198,10 @@ def _outcome_and_basis(
     """Return the outcome of a recovery, and its basis if a ledger is made from the
     lake. Raise an error if the recovery is refused. `is_plan`: nothing is carried out,
     so going back to a named batch is not refused if the ledger still has the source."""
-    disagreement = cache(lambda: lake_disagreement(ports))
+    find_disagreement = cache(lambda: lake_disagreement(ports))
     case = case_of(
         _ledger_content(ports),
-        lambda: disagreement() is not None,
+        lambda: find_disagreement() is not None,
         lambda: ports.claims.read(ports.source.name) != Unclaimed(is_empty=True),
         back_to=after_batch is not None,
         start_over=start_over,
@@ -314,10 +214,8 @@ def _outcome_and_basis(
     if case is RecoveryCase.START_OVER:
         error = lake_error(ports)
         return RecoveryOutcome(case, None if error is None else error.message), None
-    if case is RecoveryCase.KEEP_LEDGER and (found_disagreement := disagreement()) is not None:
-        return RecoveryOutcome(
-            case, found_disagreement.sentence, reloads=found_disagreement.reloads
-        ), None
+    if case is RecoveryCase.KEEP_LEDGER and (disagreement := find_disagreement()) is not None:
+        return RecoveryOutcome(case, disagreement.sentence, reloads=disagreement.reloads), None
     return RecoveryOutcome(case), None
 
 
@@ -345,7 +243,7 @@ def _ledger_content(ports: RunPorts) -> LedgerContent:
 def _source_held_error(ports: RunPorts) -> ForeignCommit:
     source = ports.source.name
     newest = ports.ledger.cursors(source).captured
-    assert newest is not None, "it holds the source"
+    assert newest is not None, "this ledger holds the source"
     return ForeignCommit(
         f"this ledger holds {source} already, up to batch {newest.batch} at {newest.position.at}",
         hint="to give it up for a new one, move it away first (docs/recovery.md)",
@@ -554,14 +452,16 @@ def _files_up_to(ports: RunPorts, changelog: ChangelogListing, batch: int) -> li
     ):
         return captured_files
     listed_files = [file for file in captured_files if file.path in changelog.files]
-    foreign = (SegmentFile(path, size=changelog.files[path]) for path in changelog.foreign)
+    foreign = (SegmentFile(path, size=changelog.files[path]) for path in changelog.foreign_files)
     return [*listed_files, *foreign]
 
 
 def _has_later_rows(ports: RunPorts, changelog: ChangelogListing, batch: int) -> bool:
     """Return whether a foreign file has rows of later batches, or cannot be read."""
-    contents = (batches_in_file(ports, changelog.folder, path) for path in changelog.foreign)
-    return any(batches is None or max(batches, default=0) > batch for batches in contents)
+    batch_sets = (
+        batches_in_file(ports, changelog.folder, path) for path in changelog.foreign_files
+    )
+    return any(batches is None or max(batches, default=0) > batch for batches in batch_sets)
 
 
 def _app_id(ports: RunPorts, lake: LakeContent, changelog: ChangelogListing) -> str:
@@ -637,9 +537,9 @@ def _record_basis(
         changes=plan.lake_end.cursor.sequence,
         tables=(
             *(handover.adopted_state() for handover in handovers),
-            *(_waiting_state(ports, table, basis) for table in tables_needing_consent),
+            *(_consent_state(ports, table, basis) for table in tables_needing_consent),
         ),
-        stopped_tables=tuple(_stopped_table(table, start.at) for table in tables_needing_consent),
+        stopped_tables=tuple(_consent_stop(table, start.at) for table in tables_needing_consent),
         by_gtid=place.by_gtid,
         history=BatchHistory((), basis.structures.versions, basis.structures.databases),
         handovers=tuple(handovers),
@@ -653,7 +553,7 @@ def _record_basis(
     ledger.record_capture(lease, batch.id, record)
 
 
-def _stopped_table(table: TableName, at: Coordinates) -> StoppedTable:
+def _consent_stop(table: TableName, at: Coordinates) -> StoppedTable:
     """Return the stop of a table that may show values which were hidden under another
     name: the former ledger asked for somebody's consent, and so does this one."""
     error = TableError(
@@ -666,7 +566,7 @@ def _stopped_table(table: TableName, at: Coordinates) -> StoppedTable:
     return StoppedTable.of(table, error, str(at))
 
 
-def _waiting_state(ports: RunPorts, table: TableName, basis: RecoveryBasis) -> TableState:
+def _consent_state(ports: RunPorts, table: TableName, basis: RecoveryBasis) -> TableState:
     """Return the state of a table that waits for somebody's consent, with a mirror that
     is still to be made."""
     source, generation = ports.source.name, basis.structures.generation(table)
@@ -713,14 +613,116 @@ def _claim_and_acknowledge(ports: RunPorts, lease: Lease) -> None:
         ports.ledger.acknowledge(lease, batch.id)
 
 
+# -- the plans of tables after a recovery ----------------------------------------------
+
+
+def _tables_after(
+    ports: RunPorts, outcome: RecoveryOutcome, basis: RecoveryBasis | None
+) -> TablePlans:
+    match outcome.case:
+        case RecoveryCase.FROM_LAKE | RecoveryCase.REFUSED:
+            assert basis is not None, "a ledger is made from the lake"
+            handovers = (
+                _handover(ports, adoption, adoption.version, basis)
+                for adoption in basis.plan.adoptions
+            )
+            adopted_states = (handover.adopted_state() for handover in handovers)
+            return _after_new_ledger(ports, adopted_states, outcome.reloads)
+        case RecoveryCase.KEEP_LEDGER:
+            return _after_kept_ledger(ports, outcome.reloads)
+        case RecoveryCase.START_OVER:
+            return _after_start_over(ports)
+        case RecoveryCase.AGREE | RecoveryCase.FINISH:
+            return TablePlans()
+    assert_never(outcome.case)
+
+
+_MissingRows = Iterable[tuple[TableName, str]]
+"""Tables whose rows the lake does not have, each with the reason."""
+
+
+def _after_new_ledger(
+    ports: RunPorts, adopted_states: Iterable[TableState], missing_rows: _MissingRows
+) -> TablePlans:
+    """Return the plans of tables after a ledger is made from the lake.
+    `adopted_states`: the states of the tables that continue with their mirrors."""
+    haves_and_wants = [
+        (Have(table, SupplyStanding.NEW, reason=reason), Want())
+        for table, reason in missing_rows
+        if ports.source.patterns.matches(table)
+    ]
+    states = {state.table: state for state in adopted_states}
+    for table, name in pending_moves(ports, states).to_reload.items():
+        have = Have(table, SupplyStanding.STOPPED, reason=move_reason(name))
+        haves_and_wants.append((have, Want(rewrite=True)))
+    # The mirror has rows that this ledger has not seen, so its changelog is not
+    # complete.
+    return _priced_plans(ports, haves_and_wants, KnownReach(changelog=ROWS_BEFORE_CHANGELOG))
+
+
+def _after_kept_ledger(ports: RunPorts, missing_rows: _MissingRows) -> TablePlans:
+    """Return the plans of tables after the lake goes back to what the ledger has. If
+    the server does not answer, only the plans of `missing_rows` are returned, without
+    prices."""
+    cursor = ports.ledger.cursors(ports.source.name).captured
+    assert cursor is not None, "this ledger holds the source"
+    errors = {table: reread_error(reason) for table, reason in missing_rows}
+    known = KnownTables.of(ports).with_stopped(cursor, errors)
+    states = {table: next_state(table, known.states[table], LakeRestarted()) for table in errors}
+    known = replace(known, states={**known.states, **states})
+    with suppress(LockstepError):
+        return tables_of_next_run(ports, known)
+    haves_and_wants = [
+        (Have(table, SupplyStanding.STOPPED, frozenset({Need.ROWS}), error.reason), Want())
+        for table, error in errors.items()
+        if states[table].reason == error.reason  # A table that had stopped before keeps its reason.
+    ]
+    return TablePlans(
+        {have.table: plan(have, want, KnownReach()) for have, want in haves_and_wants}
+    )
+
+
+def tables_of_next_run(ports: RunPorts, known: KnownTables | None = None) -> TablePlans:
+    """Return the plans of the next run, which continues where the ledger ends. `known`:
+    the tables' states; None for the states in the ledger."""
+    return plan_tables(ports, foresee_next_start(ports).run_start, known)
+
+
+def _after_start_over(ports: RunPorts) -> TablePlans:
+    """Return the plans of the first run after the source starts over. If it starts with
+    a snapshot, that run reads all tables that have rows."""
+    if not ports.source.loads_new_tables:
+        return TablePlans()
+    tables = [table.name for table in ports.server.tables()]
+    tables = [table for table in tables if ports.source.patterns.matches(table)]
+    colliding_tables = collisions(ports, {}, tables)
+    haves_and_wants = [
+        (Have(table, SupplyStanding.NEW, reason=OLDER_REASON), Want())
+        for table in tables
+        if table not in colliding_tables
+    ]
+    return _priced_plans(ports, haves_and_wants, KnownReach())
+
+
+def _priced_plans(
+    ports: RunPorts, haves_and_wants: Sequence[tuple[Have, Want]], reach: KnownReach
+) -> TablePlans:
+    plans = {have.table: plan(have, want, reach) for have, want in haves_and_wants}
+    wants = {have.table: want for have, want in haves_and_wants}
+    return with_prices(ports, TablePlans(plans, wants))
+
+
+# -- undoing a run ---------------------------------------------------------------------
+
+
 @dataclass(frozen=True, slots=True)
 class RunToUndo:
     """A run to undo. `run`: its full id. `first_batch`: its first batch.
     `previous_batch`: the batch before that one, to which the ledger goes back.
     `later_count`: number of batches that other runs captured afterwards, which are
     undone too. `reread_tables`: tables whose rows one of these batches read from the
-    source. They are read again, because the log need not show what was wrong with these
-    rows."""
+    source. The next run reads them again, because the log need not show what was wrong
+    with the rows before."""
 
     run: str
     first_batch: int

@@ -75,13 +75,14 @@ from lockstep.pipeline.values.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class ChangelogListing:
-    """A changelog (all changes of a table), or a system table (`_transactions`,
-    `_ddl`). `newest`: its Delta version. `files`: the listed files, with their sizes in
-    bytes. `own_files`: the files that it would list without other programs' commits."""
+    """The files that a changelog (all changes of a table) or a system table
+    (`_transactions`, `_ddl`) lists. `newest_version`: its newest Delta version.
+    `files`: the listed files, with their sizes in bytes. `own_files`: the files that it
+    would list without other programs' commits."""
 
     folder: str
     table: TableName | SystemTable
-    newest: int
+    newest_version: int
     files: dict[str, int]
     own_files: Mapping[str, FileAction]
 
@@ -91,7 +92,7 @@ class ChangelogListing:
         return frozenset(batch_id for batch_id in batch_ids if batch_id is not None)
 
     @property
-    def foreign(self) -> tuple[str, ...]:
+    def foreign_files(self) -> tuple[str, ...]:
         """The listed files that other programs wrote."""
         return tuple(sorted(self.files.keys() - self.own_files.keys()))
 
@@ -215,8 +216,8 @@ def _completed_mirrors(
     """Yield the mirrors, completed with the batches of all changelogs of their tables
     (`published_batches`) and the writes to all folders of their tables' mirrors. A
     version shows the end of a batch only if no write to another folder began after it.
-    Of each table, the mirror with the highest generation comes first. All mirrors of the
-    table get that number, so that the next number is new to each."""
+    Of each table, the mirror with the highest generation comes first. All mirrors of
+    the table get that number, so that the next number is new to each."""
     first_batches, generations = dict[TableName, set[int]](), dict[TableName, int]()
     for mirror in mirrors:
         first_batches.setdefault(mirror.table, set()).update(mirror.first_batches)
@@ -424,8 +425,8 @@ def _find_tightenings(
     ports: RunPorts, lake: LakeContent, versions: Iterable[SchemaVersion]
 ) -> list[Tightening]:
     """Return a tightening for each table whose mirrors have a version that shows other
-    columns or rows than the settings allow now. The lost ledger may have
-    recorded that hidden values must still be cleared from it."""
+    columns or rows than the settings allow now. The lost ledger may have recorded that
+    hidden values must still be cleared from these versions."""
     return [
         _tightening_of(ports, version)
         for version in versions
@@ -494,7 +495,9 @@ def _generation(
     ]
     generation = max(generations, default=min(changelogs_by_generation, default=1))
     while (changelog := changelogs_by_generation.get(generation)) is not None:
-        if can_hold_version(ports.mirrors.schema(changelog.folder, changelog.newest), version):
+        if can_hold_version(
+            ports.mirrors.schema(changelog.folder, changelog.newest_version), version
+        ):
             break
         generation += 1
     return generation

@@ -32,12 +32,7 @@ from lockstep.pipeline.model.lake_commit import WriteKind
 from lockstep.pipeline.model.table_state import TableState
 from lockstep.pipeline.ports.ledger import table_contents
 from lockstep.pipeline.ports.mirror_writes import ColumnOrigin, FoldedChanges, Merge, MirrorTarget
-from lockstep.pipeline.replay.rows import (
-    ReplayDifference,
-    RowComparison,
-    membership,
-    sorted_unique,
-)
+from lockstep.pipeline.replay.rows import ReplayDifference, RowComparison, membership, sorted_unique
 from lockstep.pipeline.run.agreement.lake_logs import checked_version, mirror_judgement
 from lockstep.pipeline.run.commit_metadata import commit_metadata
 from lockstep.pipeline.run.context import RunPorts
@@ -56,7 +51,7 @@ from lockstep.pipeline.values.table import TableName
 
 
 class _NotComparable(TableError):
-    """A table whose mirror is never compared by key."""
+    """The table has no mirror that could be compared by key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +59,8 @@ class MirrorCorrection:
     """The result for one mirror. `keys`: number of keys that were compared. `wrong`:
     how many of them differed from the changelog. `delta_version`: the version that
     corrects them; None if nothing was written. `not_compared`, `hint`: why the mirror
-    was not compared, and what to do. `is_comparable`: False if mirrors of such tables
-    are never compared by key. `rows`: some of the rows that differ."""
+    was not compared, and what to do. `is_comparable`: False if no mirror of such a
+    table can be compared by key. `rows`: some of the rows that differ."""
 
     json_keys: ClassVar = (
         "keys",
@@ -333,13 +328,13 @@ class _MirrorComparison:
         )
 
     @property
-    def _left_out(self) -> frozenset[str]:
+    def _uncompared_columns(self) -> frozenset[str]:
         """The mirror's columns that are not compared."""
         return frozenset((*self.fold.kept_columns, *self.stamp_columns))
 
     @property
     def _comparison(self) -> RowComparison:
-        names = [name for name in self.fold.schema.names if name not in self._left_out]
+        names = [name for name in self.fold.schema.names if name not in self._uncompared_columns]
         return RowComparison(self.fold.key, names, self.has_soft_deletes)
 
     def _with_mirror_names(self, changes: pa.Table) -> pa.Table:
@@ -348,7 +343,9 @@ class _MirrorComparison:
         # A stamp column, also one that the mirror only keeps, has the name of a mark of
         # the fold, so it must not appear twice.
         names = [
-            name for name in changes.column_names if mirror_names.get(name) not in self._left_out
+            name
+            for name in changes.column_names
+            if mirror_names.get(name) not in self._uncompared_columns
         ]
         return changes.select(names).rename_columns(
             [mirror_names.get(name, name) for name in names]
@@ -396,13 +393,13 @@ def _examine_mirror(ports: RunPorts, state: TableState) -> tuple[int, pa.Schema,
 
 def _lineage_of(ports: RunPorts, state: TableState, plan: MergePlan) -> ColumnLineage:
     """Return how the columns of the merged changes map to those of the mirror."""
-    table, final = state.table, state.mirror_schema_version
-    assert final is not None
-    history = [
+    table, shown_version = state.table, state.mirror_schema_version
+    assert shown_version is not None, "`_examine_mirror` requires it"
+    version_numbers = [
         version.version for version in ports.ledger.schema_versions(ports.source.name, table)
     ]
-    first = min((*plan.versions, final), key=history.index)
-    lineage = lineage_over(ports, versions_between(ports, table, first, final))
+    first = min((*plan.versions, shown_version), key=version_numbers.index)
+    lineage = lineage_over(ports, versions_between(ports, table, first, shown_version))
     if lineage.reasons_to_reread:
         raise TableError(
             lineage.reasons_to_reread[0],
@@ -420,8 +417,7 @@ def _with_new_files(content: TableContent, new_segments: Sequence[SegmentResult]
     }
     segments = (
         replace(
-            segment,
-            files=replacements.get((segment.table, segment.schema_version), segment.files),
+            segment, files=replacements.get((segment.table, segment.schema_version), segment.files)
         )
         for segment in content.segments
     )
@@ -454,8 +450,4 @@ def _parts_of(
         for path, is_scratch in ((folder, False), (scratch_path(ports.source.name, folder), True)):
             files_in_folder = tuple(file for file in files if (file in scratch_files) is is_scratch)
             if files_in_folder:
-                yield SegmentPart(
-                    path,
-                    files_in_folder,
-                    replace(part, columns=part_columns),
-                )
+                yield SegmentPart(path, files_in_folder, replace(part, columns=part_columns))

@@ -9,10 +9,10 @@ nothing.
 
 A batch is captured again from the same range of the log, with the tables and structures
 of the first capture. The ledger knows the conditions of the first capture: structures,
-patterns, and the tables that have rows or events in the batch. Perhaps it does not know
-all of them, so the result is checked. It must have as many changes, the same segments
-with the same sequence numbers, the same events, and no structure version that is not
-recorded. Otherwise the result is discarded.
+patterns, and the tables that have rows or events in the batch. It may lack some of
+them, so the result is checked. It must have as many changes, the same segments with the
+same sequence numbers, the same events, and no structure version that is not recorded.
+Otherwise the result is discarded.
 
 Changes that are no longer shown are only counted, since the sequence numbers of all
 tables depend on how many there are. Conditions on rows and hidden columns change that
@@ -142,10 +142,12 @@ class ReplayReport:
     @property
     def unreplaced_segments(self) -> tuple[SegmentResult, ...]:
         """The segments whose files are damaged and could not be replaced."""
-        damaged_segments = (
-            segment for segment in self.segments if segment.standing is SegmentStanding.DAMAGED
+        damaged = SegmentStanding.DAMAGED
+        return tuple(
+            segment
+            for segment in self.segments
+            if segment.standing is damaged and not segment.has_replacement
         )
-        return tuple(segment for segment in damaged_segments if not segment.has_replacement)
 
 
 def plan_replay(
@@ -197,7 +199,6 @@ def replay(
     selection = select_batches(ports, span, only_tables)
     if not selection.batches:
         return ReplayReport(span, (), (), lake_end=selection.lake_end, committed=commit)
-    first, last = selection.batches[0], selection.batches[-1]
     changelogs = _correct_changelogs(ports, lease, selection, commit=commit)
     ports.segments.delete_folder(scratch_path(ports.source.name))
     try:
@@ -238,7 +239,8 @@ def replay(
     finally:
         if ports.ledger.revisions(ports.source.name).open is None:
             ports.segments.delete_folder(scratch_path(ports.source.name))
-    counts = ports.ledger.special_batches(ports.source.name, first.id, last.id).revision_counts
+    first_id, last_id = selection.batches[0].id, selection.batches[-1].id
+    counts = ports.ledger.special_batches(ports.source.name, first_id, last_id).revision_counts
     report = ReplayReport(
         span,
         batches=tuple(
@@ -474,12 +476,12 @@ def _later_anchors(batches: Sequence[Batch]) -> dict[int, Batch]:
 
 
 def _recapture(
-    ports: RunPorts, batch: Batch, facts: _SpanFacts, hidden_tables: Set[TableName] = frozenset()
+    ports: RunPorts, batch: Batch, facts: _SpanFacts, hidden_tables: Set[TableName]
 ) -> tuple[Segment, ...]:
     """Capture the batch again and return its segments, whose files are in the scratch
-    folder. Nothing else is written, and of `hidden_tables` nothing at all. Raise
-    `_NotRecaptured` if the batch cannot be captured again, or if the result differs
-    from what was recorded."""
+    folder. Nothing else is written, and changes of `hidden_tables` are only counted.
+    Raise `_NotRecaptured` if the batch cannot be captured again, or if the result
+    differs from what was recorded."""
     if (reason := facts.reason_not_recaptured(batch)) is not None:
         raise _NotRecaptured(reason)
     try:
@@ -504,7 +506,8 @@ def _capture_again(
     unshaped_tables: Set[TableName] = frozenset(),
 ) -> tuple[Segment, ...]:
     """Capture a batch again under the conditions of its first capture, and compare the
-    result with what was recorded."""
+    result with what was recorded. `unshaped_tables`: tables that are counted as if they
+    had been shown whole."""
     ledger, source = ports.ledger, ports.source.name
     ports = replace(ports, shaping=ports.shaping.without_rules_of(unshaped_tables))
     original = _ports_of_original(ports, batch)
@@ -532,7 +535,7 @@ def _capture_again(
             ports,
             facts.structures(batch),
             facts.server_facts,
-            recorded=RecordedVersions(ledger, source, batch.id),
+            find_recorded=RecordedVersions(ledger, source, batch.id),
         ),
         prepared_transactions={},
     )

@@ -61,19 +61,20 @@ def carry_out_revision(ports: RunPorts, lease: Lease, revision: Revision) -> Non
     changelog, and close the revision. Raise `SegmentsLost` if a new file is missing.
     The revision is then given up, unless a changelog already lists some of its
     files."""
-    parts = [_ReplacedSegment.of(ports, segment) for segment in revision.segments]
+    segments = [_ReplacedSegment.of(ports, segment) for segment in revision.segments]
     source = ports.source.name
     ports.ledger.require_held(lease)
-    for part in parts:
-        ports.segments.move_files(scratch_path(source, part.folder), part.folder, part.new.files)
-    changelogs = _by_changelog(parts)
+    for segment in segments:
+        folder = segment.changelog.folder
+        ports.segments.move_files(scratch_path(source, folder), folder, segment.new.files)
+    changelogs = _by_changelog(segments)
     try:
-        for changelog, revised_parts in changelogs.items():
-            _commit_revision(ports, lease, revision, changelog, revised_parts)
+        for changelog, changelog_segments in changelogs.items():
+            _commit_revision(ports, lease, revision, changelog, changelog_segments)
     except SegmentsLost as error:
         if any(
-            _is_begun(ports, changelog.folder, revised_parts)
-            for changelog, revised_parts in changelogs.items()
+            _lists_new_files(ports, changelog.folder, changelog_segments)
+            for changelog, changelog_segments in changelogs.items()
         ):
             raise SegmentsLost(
                 f"an interrupted replay cannot be finished: {error.message}",
@@ -94,10 +95,6 @@ class _ReplacedSegment:
     new: RevisedSegment
     old: Segment
     changelog: ChangelogTable
-
-    @property
-    def folder(self) -> str:
-        return self.changelog.folder
 
     @classmethod
     def of(cls, ports: RunPorts, new: RevisedSegment) -> _ReplacedSegment:
@@ -137,15 +134,15 @@ class _ListChange:
 
 
 def _list_change(
-    ports: RunPorts, changelog: ChangelogTable, parts: Iterable[_ReplacedSegment]
+    ports: RunPorts, changelog: ChangelogTable, segments: Iterable[_ReplacedSegment]
 ) -> _ListChange:
     recorded = recorded_files(ports, changelog)
     files = dict(recorded.files)
     new: dict[str, SegmentFile] = {}
-    for part in parts:
-        for file in part.old.files:
+    for segment in segments:
+        for file in segment.old.files:
             files.pop(file.path, None)
-        new |= {file.path: file for file in part.new.files}
+        new |= {file.path: file for file in segment.new.files}
     mismatch = listing_difference(ports, changelog, replace(recorded, files=files | new))
     unlisted_files = [file for file in mismatch.missing if file.path not in new]
     lost_files_by_path = lost_files(ports, changelog, unlisted_files)
@@ -161,25 +158,25 @@ def reasons_to_wait(
     """Return the segments whose new files must not be listed yet, by batch, table and
     version, with the reason. A foreign file has their rows, and perhaps the only copy
     of other rows."""
-    parts = [
+    replaced_segments = [
         _ReplacedSegment.of(ports, _revised_segment(segment))
         for segment in segments
         if segment.has_replacement
     ]
     return {
-        (part.new.batch, part.new.table, part.new.schema_version): reason
-        for changelog, grouped in _by_changelog(parts).items()
-        if (reason := _list_change(ports, changelog, grouped).refusal) is not None
-        for part in grouped
+        (segment.new.batch, segment.new.table, segment.new.schema_version): reason
+        for changelog, changelog_segments in _by_changelog(replaced_segments).items()
+        if (reason := _list_change(ports, changelog, changelog_segments).refusal) is not None
+        for segment in changelog_segments
     }
 
 
 def _by_changelog(
-    parts: Iterable[_ReplacedSegment],
+    segments: Iterable[_ReplacedSegment],
 ) -> dict[ChangelogTable, list[_ReplacedSegment]]:
     by_changelog: dict[ChangelogTable, list[_ReplacedSegment]] = {}
-    for part in parts:
-        by_changelog.setdefault(part.changelog, []).append(part)
+    for segment in segments:
+        by_changelog.setdefault(segment.changelog, []).append(segment)
     return by_changelog
 
 
@@ -188,19 +185,19 @@ def _commit_revision(
     lease: Lease,
     revision: Revision,
     changelog: ChangelogTable,
-    parts: Sequence[_ReplacedSegment],
+    segments: Sequence[_ReplacedSegment],
 ) -> None:
     """List the new files and remove every file that is neither new nor recorded:
     replaced files, files of revisions that the ledger does not know, and foreign
     files."""
-    folder, batch_ids = changelog.folder, [part.new.batch for part in parts]
+    folder, batch_ids = changelog.folder, [segment.new.batch for segment in segments]
     if ports.changelog.listed_files(folder) is None:
         raise SegmentsLost(
             f"the ledger records a changelog at {folder}, and there is none",
             hint="mount or restore the lake's folder, then repeat the replay; if the table was "
             "retired, leave it out: `--tables` names the others",
         )
-    listing = _list_change(ports, changelog, parts)
+    listing = _list_change(ports, changelog, segments)
     if listing.refusal is not None:
         raise SegmentsLost(
             listing.refusal, hint="repeat the replay for all batches whose files are lost"
@@ -214,16 +211,16 @@ def _commit_revision(
         files=listing.added,
         user_metadata=revision_metadata(
             ports,
-            parts[0].new.table,
+            segments[0].new.table,
             (min(batch_ids), max(batch_ids)),
-            [file for part in parts for file in part.new.files],
+            [file for segment in segments for file in segment.new.files],
             revision.id,
         ),
         require_held=lambda: ports.ledger.require_held(lease),
     )
 
 
-def _is_begun(ports: RunPorts, folder: str, parts: Sequence[_ReplacedSegment]) -> bool:
+def _lists_new_files(ports: RunPorts, folder: str, segments: Sequence[_ReplacedSegment]) -> bool:
     """Return whether the changelog already lists some of the new files."""
     listed_files = ports.changelog.listed_files(folder) or {}
-    return any(file.path in listed_files for part in parts for file in part.new.files)
+    return any(file.path in listed_files for segment in segments for file in segment.new.files)

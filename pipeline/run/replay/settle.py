@@ -30,8 +30,7 @@ def _finish_revision(ports: RunPorts, lease: Lease, revision: Revision) -> str:
     try:
         carry_out_revision(ports, lease, revision)
     except SegmentsLost as error:
-        is_given_up = ports.ledger.revisions(ports.source.name).open is None
-        if not is_given_up:
+        if ports.ledger.revisions(ports.source.name).open is not None:
             raise
         return f"{subject} was given up, nothing changed: {error.message}. Repeat the replay"
     return (

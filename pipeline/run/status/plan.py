@@ -15,20 +15,11 @@ from lockstep.pipeline.ports.source import ServerFacts
 from lockstep.pipeline.run.begin import RunStart, StartProposal, foresee_start, tables_in_gap
 from lockstep.pipeline.run.consent import consent_errors
 from lockstep.pipeline.run.context import RunPorts
-from lockstep.pipeline.run.find_place import snapshot_chosen_error
 from lockstep.pipeline.run.follow_pasts import plan_pasts
 from lockstep.pipeline.run.left_out import left_out_now
 from lockstep.pipeline.run.repair import Abandonment, batches_to_abandon
-from lockstep.pipeline.run.reshaping import (
-    new_tightenings,
-    plaintext_sentence,
-    reshaped_tables,
-)
-from lockstep.pipeline.run.status.plan_reading import (
-    PlannedReading,
-    estimate_seconds,
-    read_ahead,
-)
+from lockstep.pipeline.run.reshaping import new_tightenings, plaintext_sentence, reshaped_tables
+from lockstep.pipeline.run.status.plan_reading import PlannedReading, estimate_seconds, read_ahead
 from lockstep.pipeline.run.stop_errors import stopped_tables
 from lockstep.pipeline.run.table_plans import (
     KnownTables,
@@ -43,7 +34,14 @@ from lockstep.pipeline.source_plan import settings_in_words
 from lockstep.pipeline.start.question import Refusal
 from lockstep.pipeline.supply import RowsFromServer
 from lockstep.pipeline.values.decisions import Continuity, Lease, LeaseView, Override
-from lockstep.pipeline.values.errors import LockstepError, Need, Recovery, StoppedBy, TableError
+from lockstep.pipeline.values.errors import (
+    LockstepError,
+    Need,
+    NotYet,
+    Recovery,
+    StoppedBy,
+    TableError,
+)
 from lockstep.pipeline.values.places import AtCoordinates, Latest, Place, Snapshot
 from lockstep.pipeline.values.position import Position
 from lockstep.pipeline.values.table import TableName
@@ -335,7 +333,7 @@ def choose_start(
     is recorded without examination.
     """
     if isinstance(place, Snapshot):
-        raise snapshot_chosen_error()
+        raise _snapshot_chosen_error()
     proposed = Override(_PROPOSED, str(place), reason, author, ports.clock())
     try:
         choice = _examine_choice(ports, proposed)
@@ -348,6 +346,17 @@ def choose_start(
         place = AtCoordinates(choice.position.at)
     override = ports.ledger.choose_start(lease, place=str(place), reason=reason, author=author)
     return replace(choice, override=override)
+
+
+def _snapshot_chosen_error() -> NotYet:
+    """Return the error for `start-at snapshot`. A chosen start is a place in the log,
+    but `snapshot` is a way to begin a source that was never captured."""
+    return NotYet(
+        "'snapshot' cannot be chosen: only a source's first run starts that way, "
+        'if lockstep.toml has start = "snapshot"',
+        hint="to read tables from the source again, `lockstep reload TABLE --from source "
+        "--reason …`; to go on elsewhere in the log, choose earliest, latest, a place or a moment",
+    )
 
 
 def _examine_choice(ports: RunPorts, proposed_override: Override) -> Choice:

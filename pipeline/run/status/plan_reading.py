@@ -18,7 +18,7 @@ import pyarrow as pa
 from lockstep.pipeline.binlog.rows.images import AFTER, DELETE, INSERT
 from lockstep.pipeline.binlog.rows.maps import split_by_map, split_by_table
 from lockstep.pipeline.binlog.rows.rows import TableDecoder
-from lockstep.pipeline.binlog.search.log_scan import log_between
+from lockstep.pipeline.binlog.search.log_scan import log_bytes_between
 from lockstep.pipeline.binlog.stream import ring as columns
 from lockstep.pipeline.binlog.stream.ring import Block, Integers, TransactionGroup
 from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
@@ -69,8 +69,9 @@ class PlannedReading:
 
     - `end_reason`: why reading ends at `end`.
     - `run_count`: number of such runs until the log's end is reached.
-    - `log_bytes`, `foreign_bytes`: bytes of log.
-    - `foreign_transaction_count`: number of transactions that change no captured table.
+    - `log_bytes`: bytes of log.
+    - `foreign_transaction_count`, `foreign_bytes`: number of transactions that change
+      no captured table, and their bytes of log.
     - `statements`: the first statements in the log that concern a captured table, and
       the first others. `unlisted_statement_count`: number of further ones.
     - `refusal`: the error that would end the run before anything is recorded.
@@ -78,8 +79,8 @@ class PlannedReading:
     - `merge_sentences`: how each table's changes would be merged, and why.
     - `passed_sentences`: sentences on statements that are logged instead of rows and
       change no captured table.
-    - `end_is_behind`: nothing is read, because the end that a person chose is not after
-      the start.
+    - `is_past_end`: nothing is read, because the start is at the end that a person
+      chose, or after it.
     """
 
     end: Position
@@ -97,7 +98,7 @@ class PlannedReading:
     refusal: LockstepError | None
     rereads: Mapping[TableName, str] = field(default_factory=dict)
     merge_sentences: Mapping[TableName, str] = field(default_factory=dict)
-    end_is_behind: bool = False
+    is_past_end: bool = False
     passed_sentences: tuple[str, ...] = ()
 
 
@@ -127,7 +128,7 @@ def read_ahead(ports: RunPorts, run_start: RunStart, plans: TablePlans) -> Plann
         if error.recovery is Recovery.RETRY:
             raise
         errors.append(error)
-    remaining = log_between(reading.end.at, bounds.end, run_start.facts.binlogs)
+    remaining = log_bytes_between(reading.end.at, bounds.end, run_start.facts.binlogs)
     is_last_run = not reading.reached_limit or remaining <= 0
     return PlannedReading(
         end=reading.end,
@@ -147,7 +148,7 @@ def read_ahead(ports: RunPorts, run_start: RunStart, plans: TablePlans) -> Plann
         merge_sentences=_merge_sentences(
             ports, run_start, basis.structures, tally.tables, tally.replaced
         ),
-        end_is_behind=bounds.end < run_start.facts.head and bounds.is_reached(run_start.start.at),
+        is_past_end=bounds.end < run_start.facts.head and bounds.is_reached(run_start.start.at),
         passed_sentences=tuple(reading.row_statements.passed_sentences()),
     )
 
@@ -304,9 +305,9 @@ class TableTally:
 
 @dataclass(frozen=True, slots=True)
 class LoggedStatementEffect:
-    """A statement in the log. `place`: where its transaction begins; `text`: its
-    first words, without literals; `effect`: what a run does with the statement.
-    `stops_the_run`: a run refuses to continue there."""
+    """What a run does with a statement in the log: `effect`. `place`: where the
+    statement's transaction begins; `text`: the statement's first words, without
+    literals. `stops_the_run`: a run refuses to continue there."""
 
     place: Coordinates
     text: str
@@ -315,7 +316,7 @@ class LoggedStatementEffect:
 
     @property
     def is_passed(self) -> bool:
-        """Whether the statement concerns no captured table."""
+        """True if the statement concerns no captured table."""
         return self.effect in (_PASSED, _PASSED_UNCAPTURED)
 
 
@@ -340,7 +341,6 @@ class LogTally:
     that get rows from elsewhere than this log."""
 
     def __init__(self, basis: Basis, plans: TablePlans) -> None:
-        self._basis = basis
         for table, plan in plans.plans.items():
             # A step supplies what the log lacks, and the table is busy with it.
             basis.tables[table].is_busy = plan.step_after_log is not None
@@ -366,11 +366,11 @@ class LogTally:
         """Numbers of listed statements, by whether they concern a captured table."""
         self.largest: LargestTransaction | None = None
         self.foreign_transaction_count = 0
-        """Transactions that change no captured table."""
+        """Number of transactions that change no captured table."""
         self.foreign_bytes = 0
         """Bytes of log of these transactions."""
         self.watch = None
-        """A plan does not count what cascades may change in child tables."""
+        """None, because a plan does not count the rows that cascades may change."""
 
     @property
     def row_count(self) -> int:

@@ -67,17 +67,17 @@ def run_news(
     reported_tables = [table for table in tables[:MOST_TABLES] if table in states]
     comments = comments_of(ports, reported_tables)
     news = []
-    remaining = MOST_COLUMNS
+    remaining_columns = MOST_COLUMNS
     for table in reported_tables:
         writes, event = merges.get(table, []), events.get(table)
         version = None if event is None else event.version
         if writes:
             version = writes[-1].shown_version
         schema: TableSchema | None = None
-        if remaining > 0 and version is not None:
+        if remaining_columns > 0 and version is not None:
             schema = ledger.schema_version(source, table, version).shown_schema
         if schema is not None:
-            remaining -= len(schema.columns)
+            remaining_columns -= len(schema.columns)
         last_write = writes[-1] if writes else None
         has_changed_rows = any(write.counts.total for write in writes)
         news.append(TableNews(states[table], last_write, has_changed_rows, schema, comments[table]))

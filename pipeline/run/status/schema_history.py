@@ -82,7 +82,8 @@ def show_schema(
             f"{versions[0].since}",
             hint=f"`lockstep schema {table.word}` lists all versions",
         )
-    return ShownSchema(table, next(item for item in history if item.version == version), history)
+    shown_version = next(shown for shown in history if shown.version == version)
+    return ShownSchema(table, shown_version, history)
 
 
 def unknown_table_error(
@@ -163,11 +164,10 @@ def _version_at_moment(
     moment: datetime,
     open_ports: Callable[[], RunPorts],
 ) -> SchemaVersion | None:
-    """Return the version in force at a moment. Each version of an earlier batch
-    precedes the moment. In the batch that contains the moment, versions precede it if
-    their statements committed before it. The last version that precedes the moment is
-    returned. If the moment is after the last captured transaction, the server is asked
-    whether it has later ones."""
+    """Return the version in force at a moment: the last that precedes it. All versions
+    of earlier batches than the one that contains the moment precede it. A version of
+    that batch does if its statement committed before the moment. If the moment is after
+    the last captured transaction, the server is asked whether it has later ones."""
     history_begin = _history_begin(ledger, source, versions)
     if history_begin is not None and moment < history_begin:
         raise SchemaUnknownAt(
@@ -184,7 +184,6 @@ def _version_at_moment(
         raise _not_captured_error(
             source, f"nothing committed at or after {moment.isoformat()} was captured"
         )
-
     first = last = min(batch_ids)
     begin = times[0].begin
     if (
@@ -254,7 +253,6 @@ def _version_after_gtids(
         raise _not_captured_error(
             source, f"transactions of {gtids.shortened_text()} were not captured"
         )
-
     batches = {batch.id: batch for batch in ledger.batches(source, limit=None)}
 
     def is_included(version: ShownVersion) -> bool:

@@ -87,14 +87,14 @@ def standing_of(
         if states:
             visible_tables = ports.server.engines()
             invisible = invisible_tables(ports.server, patterns, states, visible_tables)
-    except LockstepError as failure:
-        server_error = failure
-    error: LockstepError | None = None
+    except LockstepError as error:
+        server_error = error
+    lake_error: LockstepError | None = None
     upcoming: Iterable[StoppedTable] = ()
     rewritten: Iterable[StoppedTable] = ()
     if isinstance(ports, RunPorts):
         changelogs = changed_changelogs(ports)
-        error = claim_error(ports) or unrecorded_commit_error(ports, changelogs)
+        lake_error = claim_error(ports) or unrecorded_commit_error(ports, changelogs)
         upcoming = tables_to_quarantine(ports, changelogs)
         rewritten = changelogs_with_moved_rows(ports, changelogs)
     return Standing(
@@ -126,7 +126,7 @@ def standing_of(
         ),
         extents=partial_tables(ledger, source, patterns),
         batches=tuple(batches),
-        lake_error=error,
+        lake_error=lake_error,
         loads=tuple(
             load.progress for load in ledger.open_loads(source) if patterns.matches(load.table)
         ),

@@ -26,12 +26,7 @@ from lockstep.pipeline.run.unpruned_batches import (
 )
 from lockstep.pipeline.values.errors import PastRefused, SpanRefused, VersionSetUnknown
 from lockstep.pipeline.values.intent import MissingReason, MissingTable, VersionSetEntry
-from lockstep.pipeline.values.places import (
-    AfterGtids,
-    Latest,
-    OfRun,
-    Place,
-)
+from lockstep.pipeline.values.places import AfterGtids, Latest, OfRun, Place
 from lockstep.pipeline.values.position import Position
 from lockstep.pipeline.values.table import TableName
 
@@ -74,16 +69,16 @@ class ShownVersions:
 def version_set_at(ledger: Ledger, source: str, place: Place | None) -> ShownVersions:
     """Return the set for a place, or the newest set if `place` is None. Raise
     `VersionSetUnknown` if no batch shows it."""
-    newest = place is None or isinstance(place, Latest)
-    cursor = ledger.cursors(source).acknowledged if newest else None
+    is_newest = place is None or isinstance(place, Latest)
+    cursor = ledger.cursors(source).acknowledged if is_newest else None
     batches = unpruned_batches(ledger, source, 0 if cursor is None else cursor.batch)
     read_until = None if place is None else read_until_for(ledger, place, batches)
     return version_set_of(ledger, source, batch_for_place(source, batches, place, read_until))
 
 
 def newest_sets(ledger: Ledger, source: str, limit: int) -> list[ShownVersions]:
-    newest = reversed(unpruned_batches(ledger, source)[-limit:])
-    return [version_set_of(ledger, source, batch) for batch in newest]
+    newest_first = reversed(unpruned_batches(ledger, source)[-limit:])
+    return [version_set_of(ledger, source, batch) for batch in newest_first]
 
 
 def version_set_of(ledger: Ledger, source: str, batch: Batch) -> ShownVersions:
@@ -131,14 +126,14 @@ def batch_for_place(
         )
     if isinstance(place, OfRun):
         try:
-            of_run = newest_of_run(batches, place.run)
+            batch = newest_of_run(batches, place.run)
         except SpanRefused as error:
             raise VersionSetUnknown(f"{source}: {error.message}", hint=error.hint) from error
-        if of_run is None:
+        if batch is None:
             raise VersionSetUnknown(
                 f"{source}: no batch was captured by a run {place.run}", hint=RUNS_HINT
             )
-        return of_run
+        return batch
     try:
         at_place = batch_at(place or Latest(), batches, {}, read_until)
     except (PastRefused, SpanRefused) as error:

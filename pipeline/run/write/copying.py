@@ -46,7 +46,7 @@ from lockstep.pipeline.values.intent import Intent, MirrorVersion
 from lockstep.pipeline.values.segment import Segment
 from lockstep.pipeline.values.table import TableName
 
-_RECENT: Final = 100
+_RECENT_BATCHES: Final = 100
 """Number of batches in which the structure of a mirror is looked for first; all batches
 may span years."""
 
@@ -135,10 +135,10 @@ def _former_name(ports: RunPorts, intent: Intent, event: TableEvent, batch: int)
     table = event.origin
     assert table is not None, "rows were copied from somewhere"
     base = _copied_version(ports, intent, table, batch)
-    begins = 1 if base is None else base.last_batch + 1
-    all_contents = table_contents(ports.ledger, ports.source.name, table, begins, batch)
-    # Without a recorded version, a second try reads all contents: those since the event
-    # that settles all rows are the same as at the first try.
+    first_batch = 1 if base is None else base.last_batch + 1
+    all_contents = table_contents(ports.ledger, ports.source.name, table, first_batch, batch)
+    # If the intent records no version, a second try reads the contents of all batches. The
+    # contents since the event that settles all rows are the same as at the first try.
     contents = tuple(contents_since_settled(before_copy(all_contents, event)))
     deletion = ports.ledger.deletion_notes(ports.source.name, table).newest
     if deletion is not None and any(content.batch <= deletion.last_batch for content in contents):
@@ -187,7 +187,7 @@ def _first_and_last_version(ports: RunPorts, former: _FormerName) -> tuple[int, 
     if base is None:
         assert plan.first_version is not None, "the log says what all its rows were"
         return plan.first_version, plan.final_version
-    for first_batch in (max(1, base.last_batch - _RECENT), 1):
+    for first_batch in (max(1, base.last_batch - _RECENT_BATCHES), 1):
         contents = table_contents(
             ports.ledger, ports.source.name, former.table, first_batch, base.last_batch
         )
@@ -227,7 +227,7 @@ def _as_renamed(history: Sequence[SchemaVersion], version: SchemaVersion) -> Sch
     if {*names} != {column.name for column in last_version.schema.columns}:
         raise reread_error(f"its columns are not those that it had as {last_version.table}")
     if version.shape_fingerprint != last_version.shape_fingerprint:
-        raise reread_error(f"it is shown otherwise than it was as {last_version.table}")
+        raise reread_error(f"the settings show it differently than {last_version.table}")
     return replace(version, columns_from=names)
 
 

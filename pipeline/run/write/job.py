@@ -138,7 +138,7 @@ class Job:
 
     @property
     def versions(self) -> tuple[int, ...]:
-        """Return the versions whose images are merged, ascending."""
+        """The versions whose images are merged, ascending."""
         return tuple(sorted({segment.schema_version for segment in self.segments}))
 
 
@@ -167,8 +167,7 @@ class TableRecords:
 
     @property
     def removes_deleted_rows(self) -> bool:
-        """Return whether the settings came to show less after the last write of the
-        mirror."""
+        """True if the settings show less than at the last write of the mirror."""
         settled_write, through = self.newest_writes.settled_write, self.clear_through
         return through > 0 and (settled_write is None or settled_write.intent.last_batch <= through)
 
@@ -369,7 +368,7 @@ def _last_known_version(table: TableName, records: TableRecords) -> int:
 def prepare_job(ports: RunPorts, records: TableRecords, task: Task) -> Job:
     """Return the job for a task. Raise `TableError` if the mirror cannot follow."""
     plan, state, settled_write = task.plan, task.state, records.newest_writes.settled_write
-    _require_snapshot(records, task)
+    _require_read_files(records, task)
     adopted_version = -1 if state.adopted_version is None else state.adopted_version
     last_written_version = adopted_version if settled_write is None else settled_write.delta_version
     versions = _versions_of_write(ports, records, plan, state, last_written_version)
@@ -435,9 +434,9 @@ def _require_matching_key(
         raise reread_error("row images leave columns out while new ones are read from the source")
 
 
-def _require_snapshot(records: TableRecords, task: Task) -> None:
-    """Raise `TableError` if the plan needs deleted files. The rows that a batch read
-    from the source are deleted when the batch is acknowledged."""
+def _require_read_files(records: TableRecords, task: Task) -> None:
+    """Raise `TableError` if files with rows that were read from the source are needed and
+    gone. They are deleted when the batch that read them is acknowledged."""
     needed_files = set(task.plan.read_files)
     acknowledged_batches = {
         batch.id for batch in task.batches if batch.state is BatchState.ACKNOWLEDGED
@@ -567,9 +566,9 @@ def require_copyable(
 
 
 def _columns_at(ports: RunPorts, mirror: str, version: int) -> pa.Schema:
-    """Return the columns of a mirror at a version. If the log no longer has it, return
-    those of the earliest version that can be read: what was committed in between
-    changed no column, because the log was checked."""
+    """Return the columns of a mirror at a version. If the mirror's log no longer has this
+    version, return those of the earliest later version that can be read: the log was
+    checked, so no commit in between changed a column."""
     try:
         return ports.mirrors.schema(mirror, version)
     except MirrorRefused:

@@ -57,40 +57,6 @@ from lockstep.pipeline.values.errors import ForeignCommit
 from lockstep.pipeline.values.policies import Deletes
 from lockstep.pipeline.values.segment import SegmentFile
 
-
-def _segment_parts(ports: RunPorts, job: Job) -> tuple[SegmentPart, ...]:
-    """Return the files of the job's segments, grouped by schema version. Files whose
-    row images lack columns (`binlog_row_image=MINIMAL`) are groups of their own."""
-    return tuple(
-        SegmentPart(
-            job.folders[version],
-            files,
-            job.lineage.part(
-                version,
-                tuple(ports.mirrors.path(f"{job.folders[version]}/{file.path}") for file in files),
-                # A version with a number below 1 is of a former name of the table: its
-                # changes get the stamp of the RENAME.
-                stamp=None if version > 0 else job.read_stamp,
-                above=job.above,
-                through=job.task.plan.through,
-                partial=lacks_columns,
-            ),
-        )
-        for version, lacks_columns, files in _files_by_version(job)
-    )
-
-
-def _files_by_version(job: Job) -> Iterator[tuple[int, bool, tuple[SegmentFile, ...]]]:
-    """Yield the files of each version, and whether their images lack columns."""
-    for version in job.versions:
-        segments = (segment for segment in job.segments if segment.schema_version == version)
-        files = [file for segment in segments for file in segment.files]
-        for lacks_columns in (False, True):
-            files_alike = tuple(file for file in files if file.has_present is lacks_columns)
-            if files_alike:
-                yield version, lacks_columns, files_alike
-
-
 FOUND_REASON: Final = "an earlier try had made the commit"
 """The reason of a write whose commit was in the log already."""
 
@@ -145,6 +111,39 @@ def write_once(ports: RunPorts, job: Job, require_held: RequireHeld) -> WriteRes
         commit = ports.mirrors.write(write, require_held)
     # A commit has no `scale_reason` if it was found in the log.
     return WriteResult(commit, f"{strategy.reason}; {commit.scale_reason or FOUND_REASON}")
+
+
+def _segment_parts(ports: RunPorts, job: Job) -> tuple[SegmentPart, ...]:
+    """Return the files of the job's segments, grouped by schema version. Files whose
+    row images lack columns (`binlog_row_image=MINIMAL`) are groups of their own."""
+    return tuple(
+        SegmentPart(
+            job.folders[version],
+            files,
+            job.lineage.part(
+                version,
+                tuple(ports.mirrors.path(f"{job.folders[version]}/{file.path}") for file in files),
+                # A version with a number below 1 is of a former name of the table: its
+                # changes get the stamp of the RENAME.
+                stamp=None if version > 0 else job.read_stamp,
+                above=job.above,
+                through=job.task.plan.through,
+                partial=lacks_columns,
+            ),
+        )
+        for version, lacks_columns, files in _files_by_version(job)
+    )
+
+
+def _files_by_version(job: Job) -> Iterator[tuple[int, bool, tuple[SegmentFile, ...]]]:
+    """Yield the files of each version, and whether their images lack columns."""
+    for version in job.versions:
+        segments = (segment for segment in job.segments if segment.schema_version == version)
+        files = [file for segment in segments for file in segment.files]
+        for lacks_columns in (False, True):
+            part = tuple(file for file in files if file.has_present is lacks_columns)
+            if part:
+                yield version, lacks_columns, part
 
 
 def _strategy_facts(ports: RunPorts, job: Job, parts: Sequence[SegmentPart]) -> WriteFacts:
@@ -252,8 +251,8 @@ def _lost_rows(ports: RunPorts, job: Job) -> Iterator[FoldedChanges]:
         yield FoldedChanges()
         return
     fold = replace(_fold(job, parts), losses=job.emptying_stamps)
-    buckets = buckets_for(image_count(parts), unpacked_bytes(ports.segments, parts))
-    with staged_fold(ports, _staging_name(ports, job), fold, parts, buckets) as staged:
+    bucket_count = buckets_for(image_count(parts), unpacked_bytes(ports.segments, parts))
+    with staged_fold(ports, _staging_name(ports, job), fold, parts, bucket_count) as staged:
         yield staged.changes
 
 
@@ -308,7 +307,7 @@ def _is_castable(source_type: pa.DataType, target_type: pa.DataType) -> bool:
 
 
 def _folded_changes(
-    ports: RunPorts, job: Job, parts: Sequence[SegmentPart], buckets: int
+    ports: RunPorts, job: Job, parts: Sequence[SegmentPart], bucket_count: int
 ) -> AbstractContextManager[StagedFold]:
     """Return a context with the job's changes, folded to one for each key."""
     fold = replace(
@@ -317,7 +316,7 @@ def _folded_changes(
         doubtful_through=sys.maxsize if job.may_repeat else job.task.plan.read_until,
         unmarked_through=0 if job.task.copied_rows is None else job.task.copied_rows.through,
     )
-    return staged_fold(ports, _staging_name(ports, job), fold, parts, buckets)
+    return staged_fold(ports, _staging_name(ports, job), fold, parts, bucket_count)
 
 
 def _fold(job: Job, parts: Sequence[SegmentPart]) -> Fold:

@@ -1,12 +1,12 @@
 """Chooses the earlier version from which a mirror (the Delta table with a table's
-current rows) is rewritten without MySQL: its rows, and the changes that the changelog
-has since.
+current rows) is rewritten without MySQL. The new rows are those of this version, with
+all later changes of the changelog applied.
 
 The earliest readable version is chosen, so that an error of a later version is not
-copied: the rows after it are made from the changes again. A table that is made
-as it was at an earlier place (`pipeline.run.rebuild`) begins with the newest version
-before that place instead, because then the fewest changes are read. The ledger lists
-the versions, without those that follow another program's commit to the mirror.
+copied. If a table is made as of an earlier place (`pipeline.run.rebuild`), the newest
+version before that place is chosen instead, because then the fewest changes are read.
+The ledger lists the versions, without those that follow another program's commit to the
+mirror.
 """
 
 from __future__ import annotations
@@ -42,14 +42,16 @@ def origin_from_earlier_version(
     complete, with the changes since; or a sentence that says why there is none.
     `contents`: the table's content of all batches, oldest first; `first_missing_batch`:
     the first batch that the mirror lacks."""
-    since = max(
+    first_batch = max(
         last_batch_to_show(contents, first_missing_batch), _last_incomplete_batch(ports, table)
     )
     versions = ports.ledger.mirror_versions(ports.source.name, table, first_missing_batch - 1)
-    bases = [base for base in versions if base.last_batch >= since and base.write_id is not None]
+    bases = [
+        base for base in versions if base.last_batch >= first_batch and base.write_id is not None
+    ]
     base = earliest_readable_version(ports, bases)
     if base is None:
-        return f"no version of its mirror can be read that shows batch {since} or a later one"
+        return f"no version of its mirror that shows batch {first_batch} or a later one is readable"
     has_later_changes = any(content.batch > base.last_batch for content in contents)
     if not has_later_changes and ports.mirrors.version(base.mirror) == base.delta_version:
         # The mirror would be written again as it is.
@@ -79,7 +81,7 @@ def origin_of_write(
     if intent.copied_write_id is not None:
         copied_version = ports.ledger.mirror_version(ports.source.name, intent.copied_write_id)
     if copied_version is None:
-        reason = "the version of its mirror that its write was begun with is not known"
+        reason = "the version of its mirror with which its write began is not known"
         raise read_after_resume_error(intent.table, reason)
     return _origin_since(copied_version, contents)
 
@@ -92,9 +94,9 @@ def _origin_since(base: MirrorVersion, contents: Sequence[TableContent]) -> Chan
 
 
 def _last_incomplete_batch(ports: RunPorts, table: TableName) -> int:
-    """Return the last batch in which the lake lacks or repeats changes of the table; 0
-    if there is none. The changes were deleted or must be cleared, or they were in a
-    part of the log before the batch that was skipped or read twice."""
+    """Return the last batch up to which the lake may lack or repeat changes of the
+    table; 0 if there is none. Either changes up to the batch were deleted or must be
+    cleared, or the log before it was skipped, or it read a part of the log again."""
     ledger, source = ports.ledger, ports.source.name
     overlaps = ledger.live_batches(source, continuity=Continuity.OVERLAP)
     return max(

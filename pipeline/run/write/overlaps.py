@@ -1,4 +1,4 @@
-"""Tells whether an earlier batch may have read and merged some changes of a write.
+"""Decides whether an earlier batch may have read and merged some changes of a write.
 
 A batch is the part of the log that one run captured. An overlap is a part of the log
 that an earlier batch has read already. It may span several batches: a run's limit may
@@ -41,9 +41,9 @@ def may_repeat_changes(ports: RunPorts, batches: Sequence[Batch]) -> bool:
     for overlap in ports.ledger.live_batches(source, continuity=Continuity.OVERLAP):
         if overlap.id > last.id:
             continue
-        before = overlap.previous_batch
-        assert before is not None, "it reads part of an earlier batch again"
-        for previous in ports.ledger.live_batches(source, before, before):
+        previous_id = overlap.previous_batch
+        assert previous_id is not None, "it reads part of an earlier batch again"
+        for previous in ports.ledger.live_batches(source, previous_id, previous_id):
             # A server's clock may have been wrong at one of the ends, so both are
             # compared.
             ends = (first.start, last.captured_end)

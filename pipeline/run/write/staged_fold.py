@@ -101,18 +101,18 @@ at a time, so that this is also the limit of the whole run."""
 
 @contextmanager
 def staged_fold(
-    stores: FoldStores, name: str, fold: Fold, parts: Sequence[SegmentPart], buckets: int
+    stores: FoldStores, name: str, fold: Fold, parts: Sequence[SegmentPart], bucket_count: int
 ) -> Iterator[StagedFold]:
     """Yield the folded images of these parts, in files that exist until the context
-    ends. `buckets`: `buckets_for` these images; 0 if there are none."""
+    ends. `bucket_count`: `buckets_for` these images; 0 if there are none."""
     files = _FoldFiles(stores.mirrors, name, fold)
     try:
         with _FOLDING:
-            if buckets == 1:
+            if bucket_count == 1:
                 images = (part.pieces(stores.segments, fold.marks) for part in parts)
                 files.add(*fold.table([pa.concat_tables(pieces) for pieces in images]))
-            elif buckets:
-                _fold_buckets(stores, fold, parts, buckets, files)
+            elif bucket_count:
+                _fold_buckets(stores, fold, parts, bucket_count, files)
         yield files.staged_fold()
     finally:
         for path in files.paths:
@@ -120,7 +120,11 @@ def staged_fold(
 
 
 def _fold_buckets(
-    stores: FoldStores, fold: Fold, parts: Sequence[SegmentPart], buckets: int, files: _FoldFiles
+    stores: FoldStores,
+    fold: Fold,
+    parts: Sequence[SegmentPart],
+    bucket_count: int,
+    files: _FoldFiles,
 ) -> None:
     """Sort the images into buckets of keys in a scratch file, then fold one bucket at a
     time."""
@@ -129,16 +133,16 @@ def _fold_buckets(
     chains = _chains(stores.segments, fold, parts)
     step_fold = fold.in_steps
     with closing(stores.spool.create_scratch_file()) as file:
-        buckets_on_disk = _Buckets(file, buckets)
+        buckets = _Buckets(file, bucket_count)
         for part_index, part in enumerate(parts):
             for piece in part.pieces(stores.segments, fold.marks):
                 step_index, images = fold.step(part_index, piece)
                 keys = chains.roots(step_fold.hashes(step_index, images))
-                bucket_numbers = (keys % np.uint64(buckets)).astype(np.int64)
-                buckets_on_disk.put(step_index, images, bucket_numbers)
-        buckets_on_disk.require_foldable()
+                bucket_numbers = (keys % np.uint64(bucket_count)).astype(np.int64)
+                buckets.put(step_index, images, bucket_numbers)
+        buckets.require_foldable()
         step_indexes = range(len(step_fold.parts))
-        for images_by_step in buckets_on_disk.read_buckets():
+        for images_by_step in buckets.read():
             files.add(*step_fold.table([images_by_step[index] for index in step_indexes]))
 
 
@@ -163,25 +167,25 @@ TOO_MANY_IMAGES = (
 @dataclass(slots=True)
 class _Buckets:
     """Row images of several parts in a scratch file, sorted into buckets. `size`: bytes
-    in the file. `places`: by bucket, part, offset and length of each piece.
+    in the file. `pieces`: by bucket, the part, offset and size of each of its pieces.
     `image_counts`: number of images in each bucket."""
 
     file: NewEventFile
     bucket_count: int
     size: int = 0
     schemas: dict[int, pa.Schema] = field(default_factory=dict)
-    places: dict[int, list[tuple[int, int, int]]] = field(default_factory=dict)
+    pieces: dict[int, list[tuple[int, int, int]]] = field(default_factory=dict)
     image_counts: npt.NDArray[np.int64] = field(init=False)
 
     def __post_init__(self) -> None:
         self.image_counts = np.zeros(self.bucket_count, np.int64)
 
-    def put(self, part_index: int, images: pa.Table, buckets: npt.NDArray[np.int64]) -> None:
-        """Append images to the file. `buckets`: the number of each image's bucket."""
+    def put(self, part_index: int, images: pa.Table, bucket_numbers: npt.NDArray[np.int64]) -> None:
+        """Append images to the file. `bucket_numbers`: the bucket of each image."""
         self.schemas[part_index] = images.schema
-        order = np.argsort(buckets, kind="stable")
+        order = np.argsort(bucket_numbers, kind="stable")
         sorted_images = images.take(pa.array(order)).combine_chunks()
-        counts = np.bincount(buckets, minlength=self.bucket_count)
+        counts = np.bincount(bucket_numbers, minlength=self.bucket_count)
         self.image_counts += counts
         ends = np.cumsum(counts)
         for bucket in np.flatnonzero(counts):
@@ -191,20 +195,20 @@ class _Buckets:
 
     def _write(self, bucket: int, part_index: int, content: pa.Buffer) -> None:
         self.file.write(memoryview(content))
-        self.places.setdefault(bucket, []).append((part_index, self.size, content.size))
+        self.pieces.setdefault(bucket, []).append((part_index, self.size, content.size))
         self.size += content.size
 
     def require_foldable(self) -> None:
         if self.image_counts.max(initial=0) > MOST_IMAGES:
             raise TableError(TOO_MANY_IMAGES, hint=coalescing.RESUME_HINT)
 
-    def read_buckets(self) -> Iterator[Mapping[int, pa.Table]]:
+    def read(self) -> Iterator[Mapping[int, pa.Table]]:
         """Yield the images of each bucket that has any, as one table for each part; a
         part without images has an empty table."""
-        for bucket in sorted(self.places):
+        for bucket in sorted(self.pieces):
             batches: dict[int, list[pa.RecordBatch]] = {index: [] for index in self.schemas}
-            for part_index, at, size in self.places[bucket]:
-                content = pa.py_buffer(self.file.read(at, size))
+            for part_index, offset, size in self.pieces[bucket]:
+                content = pa.py_buffer(self.file.read(offset, size))
                 batch = pa.ipc.read_record_batch(content, self.schemas[part_index])
                 batches[part_index].append(batch)
             yield {

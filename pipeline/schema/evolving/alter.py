@@ -103,12 +103,12 @@ def alter_table(
     defined = {column.name.lower() for column in new_columns}
     kept_not_null = {c.name.lower() for c in table.columns if not c.nullable} - defined
     columns = with_implicit_timestamps(
-        (placement.column for placement in placed_columns), defined, context
+        (placed.column for placed in placed_columns), defined, context
     )
     new_names = {
-        placement.former_name.lower(): placement.column.name
-        for placement in placed_columns
-        if placement.former_name is not None and placement.former_name != placement.column.name
+        placed.former_name.lower(): placed.column.name
+        for placed in placed_columns
+        if placed.former_name is not None and placed.former_name != placed.column.name
     }
     kept_keys = _remaining_keys(table, plan, placed_columns)
     new_keys, references = keys_and_references(tuple(plan.elements), context)
@@ -135,7 +135,7 @@ def alter_table(
     )
     kept_references = _remaining_references(table, plan, new_names)
     foreign_keys = resolve_references(kept_references, references, after, schema, context)
-    former_names = tuple(placement.former_name for placement in placed_columns)
+    former_names = tuple(placed.former_name for placed in placed_columns)
     return replace(after, foreign_keys=foreign_keys), new_names, former_names
 
 
@@ -439,7 +439,7 @@ def _place_columns(
         placed = replace(placed, column=_with_column_clauses(placed.column, plan, context))
         _insert_column(columns, placed, clause.after)
     visible_columns = [column for column in columns if isinstance(column, _PlacedColumn)]
-    names = {placement.column.name.lower() for placement in visible_columns}
+    names = {placed.column.name.lower() for placed in visible_columns}
     if len(names) != len(visible_columns):
         raise CannotFollow("two columns would have one name")
     if not visible_columns:
@@ -562,17 +562,17 @@ def _remaining_part(
         return part
     folded = part.column.lower()
     columns = (
-        placement
-        for placement in placed_columns
-        if (placement.former_name or placement.column.name).lower() == folded
+        placed
+        for placed in placed_columns
+        if (placed.former_name or placed.column.name).lower() == folded
     )
-    placement = next(columns, None)
-    if placement is None:
+    placed = next(columns, None)
+    if placed is None:
         return None
-    after = placement.column
-    if placement.former_name is None:
+    after = placed.column
+    if placed.former_name is None:
         return replace(part, column=after.name, prefix=_prefix_of_new_column(part, after, table))
-    before = table.column(placement.former_name)
+    before = table.column(placed.former_name)
     if before is not None and before.members and after.type in PREFIX_TYPES:
         raise CannotFollow(f"the length of the prefix of {after.name} in its key is unknown")
     if part.prefix is None or before is None:

@@ -40,7 +40,6 @@ from lockstep.pipeline.schema.statements.changes import (
 from lockstep.pipeline.values.table import TableName
 
 _KINDS_WITHOUT_PREFIX: Final = frozenset({"fulltext", "spatial"})
-"""Kinds of keys whose parts have no prefix."""
 
 STRING_TYPES: Final = frozenset({"char", "varchar", "binary", "varbinary"})
 PREFIX_TYPES: Final = STRING_TYPES | frozenset(LOB_SIZES)
@@ -297,7 +296,7 @@ def _shortened_part(part: KeyPart, columns: Columns, limit: int) -> KeyPart:
     return replace(part, prefix=max_prefix) if wanted_length > max_prefix else part
 
 
-# -- what else is asked of keys --------------------------------------------------------
+# -- keys and columns ------------------------------------------------------------------
 
 
 def kept_key(key: KeySchema) -> WrittenKey:
@@ -326,9 +325,9 @@ def has_geometry_key(table: TableSchema) -> bool:
 
 
 def indexed_prefix_length(part: KeyPart, column: ColumnSchema) -> int | None:
-    """Return the length of a column that a key's part indexes, in the units of a prefix
-    (characters or bytes); 0 if it is not limited, None if it is unknown. A new column
-    under the same name gets this length as prefix."""
+    """Return the number of characters or bytes of a column that a key's part indexes; 0
+    for the whole value of any length, None if the number is unknown. A new column under
+    the same name gets this number as its prefix."""
     if part.prefix is not None:
         return part.prefix
     if column.type in STRING_TYPES:

@@ -115,9 +115,8 @@ dropped."""
 
 
 def read_change(text: str, context: StatementContext) -> Reading:
-    """Return the changes that a logged statement makes to structures. A text that
-    cannot be read is returned as `NotUnderstood`, never raised. `text`: decoded by the
-    client's character set."""
+    """Return the changes that a logged statement makes to structures; `NotUnderstood`
+    for a text that cannot be read. `text`: decoded by the client's character set."""
     reading = _read_text(text, context)
     grammar = context.type_grammar_mode
     # A statement that defines no column means the same, for the same tables, in every
@@ -139,12 +138,12 @@ def read_change(text: str, context: StatementContext) -> Reading:
 
 
 def _may_mean_temporary(change: SchemaChange) -> bool:
-    """Return whether a name may mean a temporary table of the session instead of a
-    permanent one, in an event with the flag LOG_EVENT_THREAD_SPECIFIC_F. Other kinds of
-    statement are unambiguous: servers log whether a dropped table was temporary, and
-    they log definitions in full. MariaDB also sets the flag for each CREATE OR REPLACE
-    that replaced a table; in that case the flag says nothing about the table after
-    LIKE."""
+    """Return whether a name in a statement whose event has the flag
+    LOG_EVENT_THREAD_SPECIFIC_F may mean a temporary table of the session instead of a
+    permanent one. Other kinds of statement are unambiguous: servers log whether a
+    dropped table was temporary, and they log definitions in full. MariaDB also sets the
+    flag for each CREATE OR REPLACE that replaced a table; in that case the flag says
+    nothing about the table after LIKE."""
     if isinstance(change, CreateLike):
         return not change.or_replace
     return isinstance(change, AlterTable | RenameTables | RepairTables | TruncateTable)
@@ -476,8 +475,8 @@ def _read_under_all_modes(text: str, context: StatementContext, reading: Reading
         for quotes, escapes in product((0, ANSI_QUOTES), (0, NO_BACKSLASH_ESCAPES))
     )
     readings = [_read_text(text, replace(context, sql_mode=mode)) for mode in modes]
-    if not _defines_columns(reading) and all(each == reading for each in readings):
+    if not _defines_columns(reading) and all(other == reading for other in readings):
         return reading
-    possible_tables = {_possible_tables(each) for each in readings}
+    possible_tables = {_possible_tables(other) for other in readings}
     reason = "SET STATEMENT changes sql_mode, and the log does not tell the session's own"
     return NotUnderstood(reason, possible_tables.pop() if len(possible_tables) == 1 else None)

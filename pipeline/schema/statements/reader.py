@@ -128,53 +128,41 @@ def tokens(text: str, context: StatementContext) -> Iterator[Token]:
     pattern, name_pattern = _compiled_patterns(context.client_charset)
     at = 0
     open_comments = 0  # number of executable comments around `at`
-    after_dot = False  # whether the last token is a dot
-    name_end = -1  # the offset after the last token if that is a name
+    last = _END_TOKEN  # the last token that was yielded
     while at < len(text):
-        if at == name_end and text[at] == ".":
+        token: Token | None
+        if last.is_name and last.end == at and text[at] == ".":
             # `a.1` is two names, not a name and a number.
-            after_dot = True
-            yield Token("symbol", ".", at, at + 1)
-            at += 1
-            continue
-        if after_dot and (match := name_pattern.match(text, at)):
-            after_dot = False
-            yield Token("word", match[0], at, match.end())
-            at = name_end = match.end()
-            continue
-        if text[at] in "'\"`":
+            token = Token("symbol", ".", at, at + 1)
+        elif (last.kind, last.text) == ("symbol", ".") and (match := name_pattern.match(text, at)):
+            token = Token("word", match[0], at, match.end())
+        elif text[at] in "'\"`":
             token = _read_quoted(text, at, context)
-            after_dot = False
-            yield token
-            at = token.end
-            name_end = at if token.is_name else -1
-            continue
-        if (body := _read_dollar_quoted(text, at, context)) is not None:
-            yield body
-            at, after_dot, name_end = body.end, False, -1
-            continue
-        match = pattern.match(text, at)
-        if match is None:
-            raise CannotRead(f"{text[at]!r} at {at}")
-        match match.lastgroup:
-            case "space" | "line":
-                at = match.end()
-            case "comment":
-                at = _skip_comment(text, match.end(), context)
-            case "open":
-                at, entered = _enter_executable(text, match, context)
-                open_comments += entered
-            case "close" if open_comments:
-                open_comments -= 1
-                at = match.end()
-            case "close":
-                raise CannotRead(f"a comment that did not begin ends at {at}")
-            case _:
-                token = _read_unquoted(text, match, context)
-                after_dot = token.kind == "symbol" and token.text == "."
-                yield token
-                at = token.end
-                name_end = at if token.is_name else -1
+        else:
+            token = _read_dollar_quoted(text, at, context)
+        if token is None:
+            match = pattern.match(text, at)
+            assert match is not None  # the group `symbol` matches any character
+            match match.lastgroup:
+                case "space" | "line":
+                    at = match.end()
+                    continue
+                case "comment":
+                    at = _skip_comment(text, match.end(), context)
+                    continue
+                case "open":
+                    at, is_executed = _enter_executable(text, match, context)
+                    open_comments += is_executed
+                    continue
+                case "close" if open_comments:
+                    open_comments -= 1
+                    at = match.end()
+                    continue
+                case "close":
+                    raise CannotRead(f"a comment that did not begin ends at {at}")
+            token = _read_unquoted(text, match, context)
+        yield token
+        last, at = token, token.end
     if open_comments:
         raise CannotRead("an executable comment is not closed")
 
@@ -235,19 +223,19 @@ def _read_quoted(text: str, at: int, context: StatementContext) -> Token:
     escapes = not (is_name or context.has_mode(NO_BACKSLASH_ESCAPES))
     special = _SPECIAL_CHARACTERS[quote, escapes]
     parts: list[str] = []
-    place = at + 1
-    while (match := special.search(text, place)) is not None:
-        parts.append(text[place : match.start()])
-        place = match.end()
-        after = text[place : place + 1]
+    offset = at + 1
+    while (match := special.search(text, offset)) is not None:
+        parts.append(text[offset : match.start()])
+        offset = match.end()
+        after = text[offset : offset + 1]
         if match[0] == quote and after != quote:
-            return Token("name" if is_name else "string", "".join(parts), at, place)
+            return Token("name" if is_name else "string", "".join(parts), at, offset)
         if match[0] == quote:
             parts.append(quote)
         else:
             # \% and \_ keep their backslashes, which LIKE interprets.
             parts.append("\\" + after if after in "%_" else _ESCAPES.get(after, after))
-        place += 1
+        offset += 1
     raise CannotRead(f"a quote opened at {at} is not closed")
 
 
@@ -270,9 +258,7 @@ def _read_unquoted(text: str, match: re.Match[str], context: StatementContext) -
         case "national":
             string = _read_quoted(text, end, context)
             return Token("string", string.text, at, string.end, "utf8mb3")
-        case "number" | "word" | "variable" | "symbol":
-            return Token(str(match.lastgroup), match[0], at, end)
-    raise CannotRead(f"{match[0]!r} at {at}")
+    return Token(str(match.lastgroup), match[0], at, end)
 
 
 # -- the cursor ------------------------------------------------------------------------
@@ -297,8 +283,8 @@ class StatementReader:
     # -- looking --------------------------------------------------------------------
 
     def peek(self, ahead: int = 0) -> Token:
-        place = self.at + ahead
-        return self._tokens[place] if place < len(self._tokens) else _END_TOKEN
+        index = self.at + ahead
+        return self._tokens[index] if index < len(self._tokens) else _END_TOKEN
 
     def next(self) -> Token:
         token = self.peek()
@@ -434,12 +420,10 @@ class StatementReader:
         """Skip `( … )` and return its text without the outer parentheses."""
         self.expect_symbol("(")
         first = self.at
-        self.skip_to_close()
-        last = self.at - 1
+        self._skip_to_close()
+        inside = self.text_from(first) if self.at > first else ""
         self.expect_symbol(")")
-        if last < first:
-            return ""
-        return self.text[self._tokens[first].start : self._tokens[last].end]
+        return inside
 
     def skip_check(self) -> None:
         """Skip the rest of a CHECK: `(…)` and [NOT] ENFORCED."""
@@ -455,7 +439,7 @@ class StatementReader:
             self.at += 1
         return count
 
-    def skip_to_close(self) -> None:
+    def _skip_to_close(self) -> None:
         """Skip to the parenthesis that closes the current one."""
         depth = 0
         while not (depth == 0 and self.sees_symbol(")")):

@@ -551,7 +551,7 @@ def _possible_tables(chain: tuple[str, ...], references: Iterable[_Reference]) -
     an empty chain."""
     match chain:
         case (alias,):
-            return [each.table for each in references if each.alias == alias.lower()]
+            return [item.table for item in references if item.alias == alias.lower()]
         case (_, name):
-            return [each.table for each in references if each.table.name.lower() == name.lower()]
+            return [item.table for item in references if item.table.name.lower() == name.lower()]
     return []

@@ -89,9 +89,9 @@ def _read_clauses(reader: StatementReader) -> list[Clause]:
     clause = _read_partition_clause(reader) or _read_neutral_clause(reader)
     if clause is not None:
         return [clause]
-    place = reader.at
+    first = reader.at
     options = _read_options(reader)
-    if reader.at == place:
+    if reader.at == first:
         raise reader.unexpected("a clause of ALTER TABLE")
     return [SetOptions(options)]
 
@@ -336,18 +336,18 @@ case."""
 def _read_options(reader: StatementReader) -> WrittenOptions:
     options = WrittenOptions()
     while True:
-        place = reader.at
+        first = reader.at
         reader.accept_symbol(",")
         new_options = _read_option(options, reader)
         if new_options is None:
-            reader.at = place
+            reader.at = first
             return options
         options = new_options
 
 
 def _read_option(options: WrittenOptions, reader: StatementReader) -> WrittenOptions | None:
     """Read one option; if none comes next, take nothing and return None."""
-    place = reader.at
+    first = reader.at
     reader.accept("DEFAULT")
     if reader.accept_charset_word():
         reader.accept_symbol("=")
@@ -355,9 +355,9 @@ def _read_option(options: WrittenOptions, reader: StatementReader) -> WrittenOpt
         return replace(options, charset=reader.read_word_or_string(), collation=collation)
     if reader.accept("COLLATE"):
         return replace(options, collation=reader.read_value_name())
-    if reader.at > place:
+    if reader.at > first:
         # DEFAULT belongs to another form, such as DEFAULT ENCRYPTION.
-        reader.at = place
+        reader.at = first
         return None
     if reader.accept_any("ENGINE", "TYPE"):
         return replace(options, engine=engine_name(reader.read_value_name(), reader.context.facts))
