@@ -1,7 +1,7 @@
 """The asset checks of a source as a whole. The facts are gathered once, and each check
-is a function of them. A new check is a row of `CHECKS`.
+is a function of them. To add a check, add a row to `CHECKS`.
 
-Checks report the ledger's records and never block a run. Conditions that must hold
+Checks report what the ledger recorded, and never block a run. Conditions that must hold
 before a batch is acknowledged are enforced by the ledger itself.
 """
 
@@ -46,16 +46,16 @@ from lockstep.resources.config import Settings
 _WARN, _ERROR = dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR
 
 _MAX_BATCHES = 20
-"""Number of acknowledged batches, the newest ones, whose rows are added up."""
+"""Largest number of acknowledged batches whose rows are added up; the newest are."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceFacts:
     """The facts that the checks judge.
 
-    `pause`: the longest time between two scheduled runs, or None.
+    `pause`: the longest time between two scheduled runs; None without a schedule.
     `version_retention`: how long versions of mirrors are kept.
-    `complete_tables`: the tables that follow the source and lack nothing.
+    `complete_tables`: the tables that follow the source and lack no rows.
     `accounts`: numbers of rows read and written in the newest acknowledged batches,
     oldest first.
     `consumers`: each with the time since which it has unread changes, or None if it has
@@ -119,7 +119,8 @@ def _gather_facts(settings: Settings, ports: RunPorts, consumers: Consumers) -> 
 def newest_accounts(
     ledger: Ledger, source: str, complete_tables: frozenset[TableName]
 ) -> tuple[Account, ...]:
-    # The ledger no longer has the contents of the batches up to this one.
+    """Return the accounts of the newest acknowledged batches whose contents the ledger
+    still has, oldest first."""
     pruned_through = ledger.pruned_through(source)
     acknowledged = [
         batch
@@ -140,9 +141,9 @@ def newest_accounts(
 
 
 def _waiting_since(ledger: Ledger, consumer: Consumer) -> datetime | None:
-    """Return the time since which the consumer has unread changes: when a run
-    acknowledged the first batch that the consumer did not read, or when the consumer
-    was created if that was later. Return None if it has read all."""
+    """Return the time since which the consumer has unread changes; None if it has read
+    all. This is the time at which a run acknowledged the first batch that the consumer
+    did not read, or at which the consumer was created, whichever is later."""
     first_unread = ledger.live_batches(consumer.source, (consumer.cursor or 0) + 1, limit=1)
     acknowledged_at = first_unread[0].acknowledged_at if first_unread else None
     return None if acknowledged_at is None else max(acknowledged_at, consumer.created_at)
@@ -265,14 +266,14 @@ def _judge_accounts(facts: SourceFacts) -> CheckResult:
     ]
     figures["batches that do not add up"] = metadata_table(heads, rows)
     has_lost_rows = any(not account.has_all_images for account in wrong_accounts)
-    batch_ids = ", ".join(str(account.batch) for account in wrong_accounts)
-    sentence = f"batch {batch_ids}: read, written and merged rows differ; `lockstep verify`"
+    batches = ", ".join(f"batch {account.batch}" for account in wrong_accounts)
+    sentence = f"{batches}: numbers of rows read, written and merged differ: `lockstep verify`"
     return CheckResult(False, _ERROR if has_lost_rows else _WARN, figures, sentence)
 
 
 def _judge_proof_ages(facts: SourceFacts) -> CheckResult:
-    """Judge how long ago each table that follows was last proven equal, completely or
-    by samples."""
+    """Judge how long ago each table that follows the source was last proven equal, by
+    all of its rows or by samples."""
     ages: dict[TableName, float] = {}
     for proof in facts.proofs:
         age = _age_seconds(facts, proof.proven_at)
@@ -348,8 +349,8 @@ CHECKS: Sequence[tuple[str, str, Callable[[SourceFacts], CheckResult]]] = (
     ),
     (
         "no_table_differs",
-        "No table differed from the source's when `lockstep verify`, or a run with prove_rows, "
-        "last compared it.",
+        "No mirror differed from its table when `lockstep verify`, or a run with prove_rows, last "
+        "compared the two.",
         _judge_differing,
     ),
     ("not_late", "The lake is as fresh as its schedule allows.", _judge_late),
@@ -366,12 +367,12 @@ CHECKS: Sequence[tuple[str, str, Callable[[SourceFacts], CheckResult]]] = (
     ),
     (
         "proofs_are_recent",
-        "Each table was proven equal to MySQL's within the time that versions are kept.",
+        "Each mirror was last proven equal to its table no longer ago than versions are kept.",
         _judge_proof_ages,
     ),
     (
         "consumers_keep_up",
-        "Each consumer of the changelog reads within the time that versions are kept.",
+        "Each consumer of the changelog reads changes within the time that versions are kept.",
         _judge_consumers,
     ),
 )

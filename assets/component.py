@@ -28,33 +28,33 @@ class SourceParams(BaseModel):
     lockstep.toml."""
 
     name: str = Field(
-        default="", description="what to call the source; default the component's folder"
+        default="", description="the source's name; default: the name of the component's folder"
     )
     host: str = Field(description="the server's host name or address")
     port: int = Field(default=3306, description="its port")
     user: str = Field(description="the account that reads the log")
     password: str = Field(
-        default="", description="env:NAME or file:PATH; default env:<NAME>_PASSWORD"
+        default="", description="env:NAME or file:PATH; default: env:<NAME>_PASSWORD"
     )
     tls: Literal["verify", "required", "off"] = Field(
         default="verify", description="how the connection is encrypted"
     )
     tables: str = Field(description="database.table, with * and ?; patterns separated by spaces")
-    exclude: str = Field(default="", description="tables to leave out of these")
+    exclude: str = Field(default="", description="patterns of tables to leave out")
     start: str = Field(default="snapshot", description="snapshot, earliest, latest or file:offset")
     schedule: str = Field(default="", description='cron, five fields, UTC, such as "*/10 * * * *"')
     lake: str = Field(
         default="lake", description="a folder beside lockstep.toml, or s3://bucket/prefix"
     )
     ledger: str = Field(
-        default="embedded", description='or "env:NAME" with the DSN of your Postgres'
+        default="embedded", description='embedded, or "env:NAME" with the DSN of your Postgres'
     )
 
     @model_validator(mode="after")
     def _require_valid(self) -> SourceParams:
-        # `dg` makes a folder for the component before it calls the scaffolder, so wrong
-        # options are refused here. Without a name, the source gets that of the folder,
-        # which is not known here.
+        # `dg` makes the component's folder before it calls the scaffolder, so invalid
+        # options are refused here. Without a name, the source is named after the
+        # folder, which is not known here.
         self.configuration_text(self.name or "source")
         return self
 

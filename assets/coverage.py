@@ -2,8 +2,8 @@
 hour or a day of commit time.
 
 `.lockstep/coverage.json` keeps which partitions were reported. The file only serves
-Dagster's page. If it is lost, the beginning is taken from the first batch, and all
-partitions are reported again.
+Dagster's page. If it is lost, all partitions are reported again, from the first batch
+that the ledger has.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ each."""
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """The time whose partitions were reported. `begins`: the beginning of the partition
-    with the first captured transaction; it can only move to an earlier time. `until`:
-    the end of the last reported partition."""
+    """The span of time whose partitions were reported. `begins`: the beginning of the
+    partition with the first captured transaction; it can only move to an earlier time.
+    `until`: the end of the last reported partition."""
 
     begins: datetime
     until: datetime
@@ -87,9 +87,10 @@ def next_coverage(
 ) -> Coverage:
     """Return the coverage from which a run continues to report. `last`: the coverage in
     the file, if there is one; `first_commit`: the commit time of the first captured
-    transaction. If the file has no coverage, or one that begins after the partition of
-    `first_commit`, all partitions are reported again. Otherwise `last` is rounded down
-    to whole partitions, because the settings may have changed their length."""
+    transaction. If there is no `last`, or `first_commit` lies in an earlier partition
+    than its beginning, the result is empty, so that all partitions are reported again.
+    Otherwise `last` is rounded down to whole partitions, because the settings may have
+    changed their length."""
     begin = partitions.begin_of(first_commit)
     if last is None or begin < partitions.begin_of(last.begins):
         return Coverage(begin, begin)
@@ -129,12 +130,12 @@ def report_coverage(
 
 
 def _first_commit(ports: RunPorts, last: Coverage | None) -> datetime | None:
-    """Return the commit time with which the source's history begins, or None if nothing
-    was captured yet: the last one before the first batch, or, if that is unknown, the
-    earliest one in it. If that batch has no transaction, because it only read tables as
-    they were, return the time at which it began. The server's clock may be wrong, so
-    the time is limited to the span from the creation of the log file to the capture of
-    the batch."""
+    """Return the commit time with which the source's history begins; None if nothing
+    was captured yet. This is the time of the last commit before the first batch. If
+    that is unknown, return the beginning of `last`, or the earliest commit time in the
+    batch, or, if the batch only read tables, the time at which it began. The server's
+    clock may be wrong, so a commit time is limited to the span from the creation of the
+    log file to the capture of the batch."""
     batch = next(iter(ports.ledger.live_batches(ports.source.name, limit=1)), None)
     if batch is None or batch.end is None or batch.anchor is None:
         return None
@@ -160,8 +161,7 @@ def _earliest_commit(ports: RunPorts, batch: Batch) -> datetime | None:
     ]
     files = [file for segment in transaction_segments for file in segment.files]
     folder = system_table_path(batch.source, SystemTable.TRANSACTIONS)
-    moments: list[datetime] = []
-    if not ports.segments.damage_sentences(folder, files):
-        for record_batch in ports.segments.pieces(folder, files, ["_committed_at"]):
-            moments += filter(None, [pc.min(record_batch.column(0)).as_py()])
-    return min(moments, default=None)
+    if ports.segments.damage_sentences(folder, files):
+        return None
+    pieces = ports.segments.pieces(folder, files, ["_committed_at"])
+    return min(filter(None, (pc.min(piece.column(0)).as_py() for piece in pieces)), default=None)

@@ -29,8 +29,8 @@ def evaluate_annotations(function: Function) -> Function:
 @contextmanager
 def dagster_failures() -> Iterator[None]:
     """Turn our errors into Dagster failures with message and hint. Dagster may retry
-    only failures that need no person. A source that another run has is no fault, so its
-    failure has no stack trace of ours."""
+    only failures that need no person. If another run holds the source, nothing is
+    wrong, so that failure shows no stack trace of ours."""
     try:
         yield
     except LockstepError as error:

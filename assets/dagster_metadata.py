@@ -1,9 +1,9 @@
-"""The metadata of a run's steps and of tables on Dagster's pages, made from reports.
+"""The metadata of a run's steps and of tables on Dagster's pages, made from reports. A
+mirror is the Delta table with a table's current rows.
 
-It has positions, counts and names, but no values of rows. Dagster shows descriptions as
-Markdown, but texts of metadata as they are. It plots numbers, so
-each step has the same numbers in every run, even if they are 0. A mirror is the Delta
-table with a table's current rows.
+Metadata has positions, counts and names, but no values of rows. Dagster shows texts of
+metadata as they are, but descriptions as Markdown. It plots numbers, so each step has
+the same numbers in every run, even if they are 0.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ _MAX_ROWS = 500
 
 
 def metadata_table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> dg.MetadataValue:
-    """Return a table whose cells are texts; None becomes an empty cell. Of more than
-    `_MAX_ROWS` rows, the first are shown, and the number of the others."""
+    """Return a table whose cells are texts; None becomes an empty cell. If there are
+    more than `_MAX_ROWS` rows, the last row has only the number of the others."""
     all_rows = list(rows)
     shown_rows = all_rows[:_MAX_ROWS]
     if len(all_rows) > _MAX_ROWS:
@@ -122,8 +122,8 @@ def _without_none(metadata: Metadata) -> Metadata:
 
 
 def _lag_at_start(report: CaptureReport, began_at: datetime) -> Metadata:
-    """Return the age of the lake's newest change when the run began: 0 if there was
-    nothing to read, no entry if it is unknown."""
+    """Return how old the lake's newest change was when the run began; 0 if there was
+    nothing to read. There is no entry if that is unknown."""
     last_commit = report.start.committed_at
     if report.batch_id is None:
         lag = 0.0
@@ -244,8 +244,8 @@ def run_summary(merge_report: MergeReport, acknowledge_report: AcknowledgeReport
         table, reason = in_markdown(str(stopped.table)), in_markdown(stopped.reason)
         lines.append(f"\n**{table}** does not follow: {reason}  ")
         lines.append(f"what to do: {in_markdown(stopped.hint)}")
-    if (unshown := len(acknowledge_report.quarantined) - _MAX_SUMMARY_TABLES) > 0:
-        lines.append(f"\nand {unshown:,} more tables that do not follow")
+    if (further_count := len(acknowledge_report.quarantined) - _MAX_SUMMARY_TABLES) > 0:
+        lines.append(f"\nand {further_count:,} more tables that do not follow")
     return "\n".join(lines)
 
 
@@ -392,7 +392,7 @@ def _table_schema(
 
 def follows_check_result(names: SourceNames, standing: TableStanding) -> dg.AssetCheckResult:
     is_serious = standing.health.is_serious
-    words = {
+    fields = {
         "state": standing.health.value,
         "reason": standing.sentence,
         "hint": standing.hint,
@@ -405,7 +405,7 @@ def follows_check_result(names: SourceNames, standing: TableStanding) -> dg.Asse
         passed=standing.follows,
         severity=dg.AssetCheckSeverity.ERROR if is_serious else dg.AssetCheckSeverity.WARN,
         description=in_markdown(f"{standing.health}: {standing.sentence}"),
-        metadata={name: text for name, text in words.items() if text},
+        metadata={name: text for name, text in fields.items() if text},
     )
 
 
@@ -413,8 +413,9 @@ def keys_check_result(names: SourceNames, count: KeyCount) -> dg.AssetCheckResul
     """Return the check's result. It fails if a key occurs twice, and passes if keys
     were not counted."""
     figures: Metadata = {"key": ", ".join(count.key) or "none"}
-    description = f"not counted: {count.reason}"
-    if count.repeated_count is not None:
+    if count.repeated_count is None:
+        description = f"not counted: {count.reason}"
+    else:
         figures["rows"] = count.row_count
         figures["rows with the key of another"] = count.repeated_count
         description = (
@@ -434,8 +435,8 @@ def keys_check_result(names: SourceNames, count: KeyCount) -> dg.AssetCheckResul
 
 
 def evaluation_of(result: dg.AssetCheckResult) -> dg.AssetCheckEvaluation:
-    """Return the result of a check as an event, to be logged by a step or sensor whose
-    op does not declare the check."""
+    """Return the result of a check as an event, which a sensor, or a step whose op does
+    not declare the check, can log."""
     assert result.asset_key is not None
     assert result.check_name is not None
     return dg.AssetCheckEvaluation(
@@ -449,8 +450,8 @@ def evaluation_of(result: dg.AssetCheckResult) -> dg.AssetCheckEvaluation:
 
 
 def structure_observation(names: SourceNames, change: StructureChange) -> dg.AssetObservation:
-    """Return an observation that tells how a statement changed a table's structure. The
-    statement's literals are left out."""
+    """Return an observation of a changed structure. The statement that changed it is
+    shown without its literals."""
     event = change.event
     metadata = {
         "change": event.kind.value,

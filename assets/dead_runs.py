@@ -1,9 +1,9 @@
 """Detection of Dagster runs whose process died, and their report as failed.
 
 A run that was killed stays "started" in Dagster for ever. The next run of the source,
-or a sensor, reports it as failed. Leases in the ledger tell which runs died: a run
+or a sensor, reports it as failed. The leases in the ledger show which runs died: a run
 holds the lease of its source while it works. A run is dead if its lease is no longer
-held, or if within `GRACE` it neither took a lease nor said that it waits for one.
+held, or if within `GRACE` it neither took a lease nor noted that it waits for one.
 
 If the steps of a run are separate processes, each takes a lease and releases it. Such a
 run does not count as dead between two steps, nor during steps that are not Lockstep's.
@@ -34,7 +34,7 @@ _UNDER_WAY_STATUSES = [
 @dataclass(frozen=True, slots=True)
 class RunUnderWay:
     """A Dagster run that has not ended. `token`: the token of its last lease, or None.
-    `last_sign_at`: the time at which its process began, or last said that it waits for
+    `last_sign_at`: the time at which its process began, or last noted that it waits for
     the lock. `has_released`: the run released that lease."""
 
     run_id: str
@@ -48,8 +48,8 @@ def reason_dead(run: RunUnderWay, lease: LeaseView | None, now: datetime) -> str
     own_lease = lease if lease is not None and lease.run_id == run.run_id else None
     if own_lease is not None and own_lease.live:
         return None
-    # A run that released its lease may be between two steps. It can only be called dead
-    # if it took another lease afterwards.
+    # A run that released its lease may be between two steps. It is dead only if it took
+    # another lease afterwards.
     took_another = own_lease is not None and own_lease.token != run.token
     if run.has_released and not took_another:
         return None

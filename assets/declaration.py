@@ -21,7 +21,7 @@ from lockstep.resources.config import Settings
 @dataclass(frozen=True, slots=True)
 class MirroredTable:
     """A MySQL table whose mirror is an asset. `spec`: the asset as Lockstep declares
-    it. The spec has no metadata if only the key is used that the translator returns."""
+    it. A run asks a translator only for the key, with a spec without metadata."""
 
     source: str
     database: str

@@ -123,7 +123,7 @@ def definitions_of(
         try:
             record_keys(settings.state_folder, name, translated_keys)
         except OSError as error:  # Dagster's page may run without permission to write
-            _log.warning("The keys of mirrors were not noted for the command line: %s", error)
+            _log.warning("The keys of mirrors were not written for the command line: %s", error)
 
     return build_definitions(
         settings,
@@ -210,9 +210,9 @@ def build_definitions(
 def _entries_without_collisions(
     names: SourceNames, entries: Sequence[TableEntry]
 ) -> Sequence[TableEntry]:
-    """Return the entries. If the mirrors of two tables would have one name, one of the
-    two entries is marked as ended, so that it is not shown. The table whose mirror
-    already has the name keeps it."""
+    """Return the entries. If the mirrors of two tables would have the same name, one of
+    the entries is marked as ended, so that it is not shown. A table whose mirror has
+    the name already keeps it."""
     mirror_names = names.mirror_names
     if mirror_names is None or not mirror_names.rules:
         return entries
@@ -231,8 +231,8 @@ def _entries_without_collisions(
 
 
 def _refuse_shared_keys(declarations: Mapping[str, Declaration], table_lists: TableLists) -> None:
-    """Raise an error that names both tables if two mirrors have one key. Dagster's own
-    error names neither."""
+    """Raise an error that names both tables if two mirrors have the same key, because
+    Dagster's own error names neither."""
     tables: dict[dg.AssetKey, str] = {}
     for source, declaration in declarations.items():
         for entry in table_lists.get(source, ()):
@@ -314,8 +314,8 @@ _MIRROR_CHECKS = (
 def mirror_assets(
     settings: Settings, declaration: Declaration, entries: Sequence[TableEntry]
 ) -> list[dg.AssetsDefinition]:
-    """Return one definition with the mirrors of all entries; nothing if no entry has a
-    mirror."""
+    """Return one definition with the mirrors of all entries; an empty list if no entry
+    has a mirror."""
     shown_entries = {number: entry for number, entry in enumerate(entries, 1) if not entry.ended}
     if not shown_entries:
         return []
@@ -332,14 +332,16 @@ def mirror_assets(
     }
     keys = {number: spec.key for number, spec in specs.items()}
     tables = {keys[number]: entry.table for number, entry in shown_entries.items()}
-    no_output = dg.Out(dg.Nothing, is_required=False)
+    optional_output = dg.Out(dg.Nothing, is_required=False)
     letters = ("t", *(letter for letter, _, _ in _MIRROR_CHECKS))
 
     @dg.op(
         name=names.op_name("mirrors"),
         ins={_LOG_INPUT: dg.In(dg.Nothing)},
         out={
-            output_name(letter, number): no_output for number in shown_entries for letter in letters
+            output_name(letter, number): optional_output
+            for number in shown_entries
+            for letter in letters
         },
         required_resource_keys={SESSIONS},
         description="Merges what was captured of the selected tables.",
@@ -444,7 +446,7 @@ def replay_asset(
             metadata = replay_metadata(report)
             event = dg.AssetMaterialization(names.replayed_key, partition=key, metadata=metadata)
             context.log_event(event)
-        yield from ()  # no further results: the events above have them
+        yield from ()  # Dagster expects a generator, but the results were logged above.
 
     spec = declaration.make_spec(
         names.replayed_key,
@@ -465,9 +467,9 @@ def replay_asset(
 def _replay_partition(
     ports: RunPorts, lease: Lease, *, begin: datetime, end: datetime
 ) -> ReplayReport:
-    """Replay one partition. A partition after the last commit or before the history has
-    no batch: do nothing. The partition in which the history begins is replayed from
-    that beginning."""
+    """Replay one partition. Do nothing if it lies before the history or after the last
+    commit. The partition in which the history begins is replayed from that
+    beginning."""
     source = ports.source.name
     history_begins = history_begin(ports.ledger, ports.ledger.live_batches(source, limit=1))
     times = [time for time in ports.ledger.batch_times(source) if time.is_acknowledged]

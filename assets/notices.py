@@ -3,8 +3,9 @@
 `.lockstep/notified.json` keeps the last trouble that each address was notified of:
 `{source: {reference: trouble}}`. A reference, such as `env:NAME`, says where the
 address is found. The file is not in the ledger, because people are also notified when
-the ledger cannot be reached. If sending to an address fails, the next run tries again;
-if the file cannot be written, nothing is sent, as each run would send it again.
+the ledger cannot be reached. If sending to an address fails, the next run tries again.
+If the file cannot be written, nothing is sent, because otherwise each run would send
+the same again.
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ def notify_addresses(
             last_troubles = stored if isinstance(stored, dict) else {}
             references = settings.notify_references
             if any(last_troubles.get(reference, "") != trouble for reference in references):
-                # Written before anything is sent: this shows whether it can be.
+                # Before anything is sent, this shows whether the file can be written.
                 replace_file(path, json.dumps(content))
                 failure = f"The next run may notify people of {source} again"
             troubles = _notify_each(settings, source, source_verdict, trouble, last_troubles, note)

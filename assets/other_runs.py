@@ -1,10 +1,10 @@
-"""Reports to Dagster about runs that Dagster did not start: runs by a timer, a
-container or a person. Their events are made from the ledger (Lockstep's database).
+"""Reports to Dagster about runs that a timer, a container or a person started, and not
+Dagster. The events are made from what the ledger recorded of these runs.
 
 Each table and each step gets one materialization for everything that these runs did
 since the last report, so that the number of events does not grow with the number of
-runs. Each tick reports some tables, in the order of their names; the steps are reported
-after the last table.
+runs. Each tick of the sensor reports some tables, in the order of their names; the
+steps are reported after the last table.
 """
 
 from __future__ import annotations
@@ -71,11 +71,11 @@ changes."""
 
 TICK_SECONDS = 15.0
 """Time after which a tick reports no further table: Dagster ends a tick that takes a
-minute, and checks have to be reported, too."""
+minute, and the checks have to be reported, too."""
 
 MAX_SUMMED_BATCHES = 500
-"""Largest number of batches, the newest ones, whose rows a report adds up: they are
-read from the ledger within one tick."""
+"""Largest number of batches whose rows a report adds up; the newest are. They are read
+from the ledger within one tick."""
 
 _SEARCHED_EVENTS = 20
 """Number of a mirror's newest materializations that are searched for a version."""
@@ -84,9 +84,9 @@ _SEARCHED_EVENTS = 20
 @dataclass(frozen=True, slots=True)
 class ReportCursor:
     """The point up to which a source is reported. `ledger`: the identity of the ledger
-    that has the leases. `token`: the token of the last lease that is reported
-    completely. `through` and `table`: the last lease and the last reported table of an
-    unfinished report."""
+    that has the leases. `token`: the last lease that is reported completely. If a
+    report is unfinished, `through` is the last lease that it covers, and `table` the
+    last reported table."""
 
     ledger: str = ""
     token: int = 0
@@ -105,8 +105,8 @@ class ReportCursor:
 
 @dataclass(slots=True)
 class OtherRunsReporter:
-    """A collector of one source's events and of sentences for the tick's message. The
-    events stand in for those that the steps of a Dagster run would have logged."""
+    """A collector of one source's events, which the steps of a Dagster run would have
+    logged, and of sentences for the tick's message."""
 
     log: Log
     instance: dg.DagsterInstance
@@ -140,17 +140,17 @@ class OtherRunsReporter:
         through = last.last_token(newest_lease)
         if through == last.token:
             return last
-        # The cursor begins with the storage of Dagster, which then has no earlier run,
-        # not even Dagster's own. Whatever it has is not reported again.
+        # Dagster's storage may be new, and then lacks even the runs that Dagster
+        # started. `_report_writes` leaves out the writes that Dagster shows already.
         is_first = last.token == 0
         writes = ledger.writes_outside_dagster(
             source, last.token, through, last.table, max_tables, all_runs=is_first
         )
-        timer_start = monotonic()
+        began_at = monotonic()
         results: list[TableMerge | None] = []
         for result in self._report_writes(writes):
             results.append(result)
-            if monotonic() - timer_start > TICK_SECONDS:
+            if monotonic() - began_at > TICK_SECONDS:
                 break
         merges = [merge for merge in results if merge is not None]
         runs = ledger.runs_outside_dagster(
@@ -159,8 +159,8 @@ class OtherRunsReporter:
         if runs.deleted_lease_count:
             self.sentences.append(
                 f"{source}: upkeep deleted {runs.deleted_lease_count} of "
-                f"{through - last.token} leases from the ledger before they were reported; each "
-                "table's last write is reported."
+                f"{through - last.token} leases from the ledger before their runs were reported; "
+                "each table's last write is reported."
             )
         if runs.run_count or writes:
             report_table_states(
@@ -174,14 +174,14 @@ class OtherRunsReporter:
             self._report_steps(runs)
         if len(runs.batches) > MAX_SUMMED_BATCHES:
             self.sentences.append(
-                f"{source}: {len(runs.batches)} batches are reported; rows are those of the newest "
-                f"{MAX_SUMMED_BATCHES}."
+                f"{source}: {len(runs.batches)} batches are reported, but only the rows of the "
+                f"newest {MAX_SUMMED_BATCHES} are counted."
             )
         return ReportCursor(identity, through)
 
     def _is_new_to_dagster(self) -> bool:
-        """Return whether Dagster has no report of the source's runs, as after its
-        storage was lost or moved."""
+        """Return whether Dagster has no report of the source's runs, for instance
+        because its storage was lost."""
         return self.instance.get_latest_materialization_event(self.names.acknowledged_key) is None
 
     def _forget_reports(self) -> None:
@@ -193,7 +193,7 @@ class OtherRunsReporter:
                 write_coverage(folder, source, replace(coverage, until=coverage.begins))
 
     def _report_writes(self, writes: Sequence[WritesOutsideDagster]) -> Iterator[TableMerge | None]:
-        """Add an event for each write and yield the write. Yield None without an event
+        """Add an event for each write and yield the write. Add no event and yield None
         if the table is gone, or if Dagster already shows that version: a Dagster run
         that was killed, or a tick that ended before its cursor was stored, may have
         reported it."""
@@ -236,8 +236,7 @@ class OtherRunsReporter:
                 shown_version > version and reported_at > newest_write.settled_at
                 for shown_version, _, reported_at in shown_versions
             ):
-                # A Dagster run has reported a newer version, which must stay the latest
-                # one.
+                # A Dagster run reported a newer version, which must stay the latest.
                 self.log_event(dg.AssetObservation(event.asset_key, metadata=event.metadata))
             else:
                 self.log_event(event)
@@ -291,8 +290,7 @@ class OtherRunsReporter:
             metadata |= distance_metadata(lag, headroom)
             run_id = reported_batches[-1].run_id if reported_batches else None
             page = page_path(self.settings.state_folder, source, f"run {run_id}")
-            # A run on another host has no page here.
-            if run_id is not None and page.exists():
+            if run_id is not None and page.exists():  # A run on another host has no page here.
                 metadata["report"] = dg.MetadataValue.path(page)
             # The data version is the same as that of the step `acknowledged` of a
             # Dagster run.

@@ -57,17 +57,13 @@ class RunEventSender:
         for run_id in run_ids:
             self._send("ABORT", run_id=run_id, reason=_DEAD_REASON)
 
-    def send_end_of_previous(self, previous: LeaseView | None) -> None:
-        """Send the end of the previous run if it was killed or hung."""
-        self.send_ends(dead_run_outside_dagster(previous))
-
     def close(self) -> None:
         self._sender.close()
 
     def send_end(self, open_ports: Callable[[], RunPorts], *, found_dead: bool) -> None:
         """Send the last event. `open_ports` opens the ports through which tables are
-        read. `found_dead`: another run or a sensor has found this run dead. If the run
-        has also lost its lease, the one that found it dead sends its last event."""
+        read. `found_dead`: if this run has lost its lease, another run or a sensor has
+        found it dead, and sends the last event instead."""
         is_sent_elsewhere = found_dead and isinstance(self._record.error, LeaseLost)
         type_and_reason = None if is_sent_elsewhere else last_event(self._record)
         if type_and_reason is not None:
@@ -133,8 +129,8 @@ class RunEventSender:
 
 
 def dead_run_outside_dagster(previous: LeaseView | None) -> list[str]:
-    """Return the id of the previous run if it was killed or hung outside Dagster. Dead
-    Dagster runs are found by `dead_runs`."""
+    """Return the id of the previous run if it ran outside Dagster and was killed or
+    hung. `assets.dead_runs` finds dead Dagster runs."""
     if previous is None or previous.ended or previous.in_dagster or previous.run_id is None:
         return []
     return [previous.run_id]

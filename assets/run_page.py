@@ -29,6 +29,7 @@ from lockstep.pipeline.values.errors import SpanRefused
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.intent import SettledWrite
 from lockstep.pipeline.values.segment import RowCounts
+from lockstep.pipeline.values.shown import batch_words
 from lockstep.resources.config import Settings
 from lockstep.resources.lake.store.paths import LakePath
 from lockstep.resources.private import make_private
@@ -75,11 +76,11 @@ def summary_figures(report: SpanReport) -> dict[str, str]:
     """Return the page's summary: the name and the text of each figure that is known."""
     first, last = report.batches[0], report.batches[-1]
     end = last.end or last.start
-    committed = (first.start.committed_at, end.committed_at)
-    pairs = {
+    commit_times = (first.start.committed_at, end.committed_at)
+    figures = {
         "from": str(first.start),
         "to": str(end),
-        "committed": " to ".join(utc_text(time) for time in committed if time is not None),
+        "committed": " to ".join(utc_text(time) for time in commit_times if time is not None),
         "GTIDs up to there": "" if end.gtid_set == GtidSet() else end.gtid_set.shortened_text(),
         "transactions": f"{sum(batch.transactions for batch in report.batches):,}",
         "log read": format_bytes(sum(batch.log_bytes for batch in report.batches)),
@@ -87,9 +88,9 @@ def summary_figures(report: SpanReport) -> dict[str, str]:
         if report.request_counts is None
         else str(report.request_counts),
         "batches": f"{first.id}" if first is last else f"{first.id} to {last.id}",
-        "state": _acknowledgement_words(report.batches),
+        "state": _state_words(report.batches),
     }
-    return {name: text for name, text in pairs.items() if text}
+    return {name: text for name, text in figures.items() if text}
 
 
 def format_bytes(count: int) -> str:
@@ -109,7 +110,7 @@ def format_seconds(seconds: float) -> str:
     return f"{seconds / 3600:,.1f} h"
 
 
-def _acknowledgement_words(batches: tuple[Batch, ...]) -> str:
+def _state_words(batches: tuple[Batch, ...]) -> str:
     """Return the state of the oldest batch that is not acknowledged. If all are
     acknowledged, return the time of the last acknowledgement."""
     open_batches = [batch for batch in batches if batch.acknowledged_at is None]
@@ -199,7 +200,7 @@ def rows_over_time(
 ) -> tuple[tuple[RowsColumn, ...], int]:
     """Return a column for each batch (for each group of neighbouring batches if there
     are more than `_MAX_COLUMNS`), and the number of rows of the highest column.
-    `own_batch_ids`: those of the report's batches.
+    `own_batch_ids`: the ids of the report's own batches, as opposed to earlier ones.
     """
     by_batch: dict[int, list[CapturedRows]] = {}
     for rows in captured:
@@ -275,10 +276,9 @@ def _group_rows(
 
 
 def _group_label(group: Sequence[Batch]) -> str:
-    first, last = group[0], group[-1]
+    last = group[-1]
     moment = last.captured_at or last.created_at
-    numbers = f"batch {last.id}" if first is last else f"batches {first.id} to {last.id}"
-    return f"{numbers}, {moment:%Y-%m-%d %H:%M} UTC"
+    return f"{batch_words(group[0].id, last.id)}, {moment:%Y-%m-%d %H:%M} UTC"
 
 
 # -- the files -------------------------------------------------------------------------
@@ -292,12 +292,12 @@ _MAX_NAME: Final = 140
 _UNSAFE_CHARACTERS: Final = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
-def page_path(state_folder: Path, source: str, about: str) -> Path:
-    """Return the path of a run's or a span's page. `about` names the run or span;
-    characters that are unsafe in a file name are replaced, and a long name is cut."""
-    name = _UNSAFE_CHARACTERS.sub("-", about.removeprefix("run ").removeprefix("from "))
+def page_path(state_folder: Path, source: str, title: str) -> Path:
+    """Return the path of the page of a `SpanReport` with that title. Characters that
+    are unsafe in a file name are replaced, and a long name is cut."""
+    name = _UNSAFE_CHARACTERS.sub("-", title.removeprefix("run ").removeprefix("from "))
     if len(name) > _MAX_NAME:
-        name = f"{name[:_MAX_NAME]}-{hashlib.sha256(about.encode()).hexdigest()[:8]}"
+        name = f"{name[:_MAX_NAME]}-{hashlib.sha256(title.encode()).hexdigest()[:8]}"
     return state_folder / FOLDER / source / f"{name}.html"
 
 

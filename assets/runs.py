@@ -1,12 +1,12 @@
 """The three steps of a source's run as Dagster assets: captured → merged →
 acknowledged.
 
-A mirror is the Delta table with a table's current rows. `merged` logs a materialization
-for each mirror that changed, and for no other. `acknowledged` depends on `merged`, not
-on mirrors: Dagster would skip it if a mirror yielded nothing, but an idle run must
-still move the position. Mirrors depend on the source's log, an asset that Lockstep does
-not materialize: if they depended on a step, Dagster would show all unchanged mirrors as
-stale after each run.
+A mirror is the Delta table with a table's current rows. The step `merged` logs a
+materialization for each mirror that changed, and for no other. `acknowledged` depends
+on `merged`, not on mirrors: Dagster would skip it if a mirror yielded nothing, but an
+idle run must still move the position. Mirrors depend on the source's log, an asset that
+Lockstep does not materialize: if they depended on a step, Dagster would show all
+unchanged mirrors as stale after each run.
 
 Each write of a mirror is reported soon after its commit, so that no commit is missing
 on Dagster's pages if the run fails or is cancelled later.
@@ -188,8 +188,8 @@ def _acknowledge(
         metadata["catalog"] = "; ".join(catalog_report.lines()) or "nothing to do"
     metadata |= distance_metadata(lag, headroom) | requests_metadata(session.count_new_requests())
     require_no_stop(session)
-    # The data version changes only with the acknowledged batch, so that assets which
-    # depend on this step become stale only if there are newer versions of mirrors.
+    # The data version changes only with the acknowledged batch, so that an idle run
+    # does not make assets stale that depend on this step.
     cursor = ports.ledger.cursors(names.source).acknowledged
     version = dg.DataVersion("none" if cursor is None else str(cursor.batch))
     return dg.MaterializeResult(metadata=metadata, data_version=version)
@@ -203,8 +203,8 @@ def merge_and_log(
     *,
     only_tables: frozenset[TableName] | None,
 ) -> MergeReport:
-    """Merge captured changes of all tables, or of `only_tables`, and log each write
-    soon after its commit, even if a later one fails."""
+    """Merge captured changes of all tables, or of `only_tables`. Log each write soon
+    after its commit, even if a later write fails."""
     merge_log = _MergeLog(context, settings, names, session)
 
     try:
@@ -221,8 +221,8 @@ _LOGGED_AT_ONCE: Final = 10
 """Number of a run's first merges that are logged one by one."""
 
 _GROUP_SECONDS: Final = 5.0
-"""Shortest time in seconds between two groups of later merges that are logged. The
-ledger is read once for a whole group."""
+"""Shortest time in seconds between two groups of later merges that are logged, because
+the ledger is read for each group."""
 
 
 @dataclass(slots=True)
@@ -264,8 +264,8 @@ class _MergeLog:
                 comments=comments.get(merge.table, {}),
             )
             self.context.log_event(event)
-            # A merge is removed only after its event: if the ledger fails before, the
-            # next flush tries again.
+            # A merge is removed only after its event: if the ledger fails before that,
+            # the next flush tries again.
             self._unlogged.remove(merge)
             self._logged_count += 1
         self._last_logged_at = monotonic()

@@ -117,7 +117,7 @@ def _error_of(notify: Notify, source: str, trouble: Verdict) -> str:
     """Notify of a trouble and return the error, or ""."""
     try:
         notify(source, trouble)
-    except Exception as error:  # noqa: BLE001 - other troubles have to be told, too
+    except Exception as error:  # noqa: BLE001 - other troubles must be reported, too
         return f"{type(error).__name__}: {error}"
     return ""
 
@@ -170,11 +170,12 @@ def reload_location(address: str, location: str) -> str:
 def new_table_sensor(
     settings: Settings, loaded_fingerprint: str, reload: Reload = reload_location
 ) -> dg.SensorDefinition:
-    """Return the sensor that has the page reload the definitions when tables came or
-    went or the past of a source began, or asks a person to do so if the page's address
-    is not configured. `loaded_fingerprint`: the fingerprint of what these definitions
-    were made from. The cursor keeps the fingerprint that the page has, because
-    Dagster's daemon may load the definitions again without the page."""
+    """Return the sensor that has the page reload the definitions when the list of
+    tables changed or the past of a source began. If the page's address is not
+    configured, the tick asks a person to reload them. `loaded_fingerprint`: the
+    fingerprint of the lists from which these definitions were made. The cursor keeps
+    the fingerprint that the page has, because Dagster's daemon may load the definitions
+    again without the page."""
 
     def evaluate(context: dg.SensorEvaluationContext) -> dg.SkipReason:
         names = [source.name for source in settings.sources]
@@ -188,7 +189,7 @@ def new_table_sensor(
             shown_fingerprint = context.cursor
         if present_fingerprint == shown_fingerprint:
             context.update_cursor(present_fingerprint)
-            return dg.SkipReason("The definitions have every table.")
+            return dg.SkipReason("The definitions are up to date.")
         if address is None:
             return dg.SkipReason(
                 "Assets are new or changed: reload definitions on the page; with `webserver` under "
@@ -283,8 +284,8 @@ def source_schedule(source: str, cron: str, open_adapters: OpenAdapters) -> dg.S
 def reason_not_to_start(
     instance: dg.DagsterInstance, source: str, lease: LeaseView | None
 ) -> str | None:
-    """Return a sentence if a run of the source waits to begin, as in a queue, or if
-    `lease` shows who holds the source's lock; else None."""
+    """Return a sentence if a run of the source waits to begin, for instance in a queue,
+    or if `lease` shows that somebody holds the source's lock; else None."""
     filters = dg.RunsFilter(job_name=job_name(source), statuses=_WAITING_STATUSES)
     for run_id in instance.get_run_ids(filters, limit=1):
         return f"Run {run_id} of {source} waits to begin."
@@ -316,7 +317,7 @@ def traffic_sensor(source: SourceSettings, open_adapters: OpenAdapters) -> dg.Se
         pause = longest_pause_from_now(source.schedule)
         reason = reason_to_start(name, trigger, lag, headroom, pause)
         if reason is None:
-            return dg.SkipReason(f"Too little was written to the log of {name}.")
+            return dg.SkipReason(f"Too little was written to the log of {name} for a run.")
         return dg.RunRequest(tags={SOURCE_TAG: name, "lockstep/reason": reason})
 
     description = f"Starts a run of {name} when enough was written to its log."
@@ -331,7 +332,7 @@ def reason_to_start(
     pause: timedelta | None,
 ) -> str | None:
     """Return the reason why a run should begin now, or None if it should not. If the
-    server may soon purge unread log, a run begins however little there is."""
+    server may soon purge unread log, a run begins however little log is unread."""
     unread = lag.log_bytes
     if unread == 0:
         return None

@@ -1,8 +1,7 @@
 """The sessions of a Dagster run, as a resource that steps, checks and replays share. A
-session holds a source's lock and the open adapters for all steps of the run.
-
-A session that gets a lock reports the earlier runs that died: to Dagster as failed, to
-OpenLineage as aborted.
+session holds a source's lock and the open adapters for all steps of the run. When it
+gets the lock, it reports earlier runs that died: to Dagster as failed, to OpenLineage
+as aborted.
 """
 
 from __future__ import annotations
@@ -79,12 +78,11 @@ def sessions_resource(
 
 @dataclass(slots=True)
 class RunSessions:
-    """The sessions of one Dagster run, which are opened when a step first asks for
-    them.
+    """The sessions of one Dagster run. Each is opened when a step first asks for it.
 
     `_senders`: the senders of OpenLineage events, by source. Only a run of the source's
-    own job has one. `_dead_runs`: the ids of dead runs, by source, whose ends are sent
-    although this run sends no events of its own.
+    own job has one. `_dead_runs`: by source without a sender, the ids of dead runs
+    whose ends have to be sent.
     """
 
     settings: Settings
@@ -134,8 +132,8 @@ class RunSessions:
         )
 
     def _on_lease(self, lease: Lease, previous: LeaseView | None) -> None:
-        """Report the runs that died. Runs that held the lock before must be dead,
-        because this run got the lock."""
+        """Report the runs that died. Unfinished runs that held the lock before must be
+        dead, because this run got it."""
         dead_ids = tag_run_and_report_dead(self.instance, lease, previous, datetime.now(UTC))
         for run_id in dead_ids:
             self.progress.note(f"Run {run_id} had died; it is reported as failed.")

@@ -42,8 +42,8 @@ def edit_json_object(path: Path) -> Iterator[dict[str, Any]]:
 @contextmanager
 def note_write_errors(subject: str, note: Callable[[str], None]) -> Iterator[None]:
     """Note that a file could not be written, instead of raising OSError: a run must not
-    fail for a file that only Dagster's pages need. `subject`: the note's words for the
-    file."""
+    fail because of a file that only Dagster's pages need. `subject` names the file in
+    the note."""
     try:
         yield
     except OSError as error:

@@ -33,9 +33,10 @@ class TableEntry:
 
     `mirror`, `changelog`: paths relative to the lake.
     `dropped`: it was dropped at the source.
-    `ended`: it has no mirror: the mirror was removed, or another table has its place.
+    `ended`: it has no mirror, because the mirror was removed, or because the mirror of
+    another table has its name.
     `reported`: a digest of the state that was last reported to Dagster, or "".
-    `key`: the parts of the asset key that a translator chose; empty without one.
+    `key`: the parts of the asset key that a translator chose, if it chose one.
     """
 
     database: str
@@ -110,7 +111,7 @@ def update_table_list(
 
 def shown_fields(entry: TableEntry) -> TableEntry:
     """Return the entry with only those fields that change Dagster's definitions. The key
-    is not one of them, because it follows from them by the translator."""
+    is not one of them, because the translator computes it from the others."""
     return replace(entry, reported="", key=())
 
 

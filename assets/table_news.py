@@ -1,5 +1,5 @@
-"""Reports of a run to Dagster about tables: writes, changed structures, and states of
-tables.
+"""Reports of a run to Dagster about its tables: their writes, changed structures and
+states.
 
 A table's state is reported only if it changed since the last report. The list of tables
 has a digest of the state that was reported last; if the list is lost, all states are
@@ -87,9 +87,8 @@ def report_table_states(
     ports: RunPorts,
     materialized: Collection[TableName] = (),
 ) -> None:
-    """Log a check's evaluation for each table whose state is new to Dagster
-    (`tables_to_report`), and update the list of tables from the ledger. `materialized`:
-    tables that were just materialized."""
+    """Log a check's evaluation for each of `tables_to_report`, and update the list of
+    tables from the ledger. `materialized`: tables that were just materialized."""
     source = ports.source.name
     standings = standings_of(ports)
     last_reported = {
@@ -112,7 +111,7 @@ def report_table_states(
     if changed_tables and settings.webserver() is None:
         receiver.log.info(
             f"The assets of these tables are new or changed: {name_list(changed_tables)}; reload "
-            "definitions to see it on the page."
+            "the definitions to see them on Dagster's page."
         )
 
 
@@ -149,13 +148,11 @@ def tables_to_report(
 
     A table is reported if its state is not the one that Dagster shows, or if it was
     just `materialized`, because Dagster then shows its last evaluation as outdated. If
-    more than `_MAX_EVENTS` tables were materialized, only those that do not follow are
-    reported again. At most `_MAX_EVENTS` new tables that follow are reported now,
-    the rest by later runs.
+    more than `_MAX_EVENTS` tables were materialized, only those that do not follow the
+    source are reported again. Of the new tables that follow, at most `_MAX_EVENTS` are
+    reported now, and the rest by later runs.
     """
-    with_new_state = {
-        table for table, digest in digests.items() if last_reported.get(table, "") != digest
-    }
+    changed = {table for table, digest in digests.items() if last_reported.get(table, "") != digest}
     reports_all_materialized = len(materialized) <= _MAX_EVENTS
     outdated = {
         table
@@ -164,10 +161,10 @@ def tables_to_report(
     }
     new_tables = [
         table
-        for table in with_new_state - outdated
+        for table in changed - outdated
         if standings[table].follows and not last_reported.get(table)
     ]
-    return frozenset((with_new_state | outdated) - set(sorted(new_tables)[_MAX_EVENTS:]))
+    return frozenset((changed | outdated) - set(sorted(new_tables)[_MAX_EVENTS:]))
 
 
 def _digest(standing: TableStanding) -> str:
@@ -177,7 +174,8 @@ def _digest(standing: TableStanding) -> str:
 
 
 def batch_ends(ports: RunPorts, batch_ids: Iterable[int]) -> dict[int, Position | None]:
-    """Return the ends of these batches, without abandoned ones."""
+    """Return the positions where these batches end, by batch. Abandoned batches are
+    left out."""
     ledger, source = ports.ledger, ports.source.name
     return {
         batch.id: batch.end

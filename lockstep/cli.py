@@ -13,6 +13,7 @@ import platform
 import signal
 import sys
 import threading
+import tomllib
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -91,9 +92,9 @@ def _answer(outcome: Outcome, streams: Streams, *, wants_json: bool) -> int:
 
 
 _SILENT_SECONDS: Final = 0.5
-"""Seconds from SIGINT or SIGTERM until a process that still runs says what it does.
-Until then it ignores further signals: programs such as timeout(1) send the same one
-twice."""
+"""Seconds from SIGINT or SIGTERM until a process that still runs says what it waits
+for. Until then it ignores further signals, because programs such as timeout(1) send the
+same signal twice."""
 
 EXIT_SECONDS: Final = 20
 """Seconds from SIGINT or SIGTERM until the process exits even if a thread hangs. This
@@ -102,8 +103,8 @@ SIGKILL."""
 
 
 class CaughtSignals:
-    """The last SIGINT or SIGTERM that this process received, or None. `announce`: says
-    that the process is about to end; `report`: reports the interruption."""
+    """The last SIGINT or SIGTERM that this process received, or None. `announce` is
+    called if the process waits before it ends, `report` if it exits at once."""
 
     def __init__(self) -> None:
         self.last_signal: signal.Signals | None = None
@@ -121,8 +122,8 @@ class CaughtSignals:
 def catch_signals() -> Iterator[CaughtSignals]:
     """Raise KeyboardInterrupt in the main thread on SIGINT and SIGTERM while the
     context lasts. If it still lasts `_SILENT_SECONDS` later, because the main thread
-    waits for a thread, announce the end. Exit at a second signal after that, or
-    `EXIT_SECONDS` later: that is as safe as being killed."""
+    waits for another thread, announce the end. Then exit at a second signal, or after
+    `EXIT_SECONDS`: that is as safe as being killed."""
     caught = CaughtSignals()
     if threading.current_thread() is not threading.main_thread():
         yield caught
@@ -264,8 +265,8 @@ _REPORTED_PACKAGES = (
 def write_report(
     folder: Path, error: BaseException, command: str, secrets: Iterable[str], now: datetime
 ) -> Path:
-    """Write versions, the command and the traceback, with each of `secrets` masked, and
-    return the file's path. Raise OSError if it cannot be written."""
+    """Write a report with versions, the command and the traceback, in which `secrets`
+    are masked; return the file's path. Raise OSError if it cannot be written."""
     from lockstep.resources.private import make_private
 
     make_private(folder)
@@ -278,9 +279,9 @@ def write_report(
             "".join(traceback.format_exception(error)),
         )
     )
-    for secret in secrets:
-        if secret:
-            text = text.replace(secret, "…")
+    # A secret may contain another one, so the longest are masked first.
+    for secret in sorted(filter(None, secrets), key=len, reverse=True):
+        text = text.replace(secret, "…")
     path = folder / f"{now:%Y%m%dT%H%M%S}-{os.getpid()}.txt"
     path.write_text(text, encoding="utf-8")
     return path
@@ -293,28 +294,29 @@ def _version(package: str) -> str:
         return "not installed"
 
 
-def _secrets(config: Path | None) -> list[str]:
-    """Return those of the configuration's secrets that can be read."""
-    if config is None:
-        return []
-    from lockstep.resources.config import load_settings
+def _secrets(config: Path | None) -> Iterator[str]:
+    """Yield the values of all references in lockstep.toml that can be resolved, even if
+    the settings are invalid."""
     from lockstep.resources.config.secrets import is_reference, resolve
 
+    if config is None:
+        return
     try:
-        settings = load_settings(config)
-    except LockstepError:
-        return []
-    file = settings.file
-    secrets: list[str] = []
-    values = [file.ledger.dsn, *(file.spark[key] for key in settings.sensitive_spark_keys())]
-    values += [source.password for source in file.sources]
-    values += [file.catalog.token] if file.catalog and file.catalog.token else []
-    values += [file.privacy.key] if file.privacy else []
-    for value in values:
-        if is_reference(value):
-            with suppress(LockstepError):
-                secrets.append(resolve(value, settings.folder))
-    return secrets
+        content = tomllib.loads(config.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return
+    for text in filter(is_reference, _texts(content)):
+        with suppress(LockstepError):
+            yield resolve(text, config.resolve().parent)
+
+
+def _texts(value: object) -> Iterator[str]:
+    """Yield the texts in a value of TOML."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _texts(item)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-"""Printing that several commands share: tables of values, aligned pairs, rows that
-differ, and tables that stopped or are incomplete."""
+"""What several commands print, or return for `--json`: tables of values, aligned pairs,
+rows that differ, gaps, and tables that stopped or are incomplete."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 _MAX_ROWS = 20
-"""Number of differing rows that are printed for each table; JSON has more of them."""
+"""Largest number of differing rows that are printed for a table; JSON has more."""
 
 
 def comparison_lines(comparison: TableComparison) -> Iterator[str]:

@@ -123,8 +123,8 @@ TOGETHER = {
     "two servers": tuple(
         f"tests/positions/test_{name}.py"
         for name in (
-            *("failover", "first_log", "load_faults", "read_from", "replays_told", "rewritten"),
-            *("standby", "start_at", "whole_logs", "without_gtids"),
+            *("committing", "failover", "first_log", "load_faults", "moved_address", "read_from"),
+            *("replays_told", "rewritten", "standby", "start_at", "whole_logs", "without_gtids"),
         )
     ),
     "Spark": (

@@ -154,9 +154,9 @@ def _mirror_values(ledger: Ledger, source: str, table: TableName, lake: LakePath
 def _open_table(
     folder: LakePath, version: int | None = None
 ) -> tuple[Collection[str], Mapping[str, str], str | None]:
-    """Return the features that a reader of the Delta table must support, and its
-    columns' names by their names at the source; both empty if the table cannot be
-    opened, and then the reason."""
+    """Return the features that a reader of the Delta table must support, the names of
+    its columns by their names at the source, and None. If the table cannot be opened,
+    both are empty, and the reason replaces None."""
     from lockstep.resources.lake.delta.columns import table_spelling
     from lockstep.resources.lake.store.storage import delta_table, lake_errors
 
@@ -230,7 +230,7 @@ def _changelog_values(
         [generation] = changelog.generations
         snippets |= table_snippets(str(generation.path))
     return {
-        "refused": several_generations(len(changelog.generations)),
+        "refused": generation_refusals(len(changelog.generations)),
         "renamed": _renamed_columns(names),
         "generations": [
             {"generation": generation.number, "path": str(generation.path)}
@@ -241,8 +241,8 @@ def _changelog_values(
     }
 
 
-def several_generations(count: int) -> dict[str, str]:
-    """Return the readers that do not read several generations as one table, each with
+def generation_refusals(count: int) -> dict[str, str]:
+    """Return the readers that cannot read `count` generations as one table, each with
     the reason."""
     reason = (
         f"its changes are in {count} Delta tables (generations), because columns got types that do "

@@ -242,9 +242,11 @@ def status_lines(
         state = batch.batch.state.value
         pairs[f"batch {batch.batch.id}"] = f"{state}, from {batch.batch.start}{waits}"
     if (lease := standing.lease) is not None:
-        beat = f", last sign of life {utc_text(lease.beat_at)}" if lease.beat_at else ""
-        record = f", last result {utc_text(lease.recorded_at)}" if lease.recorded_at else ""
-        pairs["being run by"] = f"{lease.holder}, since {utc_text(lease.taken_at)}{beat}{record}"
+        heartbeat = f", last sign of life {utc_text(lease.beat_at)}" if lease.beat_at else ""
+        result = f", last result {utc_text(lease.recorded_at)}" if lease.recorded_at else ""
+        pairs["being run by"] = (
+            f"{lease.holder}, since {utc_text(lease.taken_at)}{heartbeat}{result}"
+        )
     if (choice := standing.override) is not None:
         pairs["next start"] = f"{choice.place}, chosen by {choice.author}: {choice.reason}"
     yield align_pairs(pairs)
@@ -476,7 +478,7 @@ def _consumer_sentence(consumer: Consumer) -> str:
         batches = pluralize(consumer.batches_behind, "batch", "batches")
         backlog = f"{batches} behind ({pluralize(consumer.changes_behind, 'change')})"
     deliveries = (
-        f", {pluralize(consumer.deliveries_out, 'delivery', 'deliveries')} out"
+        f", {pluralize(consumer.deliveries_out, 'open delivery', 'open deliveries')}"
         if consumer.deliveries_out
         else ""
     )

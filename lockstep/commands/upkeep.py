@@ -96,7 +96,7 @@ def upkeep_lines(report: UpkeepReport, *, is_planned: bool) -> Iterator[str]:
             idle_count += 1
         yield from lines
     if idle_count:
-        yield f"{pluralize(idle_count, 'table has', 'tables have')} nothing to do"
+        yield f"nothing to do for {pluralize(idle_count, 'table')}"
     elif not report.tables:
         yield "no table has a mirror yet"
     if is_planned:

@@ -105,7 +105,7 @@ def _version_set_lines(version_set: ShownVersions, lake: LakePath) -> Iterator[s
     yield f"{version_set.source}: as of {position}{committed} (batch {batch})"
     gtids = position.gtid_set
     if gtids != GtidSet():
-        yield f"  executed: {gtids.shortened_text()}"
+        yield f"  GTIDs: {gtids.shortened_text()}"
     yield align_pairs(
         {
             str(entry.table): f"{entry.delta_version}  {lake / entry.mirror}"

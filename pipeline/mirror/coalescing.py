@@ -132,7 +132,7 @@ def coalesced(
     lacks = {name: unknown[name] & needs_values for name in lacking}
     is_doubtful = all_images.column("_sequence").to_numpy() <= doubtful_through
     oldest = rows.oldest()
-    _require_lookups(rows, oldest, np.any(list(lacks.values()), axis=0), is_doubtful)
+    _refuse_impossible_lookups(rows, oldest, np.any(list(lacks.values()), axis=0), is_doubtful)
     for name in kept:
         # The missing values of a column in `lacking` are looked up: no row keeps one.
         keeps_value = np.zeros(len(kind), np.bool_) if name in lacking else unknown[name]
@@ -145,7 +145,9 @@ def coalesced(
     return pa.table(columns), tuple(name for name in lacking if lacks[name].any())
 
 
-def _require_lookups(rows: _Rows, oldest: Indexes, is_looked_up: Flags, is_doubtful: Flags) -> None:
+def _refuse_impossible_lookups(
+    rows: _Rows, oldest: Indexes, is_looked_up: Flags, is_doubtful: Flags
+) -> None:
     """Raise TableError if a row cannot be looked up in the mirror by the key of its
     oldest image. `is_looked_up`: for each key, whether its row lacks a value.
     `is_doubtful`: for each image, true if it is unknown whether the mirror shows it."""
@@ -240,7 +242,7 @@ def _identities(all_images: pa.Table, key: Sequence[str]) -> npt.NDArray[np.int6
 
 
 class _Presence:
-    """Which columns each image has. Images are in the order of `_sequence`."""
+    """The columns that each image has. Images are in the order of `_sequence`."""
 
     def __init__(self, images: Sequence[Images], order: Indexes, rows: _Rows) -> None:
         self._parts = [(part.columns, _present_bits(table, part)) for table, part in images]
@@ -249,9 +251,9 @@ class _Presence:
         self._newest: dict[bytes, Indexes] = {}
 
     def of_column(self, index: int) -> Flags:
-        """Return for each image whether it has the mirror's column `index`. If its
-        version of the table does not have the column, the value is NULL in a row that
-        begins with the image (`_Rows.begins`), so such an image has the column, too."""
+        """Return for each image whether it has the mirror's column `index`. An image at
+        which a row begins (`_Rows.begins`) has every column that its version of the
+        table lacks, too: the new row has NULL there."""
         present = [_has_column(columns[index], bits) for columns, bits in self._parts]
         absent = [np.full(len(bits), columns[index].is_absent) for columns, bits in self._parts]
         starts_absent: Flags = np.concatenate(absent)[self._order] & self._rows.begins

@@ -108,8 +108,8 @@ def delivered_table(
     """Return a table's part of a delivery. `segments`: all segments of the delivery.
 
     Raise `NothingMatches` if the table was never captured. Raise `TableQuarantined` if
-    changes can be missing because the table was stopped, which a caller with
-    `incomplete` accepts, and if the columns of its changes are not known.
+    the columns of its changes are not known; without `incomplete`, also if changes can
+    be missing because the table was stopped.
     """
     state = ledger.table_states(delivery.source).get(table)
     if state is None:
@@ -198,8 +198,8 @@ def _read_part(store: SegmentStore, part: DeliveredPart) -> pa.Table:
 
 def _has_stopped_before_end(state: TableState, batch: int) -> bool:
     """Return whether capture of the table stopped in or before a batch, so that changes
-    up to the batch's end can be missing. A table without a place of its stop was never
-    captured."""
+    up to the batch's end can be missing. A stopped table whose place of the stop is
+    unknown was never captured."""
     if not state.has_stopped:
         return False
     return state.stopped is None or state.stopped.batch <= batch

@@ -11,7 +11,7 @@ every reader supports.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import pyarrow as pa
@@ -68,18 +68,19 @@ def evolution_steps(lineage: ColumnLineage) -> tuple[MirrorStep, ...]:
     )
     # These changes need column mapping or type widening.
     needs_features = bool(renamed or widened or lineage.dropped_columns)
-    local = [LOCAL] if _needs_local(lineage) else []
-    for_any = lineage.policies.readers == Readers.ANY
+    is_for_every_reader = lineage.policies.readers == Readers.ANY
     new_names = {*renamed.values(), *(name for name, _, _ in _added(lineage))}
     # Delta refuses some names in a table without column mapping.
-    for_names = [MAPPING] if not for_any and any(map(is_refused, new_names)) else []
-    if any(_changed(lineage, TypeChange.REWRITE)) or (needs_features and for_any):
-        needed = (*for_names, *local)
-        return (*([SetProperties(needed)] if needed else []), _rewrite(lineage))
-    mapping = [MAPPING] if renamed or lineage.dropped_columns else for_names
-    needed = (*mapping, *([WIDENING] if widened else []), *local)
-    first = (SetProperties(needed),) if needed else ()
-    return (*first, *_in_place(lineage, renamed, widened))
+    needs_mapping = not is_for_every_reader and any(map(is_refused, new_names))
+    steps: Iterable[MirrorStep]
+    if any(_changed(lineage, TypeChange.REWRITE)) or (needs_features and is_for_every_reader):
+        needs_widening, steps = False, [_rewrite(lineage)]
+    else:
+        needs_mapping = needs_mapping or bool(renamed or lineage.dropped_columns)
+        needs_widening, steps = bool(widened), _in_place(lineage, renamed, widened)
+    needs = {MAPPING: needs_mapping, WIDENING: needs_widening, LOCAL: _needs_local(lineage)}
+    properties = tuple(name_and_value for name_and_value, needed in needs.items() if needed)
+    return (*([SetProperties(properties)] if properties else []), *steps)
 
 
 def _needs_local(lineage: ColumnLineage) -> bool:
@@ -120,20 +121,19 @@ def _renames(renamed: Mapping[str, str], names: set[str]) -> Iterator[RenameColu
     waiting = dict(renamed)
     number = 0  # of the next temporary name
     while waiting:
-        in_use = {comparable_name(name) for name in waiting}
+        old_names = {comparable_name(name) for name in waiting}
         free = next(
-            (name for name, to in waiting.items() if comparable_name(to) not in in_use), None
+            (name for name, new in waiting.items() if comparable_name(new) not in old_names), None
         )
         if free is not None:
             yield RenameColumn(free, waiting.pop(free))
             continue
-        name, to = next(iter(waiting.items()))
-        while (parked := f"_lockstep_{number}") in names:
+        while (temporary_name := f"_lockstep_{number}") in names:
             number += 1
         number += 1
-        del waiting[name]
-        yield RenameColumn(name, parked)
-        waiting[parked] = to
+        name = next(iter(waiting))
+        yield RenameColumn(name, temporary_name)
+        waiting[temporary_name] = waiting.pop(name)
 
 
 def _changed(lineage: ColumnLineage, change: TypeChange) -> Iterator[pa.Field]:

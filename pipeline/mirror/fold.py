@@ -234,8 +234,8 @@ def _chain_roots(moves: list[npt.NDArray[np.uint64]]) -> tuple[Hashes, Hashes]:
     changes."""
     if not moves:
         return np.zeros(0, np.uint64), np.zeros(0, np.uint64)
-    keys, places = np.unique(np.concatenate(moves), return_inverse=True)
-    pairs = places.reshape(-1, 2)
+    keys, indexes = np.unique(np.concatenate(moves), return_inverse=True)
+    pairs = indexes.reshape(-1, 2)
     labels = np.arange(len(keys))
     while True:
         left, right = labels[pairs[:, 0]], labels[pairs[:, 1]]
@@ -367,15 +367,15 @@ class Fold:
             kinds = pc.if_else(present, KEPT_CHANGE_TYPE, ChangeType.DELETE.value)
             return changes.set_column(0, "_change_type", kinds)
         numbers = np.array([stamp.sequence for stamp in self.losses], np.int64)
-        at = pa.array(numbers.searchsorted(changes.column("_sequence").to_numpy()))
+        loss_indexes = pa.array(numbers.searchsorted(changes.column("_sequence").to_numpy()))
         spelled = changelog_spelling(self.schema.names)
         # `_committed_at`, which becomes the time of deletion, and the mirror's stamps.
         columns = [("_committed_at", "_committed_at"), *((n, spelled[n]) for n in self.stamps)]
         for name, column in columns:
-            place = changes.schema.get_field_index(column)
-            own_values = changes.column(place)
+            index = changes.schema.get_field_index(column)
+            own_values = changes.column(index)
             loss_values = [stamp.value(name).as_py() for stamp in self.losses]
-            values = pa.array(loss_values, own_values.type).take(at)
-            changes = changes.set_column(place, column, pc.if_else(present, values, own_values))
+            values = pa.array(loss_values, own_values.type).take(loss_indexes)
+            changes = changes.set_column(index, column, pc.if_else(present, values, own_values))
         kinds = pa.repeat(ChangeType.DELETE.value, changes.num_rows)
         return changes.set_column(0, "_change_type", kinds)

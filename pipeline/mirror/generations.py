@@ -154,12 +154,12 @@ def one_table(tables: Sequence[pa.Table], columns: Sequence[SharedColumn]) -> pa
         pa.table(
             {
                 column.name: pa.nulls(table.num_rows, column.type)
-                if (source := column.sources[at]) is None
+                if (source := column.sources[index]) is None
                 else cast_column(table.column(source), column.type)
                 for column in columns
             }
         )
-        for at, table in enumerate(tables)
+        for index, table in enumerate(tables)
     ]
     return pa.concat_tables(parts)
 
@@ -173,8 +173,8 @@ def sorted_by_sequence(changes: pa.Table) -> pa.Table:
 
 
 def all_columns(schemas: Iterable[pa.Schema]) -> pa.Schema:
-    """Return all columns of the structures of one generation; a name has the same type
-    in each."""
+    """Return all columns of the structures of one generation; a column has the same
+    type in each structure that has it."""
     fields: dict[str, pa.Field] = {}
     for schema in schemas:
         fields.update({field.name: field for field in schema if field.name not in fields})

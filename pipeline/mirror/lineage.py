@@ -386,10 +386,10 @@ def _reasons_to_reread(
 
 
 def _refuse_taken_names(columns: Collection[str], policies: LakePolicies) -> None:
-    for name, why, instead in taken_names(columns, policies):
+    for name, owner, alternative in taken_names(columns, policies):
         raise TableError(
-            f"column {name!r} has the name of {why}",
-            hint=f"rename the column at the source, or {instead}",
+            f"column {name!r} has the name of {owner}",
+            hint=f"rename the column at the source, or {alternative}",
         )
 
 
@@ -410,7 +410,8 @@ def own_comments(policies: LakePolicies) -> dict[str, str]:
 
 def taken_names(columns: Collection[str], policies: LakePolicies) -> Iterator[tuple[str, str, str]]:
     """Yield the columns of a table that have the name of one of the mirror's own
-    columns: the name, the purpose of the mirror's column, and how to do without it."""
+    columns: the name, a description of the mirror's column, and how to set up the
+    mirror without it."""
     reserved = {
         name: ("the column of the last change", f"leave {name!r} out of `stamps`")
         for name in policies.stamps
@@ -434,9 +435,8 @@ class ColumnTrack:
     """One column in all versions that have it: its name and its lake type in each.
     `is_added`: the column was added after the first version. `fill`: the value of an
     added column in the rows that existed when it was added; None if only the server
-    knows it.
-    `is_convertible`: old values can be converted to each later type without the
-    source."""
+    knows it. `is_convertible`: old values can be converted to each later type without
+    the source."""
 
     names: dict[int, str] = field(default_factory=dict)
     types: dict[int, pa.DataType] = field(default_factory=dict)
@@ -466,7 +466,7 @@ class ColumnHistory:
     def __init__(
         self, versions: Sequence[SchemaVersion], moments: Mapping[int, StatementMoment]
     ) -> None:
-        self.schemas = {version.version: _known(version) for version in versions}
+        self.schemas = {version.version: _shown_schema(version) for version in versions}
         if list(self.schemas) != sorted(self.schemas) or len(self.schemas) != len(versions):
             raise ValueError(f"versions {[version.version for version in versions]}")
         self.tracks: list[ColumnTrack] = []
@@ -474,7 +474,7 @@ class ColumnHistory:
         now: dict[str, ColumnTrack] = {}
         for before, version in zip([None, *versions], versions, strict=False):
             columns_from = self._columns_from(version, before)
-            now = self._enter(version, columns_from, now, moments.get(version.version))
+            now = self._add_version(version, columns_from, now, moments.get(version.version))
 
     @property
     def first(self) -> int:
@@ -512,7 +512,7 @@ class ColumnHistory:
         )
         return [None] * len(schema.columns)
 
-    def _enter(
+    def _add_version(
         self,
         version: SchemaVersion,
         columns_from: Sequence[str | None],
@@ -543,7 +543,7 @@ class ColumnHistory:
         return now
 
 
-def _known(version: SchemaVersion) -> TableSchema:
+def _shown_schema(version: SchemaVersion) -> TableSchema:
     if version.shown_schema is None:
         raise ValueError(f"{version.table}: version {version.version} is {version.knowledge}")
     return version.shown_schema

@@ -187,15 +187,12 @@ def folded(
         flags = pa.array(np.repeat(absent, row_counts))
         all_images = all_images.append_column(keep_flag_names(schema.names)[name], flags)
     all_images = all_images.sort_by("_sequence")
-    return _with_kept(
-        all_images, by, [spelled[n] for n in kept], schema, kept, ignores_deletes=ignores_deletes
-    )
+    return _with_earlier_values(all_images, by, schema, kept, ignores_deletes=ignores_deletes)
 
 
-def _with_kept(
+def _with_earlier_values(
     all_images: pa.Table,
     key: Sequence[str],
-    spelled: Sequence[str],
     schema: pa.Schema,
     kept: Sequence[str],
     *,
@@ -206,6 +203,7 @@ def _with_kept(
     images."""
     sequence = all_images.column("_sequence")
     begins_row = _begins_row(all_images, key)
+    spelled = changelog_spelling(schema.names)
     flag_names = [keep_flag_names(schema.names)[name] for name in kept]
     sequence_with_value = {
         flag: pc.if_else(pc.or_(pc.invert(all_images.column(flag)), begins_row), sequence, None)
@@ -216,10 +214,11 @@ def _with_kept(
     newest = grouped.aggregate([(name, "max") for name in ("_sequence", *flag_names)])
     rows = all_images.take(_indexes_of(sequence, newest.column("_sequence_max")))
     rows = rows.drop_columns(["_derived"])
-    for flag, name in zip(flag_names, spelled, strict=True):
+    for flag, name in zip(flag_names, kept, strict=True):
         origin = newest.column(f"{flag}_max")
-        values = all_images.column(name).take(_indexes_of(sequence, origin))
-        rows = rows.set_column(rows.schema.get_field_index(name), name, values)
+        column = spelled[name]
+        values = all_images.column(column).take(_indexes_of(sequence, origin))
+        rows = rows.set_column(rows.schema.get_field_index(column), column, values)
         rows = rows.set_column(rows.schema.get_field_index(flag), flag, pc.is_null(origin))
     kind = rows.column("_change_type")
     return rows.set_column(

@@ -58,9 +58,9 @@ class MergePlan:
     for the version that the mirror shows. `final_version`: the version that the mirror
     shows afterwards. `is_dropped`: the table was dropped. `completion`: columns that
     were read from the source by key, for rows without a later image; the newest such
-    reading has all columns that are needed. `read_until`: the number of an image after
-    which no row of `snapshot` was read; 0 without a snapshot. `copy_event`: the event
-    by which the table got another table's rows.
+    reading has all columns that are needed. `read_until`: the number of the last change
+    that rows of `snapshot` may show; 0 without a snapshot. `copy_event`: the event by
+    which the table got another table's rows.
 
     Only for a mirror that keeps deleted rows: `losses`, the events at which all rows
     were lost, in order, up to the last one that settles the rows;
@@ -319,7 +319,7 @@ def reload_origin(
         for content in since
         if first_unshown_batch is not None and content.batch >= first_unshown_batch
     ]
-    kinds = {unshown_event.kind for content in unshown for unshown_event in content.events}
+    kinds = {event.kind for content in unshown for event in content.events}
     if TableEventKind.REBUILT in kinds:
         return "a mirror could not be written from its changelog"
     return ChangelogOrigin(since, (read or event).version)

@@ -20,7 +20,7 @@ class Claims(Protocol):
     def write(self, claim: Claim) -> None:
         """Write the claim durably and atomically; create the folder."""
 
-    def tables(self, source: str) -> list[str]:
+    def table_folders(self, source: str) -> list[str]:
         """Return the folders of all Delta tables of a source, relative to the lake."""
 
     def move_away(self, folder: str, name: str) -> str:

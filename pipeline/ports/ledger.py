@@ -105,7 +105,7 @@ class Leases(Protocol):
     """Leases, each of which is the right of one process to write for a source, and what
     was done under them."""
 
-    # -- the lock, and who has it ------------------------------------------------------------------
+    # -- the lock, and who has it ------------------------------------------------------
 
     def lock(
         self, source: str, holder: str, run_id: str | None, *, in_dagster: bool = False
@@ -135,9 +135,9 @@ class Leases(Protocol):
         """Return the newest lease before this one that belonged to a run, not to
         another command."""
 
-    # -- clients of a Spark Connect server
-    # --------------------------------------------------------- The server continues a
-    # statement after its client was killed, so the next run ends it.
+    # -- clients of a Spark Connect server ---------------------------------------------
+
+    # The server continues a statement of a killed client, so the next run ends it.
 
     def spark_clients(self, source: str) -> list[UUID]:
         """Return the clients that may still have statements at the server, oldest
@@ -151,15 +151,16 @@ class Leases(Protocol):
         """Record that a client has no statements at the server any more. Repeating it
         changes nothing."""
 
-    # -- runs that Dagster does not record: of the command line, on any host
-    # ----------------------- `after` (excluded) and `through` (included) are tokens of
-    # leases. Nothing is recorded under a lease once the next one was taken.
+    # -- runs of the command line, which Dagster does not record -----------------------
+
+    # `after` (excluded) and `through` (included) are tokens of leases. Nothing is
+    # recorded under a lease once the next one was taken.
 
     def runs_outside_dagster(
         self, source: str, after: int, through: int, *, all_runs: bool = False
     ) -> RunsOutsideDagster:
         """Return how many of these runs there were, and what they captured; other
-        commands are not counted. `all_runs`: runs of Dagster's are counted, too."""
+        commands are not counted. `all_runs`: also count runs that Dagster started."""
 
     def writes_outside_dagster(
         self,
@@ -172,8 +173,8 @@ class Leases(Protocol):
         all_runs: bool = False,
     ) -> list[WritesOutsideDagster]:
         """Return the writes of these runs, one entry for each table, by table name: at
-        most `most` tables, beginning after the table `beyond`. Writes of a killed
-        Dagster run are included, because Dagster may not have recorded them."""
+        most `most` tables, beginning after the table `beyond`. Writes of a killed run
+        that Dagster started are included: Dagster may not have recorded them."""
 
 
 class Decisions(Protocol):
@@ -201,7 +202,7 @@ class Decisions(Protocol):
         open."""
 
     def open_override(self, source: str) -> Override | None:
-        """Return the newest choice, or None once a live batch has begun there."""
+        """Return the newest choice of a start; None once a live batch has begun there."""
 
     def gaps(self, source: str, through: int = LAST_BATCH) -> list[Gap]:
         """Return the gaps (parts of the log that somebody chose not to read), oldest
@@ -212,7 +213,7 @@ class Batches(Protocol):
     """The chain of batches, in which each begins where the one before it ends, and the
     content of each."""
 
-    # -- the chain of batches ----------------------------------------------------------------------
+    # -- the chain of batches ----------------------------------------------------------
 
     def cursors(self, source: str) -> Cursors:
         """Return the ends of the newest captured and of the newest acknowledged batch."""
@@ -262,9 +263,10 @@ class Batches(Protocol):
         start_decision: int | None,
         kind: BatchKind = BatchKind.ORDINARY,
     ) -> Batch:
-        """Create a batch in the state *capturing*, and return it with its id and
-        sequence base. Give either `continued_batch`, the batch at whose end it starts,
-        or `start_decision`, the id of the decision that chose its start."""
+        """Create a batch in the state *capturing*, and return it with its id and the
+        sequence number before its first change. Give either `continued_batch`, the
+        batch at whose end it starts, or `start_decision`, the id of the decision that
+        chose its start."""
 
     def abandon(self, lease: Lease, batch: int, reason: str) -> None:
         """Abandon the newest batch. It must be capturing, or captured with no table
@@ -280,7 +282,7 @@ class Batches(Protocol):
         version set, which is each merged table's newest settled write up to this batch,
         and the batch's `requests`."""
 
-    # -- what one batch captured -------------------------------------------------------------------
+    # -- what one batch captured -------------------------------------------------------
 
     def record_capture(self, lease: Lease, batch: int, record: CaptureRecord) -> None:
         """Record in one transaction that a capturing batch is captured, and everything
@@ -308,7 +310,7 @@ class Batches(Protocol):
         """Return the patterns of live batches, oldest first: one entry for each change
         of the patterns."""
 
-    # -- what many batches captured ----------------------------------------------------------------
+    # -- what many batches captured ----------------------------------------------------
 
     def batch_times(self, source: str) -> list[BatchTimes]:
         """Return the commit times of all captured batches that were not deleted yet
@@ -401,7 +403,7 @@ class Tables(Protocol):
     joined nor void. A proof is the result of a comparison with the source, and is
     recorded without a lease."""
 
-    # -- states ------------------------------------------------------------------------------------
+    # -- states ------------------------------------------------------------------------
 
     def table_states(self, source: str) -> dict[TableName, TableState]:
         """Return the state of each captured table. A table without any change so far
@@ -429,7 +431,7 @@ class Tables(Protocol):
         """Record an event of the table's mirror outside a capture; return the table's
         new state."""
 
-    # -- orders ------------------------------------------------------------------------------------
+    # -- orders ------------------------------------------------------------------------
 
     def order_table(
         self,
@@ -459,7 +461,7 @@ class Tables(Protocol):
     def open_orders(self, source: str) -> list[TableOrder]:
         """Return the orders that no live batch carried out, oldest first."""
 
-    # -- loads -------------------------------------------------------------------------------------
+    # -- loads -------------------------------------------------------------------------
 
     def order_load(
         self,
@@ -499,7 +501,7 @@ class Tables(Protocol):
         """Record that the rows read for the load no longer count; another load may be
         ordered."""
 
-    # -- proofs ------------------------------------------------------------------------------------
+    # -- proofs ------------------------------------------------------------------------
 
     def note_compared(self, source: str, compared: Sequence[ComparisonResult]) -> None:
         """Record that these tables were compared now. If rows differ, an earlier proof
@@ -518,7 +520,7 @@ class Writes(Protocol):
     to the lake. A `catalog` is the identity of a catalog; entries in other catalogs are
     kept and ignored."""
 
-    # -- mirrors -----------------------------------------------------------------------------------
+    # -- mirrors -----------------------------------------------------------------------
 
     def pending_batches(self, source: str) -> dict[TableName, list[int]]:
         """Return the batches that wait to be merged into each table's mirror, oldest
@@ -543,15 +545,15 @@ class Writes(Protocol):
         intent: Intent,
         delta_version: int,
         *,
-        shows: int | None = None,
+        schema_version: int | None = None,
         reason: str | None = None,
         table_id: str | None = None,
         is_examined: bool = False,
     ) -> None:
         """Record that the intent's commit was read back from the lake at
-        `delta_version`. `shows`: the mirror's new schema version, or None if it did not
+        `delta_version`. `schema_version`: the mirror's new one, or None if it did not
         change; `reason`: why this way of writing was chosen; `table_id`: the id of the
-        Delta table; `is_examined`: nobody else committed to the mirror up to that
+        Delta table; `is_examined`: no other program committed to the mirror up to that
         version, which is recorded as by `note_examined_versions`."""
 
     def give_up(self, lease: Lease, table: TableName) -> None:
@@ -586,7 +588,7 @@ class Writes(Protocol):
         batches up to `last`, newest first; each once, with the first of its batches.
         Versions that follow a commit of another program are left out."""
 
-    # -- upkeep ------------------------------------------------------------------------------------
+    # -- upkeep ------------------------------------------------------------------------
 
     def upkeep_versions(self, source: str) -> dict[str, int]:
         """Return, for each mirror, the Delta version of its newest commit by upkeep."""
@@ -601,7 +603,7 @@ class Writes(Protocol):
     def clock(self) -> datetime:
         """Return the time on the ledger's server."""
 
-    # -- revisions ---------------------------------------------------------------------------------
+    # -- revisions ---------------------------------------------------------------------
 
     def begin_revision(self, lease: Lease, segments: Sequence[RevisedSegment]) -> Revision:
         """Record the intent to list these durable files, before any changelog lists
@@ -616,7 +618,7 @@ class Writes(Protocol):
         files of their segments from now on. If False, no changelog lists any of them or
         ever will."""
 
-    # -- catalogs ----------------------------------------------------------------------------------
+    # -- catalogs ----------------------------------------------------------------------
 
     def registrations(self, source: str, catalog: str) -> Registrations:
         """Return the entries of the source's tables in that catalog, as they were
@@ -632,7 +634,7 @@ class Writes(Protocol):
     def note_registered_up_to(self, lease: Lease, catalog: str, statement: int) -> None:
         """Record the id of the last statement whose effects the catalog's entries show."""
 
-    # -- the lake ----------------------------------------------------------------------------------
+    # -- the lake ----------------------------------------------------------------------
 
     def identity(self) -> str:
         """Return the ledger's own id, a UUID that was made with it."""
@@ -658,7 +660,7 @@ class Writes(Protocol):
         txn_version: int,
         inherited: Iterable[BatchSpan] | None = None,
     ) -> None:
-        """Have the next batch and the next write get numbers above these.
+        """Give the next batch and the next write numbers above these.
         `inherited`: the batches of earlier ledgers whose changes in the lake belong to
         this ledger's history. They replace the recorded ones; None keeps the recorded
         ones."""
@@ -678,7 +680,7 @@ class Deletions(Protocol):
     changes that it names, even if their files still exist. Earlier values are *cleared*
     when files and ledger rows that show them are replaced."""
 
-    # -- changes that are no longer kept -----------------------------------------------------------
+    # -- changes that are no longer kept -----------------------------------------------
 
     def deletion_notes(self, source: str, table: TableName | None = None) -> DeletionNotes:
         """Return up to which batch changes are deleted; with a table, also which
@@ -713,7 +715,7 @@ class Deletions(Protocol):
         0 if all are kept. The ledger keeps this batch's end and its mirror versions; it
         may have nothing of the batches before."""
 
-    # -- tables of which less is shown than before -------------------------------------------------
+    # -- tables of which less is shown than before -------------------------------------
 
     def uncleared_values(self, source: str) -> list[UnclearedValues]:
         """Return the tightenings (changes of the settings after which less is shown of
@@ -724,7 +726,7 @@ class Deletions(Protocol):
         """Record that from now on less is shown of a table than was captured up to a
         batch."""
 
-    def note_keep_clear(self, lease: Lease, note: int, reason: str | None) -> None:
+    def note_kept_because(self, lease: Lease, note: int, reason: str | None) -> None:
         """Record why a person keeps the earlier values readable; None: they are to be
         cleared. `note`: the tightening's id. Refused once clearing has begun."""
 

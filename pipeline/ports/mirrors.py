@@ -24,8 +24,8 @@ from lockstep.pipeline.values.retention import Retention
 
 @dataclass(frozen=True, slots=True)
 class MirrorCommit:
-    """A commit read back from a mirror's log. `scale_reason`: why the mirror was
-    written as one of few or of many rows, in words; "" if an earlier try made the
+    """A commit read back from a mirror's log. `scale_reason`: why the write was carried
+    out as one of few rows or as one of many, in words; "" if an earlier try made the
     commit. `table_id`: the `metaData.id` of its Delta table, or None if it was not
     read."""
 
@@ -73,8 +73,8 @@ class Mirrors(Protocol):
 
     def prepare(self, log_bytes: int = 0) -> None:
         """Begin to start Spark in the background; repeating it changes nothing.
-        `log_bytes`: the bytes of log whose changes this process will write, as far as
-        they are known; if they are many, a local Spark uses Java's second compiler."""
+        `log_bytes`: the size of the log whose changes this process will write, as far
+        as it is known; if it is large, a local Spark uses Java's compiler C2."""
 
     def find_commit(self, mirror: str, app_id: str, txn_version: int) -> MirrorCommit | None:
         """Return the commit with the `txn` action (app_id, txn_version), read from the

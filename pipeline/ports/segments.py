@@ -62,7 +62,7 @@ class SegmentStore(Protocol):
         them, and the files' names say so."""
 
     def open_chunk(self, folder: str, *, load: int, chunk: int, schema: pa.Schema) -> SegmentWriter:
-        """Begin a chunk of a table whose rows are being read; delete files of an
+        """Begin a chunk of rows that are read from the source; delete the files of an
         earlier try."""
 
     def damage_sentences(self, folder: str, files: Iterable[SegmentFile]) -> list[str]:
@@ -108,9 +108,9 @@ class SegmentStore(Protocol):
         require_held: RequireHeld = no_check,
     ) -> int:
         """Delete all files of batches up to `through`, also unrecorded ones, and all
-        files of other programs, except `kept_names`, and return their number.
-        `require_held` is called after the folder was listed: files of a run that takes
-        over later are not in that list."""
+        files of other programs, except `kept_names`. Return the number of deleted
+        files. `require_held` is called after the folder was listed: files of a run that
+        takes over later are not in that list."""
 
     def delete_files(self, folder: str, files: Iterable[SegmentFile]) -> None:
         """Delete files that no table lists any more. A missing file is no error."""

@@ -69,8 +69,8 @@ class ComparedRows:
 
 @dataclass(frozen=True, slots=True)
 class SourceSample:
-    """Stretches of consecutive rows of a table, in the order of its key. `starts`: the
-    key at which each was asked to begin; `rows`: the rows of each."""
+    """Stretches of consecutive rows of a table, in the order of its key. `starts`: for
+    each stretch, the key from which it was read; `rows`: its rows."""
 
     marks: ReadMarks
     starts: tuple[tuple[Any, ...], ...]
@@ -182,9 +182,8 @@ class Baseline:
     did not change. `low_set`: the GTIDs executed at `low`; the structures show each
     statement with one of them, wherever it is in the log. A table that was dropped
     meanwhile may be missing, and a table that was altered may show a mixture of both
-    structures.
-    `unread_tables`: tables that the account may not see or read completely, each with
-    the missing privilege.
+    structures. `unread_tables`: tables that the account may not see or read completely,
+    each with the missing privilege.
     """
 
     tables: tuple[TableSchema, ...]
@@ -251,6 +250,16 @@ class ConditionSnapshot:
 
     rows: TableSnapshot
     by_keys: Callable[[pa.RecordBatch], Iterator[pa.RecordBatch]]
+
+
+@dataclass(frozen=True, slots=True)
+class ListedTable:
+    """A base table of the source. `rows`: the server's estimate of its rows' number."""
+
+    name: TableName
+    engine: str
+    rows: int
+    primary_key: tuple[str, ...]
 
 
 class SourceServer(Protocol):
@@ -393,7 +402,7 @@ class SourceServer(Protocol):
         table."""
 
     def source_load(self) -> SourceLoad:
-        """Return the load on the server at this moment, by which reading slows down."""
+        """Return the present load on the server, from which the pace of reading follows."""
 
     def estimated_rows(self, tables: Collection[TableName]) -> dict[TableName, int]:
         """Return the server's estimate of each table's number of rows, without unknown
@@ -424,13 +433,3 @@ class SourceServer(Protocol):
         one consistent read; an empty key stands for the first row. `starts` may be a
         function if the key is one column of whole numbers: it gets the least and the
         greatest key and returns the keys. Errors as for `row_sum`."""
-
-
-@dataclass(frozen=True, slots=True)
-class ListedTable:
-    """A base table of the source. `rows`: the server's estimate of its rows' number."""
-
-    name: TableName
-    engine: str
-    rows: int
-    primary_key: tuple[str, ...]

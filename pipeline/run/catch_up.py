@@ -30,7 +30,7 @@ from lockstep.pipeline.run.dump.initial_schemas import (
 )
 from lockstep.pipeline.run.dump.structure_proof import note_unproven, prove_structures
 from lockstep.pipeline.run.reports import CaptureReport
-from lockstep.pipeline.run.stop_errors import reread_error, waits_for_rows
+from lockstep.pipeline.run.stop_errors import reread_error, resume_reads_hint, waits_for_rows
 from lockstep.pipeline.run.table_plans import TablePlans
 from lockstep.pipeline.schema.history import SchemaVersion
 from lockstep.pipeline.start.bounds import RunBounds
@@ -136,7 +136,7 @@ def _capture_missing_changes(
             batch.id,
             resumed_tables,
             last_sequence_before=batch.sequence_before,
-            catch_up_before=min(stop_batches, default=0),
+            first_caught_up_batch=min(stop_batches, default=0),
         ),
         structures=tracker_of(
             ports,
@@ -221,7 +221,7 @@ def _quarantines(
         made_no_progress = quarantine.at is not None and not plans.spans[table].low < quarantine.at
         if order.supplier is Supplier.CHANGELOG:
             if made_no_progress or quarantine.starts_by_itself:
-                hint = f"`lockstep resume {table.word} --reason …` reads it from the source"
+                hint = resume_reads_hint(table)
                 quarantines[table] = _read_after_resume(quarantine, hint)
         elif made_no_progress:
             quarantines[table] = StoppedTable.of(

@@ -13,8 +13,8 @@ the batch of the tightening is cleared, in five steps:
    begins again with an empty commit after the newest version, whose rows were read again. Folders
    that the mirror had before are deleted.
 4. Texts of old statements are removed from the system table `_transactions`, and values in these
-   texts from the system table `_ddl`. New files replace the old ones, first in the lake and then in
-   the ledger, and the old files are deleted. So are files that a killed replay left.
+   texts from the system table `_ddl`. New files replace the old ones, first in the ledger and then
+   in the lake, and the old files are deleted. So are files that a killed replay left.
 5. Values in recorded structures, such as DEFAULTs, are removed from the lake and then from the
    ledger, which also removes them from statements and records that the table is cleared.
 
@@ -42,6 +42,7 @@ from lockstep.pipeline.mirror.system_tables import (
 from lockstep.pipeline.model.foreign_commits import AllExpected
 from lockstep.pipeline.model.lake_commit import WriteKind
 from lockstep.pipeline.model.table_state import TableState
+from lockstep.pipeline.ports.ledger import captured_batches
 from lockstep.pipeline.run.agreement.changelog_files import (
     changelogs_of,
     correct_changelogs,
@@ -259,46 +260,57 @@ def _clear_texts(
     table: SystemTable,
     statements: Mapping[int, SchemaStatement],
 ) -> None:
+    """Carry out step 4 for one system table. The ledger records the new files first:
+    whenever a run corrects what the lake lists, it follows the ledger."""
     source, through = ports.source.name, note.tightening.last_batch
     folder = system_table_path(source, table)
     require_held = partial(ports.ledger.require_held, lease)
     above = ports.ledger.deletion_notes(source).last_batch
-    cleared, kept_paths = list[ClearedFile](), set[str]()
-    for batch, file in _system_files(ports, table, above, through):
+    listed = ports.changelog.listed_files(folder) or {}
+    files, cleared = dict[str, SegmentFile](), list[ClearedFile]()
+    for batch, file in _system_files(ports, table, above, through, listed):
         new_file = _redacted_file(ports, note, table, batch, file, statements)
-        kept_paths.add(file.path if new_file is None else new_file.path)
         if new_file is not None:
             cleared.append(ClearedFile(batch, table, file.path, new_file))
+        kept_file = new_file or file
+        files[kept_file.path] = kept_file
     if cleared:
-        batches = {file.batch for file in cleared}
-        listed = ports.changelog.listed_files(folder) or {}
+        ports.ledger.clear_files(lease, cleared)
+        ports.segments.delete_folder(scratch_path(source, folder))
+    surplus = [
+        path for path in listed if above < (batch_of(path) or 0) <= through and path not in files
+    ]
+    waiting_batches = {batch.id for batch in captured_batches(ports.ledger, source)}
+    unlisted = [
+        file
+        for path, file in files.items()
+        if path not in listed
+        and batch_of(path) not in waiting_batches
+        and not ports.segments.damage_sentences(folder, [file])
+    ]
+    if surplus or unlisted:
         ports.changelog.revise(
             folder,
             app_id=f"{system_table_app_id(source, table)}/cleared",
             revision=note.id,
             schema=SYSTEM_TABLE_SCHEMAS[table],
-            # Among them are new files of a clearing that was killed before the ledger knew them.
-            removed_paths=[
-                path for path in listed if batch_of(path) in batches and path not in kept_paths
-            ],
-            files=[file.new_file for file in cleared],
+            removed_paths=surplus,
+            files=unlisted,
             user_metadata=removal_metadata(ports, WriteKind.REVISE, table, (1, through)),
             require_held=require_held,
         )
-        ports.ledger.clear_files(lease, cleared)
-        ports.segments.delete_folder(scratch_path(source, folder))
-    listed = ports.changelog.listed_files(folder) or {}
-    ports.segments.delete_batches(folder, through, {*kept_paths, *listed}, require_held)
+    kept_paths = {*listed, *files} - {*surplus}
+    ports.segments.delete_batches(folder, through, kept_paths, require_held)
 
 
 def _system_files(
-    ports: RunPorts, table: SystemTable, above: int, through: int
+    ports: RunPorts, table: SystemTable, above: int, through: int, listed: Mapping[str, int]
 ) -> Iterator[tuple[int, SegmentFile]]:
     """Yield the files of the batches after `above` and up to `through`, each with its
-    batch. They include files that only the lake lists, because the ledger that recorded
-    them was lost. A missing file is not yielded, since it has no values left: an
-    earlier clearing deleted it, and this ledger was restored from a copy without that
-    clearing."""
+    batch. They include files that only the lake lists (`listed`: the size of each file
+    by its path), because the ledger that recorded them was lost. A missing file is not
+    yielded, since it has no values left: an earlier clearing deleted it, and this
+    ledger was restored from a copy without that clearing."""
     folder = system_table_path(ports.source.name, table)
     recorded_batches = set[int]()
     for first in range(above + 1, through + 1, _PAGE_SIZE):
@@ -309,7 +321,7 @@ def _system_files(
                     if not _is_missing(ports, folder, file.path):
                         recorded_batches.add(content.batch)
                         yield content.batch, file
-    for path, size in (ports.changelog.listed_files(folder) or {}).items():
+    for path, size in listed.items():
         batch = batch_of(path) or 0
         is_old = above < batch <= through and batch not in recorded_batches
         if is_old and not _is_missing(ports, folder, path):

@@ -118,7 +118,7 @@ def _scan_log(
         ports,
         run_start,
         RunBounds(end, GtidSet()),
-        tables=tables_of(ports, run_start.start, 0, tables, catch_up_before=0),
+        tables=tables_of(ports, run_start.start, 0, tables, first_caught_up_batch=0),
         structures=structures_of_server(ports, run_start),
         prepared_transactions={},
     )
@@ -364,7 +364,7 @@ def _capture_pasts(
             batch.id,
             loads_and_pasts,
             last_sequence_before=batch.sequence_before,
-            catch_up_before=0,
+            first_caught_up_batch=0,
         ),
         structures=structures,
         prepared_transactions={},

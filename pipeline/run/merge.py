@@ -399,7 +399,7 @@ class _Merger:
             self.lease,
             intent,
             version,
-            shows=task.plan.final_version,
+            schema_version=task.plan.final_version,
             reason=written.reason,
             table_id=written.commit.table_id,
             is_examined=foreign_error is None,

@@ -52,7 +52,7 @@ def stop_reshaped_tables(ports: RunPorts, lease: Lease) -> None:
     # These reasons are removed last. As long as the ledger has one, the next run stops
     # the table if this one dies.
     for note in _tightenings_to_reread(ports):
-        ports.ledger.note_keep_clear(lease, note.id, None)
+        ports.ledger.note_kept_because(lease, note.id, None)
     record_keep_clear(ports, lease)
 
 
@@ -62,7 +62,7 @@ def record_keep_clear(ports: RunPorts, lease: Lease) -> None:
     for note in ports.ledger.uncleared_values(ports.source.name):
         reason = reason_kept(ports, note)
         if reason != note.kept_because and not note.has_begun:
-            ports.ledger.note_keep_clear(lease, note.id, reason)
+            ports.ledger.note_kept_because(lease, note.id, reason)
 
 
 def reason_kept(ports: RunPorts, note: UnclearedValues) -> str | None:

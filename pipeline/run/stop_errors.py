@@ -34,12 +34,17 @@ def resume_hint(table: TableName) -> str:
     return f"`lockstep resume {table.word} --reason …` brings it back"
 
 
+def resume_reads_hint(table: TableName) -> str:
+    """Return the hint for a quarantined table that has to be read from the source."""
+    return f"`lockstep resume {table.word} --reason …` reads it from the source"
+
+
 def engine_error(table: TableName, reason: str) -> TableError:
     """Return the error of a table whose storage engine is not supported. The log does
     not have all its rows, so once it is cured they are read from the source."""
     hint = (
         f"exclude it, or alter table {quoted_table(table)} engine = InnoDB; then "
-        f"`lockstep resume {table.word} --reason …` reads it from the source"
+        f"{resume_reads_hint(table)}"
     )
     return TableError(reason, hint=hint, need=Need.ROWS)
 
@@ -50,7 +55,7 @@ def versioning_error(table: TableName, reason: str) -> TableError:
     hint = (
         f"exclude it, or alter table {quoted_table(table)} drop system versioning, with its period "
         "and columns if they were declared, which drops its history for good; then "
-        f"`lockstep resume {table.word} --reason …` reads it from the source"
+        f"{resume_reads_hint(table)}"
     )
     return TableError(reason, hint=hint, need=Need.ROWS)
 
@@ -113,8 +118,7 @@ def reread_error(reason: str, need: Need = Need.ROWS) -> TableError:
 def read_after_resume_error(table: TableName, reason: str) -> TableError:
     """Return the error of a table that a person ordered to be written from its
     changelog alone. It waits for a person, and is then read from the source."""
-    hint = f"`lockstep resume {table.word} --reason …` reads it from the source"
-    return TableError(reason, hint=hint, need=Need.ROWS)
+    return TableError(reason, hint=resume_reads_hint(table), need=Need.ROWS)
 
 
 def waits_for_rows(error: TableError | StoppedTable) -> bool:

@@ -87,7 +87,7 @@ def find_moment(
 ) -> Division:
     """Return the place of a moment: items at the moment itself come after it."""
     return Divider(microseconds(moment)).divide(
-        np.array([microseconds(at) for at in times], np.int64),
+        np.array(list(map(microseconds, times)), np.int64),
         1 if weights is None else np.array(weights, np.int64),
     )
 
@@ -99,5 +99,5 @@ def find_moment_end(
     return find_moment(times, moment + timedelta(microseconds=1), weights)
 
 
-def microseconds(at: datetime) -> int:
-    return (at - _EPOCH) // timedelta(microseconds=1)
+def microseconds(moment: datetime) -> int:
+    return (moment - _EPOCH) // timedelta(microseconds=1)

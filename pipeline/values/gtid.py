@@ -22,8 +22,8 @@ _INTERVAL = re.compile(r"([0-9]{1,20})(?:\s*-\s*([0-9]{1,20}))?")
 _MARIADB = re.compile(r"([0-9]{1,10})-([0-9]{1,10})-([0-9]{1,20})(?:\.\.([0-9]{1,20}))?")
 _MAX_NUMBER = (1 << 63) - 1
 _MAX_ID = (1 << 32) - 1
-_SHOWN = 60
-"""Number of characters of a wrong text that a message quotes."""
+_MAX_QUOTED = 60
+"""Largest number of characters of a wrong text that a message quotes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class GtidSet:
         for part in map(str.strip, text.split(",")):
             if not part:
                 continue
-            for source, span in _of_mysql(part) if ":" in part else _of_mariadb(part):
+            for source, span in _parse_mysql(part) if ":" in part else _parse_mariadb(part):
                 spans.setdefault(source, []).append(span)
         return cls._of(spans)
 
@@ -63,12 +63,12 @@ class GtidSet:
     def _of(cls, spans: Mapping[str, Iterable[Span]]) -> GtidSet:
         joined = {source: _merge_spans(spans[source]) for source in sorted(spans, key=_rank)}
         intervals = {source: disjoint for source, disjoint in joined.items() if disjoint}
-        of_mysql = next(filter(_is_mysql, intervals), None)
-        of_mariadb = next((source for source in intervals if not _is_mysql(source)), None)
-        if of_mysql is not None and of_mariadb is not None:
+        mysql_source = next(filter(_is_mysql, intervals), None)
+        mariadb_source = next((source for source in intervals if not _is_mysql(source)), None)
+        if mysql_source is not None and mariadb_source is not None:
             raise ValueError(
                 "a GTID set is MySQL's or MariaDB's, never both; this one names "
-                f"{of_mysql} (MySQL) and {of_mariadb} (MariaDB)"
+                f"{mysql_source} (MySQL) and {mariadb_source} (MariaDB)"
             )
         return cls(MappingProxyType(intervals))
 
@@ -111,13 +111,11 @@ class GtidSet:
         text = str(self)
         if len(text) <= limit:
             return text
-        flat = [(source, span) for source, spans in self.intervals.items() for span in spans]
-        counts = range(len(flat))
-        count = max(
-            1, bisect_right(counts, limit, key=lambda number: len(_text(flat[:number]))) - 1
-        )
-        more = len(flat) - count
-        beginning = _text(flat[:count])
+        intervals = self._source_intervals()
+        counts = range(len(intervals))
+        count = max(1, bisect_right(counts, limit, key=lambda n: len(_text(intervals[:n]))) - 1)
+        more = len(intervals) - count
+        beginning = _text(intervals[:count])
         return f"{beginning} and {more:,} more interval{'s' * (more > 1)}" if more else beginning
 
     def __bool__(self) -> bool:
@@ -127,10 +125,13 @@ class GtidSet:
         return hash(tuple(self.intervals.items()))
 
     def __str__(self) -> str:
-        return _text([(source, span) for source, spans in self.intervals.items() for span in spans])
+        return _text(self._source_intervals())
+
+    def _source_intervals(self) -> list[tuple[str, Span]]:
+        return [(source, span) for source, spans in self.intervals.items() for span in spans]
 
 
-def _of_mysql(part: str) -> list[tuple[str, Span]]:
+def _parse_mysql(part: str) -> list[tuple[str, Span]]:
     """Parse `uuid:1-5:7:tag:3` into intervals, each with its source."""
     uuid, *pieces = [piece.strip().lower() for piece in part.split(":")]
     if not _UUID.fullmatch(uuid):
@@ -152,7 +153,7 @@ def _of_mysql(part: str) -> list[tuple[str, Span]]:
     return intervals
 
 
-def _of_mariadb(part: str) -> list[tuple[str, Span]]:
+def _parse_mariadb(part: str) -> list[tuple[str, Span]]:
     """Parse `0-1-5` into its source and interval. `0-1-0`, which MariaDB may print, has
     no interval."""
     match = _MARIADB.fullmatch(part)
@@ -191,10 +192,10 @@ def _rank(source: str) -> tuple[int, int, str]:
     return int(domain), int(server), ""
 
 
-def _text(flat: Sequence[tuple[str, Span]]) -> str:
+def _text(source_intervals: Sequence[tuple[str, Span]]) -> str:
     members: dict[str, list[str]] = {}
     before = ""
-    for source, (first, last) in flat:
+    for source, (first, last) in source_intervals:
         uuid, _, tag = source.partition(":")
         if _is_mysql(source):
             texts = members.setdefault(uuid, [uuid])
@@ -237,4 +238,4 @@ def _subtract_spans(spans: Iterable[Span], holes: Sequence[Span]) -> list[Span]:
 
 
 def _quote(text: str) -> str:
-    return repr(text if len(text) <= _SHOWN else text[:_SHOWN] + "…")
+    return repr(text if len(text) <= _MAX_QUOTED else text[:_MAX_QUOTED] + "…")

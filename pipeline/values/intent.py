@@ -11,6 +11,7 @@ Not here: the data that is written (`ports.mirror_writes`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -69,7 +70,7 @@ class SettledWrite:
 
 @dataclass(frozen=True, slots=True)
 class MirrorVersion:
-    """A version of a mirror (its path in the lake) with all changes up to the batch
+    """A version of the mirror at the path `mirror`, with all changes up to the batch
     `last_batch`. `write_id`: the settled write that made it, or None if this ledger did
     not write it. `table_id`: the `metaData.id` of the Delta table, or None if unknown.
     `may_have_kept_rows`: as in `Intent`."""
@@ -102,7 +103,7 @@ class NewestWrites:
 
 @dataclass(frozen=True, slots=True)
 class VersionSetEntry:
-    """The version of a mirror (a path in the lake) that shows its table as of a batch.
+    """The version of the mirror at the path `mirror` that shows its table as of a batch.
 
     `table_id`: the `metaData.id` of the Delta table, or None if unknown. If another
     Delta table is in that folder later, its version of the same number shows something
@@ -152,5 +153,5 @@ class RecordedVersionSet:
     that cannot be shown as of that batch. Both are sorted by table name, and empty if
     the batch is not acknowledged."""
 
-    entries: list[VersionSetEntry]
-    missing_tables: list[MissingTable]
+    entries: Sequence[VersionSetEntry]
+    missing_tables: Sequence[MissingTable]

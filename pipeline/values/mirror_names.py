@@ -21,7 +21,7 @@ from lockstep.pipeline.values.table import TableName, TablePatterns
 
 _PLACEHOLDER: Final = re.compile(r"\{(source|database|table)\}")
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_-]*")
-_LONGEST: Final = 128
+_MAX_LENGTH: Final = 128
 """Length of the longest name that a Hive metastore takes."""
 
 
@@ -51,8 +51,8 @@ class MirrorNameTemplate:
                 )
             if part.startswith("_"):
                 raise ValueError(f"{text!r}: names that begin with _ are the lake's own")
-            if len(words) > _LONGEST:
-                raise ValueError(f"{text!r}: a mirror's name has {_LONGEST} characters at most")
+            if len(words) > _MAX_LENGTH:
+                raise ValueError(f"{text!r}: a mirror's name has {_MAX_LENGTH} characters at most")
         return cls(database, table)
 
     def fill(self, source: str, table: TableName) -> TableName:
@@ -82,12 +82,12 @@ class MirrorNames:
 
     def of(self, table: TableName) -> TableName:
         """Return the name of the table's mirror."""
-        into = self._into(table)
-        return table if into is None else into.fill(self.source, table)
+        template = self._template(table)
+        return table if template is None else template.fill(self.source, table)
 
     def is_configured(self, table: TableName) -> bool:
         """Return whether the setting `into` names the table's mirror."""
-        return self._into(table) is not None
+        return self._template(table) is not None
 
     def may_collide(self, tables: Set[TableName]) -> bool:
         """Return whether `collisions` may find any of these tables."""
@@ -99,41 +99,40 @@ class MirrorNames:
         yield "mirror", _lower(self.of(table))
         yield "changelog", _lower(table)
 
-    def collide(self, one: TableName, other: TableName) -> bool:
+    def collide(self, table: TableName, other: TableName) -> bool:
         """Return whether two tables would share a folder. Names of mirrors that differ
         only in case count as the same if the setting `into` makes one of them. The
         names of two source tables may differ only in case, unless the store ignores
         it."""
-        if self.differ_in_case(one, other) and self.ignores_case():
+        if self.differ_in_case(table, other) and self.ignores_case():
             return True
-        if _lower(self.of(one)) != _lower(self.of(other)):
+        mirror, other_mirror = self.of(table), self.of(other)
+        if _lower(mirror) != _lower(other_mirror):
             return False
-        return (
-            self.of(one) == self.of(other) or self.is_configured(one) or self.is_configured(other)
-        )
+        return mirror == other_mirror or any(map(self.is_configured, (table, other)))
 
-    def differ_in_case(self, one: TableName, other: TableName) -> bool:
+    def differ_in_case(self, table: TableName, other: TableName) -> bool:
         """Return whether the names of two tables differ only in case."""
-        return one != other and _lower(one) == _lower(other)
+        return table != other and _lower(table) == _lower(other)
 
     def collisions(self, tables: Iterable[TableName]) -> dict[TableName, TableName]:
-        """Return each table of which a folder's name is already taken, with the earlier
-        table that has taken it."""
+        """Return each table that would share a folder with an earlier one, and that
+        earlier table."""
         owners: dict[tuple[str, TableName], TableName] = {}
-        clashes: dict[TableName, TableName] = {}
+        collisions: dict[TableName, TableName] = {}
         for table in tables:
             for name in self.folder_names(table):
                 other = owners.setdefault(name, table)
                 if other != table and self.collide(table, other):
-                    clashes.setdefault(table, other)
-        return clashes
+                    collisions.setdefault(table, other)
+        return collisions
 
     def tables_named(self, name: TableName, tables: Iterable[TableName]) -> list[TableName]:
         """Return the tables whose own name, or whose mirror's name, is `name`."""
         return [table for table in tables if name in (table, self.of(table))]
 
-    def _into(self, table: TableName) -> MirrorNameTemplate | None:
-        matching = (into for match, into in reversed(self.rules) if match.matches(table))
+    def _template(self, table: TableName) -> MirrorNameTemplate | None:
+        matching = (name for patterns, name in reversed(self.rules) if patterns.matches(table))
         return next(matching, None)
 
 

@@ -31,8 +31,8 @@ _FILE_END = re.compile(r"\.[0-9]{6,}\Z")
 _BARE_GTIDS = re.compile(
     r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]+\s*:|[0-9]+-[0-9]+-[0-9]+", re.IGNORECASE
 )
-_SHOWN = 80
-"""Number of characters of a wrong text that a message quotes."""
+_MAX_QUOTED = 80
+"""Largest number of characters of a wrong text that a message quotes."""
 
 _FORMS = (
     "2026-11-01T06:00:00Z, binlog.000012:4567, binlog.000012@2026-11-01T06:00:00Z, gtid:<set>, "
@@ -137,24 +137,17 @@ def parse_place(text: str) -> Place:
     """Return the place that a person wrote, without regard to white space around it.
     Raise ValueError with one sentence that names the form that the text resembles, or
     else all forms."""
-    start = _parse(text, f"{_FORMS} or latest")
-    if isinstance(start, Snapshot):
+    place = _parse(text, f"{_FORMS} or latest")
+    if isinstance(place, Snapshot):
         raise ValueError(  # noqa: TRY004 - it is the wrong text
             f"'snapshot' is a way to start, not a place in time; expected {_FORMS} or latest"
         )
-    return start
+    return place
 
 
 def parse_start(text: str) -> Place | Snapshot:
     """Return the start that a person wrote, as `parse_place` does."""
     return _parse(text, f"{_FORMS}, latest or snapshot")
-
-
-def _parse(text: str, forms: str) -> Place | Snapshot:
-    text = text.strip()
-    words: tuple[Place | Snapshot, ...] = (Earliest(), Latest(), Snapshot())
-    word = next((word for word in words if str(word) == text), None)
-    return word or _in_log(text) or _by_name(text) or _refuse(text, forms)
 
 
 def parse_end(text: str) -> Place:
@@ -168,7 +161,14 @@ def parse_end(text: str) -> Place:
     return place
 
 
-def _in_log(text: str) -> Place | None:
+def _parse(text: str, forms: str) -> Place | Snapshot:
+    text = text.strip()
+    words: tuple[Place | Snapshot, ...] = (Earliest(), Latest(), Snapshot())
+    word = next((word for word in words if str(word) == text), None)
+    return word or _parse_in_log(text) or _parse_prefixed(text) or _refuse(text, forms)
+
+
+def _parse_in_log(text: str) -> Place | None:
     """Return the place for `file:offset`, `file@moment` or a moment; None for any other
     form. Files are tried first, because their base names may look like any of the other
     forms."""
@@ -183,18 +183,19 @@ def _in_log(text: str) -> Place | None:
     return None
 
 
-def _by_name(text: str) -> Place | None:
+def _parse_prefixed(text: str) -> Place | None:
+    """Return the place for `gtid:…` or `run:…`; None for any other form."""
     kind, colon, rest = text.partition(":")
     if colon and kind == "gtid":
-        return AfterGtids(_gtids(rest))
+        return AfterGtids(_parse_gtids(rest))
     if colon and kind == "run":
-        return OfRun(_run(rest))
+        return OfRun(_parse_run(rest))
     return None
 
 
 def _refuse(text: str, forms: str) -> NoReturn:
     """Raise ValueError with the form that the text resembles most."""
-    shown = repr(text if len(text) <= _SHOWN else text[:_SHOWN] + "…")
+    shown = repr(text if len(text) <= _MAX_QUOTED else text[:_MAX_QUOTED] + "…")
     if _FILE_END.search(text):
         raise ValueError(
             f"{shown} names a log file and no place in it; expected binlog.000012:4567 or "
@@ -228,7 +229,7 @@ def _require_zone(moment: datetime) -> None:
         raise ValueError(f"{moment.isoformat()} does not say in which time zone")
 
 
-def _gtids(text: str) -> GtidSet:
+def _parse_gtids(text: str) -> GtidSet:
     gtids = GtidSet.parse(text)
     if not gtids:
         raise ValueError(
@@ -238,7 +239,7 @@ def _gtids(text: str) -> GtidSet:
     return gtids
 
 
-def _run(text: str) -> str:
+def _parse_run(text: str) -> str:
     if not _RUN.fullmatch(text):
         raise ValueError(
             f"{text!r} after 'run:' is not a run's id; expected letters, digits, -, _ and ., as in "

@@ -63,13 +63,13 @@ class Coordinates:
         file, colon, offset = text.rpartition(":")
         if not colon:
             raise ValueError(f"{text!r} is not a place in a log such as binlog.000012:4567")
-        at = LogFile.parse(file)
+        log_file = LogFile.parse(file)
         if not _OFFSET.fullmatch(offset) or int(offset) > _LAST_OFFSET:
             raise ValueError(
                 f"{offset!r} in {text!r} is not an offset: expected bytes from the beginning "
                 f"of the file, 0 to {_LAST_OFFSET}, as in binlog.000012:4567"
             )
-        return cls(at, int(offset))
+        return cls(log_file, int(offset))
 
     def __lt__(self, other: Coordinates) -> bool:
         if self.file.base != other.file.base:

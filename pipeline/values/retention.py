@@ -22,9 +22,9 @@ DEFAULT_KEEP: Final = timedelta(days=30)
 """How long versions stay readable if `keep` under [lake] is not set."""
 
 EXTRA_LOG_RETENTION: Final = timedelta(days=30)
-"""How much longer the log is kept than replaced files: at least as long as a version
-stays the newest before it is replaced, plus the time between two checkpoints, because a
-version is read from the checkpoint before it."""
+"""How much longer the log is kept than replaced files. A version is read from the
+checkpoint before it. So this covers the longest time for which a version stays the
+newest one, and the time between two checkpoints."""
 
 FILES_PROPERTY: Final = "delta.deletedFileRetentionDuration"
 LOG_PROPERTY: Final = "delta.logRetentionDuration"

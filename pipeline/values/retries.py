@@ -1,9 +1,9 @@
-"""All retries of the product: how often, with which pauses, why (the comment above each), and
-what follows the last failure.
+"""All retries of the product: how often, with which pauses, why (the comment above
+each), and what follows the last failure.
 
 Here: the numbers, and the only loop that counts tries and waits between them. Not here:
 the operations that are tried, the errors that are worth another try, and the messages.
-Each retry is a row of the table in docs/reference.md.
+The table in docs/reference.md lists the retries for which a person may have to wait.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """A rule for trying an operation again: what is tried, and the consequence of the last
-    failure.
+    """A rule for trying an operation again: what is tried, and the consequence of the
+    last failure.
 
     The last try is number `most_tries`, or the first that begins at least `seconds`
     after the first of all; without either limit the operation is tried until it
@@ -60,7 +60,7 @@ STEP: Final = Retry(
     most_tries=3,
     pauses=(0.5, 2.0),
 )
-# Under load MySQL adds a transaction there only after it is in the log.
+# Under load MySQL adds a transaction to `gtid_executed` only after it is in the log.
 GTID_EXECUTED: Final = Retry(
     "reading `gtid_executed`, while it lacks transactions that were read from the log",
     "the start is decided by what the set says then",
@@ -86,9 +86,9 @@ COMMITTED: Final = Retry(
     seconds=1.0,
     pauses=(0.002,),
 )
-# The next such moment is near.
+# If others write now, another moment at which nobody writes comes soon.
 COMMITTED_SOON: Final = Retry(
-    "the same, while waiting for a moment at which nobody writes",
+    "asking the same while waiting for a moment at which nobody writes",
     "this moment does not count as quiet",
     seconds=0.1,
     pauses=(0.002,),
@@ -99,7 +99,7 @@ REPLICA: Final = Retry(
     "the next run reads the rest of the table",
     seconds=60.0,
 )
-# Its rows cannot be told apart, so no write may come between.
+# Rows without a key cannot be identified, so none may change while the snapshot is opened.
 QUIET: Final = Retry(
     "opening a snapshot of a table without a key at a moment when nobody writes",
     "the table is locked for a moment",
@@ -108,7 +108,7 @@ QUIET: Final = Retry(
 )
 # Nobody may be writing a moment later.
 QUIET_WITHOUT_LOCK: Final = Retry(
-    "the same, if the account lacks LOCK TABLES, or others use the table for too long to lock it",
+    "opening it if the account lacks LOCK TABLES, or others use the table for too long to lock it",
     "the table stays quarantined",
     most_tries=50,
     pauses=(0.02,),
@@ -139,7 +139,7 @@ LOCK: Final = Retry(
     most_tries=40,
     pauses=(0.05,),
 )
-# A run, or another step of this one, has it; whoever waits says so.
+# A run, or another step of this run, holds the lock. A message says so while this one waits.
 SOURCE_FREE: Final = Retry(
     "taking a source's lock for a replay, or for a step of a run with several processes",
     "there is no last try: it waits until it is interrupted",
@@ -152,7 +152,7 @@ UPKEEP_TURN: Final = Retry(
     most_tries=61,
     pauses=(1.0,),
 )
-# Postgres, or something between, closed it; nothing was written on it yet.
+# Postgres, or a proxy before it, closed the connection. No query on it was lost.
 LEDGER_CONNECTION: Final = Retry(
     "the first query on an idle connection to the ledger",
     "the step fails and is tried again",

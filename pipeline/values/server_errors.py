@@ -107,7 +107,7 @@ _BY_NUMBER: Final = {
     number: meaning for meaning, numbers in _MEANINGS.items() for number in numbers
 }
 _WITHOUT_VALUES: Final = frozenset({1153, 1203, 1226})
-"""Errors whose texts quote an account and a limit, but no value of a row."""
+"""Errors whose texts quote only an account or a limit, never a value of a row."""
 
 _CLIENT: Final = range(2000, 3000)
 _QUOTED: Final = re.compile(r"'([^']*)'")
@@ -121,14 +121,14 @@ def meaning_of(number: int) -> Meaning:
 
 
 def explain(number: int, text: str, names: Collection[str] = ()) -> str:
-    """Return an error's number and text without values of rows. Only those quoted parts
-    that are `names` are kept.
+    """Return an error's number and text without values of rows. Of the quoted parts,
+    only those in `names` are kept.
 
     The server does not escape quotes in a value, so everything from the first quoted
     part that is not a name up to the last quote is left out.
     """
     line = " ".join(text.split())
-    value = next((quoted for quoted in _QUOTED.finditer(line) if quoted[1] not in names), None)
+    value = next((part for part in _QUOTED.finditer(line) if part[1] not in names), None)
     if value is not None and number not in _WITHOUT_VALUES:
         end = line.rindex("'") + 1
         line = f"{line[: value.start()]}'…'{line[end:]}"

@@ -49,7 +49,7 @@ def name_list(names: Sequence[object], separator: str = ", ") -> str:
     return separator.join(map(str, names[:MOST_NAMES])) + more
 
 
-# `either` is a text, or with the SQL mode ANSI_QUOTES a name.
+# `either` is a string or, with the SQL mode ANSI_QUOTES, a name.
 _TOKEN: Final = re.compile(
     r"""
       (?P<space>\s+)
@@ -75,12 +75,12 @@ def first_words(statement: str, count: int = 12) -> str:
         count = min(count, 2)  # an unpaired quote: anything after it may be a literal
     words: list[str] = []
     for match in matches:
-        word = _shown(match)
+        word = _displayed(match)
         if word is not None:
             words.append(word)
         if word == "?" and f"\\{match[0][0]}" in match[0][1:-1]:
-            # With the SQL mode NO_BACKSLASH_ESCAPES, the literal ends at this quote, and
-            # anything after it may be a literal.
+            # With the SQL mode NO_BACKSLASH_ESCAPES, the literal ends at the quote after
+            # the backslash, and anything after it may be a literal.
             count = min(count, len(words))
     text = " ".join(words[:count])
     for spaced, tight in ((" . ", "."), (" ,", ","), (" (", "("), ("( ", "("), (" )", ")")):
@@ -88,9 +88,9 @@ def first_words(statement: str, count: int = 12) -> str:
     return text + (" …" if len(words) > count else "")
 
 
-def _shown(match: re.Match[str]) -> str | None:
-    """Return a token as it may be shown, without control characters; None for white
-    space and comments."""
+def _displayed(match: re.Match[str]) -> str | None:
+    """Return a token as it may be displayed: `?` for a literal, without control
+    characters; None for white space and comments."""
     text = match[0]
     match match.lastgroup:
         case "space" | "comment" | "opening" | "closing":
@@ -101,6 +101,11 @@ def _shown(match: re.Match[str]) -> str | None:
             return "?"
         case _:
             return printable(text)
+
+
+def batch_words(first: int, last: int) -> str:
+    """Return `batch 3` or `batches 3 to 5`."""
+    return f"batch {first}" if first == last else f"batches {first} to {last}"
 
 
 def pluralize(count: int, singular: str, plural: str = "") -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -156,8 +156,8 @@ def is_loopback(host: str) -> bool:
 
 _NAME: Final = r"(?:`(?:[^`]|``)*`|\"(?:[^\"]|\"\")*\"|\*)"
 _LINE = re.compile(
-    rf"(?:GRANT|REVOKE) (?P<what>.+?) ON (?:TABLE )?(?P<database>{_NAME})\.(?P<table>{_NAME}) "
-    r"(?:TO|FROM) ",
+    rf"(?:GRANT|REVOKE) (?P<privileges>.+?) ON (?:TABLE )?"
+    rf"(?P<database>{_NAME})\.(?P<table>{_NAME}) (?:TO|FROM) ",
     re.DOTALL,
 )
 _COLUMNS = re.compile(r"\w+ \((?:`(?:[^`]|``)*`|[^)`])*\),? ?")
@@ -185,20 +185,21 @@ def read_grants(lines: tuple[str, ...]) -> tuple[Grant, ...]:
     """Return the grants on tables, databases and everything. Grants on routines,
     proxies and roles are left out; privileges on single columns only set
     `has_column_grants`."""
-    return tuple(grant for line in lines for grant in _grant(line))
+    return tuple(_grant(match) for match in map(_LINE.match, lines) if match is not None)
 
 
-def _grant(line: str) -> Iterator[Grant]:
-    match = _LINE.match(line)
-    if match is None:
-        return
-    on_table = _COLUMNS.sub("", match["what"])
-    privileges = frozenset(part.strip().upper() for part in on_table.split(",") if part.strip())
-    database, table = _bare(match["database"]), _bare(match["table"])
-    yield Grant(privileges, database, table, line.startswith("REVOKE"), on_table != match["what"])
+def _grant(match: re.Match[str]) -> Grant:
+    on_table = _COLUMNS.sub("", match["privileges"])
+    return Grant(
+        frozenset(part.strip().upper() for part in on_table.split(",") if part.strip()),
+        _unquoted(match["database"]),
+        _unquoted(match["table"]),
+        is_revoked=match[0].startswith("REVOKE"),
+        has_column_grants=on_table != match["privileges"],
+    )
 
 
-def _bare(quoted: str) -> str:
+def _unquoted(quoted: str) -> str:
     return quoted if quoted == "*" else quoted[1:-1].replace(quoted[0] * 2, quoted[0])
 
 
@@ -209,7 +210,7 @@ def has_privilege(grants: tuple[Grant, ...], privilege: str, table: TableName) -
         for grant in grants
         if grant.gives(privilege)
         and (
-            _like(grant.database, table.database)
+            _matches_pattern(table.database, grant.database)
             if grant.table == "*"
             else (grant.database, grant.table) == (table.database, table.name)
         )
@@ -222,9 +223,9 @@ def has_privilege(grants: tuple[Grant, ...], privilege: str, table: TableName) -
     return bool(granted) and (is_granted_narrowly or not is_revoked)
 
 
-def _like(pattern: str, database: str) -> bool:
-    """Return whether a GRANT's database pattern matches. `%` and `_` are wildcards
-    unless a backslash precedes them."""
+def _matches_pattern(database: str, pattern: str) -> bool:
+    """Return whether a database's name matches the pattern of a GRANT. `%` and `_` are
+    wildcards unless a backslash precedes them."""
     if pattern == "*":
         return True
     parts = re.findall(r"\\.|.", pattern, re.DOTALL)
@@ -256,6 +257,7 @@ def account_name(account: str) -> str:
     return "@".join("'" + part.replace("'", "''") + "'" for part in (user, host))
 
 
-def grant_statement(what: str, where: str, account: str) -> str:
-    """Return the GRANT to type, without a semicolon."""
-    return f"GRANT {what} ON {where} TO {account_name(account)}"
+def grant_statement(privileges: str, target: str, account: str) -> str:
+    """Return the GRANT to type, without a semicolon. `target`: `*.*`, a quoted database
+    with `.*`, or a quoted table."""
+    return f"GRANT {privileges} ON {target} TO {account_name(account)}"

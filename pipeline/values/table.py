@@ -60,8 +60,11 @@ class Column:
     """One column as the log describes it.
 
     `type` is a name of `schema.types.FAMILIES` ("int", "varchar", "datetime", …).
-    `length` is bytes for strings and BINARY, fractional digits for temporal types.
-    `charset` is MySQL's character set name, "binary" for byte strings, None elsewhere.
+    `length` depends on the type: the largest number of bytes (CHAR, VARCHAR, BINARY,
+    VARBINARY), bits (BIT), fractional digits (temporal types), the bytes of a value
+    (ENUM, SET), or the bytes of the length that precedes a value (TEXT, BLOB, JSON,
+    GEOMETRY, VECTOR). `charset` is MySQL's character set name, "binary" for byte
+    strings, None elsewhere.
     """
 
     name: str
@@ -149,17 +152,17 @@ class TablePatterns:
         if table.database.lower() in SYSTEM_DATABASES:
             return "a system database"
         matching = [
-            text
-            for text, pattern in zip(self.include, self._included, strict=True)
-            if pattern.fullmatch(str(table))
+            pattern
+            for pattern, regex in zip(self.include, self._included, strict=True)
+            if regex.fullmatch(str(table))
         ]
         if not matching:
             return "no pattern matches"
         if is_helper(table) and not any(map(_asks_for_helpers, matching)):
             return "a helper table of online schema changes; only a pattern such as *._* matches it"
-        for text, pattern in zip(self.exclude, self._excluded, strict=True):
-            if pattern.fullmatch(str(table)):
-                return f"excluded by {text!r}"
+        for pattern, regex in zip(self.exclude, self._excluded, strict=True):
+            if regex.fullmatch(str(table)):
+                return f"excluded by {pattern!r}"
         return None
 
     def unmatched_patterns(self, tables: Collection[TableName]) -> list[str]:
@@ -167,10 +170,10 @@ class TablePatterns:
         helper tables are left out if they have a wildcard, because those tables come
         and go."""
         return [
-            text
-            for text in self.include
-            if not (_asks_for_helpers(text) and has_wildcard(text))
-            and not any(map(TablePatterns((text,)).matches, tables))
+            pattern
+            for pattern in self.include
+            if not (_asks_for_helpers(pattern) and has_wildcard(pattern))
+            and not any(map(TablePatterns((pattern,)).matches, tables))
         ]
 
     def unmatched_exclusions(self, tables: Collection[TableName]) -> list[str]:
@@ -178,19 +181,19 @@ class TablePatterns:
         wildcard and names of helper tables are left out, because they may match a later
         table."""
         return [
-            text
-            for text, pattern in zip(self.exclude, self._excluded, strict=True)
-            if not (_asks_for_helpers(text) or has_wildcard(text))
-            and not any(pattern.fullmatch(str(table)) for table in tables)
+            pattern
+            for pattern, regex in zip(self.exclude, self._excluded, strict=True)
+            if not (_asks_for_helpers(pattern) or has_wildcard(pattern))
+            and not any(regex.fullmatch(str(table)) for table in tables)
         ]
 
     @cached_property
     def _included(self) -> tuple[re.Pattern[str], ...]:
-        return tuple(re.compile(translate(text)) for text in self.include)
+        return tuple(re.compile(translate(pattern)) for pattern in self.include)
 
     @cached_property
     def _excluded(self) -> tuple[re.Pattern[str], ...]:
-        return tuple(re.compile(translate(text)) for text in self.exclude)
+        return tuple(re.compile(translate(pattern)) for pattern in self.exclude)
 
 
 @dataclass(frozen=True)
@@ -202,10 +205,10 @@ class StatementPatterns:
     texts: tuple[str, ...] = ()
 
     def matches(self, table: TableName) -> bool:
-        return any(pattern.fullmatch(str(table)) for pattern in self._compiled)
+        return any(regex.fullmatch(str(table)) for regex in self._regexes)
 
     @cached_property
-    def _compiled(self) -> tuple[re.Pattern[str], ...]:
+    def _regexes(self) -> tuple[re.Pattern[str], ...]:
         return tuple(re.compile(translate(text.replace("%", "*"))) for text in self.texts)
 
 
@@ -220,9 +223,9 @@ def _asks_for_helpers(pattern: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class CaptureScope:
-    """The patterns with which a batch and its successors were captured, up to the next
-    scope. `start` is the position from which the log is read with these patterns: the
-    start of the batch, or its end if it is a batch in which tables catch up."""
+    """The patterns with which a batch and the batches after it were captured, up to the
+    next scope. `start` is the position from which the log is read with these patterns:
+    the start of the batch, or its end if tables catch up in it."""
 
     batch: int
     start: str
@@ -261,15 +264,13 @@ def end_of_hole(
     table: TableName, first_batch: int | None, ranges: Sequence[CapturedRange]
 ) -> str | None:
     """Return the end of the last range in which the table's changes were not read, or
-    None. `first_batch`: the first batch with the table, or None.
-
-    Ranges that ended before the first batch with the table do not count. If no batch
-    has the table, all ranges count, because the table may have had rows in any of them.
-    """
-    missed = [
+    None. `first_batch`: the first batch that has the table; earlier ranges do not
+    count. None if no batch has it: all ranges count, because the table may have had
+    rows in any of them."""
+    missed_ends = [
         captured.end
         for captured in ranges
         if not captured.patterns.matches(table)
         and (first_batch is None or first_batch <= captured.last_batch)
     ]
-    return missed[-1] if missed else None
+    return missed_ends[-1] if missed_ends else None

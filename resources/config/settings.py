@@ -30,7 +30,7 @@ from lockstep.pipeline.values.places import Place, Snapshot
 from lockstep.pipeline.values.policies import LakePolicies, StartPolicies
 from lockstep.pipeline.values.table import StatementPatterns, TablePatterns
 from lockstep.resources.config.model import ConfigFile, check_page_address, resolved_transport
-from lockstep.resources.config.secrets import is_sensitive, resolve
+from lockstep.resources.config.secrets import resolve
 from lockstep.resources.config.sources import SourceSection
 from lockstep.resources.config.values import (
     check_table_pattern,
@@ -313,6 +313,3 @@ class Settings:
     def has_spark_cluster(self) -> bool:
         """True if Spark's driver runs on this host and its executors elsewhere."""
         return not has_local_tasks(self.file.spark)
-
-    def sensitive_spark_keys(self) -> frozenset[str]:
-        return frozenset(key for key in self.file.spark if is_sensitive(key))

@@ -71,7 +71,8 @@ class Lake:
         self.upkeep = SparkUpkeep(path, spark=spark, keep=keep)
 
     def ignores_case(self) -> bool:
-        """Return whether names in the lake that differ only in case are the same."""
+        """Return whether the lake's storage takes names that differ only in case for
+        the same name."""
         return ignores_case(self._path)
 
     def catalog(self, name: str) -> SparkCatalog:

@@ -122,9 +122,9 @@ class PostgresDeletions(LedgerPort):
                 kept_because=tightening.kept_because,
             )
 
-    def note_keep_clear(self, lease: Lease, note: int, reason: str | None) -> None:
+    def note_kept_because(self, lease: Lease, note: int, reason: str | None) -> None:
         with self._transaction(lease) as transaction:
-            transaction.run("note_keep_clear", source=lease.source, id=note, kept_because=reason)
+            transaction.run("note_kept_because", source=lease.source, id=note, kept_because=reason)
 
     def begin_clearing(self, lease: Lease, note: int) -> None:
         with self._transaction(lease) as transaction:

@@ -39,7 +39,7 @@ insert into lockstep.tightened (
     %(kept_because)s
 )
 
--- name: note_keep_clear
+-- name: note_kept_because
 update lockstep.tightened set kept_because = %(kept_because)s
 where id = %(id)s and source = %(source)s
 

@@ -84,7 +84,7 @@ class PostgresWrites(LedgerPort):
         intent: Intent,
         delta_version: int,
         *,
-        shows: int | None = None,
+        schema_version: int | None = None,
         reason: str | None = None,
         table_id: str | None = None,
         is_examined: bool = False,
@@ -97,8 +97,9 @@ class PostgresWrites(LedgerPort):
             if transaction.run("settle", token=lease.token, **values, **commit) == 0:
                 transaction.run_or_refuse("intent_exists", "writes_known", **values)
                 return
-            if shows is not None:
-                record_events(transaction, lease, [(intent.table, MirrorWritten(shows))])
+            if schema_version is not None:
+                event = MirrorWritten(schema_version)
+                record_events(transaction, lease, [(intent.table, event)])
             note_missing_batches(transaction, lease.source, intent.table)
             if is_examined:
                 transaction.run("note_settled_version", source=lease.source, id=intent.id)

@@ -263,6 +263,45 @@ def test_a_secret_is_masked_although_another_is_missing(
     assert "RuntimeError: went wrong with … and …" in report.read_text()
 
 
+MORE_SECRETS = (
+    """\
+[lake.options]
+secret_access_key = "env:CANARY"
+""",
+    """\
+[notify]
+urls = ["env:CANARY"]
+""",
+    """\
+[lineage.transport]
+type = "http"
+auth = {type = "api_key", apiKey = "env:CANARY"}
+""",
+    """\
+[spark]
+remote = "env:CANARY"
+""",
+    """\
+[lake]
+unknown = "env:CANARY"
+""",
+)
+
+
+@pytest.mark.parametrize("section", MORE_SECRETS)
+def test_whatever_a_reference_stands_for_is_masked(
+    section: str, folder: Path, status_does: Status, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In whichever section it is, and even if the file has a mistake."""
+    monkeypatch.setenv("CANARY", "canary-1234")
+    with (folder / "lockstep.toml").open("a") as config:
+        config.write(section)
+    status_does(raising(RuntimeError("went wrong with canary-1234")))
+    assert main(["status"]) == 1
+    (report,) = (folder / ".lockstep" / "reports").iterdir()
+    assert "RuntimeError: went wrong with …" in report.read_text()
+
+
 def test_a_wrong_file_is_2_and_opens_nothing(
     folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

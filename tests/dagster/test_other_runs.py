@@ -177,7 +177,7 @@ def test_rows_of_the_newest_batches_are_added_up(
     run(stand)
     ticks = Ticks(stand)
     ticks.tick()
-    assert "2 batches are reported; rows are those of the newest 1." in ticks.said
+    assert "2 batches are reported, but only the rows of the newest 1 are counted." in ticks.said
     mirror = stand.metadata(NAMES.table_key(TableName(database, "a")))
     assert (mirror["rows inserted"].value, mirror["batches"].value) == (1, "2")
     assert stand.metadata(NAMES.merged_key)["rows inserted"].value == 1

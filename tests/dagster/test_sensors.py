@@ -155,16 +155,16 @@ def test_new_tables_are_shown(tmp_path: Path) -> None:
         return result.skip_message or ""
 
     first = present()
-    assert tick(first, "") == "The definitions have every table."
+    assert tick(first, "") == "The definitions are up to date."
     update_table_list(folder, "shop", [entry("shop", "b")], complete=False)
     assert "correct `webserver` and `location`" in tick(
         first, reload_location("http://127.0.0.1:1", "x")
     )
     assert "reloads the location here" in tick(present(), "")
-    assert tick(first, "") == "The definitions have every table."
+    assert tick(first, "") == "The definitions are up to date."
     hour = datetime(2026, 1, 1, tzinfo=UTC)
     write_coverage(folder, "shop", Coverage(hour, hour))
     assert "reloads the location here" in tick(present(), "")
     write_coverage(folder, "shop", Coverage(hour, hour + HOUR))
-    assert tick(present(), "") == "The definitions have every table."
+    assert tick(present(), "") == "The definitions are up to date."
     assert asked == [("http://127.0.0.1:1/base", "here")] * 3

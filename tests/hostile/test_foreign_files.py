@@ -103,8 +103,8 @@ class Claims(FileClaims):
 
     memory: Follower
 
-    def tables(self, source: str) -> list[str]:
-        return [*super().tables(source), *self.memory.lake.tables]
+    def table_folders(self, source: str) -> list[str]:
+        return [*super().table_folders(source), *self.memory.lake.tables]
 
 
 class Files(dict[str, pa.Table]):

@@ -88,9 +88,9 @@ def test_every_kind_of_write(lake: Lake) -> None:
     assert lake.mirrors.restore(MIRROR, 1, "") == 4
     assert len(rows(lake)) == 3
     claims = FileClaims(lake.mirrors._lake)  # type: ignore[attr-defined]
-    assert claims.tables("shop") == [MIRROR]
+    assert claims.table_folders("shop") == [MIRROR]
     lake.mirrors.remove(MIRROR)
-    assert (lake.mirrors.version(MIRROR), claims.tables("shop")) == (None, [])
+    assert (lake.mirrors.version(MIRROR), claims.table_folders("shop")) == (None, [])
 
 
 def test_of_many_that_commit_one_version_one_wins(

@@ -183,7 +183,7 @@ def settle(ledger: Ledger, lease: Lease) -> None:
     for table, delta_version in ((ORDERS, 6), (STOCK, 7)):
         app_id = f"{lease.source}/{table}/1"
         intent = begun_write(ledger, lease, table, app_id, batch.id, batch.id)
-        ledger.settle(lease, intent, delta_version, shows=1)
+        ledger.settle(lease, intent, delta_version, schema_version=1)
     ledger.mark_merged(lease)
     ledger.acknowledge(lease, batch.id)
 

@@ -422,7 +422,7 @@ def test_a_mirror_ends_once(ledger: Ledger, lease: Lease) -> None:
     ledger.record_capture(lease, second.id, replace(record(second, ORDERS), tables=(gone,)))
     app_id = settled.intent.app_id
     intent = begun_write(ledger, lease, ORDERS, app_id, second.id, second.id)
-    ledger.settle(lease, intent, 8, shows=1)
+    ledger.settle(lease, intent, 8, schema_version=1)
     for _ in range(2):
         ledger.record_event(lease, ORDERS, MirrorRemoved())
         found = ledger.table_states(lease.source)[ORDERS]
@@ -435,7 +435,7 @@ def test_a_mirror_ends_once(ledger: Ledger, lease: Lease) -> None:
     again = replace(state(ORDERS), generation=2)
     ledger.record_capture(lease, third.id, replace(record(third, ORDERS), tables=(again,)))
     intent = begun_write(ledger, lease, ORDERS, "another", third.id, third.id)
-    ledger.settle(lease, intent, 0, shows=1)
+    ledger.settle(lease, intent, 0, schema_version=1)
     ledger.mark_merged(lease)
     ledger.acknowledge(lease, third.id)
     (entry,) = ledger.version_set(lease.source, third.id).entries

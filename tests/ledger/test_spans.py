@@ -306,8 +306,8 @@ def test_a_settled_write_tells_what_the_mirror_shows(ledger: Ledger, lease: Leas
     assert shown() is None
     intent = intended(ledger, lease, ORDERS, first.id, first.id)
     with refused(ledger, lease, "table_states_mirror_schema_version"):
-        ledger.settle(lease, intent, 1, shows=2)
-    ledger.settle(lease, intent, 1, shows=1)
+        ledger.settle(lease, intent, 1, schema_version=2)
+    ledger.settle(lease, intent, 1, schema_version=1)
     batch = following(ledger, lease)
     history = BatchHistory(versions=(version(ORDERS, 2, 110),))
     changed = replace(event(batch, TableEventKind.CHANGED), version=2)
@@ -315,8 +315,8 @@ def test_a_settled_write_tells_what_the_mirror_shows(ledger: Ledger, lease: Leas
     ledger.record_capture(lease, batch.id, made)
     assert shown() == 1
     later = intended(ledger, lease, ORDERS, batch.id, batch.id)
-    ledger.settle(lease, later, 2, shows=2)
-    ledger.settle(lease, later, 2, shows=1)
+    ledger.settle(lease, later, 2, schema_version=2)
+    ledger.settle(lease, later, 2, schema_version=1)
     assert shown() == 2
     third = next_captured(ledger, lease, ORDERS)
     merged(ledger, lease, ORDERS, third.id, third.id, 3)

@@ -1,7 +1,7 @@
 """Tables read while a transaction is in the log and not committed yet, so that no other session
 sees its rows: it is after the read's place in the log.
 
-A semi-synchronous replication without a replica holds a transaction there until its timeout.
+A semi-synchronous replication without a replica holds a transaction there until it is switched off.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ from tests.positions.follower import SET_PAUSES, Follower
 from tests.positions.servers import Pair
 from tests.positions.shop import open_shop, put, refused, require_rule
 
-_HELD_SECONDS = 4
-"""How long a transaction is held; longer than a read waits for it."""
+
+_HELD_SECONDS = 2
+"""How long a transaction is held if nobody lets it go; longer than a read waits for it."""
 _LONG_SECONDS = 60
-"""Longer than a few runs take; the transaction is let go before."""
+"""Longer than a few runs take."""
 assert COMMITTED.seconds is not None
 assert COMMITTED.seconds < _HELD_SECONDS
 
@@ -71,7 +72,7 @@ def held(stand: MySqlStand, statement: str, seconds: int = _HELD_SECONDS) -> Ite
         file, offset = before
         yield Coordinates(LogFile.parse(file), offset)
     finally:
-        stand.execute(f"{prefix}_enabled = OFF")  # lets it go
+        stand.execute(f"{prefix}_enabled = OFF")
         writer.join()
 
 
@@ -103,6 +104,7 @@ class Patient(Follower):
         return replace(super().ports(until), pause=sleep)
 
 
+@pytest.mark.thin
 @pytest.mark.parametrize("table", ["t", "k", "empty"])
 def test_a_first_run_beside_such_a_transaction_lacks_nothing(stand: MySqlStand, table: str) -> None:
     """Nor has anything twice: of a table with rows, one without a key, and an empty one."""

@@ -48,6 +48,7 @@ ENDS = [*product(("commit", "rollback"), product((False, True), repeat=3))]
 the patterns, and behind what others write then."""
 
 
+@pytest.mark.thin
 def test_a_table_joins_between_a_prepare_and_its_end(stand: MySqlStand) -> None:
     """However the runs lie between the three, and whether the rows were wanted at the prepare or
     not: its mirror has what the server has. All on a MySQL of today, and some on others."""

@@ -119,6 +119,7 @@ def changed(shop: Shop) -> set[str]:
     }
 
 
+@pytest.mark.thin
 def test_stories_of_what_statements_reach(stand: MySqlStand) -> None:
     """A captured table that one reaches is quarantined, and nothing else. All cases are tried on a
     MySQL of today, and some on the others."""

@@ -107,6 +107,7 @@ def require_quarantined(shop: Shop, table: str, said: str) -> None:
     assert f"`lockstep resume {shop.name}.{table} --reason …`" in (state.hint or "")
 
 
+@pytest.mark.thin
 @pytest.mark.parametrize(
     "nameless",
     [

@@ -28,7 +28,7 @@ class MemoryClaims:
     def write(self, claim: Claim) -> None:
         self._lake.claims[claim.source] = claim
 
-    def tables(self, source: str) -> list[str]:
+    def table_folders(self, source: str) -> list[str]:
         return [name for name in self._lake.tables if name.startswith(f"{source}/")]
 
     def store_structures(self, source: str, structures: Sequence[TableSchema]) -> str:

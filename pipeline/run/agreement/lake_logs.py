@@ -206,7 +206,7 @@ def claim_obstacle(ports: RunPorts) -> ForeignCommit | None:
         return error
     source = ports.source.name
     examined_versions = ports.ledger.examined_versions(source)
-    for folder in ports.claims.tables(source):
+    for folder in ports.claims.table_folders(source):
         # The folder of a mirror begins with a database's name, whose `_` is escaped.
         is_changelog = folder.startswith(f"{source}/_")
         if not is_changelog or folder in examined_versions:

@@ -90,42 +90,41 @@ def tables_of(
     resumed_tables: Collection[TableName] = (),
     *,
     last_sequence_before: int = 0,
-    catch_up_before: int | None = None,
+    first_caught_up_batch: int | None = None,
 ) -> CapturedTables:
     """Return the tables at the beginning of a capture. `resumed_tables`: tables that it
     captures again, or begins to read from the source. `last_sequence_before`: the
     sequence number before its first change.
 
-    `catch_up_before`: the number of a batch, if the capture catches up the tables of
-    `resumed_tables` and no others. The capture reads the part of the log that this
-    batch and later ones read, so the patterns of those batches do not count as having
-    left a table out."""
+    `first_caught_up_batch`: None, unless the capture only catches up the tables of
+    `resumed_tables`. It then reads again what this batch and later ones read, so the
+    patterns of those batches do not count as having left a table out."""
     source = ports.source.name
     states = ports.ledger.table_states(source)
-    open_loads = {
+    loading_tables = {
         load.table: load.followed_from is not None for load in ports.ledger.open_loads(source)
     }
     for table in resumed_tables:
-        open_loads.pop(table, None)
-        # A dropped table is not started here: it starts when the capture finds it again,
-        # with an event that the ledger records.
+        loading_tables.pop(table, None)
+        # A dropped table is not started here: it starts when the capture finds it
+        # again, with an event that the ledger records.
         if table in states and states[table].condition is not TableCondition.DROPPED:
             states[table] = states[table].as_started()
     matches = ports.source.patterns.matches
     at_source = [*filter(matches, ports.server.engines())]
     for table, reason in foreign_mirrors(ports, at_source).items():
-        # Its changes are not taken: it counts as a table whose rows have yet to be read.
-        open_loads[table] = False
-        if catch_up_before is None:
+        # It counts as a table whose rows have yet to be read: no changes are taken.
+        loading_tables[table] = False
+        if first_caught_up_batch is None:
             ports.progress.note(reason)
     past_ranges = [
         past
         for past in ranges_before(ports.ledger.capture_scopes(source), batch_id, str(start))
-        if catch_up_before is None or past.last_batch < catch_up_before
+        if first_caught_up_batch is None or past.last_batch < first_caught_up_batch
     ]
     # The ledger is queried at the first call, because most captures do not need it.
     complete_since = cache(partial(ports.ledger.complete_since, source))
-    only_tables = None if catch_up_before is None else frozenset(resumed_tables)
+    only_tables = None if first_caught_up_batch is None else frozenset(resumed_tables)
     return CapturedTables(
         ports.segments,
         source=source,
@@ -136,7 +135,7 @@ def tables_of(
         past_ranges=past_ranges,
         complete_since=lambda table: complete_since().get(table),
         policies_of=ports.source.policies_of,
-        open_loads=open_loads,
+        loading_tables=loading_tables,
         names=ports.source.mirror_names,
         folder_precedence=tables_by_precedence(ports, states, at_source),
         used_folders=blocked_folders(ports),

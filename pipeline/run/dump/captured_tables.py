@@ -38,7 +38,11 @@ from lockstep.pipeline.model.table_state import (
 )
 from lockstep.pipeline.ports.segments import SegmentStore, SegmentWriter
 from lockstep.pipeline.run.left_out import hole_sentence
-from lockstep.pipeline.run.stop_errors import collision_error, unsupported_error
+from lockstep.pipeline.run.stop_errors import (
+    collision_error,
+    resume_reads_hint,
+    unsupported_error,
+)
 from lockstep.pipeline.schema.consequences import Consequence, PoliciesOf
 from lockstep.pipeline.schema.history import SchemaVersion
 from lockstep.pipeline.snapshot.progress import LoadProgress
@@ -231,8 +235,8 @@ class CapturedTables:
     - `complete_since`: returns the batch before which the lake lacks no changes of a
       table, as the ledger's method of this name.
     - `policies_of`: returns a table's policies.
-    - `open_loads`: tables whose rows are being read from the source, each with True if
-      an earlier batch has begun to capture the table's changes during that reading.
+    - `loading_tables`: tables whose rows are read from the source, now or later, each
+      with True if an earlier batch has begun to capture the table's changes.
     - `in_scratch_folder`: files are written to the folder of replays, not to the
       changelogs.
     - `counted_only`: tables whose changes are counted and not written, because they are
@@ -254,7 +258,7 @@ class CapturedTables:
         past_ranges: Sequence[CapturedRange] = (),
         complete_since: Callable[[TableName], int | None] = lambda table: None,
         policies_of: PoliciesOf = lambda table: LakePolicies(),
-        open_loads: Mapping[TableName, bool] | None = None,
+        loading_tables: Mapping[TableName, bool] | None = None,
         in_scratch_folder: bool = False,
         counted_only: Collection[TableName] = (),
         names: MirrorNames | None = None,
@@ -273,7 +277,11 @@ class CapturedTables:
         self.finished_loads: list[LoadProgress] = []
         """The progress of the loads that ended."""
         self._store, self._source, self._in_scratch_folder = store, source, in_scratch_folder
-        self._is_captured, self._states, self._open_loads = is_captured, states, open_loads or {}
+        self._is_captured, self._states, self._loading_tables = (
+            is_captured,
+            states,
+            loading_tables or {},
+        )
         self._tables: dict[TableName, CapturedTable] = {}
         self.waiting_tables: dict[TableName, CapturedTable] = {}
         """The tables that join the capture, or whose load ends, once the log reaches a
@@ -291,8 +299,8 @@ class CapturedTables:
     def __getitem__(self, name: TableName) -> CapturedTable:
         if name not in self._tables:
             state = self._states.get(name)
-            is_loading = name in self._open_loads if state is None else state.is_loading
-            is_unread = is_loading and not self._open_loads.get(name, False)
+            is_loading = name in self._loading_tables if state is None else state.is_loading
+            is_unread = is_loading and not self._loading_tables.get(name, False)
             self._tables[name] = CapturedTable(
                 name, self._is_captured(name), state, is_unread=is_unread
             )
@@ -648,11 +656,7 @@ class CapturedTables:
         """Raise TableError if earlier runs did not read changes of the table."""
         table = version.table
         if (end := self.end_of_missed_log(table)) is not None:
-            raise TableError(
-                hole_sentence(end),
-                hint=f"`lockstep resume {table.word} --reason …` reads it from the source",
-                need=Need.ROWS,
-            )
+            raise TableError(hole_sentence(end), hint=resume_reads_hint(table), need=Need.ROWS)
 
 
 def _unwritten_rows(segment: TableSegment) -> pa.Table:

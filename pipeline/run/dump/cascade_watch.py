@@ -194,8 +194,8 @@ def may_change_children(events: Integers) -> npt.NDArray[np.bool_]:
 
 @dataclass(slots=True)
 class CascadedChange:
-    """A change of a parent's rows, or the change of a child's rows that foreign keys may
-    have made after it.
+    """A change of a parent's rows, or the change of a child's rows that foreign keys
+    may have made after it.
 
     - `first_delete`: the index of the first event that deleted rows; None if none did.
     - `updated_columns`: the changed columns, in lower case, each with the index of the

@@ -41,6 +41,7 @@ from lockstep.pipeline.binlog.stream.ring import Block
 from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
 from lockstep.pipeline.mirror.mapping import cast_value
 from lockstep.pipeline.run.dump.table_map_check import checked_hidden_columns, may_log_hidden
+from lockstep.pipeline.run.stop_errors import resume_reads_hint
 from lockstep.pipeline.schema.consequences import PoliciesOf
 from lockstep.pipeline.schema.fills import fill_of
 from lockstep.pipeline.schema.hidden_columns import may_be_hidden
@@ -71,7 +72,7 @@ from lockstep.pipeline.values.shown import name_list
 from lockstep.pipeline.values.table import TableName, TableStructure
 
 
-def known_version(
+def _known_version(
     table_map: TableMap, structures: SchemaTracker, at: Coordinates, shaping: Shaping
 ) -> SchemaVersion:
     """Return the version of the table's structure at `at`. If the history does not have
@@ -106,7 +107,7 @@ def known_version(
     reason = "it is not in the history" if version is None else version.reason or "it was dropped"
     raise StructureUnknown(
         f"its structure is not known: {reason}",
-        hint=f"`lockstep resume {table.word} --reason …` re-reads it from MySQL",
+        hint=resume_reads_hint(table),
     )
 
 
@@ -129,7 +130,7 @@ def _structure_from_map(
         raise TableError(
             f"its structure is known from the log alone, which does not say whether {suspects[0]} "
             "is a column of the table or a hidden column of a functional index",
-            hint=f"`lockstep resume {table_map.table.word} --reason …` re-reads it from MySQL",
+            hint=resume_reads_hint(table_map.table),
         )
     hidden = [name for name in structure.names if shaping.hides_column(structure.name, name)]
     if hidden and len(hidden) < len(structure.names):
@@ -137,11 +138,8 @@ def _structure_from_map(
             "its structure is known from the log alone, which does not say whether a column is "
             f"computed from {name_list(hidden)}, which the settings hide"
         )
-        hint = (
-            "`lockstep check` shows what is wrong with its settings; `lockstep resume "
-            f"{structure.name.word} --reason …` re-reads it from MySQL"
-        )
-        raise TableError(reason, hint=hint)
+        check_hint = "`lockstep check` shows what is wrong with its settings"
+        raise TableError(reason, hint=f"{check_hint}; {resume_reads_hint(structure.name)}")
     return structure
 
 
@@ -202,7 +200,7 @@ class ImageDecoder:
         filled_later = frozenset[int]() if shaper is None else shaper.indexes_filled_later
         for images in decoder.decode(events):
             if is_mariadb:
-                refuse_partial_updates(images)
+                _refuse_partial_updates(images)
             shown_images = self._with_default_values(
                 images, version.table, version.schema, filled_later
             )
@@ -234,7 +232,7 @@ class ImageDecoder:
         """Return the version of the structure at `at`, and the decoder for it.
         `map_index`: the index of the table map in the buffer."""
         table_map = self.buffer.maps.table_maps[map_index]
-        version = known_version(table_map, self._structures, at, self._shaping)
+        version = _known_version(table_map, self._structures, at, self._shaping)
         key = map_index, version.version
         if key not in self._decoders:
             hidden = checked_hidden_columns(version, table_map)
@@ -286,7 +284,7 @@ def with_default_values(
     return replace(images, columns=filled_columns, present=bits)
 
 
-def refuse_partial_updates(images: RowImages) -> None:
+def _refuse_partial_updates(images: RowImages) -> None:
     """Raise `TableError` if the image after an update leaves out a column. This is for
     MariaDB: it sometimes leaves out columns that did change."""
     if images.present is None:

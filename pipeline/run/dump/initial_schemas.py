@@ -123,8 +123,8 @@ def tracker_of(
 ) -> SchemaTracker:
     """Return a tracker of structures from a place in the server's log on.
     `initial_structures`: the structures at this place. `later`: structures that are
-    known only from a later place on. `find_recorded`: finds the versions that an earlier
-    reading of this log recorded."""
+    known only from a later place on. `find_recorded`: finds the versions that an
+    earlier reading of this log recorded."""
     return SchemaTracker(
         initial_structures,
         lower_case_table_names=dialect_of(facts).lower_case_table_names,
@@ -271,8 +271,8 @@ def structures_of_server(ports: RunPorts, run_start: RunStart) -> SchemaTracker:
                 schema.name, knowledge=Knowledge.KNOWN, schema=schema
             )
     unknown_code = _databases_with_unknown_code(statements, baseline.databases, fold_case)
-    # A database that a whole log creates did not exist at the start, so a CREATE DATABASE
-    # IF NOT EXISTS created it.
+    # A database that a whole log creates did not exist at the start, so a CREATE
+    # DATABASE IF NOT EXISTS created it.
     created = _created_databases(statements, fold_case) if has_all_statements else frozenset()
     databases = tuple(
         DatabaseVersion(
@@ -310,8 +310,8 @@ def _log_has_all_statements(
     baseline: Baseline, statements: Iterable[LoggedStatement], fold_case: FoldCase
 ) -> bool:
     """Return whether the statements create every table of the server, and none needs a
-    table that no earlier one created. If not, tables existed before the log was switched
-    on, or before RESET BINARY LOGS AND GTIDS."""
+    table that no earlier one created. If not, tables existed before the log was
+    switched on, or before RESET BINARY LOGS AND GTIDS."""
     created = set[TableName]()
     for statement in statements:
         changes = read_change(statement.text, statement.context)
@@ -505,8 +505,8 @@ def spans_of_changes(
 class RecordedVersions:
     """Finds versions that an earlier reading of this log recorded, so that a second
     reading gets the same numbers. A version is found if the batch `first_batch` or a
-    later one recorded the same structure at the same place. Once a version of a table is
-    not found, the later versions of that table are new, too."""
+    later one recorded the same structure at the same place. Once a version of a table
+    is not found, the later versions of that table are new, too."""
 
     def __init__(self, ledger: Ledger, source: str, first_batch: int) -> None:
         self._ledger, self._source, self._first_batch = ledger, source, first_batch

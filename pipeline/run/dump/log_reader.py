@@ -215,8 +215,8 @@ class LogReading:
     @property
     def reached_limit(self) -> str | None:
         """The setting that limits the run (transactions, bytes or seconds), if that
-        limit is reached before the end of the bounds; otherwise None. Among transactions
-        that an earlier run already read, it is None: the run must not end there."""
+        limit is reached before the end of the bounds; otherwise None. It is None among
+        transactions that an earlier run already read: this run must not end there."""
         at, known_until = self.buffer.at, self._run_start.known_until
         if self._bounds.is_reached(at) or (known_until is not None and at < known_until):
             return None

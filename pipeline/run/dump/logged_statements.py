@@ -101,8 +101,8 @@ def all_statements(group: TransactionGroup, dialect: ServerDialect) -> list[Logg
 def with_existing_view(
     statement: LoggedStatement, structures: Callable[[], ServerSchema], server: SourceServer
 ) -> LoggedStatement:
-    """Return the statement, with `finds_view` set in its context if it is a CREATE TABLE
-    IF NOT EXISTS and a view has the table's name, so that it created nothing.
+    """Return the statement, with `finds_view` set in its context if it is a CREATE
+    TABLE IF NOT EXISTS and a view has the table's name, so that it created nothing.
     `structures`: returns the structures before the statement.
 
     If these structures do not have the database's views, ask the server whether it has

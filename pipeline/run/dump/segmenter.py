@@ -305,8 +305,8 @@ class Segmenter:
         return cascades
 
     def _has_rows(self, cascade: UnloggedCascade, block: Block) -> bool:
-        """Return whether the table may have rows in the lake, or in this block up to the
-        transaction with the unlogged change."""
+        """Return whether the table may have rows in the lake, or in this block up to
+        the transaction with the unlogged change."""
         if self._tables[cascade.table].is_known:
             return True
         is_before = block.events[:, columns.TRANSACTION] <= cascade.transaction_index

@@ -8,10 +8,10 @@ its structures are compared with the server's:
 1. The structures of all tables are read from the server, and then the place where its
    log ends. The statements of the log between the batch and this place are applied to a
    copy of the batch's structures. A table that is now equal is proven.
-2. A table may differ because a statement is in progress: already carried out and not yet
-   logged, or already logged and not yet carried out. So the table is read again under a
-   lock, which the server grants only once an ALTER that began earlier has ended. If the
-   table still differs, no statement in the log explains the difference.
+2. A table may differ because a statement is in progress: already carried out and not
+   yet logged, or already logged and not yet carried out. So the table is read again
+   under a lock, which the server grants only once an ALTER that began earlier has
+   ended. If the table still differs, no statement in the log explains the difference.
 
 Parents of foreign keys are compared too, captured or not, if changes of captured
 children by cascades are not logged. Decoded with a wrong structure, an UPDATE of the
@@ -42,6 +42,7 @@ from lockstep.pipeline.run.dump.batch_capture import BatchCapture
 from lockstep.pipeline.run.dump.initial_schemas import statements_between
 from lockstep.pipeline.run.dump.logged_statements import with_existing_view
 from lockstep.pipeline.run.dump.segmenter import Segmenter
+from lockstep.pipeline.run.stop_errors import resume_reads_hint
 from lockstep.pipeline.schema.code import after_code_statement, changes_code
 from lockstep.pipeline.schema.compare import comparable_table, differences, with_unlogged_properties
 from lockstep.pipeline.schema.effects import LoggedStatement
@@ -188,7 +189,7 @@ def _wrong_rename_error(table: TableName, new_name: TableName) -> TableError:
     return TableError(
         f"the log says that it was renamed to {new_name}, and the source still has it: the "
         "statement moved a temporary table of this name",
-        hint=f"`lockstep resume {table.word} --reason …` re-reads it from MySQL",
+        hint=resume_reads_hint(table),
         need=Need.ROWS,
     )
 
@@ -200,10 +201,7 @@ def _structure_error(
     `table` or one of its parents. `present_name`: the present name of `differing`.
     `texts`: the differences."""
     prefix = "" if differing == table else f"{differing}, which its foreign keys lead to: "
-    hint = (
-        "it was altered with sql_log_bin=0, or restored: "
-        f"`lockstep resume {table.word} --reason …` re-reads it from MySQL"
-    )
+    hint = f"it was altered with sql_log_bin=0, or restored: {resume_reads_hint(table)}"
     if texts == _MISSING_AT_SOURCE:
         # MariaDB logs rows of sequences, too, which are no tables.
         hint = (

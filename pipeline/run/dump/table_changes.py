@@ -197,8 +197,8 @@ class TableChanges:
     """Applies statements, and places that the log reaches, to the tables of one
     capture.
 
-    - `ports`: the run's ports, for messages about stopped tables; None in a replay,
-      which reads a part of the log again.
+    - `ports`: the run's ports; None in a replay, which reads a part of the log again,
+      reads no rows from the source, and reports no stopped tables.
     - `decide_copies`: decides whether the rows of a renamed table are copied from the
       mirror (the Delta table with the current rows) of its former name; None if none
       are.
@@ -290,7 +290,7 @@ class TableChanges:
         self, table: CapturedTable, consequence: Consequence, followed: FollowedStatement
     ) -> None:
         """Let a stopped table wait for a person's consent, if the statement gave it
-        rows or columns of which its mirror would show more than was shown before."""
+        rows or columns of which the lake would show more than before."""
         at = table.stopped_at
         if at is None or table.name in self._tables.waiting_tables:
             return  # `_join_reading` sees the error of a table that is being read.
@@ -482,7 +482,7 @@ class TableChanges:
         followed = load.followed_from or next(
             followed for followed in self._tables.followed_loads if followed.load == load.id
         )
-        # A version that differs only in other things, such as an index, has the same rows.
+        # The rows are the same if the versions differ in other things, such as an index.
         if version.version != followed.version and not _same_rows(reading.schema, version.schema):
             self._record_stop(reading.table, reading.high, reread_error(_ALTERED_WHILE_READ))
             return

@@ -54,8 +54,8 @@ class PartialTables:
                     # name already.
                     extent = self._extents.pop(table, self._extents.get(to))
                     if extent is not None:
-                        # `empty_at` is forgotten: the table that was seen empty may have
-                        # been another one, which had the old name at that time.
+                        # `empty_at` is forgotten: the table that was seen empty may
+                        # have been another one, which had the old name at that time.
                         self._extents[to] = Extent(to, extent.begins)
                 case _:
                     pass

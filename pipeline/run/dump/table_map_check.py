@@ -15,7 +15,7 @@ from typing import Final, assert_never
 
 from lockstep.pipeline.binlog.rows.table_map import OptionalField, Outline, TableMap, read_outlines
 from lockstep.pipeline.binlog.stream.control import LogWriter
-from lockstep.pipeline.run.stop_errors import DISAGREEMENT
+from lockstep.pipeline.run.stop_errors import DISAGREEMENT, resume_reads_hint
 from lockstep.pipeline.schema.hidden_columns import (
     FIRST_WITH_HIDDEN,
     FIRST_WITHOUT_HIDDEN,
@@ -41,8 +41,8 @@ _TYPES_WITH_FRACTION: Final = frozenset({"time", "datetime", "timestamp"})
 
 
 def checked_hidden_columns(version: SchemaVersion, table_map: TableMap) -> tuple[int, ...]:
-    """Return the indexes, from 0, of a table map's hidden columns. Raise `TableError` if
-    they cannot be determined, or if the map's other columns differ from the version."""
+    """Return the indexes, from 0, of a table map's hidden columns. Raise `TableError`
+    if these cannot be determined, or if the other columns differ from the version's."""
     assert version.schema is not None, "only tables with a known structure are decoded"
     outlines, structure = read_outlines(table_map), logged_structure(version.schema)
     hidden = _hidden_column_indexes(outlines, structure, version.schema, table_map)
@@ -61,8 +61,7 @@ def checked_hidden_columns(version: SchemaVersion, table_map: TableMap) -> tuple
             f"{DISAGREEMENT} (log, history): {name_list(differences, '; ')}",
             hint="either a statement is not in the log (sql_log_bin=0, another server), or "
             "Lockstep read one differently from the server: `lockstep schema "
-            f"{table_map.table.word}` shows the history, `lockstep resume {table_map.table.word} "
-            "--reason …` re-reads the table from MySQL",
+            f"{table_map.table.word}` shows the history, {resume_reads_hint(table_map.table)}",
         )
     return hidden
 
@@ -178,11 +177,10 @@ def _hidden_column_indexes(
     them out. Raise `TableError` if the hidden columns cannot be determined.
 
     A choice of hidden columns is possible if all other columns match the structure, and
-    if the names, where the map has them, are those of hidden columns. If several choices
-    are possible, the places that the history has decide. If it is not certain that the
-    server's version logs hidden columns, the map may have more columns for another
-    reason, so a choice without names does not count.
-    """
+    if the names, where the map has them, are those of hidden columns. If several
+    choices are possible, the places that the history has decide. If it is not certain
+    that the server's version logs hidden columns, the map may have more columns for
+    another reason, so a choice without names does not count."""
     logged = outlines[0]
     hidden_count = len(logged.columns) - len(structure.columns)
     may_be_hidden = may_log_hidden(table_map.writer) and hidden_count > 0
@@ -200,8 +198,8 @@ def _hidden_column_indexes(
         raise TableError(
             f"the log has {count} more than the history, probably because it includes the hidden "
             "columns of functional indexes, but it does not say which columns are hidden",
-            hint="set binlog_row_metadata=FULL on the source, then `lockstep resume "
-            f"{table_map.table.word} --reason …` re-reads the table from MySQL",
+            hint="set binlog_row_metadata=FULL on the source, then "
+            f"{resume_reads_hint(table_map.table)}",
         )
     return recorded_indexes or ()
 

@@ -270,11 +270,11 @@ def _keys_not_read(
     read: a merge would update all of them."""
     names = columns_of(hasher.schema, hasher.key_columns, limits)
     schema = pa.schema([hasher.schema.field(name) for name in names])
-    range_column, spans = range_of_limits(schema, limits)
+    range_column, spans = _range_of_limits(schema, limits)
     unread_keys: list[pa.RecordBatch] = []
     keys_in_both = [np.zeros(0, np.uint64)]
     for batch in mirror.batches(schema, range_column, spans):
-        keys, is_within = hasher.key_hashes(batch), rows_within(batch, limits)
+        keys, is_within = hasher.key_hashes(batch), _rows_within(batch, limits)
         was_read = np.isin(keys, keys_read)
         keys_in_both.append(keys[was_read])
         is_within &= ~was_read
@@ -311,7 +311,7 @@ def _put_deleted(
     """Write the mirror's rows with these keys to `deleted_rows`."""
     if not len(absent):
         return
-    for batch in mirror.batches(hasher.schema, *range_of_limits(hasher.schema, limits)):
+    for batch in mirror.batches(hasher.schema, *_range_of_limits(hasher.schema, limits)):
         batch_rows = batch.filter(pa.array(np.isin(hasher.key_hashes(batch), absent)))
         if batch_rows.num_rows:
             deleted_rows.put(batch_rows)
@@ -351,7 +351,7 @@ def columns_of(schema: pa.Schema, key: Sequence[str], limits: Sequence[Limit]) -
     return list(dict.fromkeys([*key, *limited_columns]))
 
 
-def range_of_limits(schema: pa.Schema, limits: Sequence[Limit]) -> tuple[str, list[ValueRange]]:
+def _range_of_limits(schema: pa.Schema, limits: Sequence[Limit]) -> tuple[str, list[ValueRange]]:
     """Return an integer column with a limit, and its range; ("", []) if there is none."""
     for name, limit in _usable_limits(schema, limits):
         column_type = schema.field(name).type
@@ -363,7 +363,7 @@ def range_of_limits(schema: pa.Schema, limits: Sequence[Limit]) -> tuple[str, li
     return "", []
 
 
-def rows_within(batch: pa.RecordBatch, limits: Sequence[Limit]) -> npt.NDArray[np.bool_]:
+def _rows_within(batch: pa.RecordBatch, limits: Sequence[Limit]) -> npt.NDArray[np.bool_]:
     """Return a mask of the rows within the limits. NULL counts as within."""
     within = np.ones(batch.num_rows, np.bool_)
     for name, limit in _usable_limits(batch.schema, limits):

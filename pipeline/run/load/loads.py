@@ -71,6 +71,12 @@ def void_load(ports: RunPorts, lease: Lease, load: Load, reason: str) -> None:
     ports.segments.delete_load(snapshot_path(ports.source.name, load.table), load.id)
 
 
+def _order_again(ports: RunPorts, lease: Lease, load: Load, reason: str) -> Load:
+    """Void a load for this reason, and return a new one in its place."""
+    void_load(ports, lease, load, reason)
+    return ports.ledger.order_load(lease, load.table, author=load.author, reason=load.reason)
+
+
 def load_tables(
     ports: RunPorts,
     lease: Lease,
@@ -112,10 +118,8 @@ def load_tables(
     error = TableBusy(
         "its turn to be read from the source has not come yet", hint=NEXT_RUN_READS_HINT
     )
-    return [
-        *readings,
-        *_unread_tables(ports, [load for load in loads if load.table in unread_tables], error),
-    ]
+    unread_loads = [load for load in loads if load.table in unread_tables]
+    return [*readings, *_readings_with_error(ports, unread_loads, error)]
 
 
 def readings_to_follow(readings: Sequence[SourceReading]) -> list[SourceReading]:
@@ -153,26 +157,21 @@ def _load_rows(
             piece_seconds=piece_seconds,
         )
         loads = []
-        for read in reader.read():
-            load = read.load
-            if isinstance(read.error, StructureMoved):
-                void_load(ports, lease, load, read.error.message)
-                loads.append(
-                    ports.ledger.order_load(
-                        lease, load.table, author=load.author, reason=load.reason
-                    )
-                )
-            elif (reading := _reading_of(ports, lease, load, read.error)) is not None:
+        for load_reading in reader.read():
+            load, load_error = load_reading.load, load_reading.error
+            if isinstance(load_error, StructureMoved):
+                loads.append(_order_again(ports, lease, load, load_error.message))
+            elif (reading := _reading_of(ports, lease, load, load_error)) is not None:
                 readings[load.table] = reading
     error = TableBusy("it kept being altered while it was read", hint=NEXT_RUN_READS_HINT)
-    return [*readings.values(), *_unread_tables(ports, loads, error)]
+    return [*readings.values(), *_readings_with_error(ports, loads, error)]
 
 
-def _unread_tables(
+def _readings_with_error(
     ports: RunPorts, loads: Sequence[Load], error: TableError
 ) -> list[SourceReading]:
-    """Return the tables of these loads, which this run does not read, as stopped at
-    the log's present end by `error`."""
+    """Return, for each of these loads, which this run does not read, a reading with
+    `error` at the log's present end."""
     if not loads:
         return []
     head = ports.server.facts().head
@@ -191,14 +190,13 @@ def _begin_loads(
     Tables that cannot be read are added to `readings`, with an error."""
     new_loads = [load for load in loads if load.basis is None]
     baselines = _baselines(ports, new_loads, readings)
-    # Only now does the log have each statement that led to the structures.
+    # The structures were read before, so the log has each statement that led to them.
     altered_tables = find_altered([load.table for load in loads])
     altered_loads = [load for load in loads if load.table in altered_tables]
     for load in altered_loads:
-        void_load(ports, lease, load, _ALTERED_IN_LOG)
-        ports.ledger.order_load(lease, load.table, author=load.author, reason=load.reason)
+        _order_again(ports, lease, load, _ALTERED_IN_LOG)
     busy = TableBusy(_ALTERED_IN_LOG, hint=NEXT_RUN_READS_HINT)
-    for reading in _unread_tables(ports, altered_loads, busy):
+    for reading in _readings_with_error(ports, altered_loads, busy):
         readings[reading.table] = reading
     loads = [load for load in loads if load.table not in altered_tables]
     new_loads = [load for load in loads if load.basis is None]
@@ -211,34 +209,12 @@ def _begin_loads(
         if baseline is None:
             void_load(ports, lease, load, "it cannot be read")
             continue
-        low, high = baseline.low, baseline.high
-        schema = next((table for table in baseline.tables if table.name == load.table), None)
-        shape: str | None = None
-        error: TableError | None = None
-        try:
-            shape = None if schema is None else _shape_to_read(ports, schema)
-        except TableError as refusal:
-            error = refusal
-        if schema is None or error is not None:
-            readings[load.table] = SourceReading(
-                load.table, load.reason, schema, low, high, error=error
-            )
-            void_load(ports, lease, load, "it was dropped" if error is None else error.reason)
-            continue
-        if low < run_start.start.at:
-            # MySQL logs a transaction before its rows are visible, so rows of it would
-            # be missing.
-            busy = TableBusy(
-                "transactions that are in the log are not committed yet", hint=NEXT_RUN_READS_HINT
-            )
-            readings[load.table] = SourceReading(
-                load.table, load.reason, schema, high, high, error=busy
-            )
-            continue
-        server_uuid = run_start.facts.server_uuid
-        basis = LoadBasis(schema, server_uuid, low, estimates.get(load.table), shape)
-        ports.ledger.begin_load(lease, load.id, basis)
-        begun_tables.setdefault(load.reason, []).append(load.table)
+        row_estimate = estimates.get(load.table)
+        refused_reading = _begin_load(ports, lease, run_start, load, baseline, row_estimate)
+        if refused_reading is None:
+            begun_tables.setdefault(load.reason, []).append(load.table)
+        else:
+            readings[load.table] = refused_reading
     for reason, tables in begun_tables.items():
         verb = "is" if len(tables) == 1 else "are"
         ports.progress.note(f"{name_list(tables)} {verb} read from the source: {reason}")
@@ -247,11 +223,43 @@ def _begin_loads(
     return [load for load in begun_loads if load.basis]
 
 
+def _begin_load(
+    ports: RunPorts,
+    lease: Lease,
+    run_start: RunStart,
+    load: Load,
+    baseline: Baseline,
+    row_estimate: int | None,
+) -> SourceReading | None:
+    """Begin a load with its table's `baseline`, and return None. If the table was
+    dropped or cannot be read now, return a reading that says so."""
+    schema = next((table for table in baseline.tables if table.name == load.table), None)
+    reading = SourceReading(load.table, load.reason, schema, baseline.low, baseline.high)
+    if schema is None:
+        void_load(ports, lease, load, "it was dropped")
+        return reading
+    try:
+        shape = _shape_to_read(ports, schema)
+    except TableError as error:
+        void_load(ports, lease, load, error.reason)
+        return replace(reading, error=error)
+    if baseline.low < run_start.start.at:
+        # MySQL logs a transaction before its rows are visible, so rows of it would be
+        # missing.
+        busy = TableBusy(
+            "transactions that are in the log are not committed yet", hint=NEXT_RUN_READS_HINT
+        )
+        return replace(reading, low=baseline.high, error=busy)
+    basis = LoadBasis(schema, run_start.facts.server_uuid, baseline.low, row_estimate, shape)
+    ports.ledger.begin_load(lease, load.id, basis)
+    return None
+
+
 def _shape_to_read(ports: RunPorts, schema: TableSchema) -> str | None:
     """Return the fingerprint of a table's shape. Raise `TableError` if the table must
     not be read: the log does not describe its rows, the settings cannot be applied, or
     a new column may be a hidden one under a new name, because the log with its rename
-    is not read yet. If a person has consented to show it, the last does not count."""
+    is not read yet. The last does not count once a person consented to show it."""
     error = unsupported_error(schema)
     state = ports.ledger.table_states(ports.source.name).get(schema.name)
     if error is None and (state is None or state.need is not Need.CONSENT):
@@ -279,7 +287,7 @@ def _baselines(
             try:
                 baselines[load.table] = ports.server.baseline([load.table])
             except TableError as error:
-                readings[load.table] = _unread_tables(ports, [load], error)[0]
+                readings[load.table] = _readings_with_error(ports, [load], error)[0]
     return baselines
 
 
@@ -303,7 +311,7 @@ def _reading_of(
     return replace(reading, high=load.high or load.low, files=load.files, load=load)
 
 
-REPORT_SECONDS = 0.3
+_REPORT_SECONDS = 0.3
 """Shortest time between two reports of progress, in seconds. With many tables, a report
 takes about as long as reading a chunk."""
 
@@ -553,7 +561,7 @@ class ChunkReader:
     def _report(self, *, at_once: bool = False) -> None:
         """Report the progress of all tables that have chunks, if the last report is old
         enough. `at_once`: report in any case."""
-        if at_once or perf_counter() - self._reported_at >= REPORT_SECONDS:
+        if at_once or perf_counter() - self._reported_at >= _REPORT_SECONDS:
             tables = (reading.load.progress for reading in self._readings if reading.load.chunks)
             self._ports.progress.tell(load_progress(tuple(tables)))
             self._reported_at = perf_counter()

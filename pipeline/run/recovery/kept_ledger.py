@@ -174,7 +174,9 @@ def _unknown_folders(ports: RunPorts) -> tuple[str, ...]:
         for folder in unused_folders(ports.ledger, source)
         if ports.mirrors.version(folder) == examined_versions[folder]
     }
-    return tuple(folder for folder in ports.claims.tables(source) if folder not in known_folders)
+    return tuple(
+        folder for folder in ports.claims.table_folders(source) if folder not in known_folders
+    )
 
 
 def _reloads_of_lost_files(ports: RunPorts) -> dict[TableName, str]:

@@ -135,7 +135,7 @@ def read_lake(ports: RunPorts, after_batch: int | None) -> LakeContent:
     claim = claim_of(ports, "")
     batch_ids = [claim.batch or 0]
     void_spans = list(claim.void)
-    folders = ports.claims.tables(source)
+    folders = ports.claims.table_folders(source)
     ports.progress.note(f"the Delta logs of {pluralize(len(folders), 'table')} are read")
     for folder in folders:
         commits = needed_commits(ports.mirrors.history(folder), claim.void, after_batch)

@@ -137,8 +137,8 @@ def _former_name(ports: RunPorts, intent: Intent, event: TableEvent, batch: int)
     base = _copied_version(ports, intent, table, batch)
     first_batch = 1 if base is None else base.last_batch + 1
     all_contents = table_contents(ports.ledger, ports.source.name, table, first_batch, batch)
-    # If the intent records no version, a second try reads the contents of all batches. The
-    # contents since the event that settles all rows are the same as at the first try.
+    # If the intent records no version, a second try reads the contents of all batches.
+    # Since the event that settles all rows, these are the same as at the first try.
     contents = tuple(contents_since_settled(before_copy(all_contents, event)))
     deletion = ports.ledger.deletion_notes(ports.source.name, table).newest
     if deletion is not None and any(content.batch <= deletion.last_batch for content in contents):

@@ -113,9 +113,8 @@ class Job:
       without them.
     - `may_repeat`: earlier batches may have read and merged some of the changes.
     - `inserts_are_new`: no row that the log inserts can be in the mirror yet.
-    - `removes_deleted_rows`: deleted rows that the mirror kept are removed by this write,
-      because they show more than the settings allow.
-    """
+    - `removes_deleted_rows`: deleted rows that the mirror kept are removed by this
+      write, because they show more than the settings allow."""
 
     task: Task
     lineage: ColumnLineage
@@ -303,8 +302,8 @@ def _may_have_kept_rows(
     plan: MergePlan,
     copied_rows: CopiedRows | None,
 ) -> bool:
-    """Return whether the mirror may have rows after the write that the source no longer
-    has, without a mark."""
+    """Return whether the mirror may have unmarked rows after the write that the source
+    no longer has."""
     policies = ports.source.policies_of(state.table)
     if copied_rows is None and not plan.replaces_rows:
         return may_keep_rows(policies, state, records.newest_writes.settled_intent)
@@ -316,9 +315,9 @@ def _may_have_kept_rows(
 def may_keep_rows(
     policies: LakePolicies, state: TableState | None, last_intent: Intent | None
 ) -> bool:
-    """Return whether a mirror may have rows that the source no longer has, without a
-    mark, after a write that does not replace all rows. `state`: the table's, and
-    `last_intent`: that of the write before; None if there is none."""
+    """Return whether a mirror may have unmarked rows that the source no longer has,
+    after a write that does not replace all rows. `state`: the table's state;
+    `last_intent`: the intent of the write before. Both are None if there is none."""
     if policies.keeps_unmarked_rows:
         return True
     if last_intent is not None:
@@ -566,9 +565,9 @@ def require_copyable(
 
 
 def _columns_at(ports: RunPorts, mirror: str, version: int) -> pa.Schema:
-    """Return the columns of a mirror at a version. If the mirror's log no longer has this
-    version, return those of the earliest later version that can be read: the log was
-    checked, so no commit in between changed a column."""
+    """Return the columns of a mirror at a version. If the mirror's log no longer has
+    this version, return those of the earliest later version that can be read: the log
+    was checked, so no commit in between changed a column."""
     try:
         return ports.mirrors.schema(mirror, version)
     except MirrorRefused:

@@ -244,8 +244,7 @@ def _lost_rows(ports: RunPorts, job: Job) -> Iterator[FoldedChanges]:
     """Yield the rows that the table lost when it was emptied, with the values of their
     last images (`Fold.losses`), in files that exist until the context ends. A mirror
     that keeps deleted rows gets these values. A lost row without an image in the job's
-    files keeps the values that it has in the mirror; if some images lack columns, each
-    lost row does."""
+    files keeps its values in the mirror; all lost rows do so if images lack columns."""
     parts = _parts_of_lost_rows(ports, job) if job.emptying_stamps else []
     if not parts:
         yield FoldedChanges()

@@ -51,7 +51,7 @@ def origin_from_earlier_version(
     ]
     base = earliest_readable_version(ports, bases)
     if base is None:
-        return f"no version of its mirror that shows batch {first_batch} or a later one is readable"
+        return f"no version of its mirror can be read that shows batch {first_batch} or a later one"
     has_later_changes = any(content.batch > base.last_batch for content in contents)
     if not has_later_changes and ports.mirrors.version(base.mirror) == base.delta_version:
         # The mirror would be written again as it is.

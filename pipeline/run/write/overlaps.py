@@ -20,8 +20,8 @@ def may_repeat_merged(
     ports: RunPorts, plan: MergePlan, key: tuple[str, ...], batches: Sequence[Batch]
 ) -> bool:
     """Return whether an earlier batch may have read some of the changes that are merged
-    from these batches. If the write replaces all rows of a table without a key, a change
-    that was read twice does harm only if both copies are merged. So a batch is
+    from these batches. If the write replaces all rows of a table without a key, a
+    change that was read twice does harm only if both copies are merged. So a batch is
     disregarded if no change from before it is merged."""
     if plan.replaces_rows and not key:
         batches = [
@@ -47,12 +47,12 @@ def may_repeat_changes(ports: RunPorts, batches: Sequence[Batch]) -> bool:
             # A server's clock may have been wrong at one of the ends, so both are
             # compared.
             ends = (first.start, last.captured_end)
-            if not all(comes_after(end, previous.captured_end) for end in ends):
+            if not all(_comes_after(end, previous.captured_end) for end in ends):
                 return True
     return False
 
 
-def comes_after(start: Position, end: Position) -> bool:
+def _comes_after(start: Position, end: Position) -> bool:
     """Return whether a batch that starts at `start` comes after one that ended at
     `end`. Places in the logs of two servers cannot be compared, so the commit times are
     compared instead."""

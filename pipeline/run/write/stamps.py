@@ -1,11 +1,11 @@
-"""Finds the stamps of rows that no change of the log brought, and of the moments at which
-a table lost all its rows.
+"""Finds the stamps of rows that no change of the log brought, and of the moments at
+which a table lost all its rows.
 
 However batches are grouped into merges, the mirror shows the same: the stamps of its
 rows (commit time, number and GTID of the last change), and the times at which the table
 lost its rows, are those of the log. The changelog has a row with the time of each
-TRUNCATE and each re-read, and the schema history has the statement for DROP, CREATE and
-the old name of a RENAME.
+TRUNCATE and each re-read. The schema history has the statement of each DROP, of each
+CREATE, and of each RENAME, after which the old name has no rows.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from lockstep.pipeline.values.stamps import Stamp
 from lockstep.pipeline.values.table import TableName
 
 _LOSSES_IN_CHANGELOG: Final = (TableEventKind.TRUNCATED, TableEventKind.REREAD)
-"""Kinds of events that remove all rows and leave a row with their time in the changelog."""
+"""Kinds of events that remove all rows and leave a row with their time in the
+changelog."""
 
 
 def find_read_stamp(

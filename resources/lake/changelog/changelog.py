@@ -1,11 +1,11 @@
 """Changelogs: Delta tables with all changes of a table, whose files are the segments
 (the Parquet files of row images) themselves.
 
-A commit only adds existing files to the table's log, by delta-rs, so it takes
-milliseconds and moves no data. delta-rs does not refuse an application transaction that
-was recorded before, so the recorded transaction is read first. The commit is made
-directly after the version that was read; if another writer makes that version first,
-everything is read again.
+A commit only adds names of existing files to the table's log, or removes some, by
+delta-rs, so it takes milliseconds and moves no data. delta-rs does not refuse an
+application transaction that was recorded before, so the recorded transaction is read
+first. The commit is made directly after the version that was read; if another writer
+commits first, everything is read again.
 """
 
 from __future__ import annotations
@@ -134,11 +134,11 @@ class DeltaChangelog:
                 return Published(table.version(), was_skipped=True)
             require_held()
             refuse_damaged(path, files)
-            names = {file.path for file in files}
+            new_paths = {file.path for file in files}
             removed_sizes = {
-                name: listed_sizes[name]
-                for name in removed_paths
-                if name in listed_sizes and name not in names
+                path: listed_sizes[path]
+                for path in removed_paths
+                if path in listed_sizes and path not in new_paths
             }
             new_files = [file for file in files if file.path not in listed_sizes]
             with lake_errors(path):
@@ -205,7 +205,7 @@ class DeltaChangelog:
             return replace(change, delta_version=table.version())
         require_held()
         commit_properties = _commit_properties(app_id, batch, user_metadata)
-        removed_sizes = {name: listed_sizes[name] for name in change.removed_paths}
+        removed_sizes = {path: listed_sizes[path] for path in change.removed_paths}
         with lake_errors(path):
             version = commit_files(
                 path, table, pa.schema([]), removed_sizes, change.added_files, commit_properties
@@ -256,17 +256,17 @@ def _published_version(
     files: Sequence[SegmentFile],
     user_metadata: str,
 ) -> int | None:
-    """Return the version that published the batch with these files, or None if it is
-    not published. Raise `ForeignCommit` if the changelog has the batch with other
+    """Return the version that published the batch with these files, or None if the
+    batch is not published. Raise `ForeignCommit` if the changelog has the batch with other
     files."""
     if table is None:
         return None
-    names = {file.path for file in files}
+    paths = {file.path for file in files}
     newest_batch = table.transaction_version(app_id)
     if newest_batch is None:
         # A table that was captured again has another application id, although the
         # changelog has its batches already.
-        is_published = names and names <= _listed_sizes(table).keys()
+        is_published = paths and paths <= _listed_sizes(table).keys()
         return table.version() if is_published else None
     if newest_batch < batch:
         return None
@@ -278,13 +278,13 @@ def _published_version(
             break
         added_paths = {file.path for file in commit.adds}
         if is_same_write(commit.user_metadata, user_metadata) and has_published(
-            commit.user_metadata, added_paths, names
+            commit.user_metadata, added_paths, paths
         ):
             return commit.delta_version
         raise _other_files_error(path, batch, commit.delta_version)
     # The commit's file was cleaned up: the table must list all files of the batch.
     version: int = table.version()
-    if names <= _listed_sizes(table).keys():
+    if paths <= _listed_sizes(table).keys():
         return version
     raise _other_files_error(path, batch, version)
 

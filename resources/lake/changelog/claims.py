@@ -92,7 +92,7 @@ class FileClaims:
             make_durable_folder(folder)
             write_durably(folder / CLAIM_NAME, (json.dumps(content, indent=2) + "\n").encode())
 
-    def tables(self, source: str) -> list[str]:
+    def table_folders(self, source: str) -> list[str]:
         folder = self._lake / source
         with lake_errors(folder):
             tables = map(str, delta_tables(folder))

@@ -2,10 +2,9 @@
 delivery (batches that a consumer reads together), or all generations (the Delta tables
 of which it consists).
 
-For a delivery, Spark is given the files and their columns. So Spark need not list
-folders or infer columns, takes no folder's name for a partition, and needs no Delta
-extension.
-`pipeline.mirror.delivered` chooses the files.
+For a delivery, Spark is given the files, which `pipeline.mirror.delivered` chooses, and
+their columns. So Spark need not list folders or infer columns, takes no folder's name
+for a partition, and needs no Delta extension.
 """
 
 from __future__ import annotations
@@ -69,8 +68,8 @@ def _is_alike(table: DeliveredTable, index: int) -> bool:
 
 
 def with_shared_columns(rows: DataFrame, columns: Sequence[SharedColumn], index: int) -> DataFrame:
-    """Return the rows of the source with this index (a part or a generation)
-    under the shared columns. A column that the source lacks is NULL."""
+    """Return the rows of the part or generation with this index under the shared
+    columns. A column that it lacks is NULL."""
     from pyspark.sql import functions as f
 
     selected = []

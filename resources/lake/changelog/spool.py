@@ -5,7 +5,7 @@ There are two kinds of files. A scratch file has no name, so the operating syste
 deletes it when the process ends, even if it is killed. A prepared file holds the row
 events of a prepared XA transaction. It is in the folder `<lake>/<source>/_prepared`,
 and its name is `batch-<batch, 12 digits>-<random digits>-<number, 5 digits>.events`. No
-database's folder is called so, because its name never begins with `_`
+database's folder is called `_prepared`, since none begins with `_`
 (`pipeline.mirror.layout`). If the lake is in an object store, a prepared file is first
 written to a scratch file and uploaded when it is sealed; before it is read, it is
 copied to a scratch file.

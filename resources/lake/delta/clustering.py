@@ -36,7 +36,6 @@ NOT_CLUSTERED: Final = {
 
 
 def was_ever_clustered(table: DeltaTable) -> bool:
-    """Return whether a table was ever clustered."""
     return _FEATURE in (table.protocol().writer_features or [])
 
 

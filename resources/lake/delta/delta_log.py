@@ -1,5 +1,4 @@
-"""A Delta table's log, read without Java: the only module that reads the actions of
-commit files.
+"""A Delta table's log, read without Java: the only module that parses commit files.
 
 Format: Delta protocol, sections "Delta Log Entries", "Actions", "Transaction
 Identifiers" and "Commit Provenance Information". `pipeline.model.foreign_commits`

@@ -1,11 +1,11 @@
 """One version of a Delta table, read without Java: its rows, its size, or why it cannot
 be read any more.
 
-delta-rs' query engine leaves out rows that a deletion vector marks as deleted, while
-its `count()` and `to_pyarrow_table` do not. It cannot read tables with widened columns,
-so their files are read here one by one. In a file, a column can have another name
-(column mapping) or a narrower type (type widening), or it can be missing because it was
-added later.
+The query engine of delta-rs leaves out rows that a deletion vector marks as deleted;
+`DeltaTable.count` and `DeltaTable.to_pyarrow_table` do not. The engine cannot read
+tables with widened columns, so their files are read here one by one. In a file, a
+column can have another name (column mapping) or a narrower type (type widening), or it
+can be missing because it was added later.
 """
 
 from __future__ import annotations

@@ -39,6 +39,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import PurePosixPath
+from string import ascii_lowercase, ascii_uppercase, digits
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -181,7 +182,8 @@ def _make_empty_commit(path: LakePath, head: Head, user_metadata: str) -> Head:
     }
     for _, info in actions(parent, "commitInfo"):
         if (parent_ms := info.get("inCommitTimestamp")) is not None:
-            # Each must be later than the one before ("In-Commit Timestamps").
+            # Each of these timestamps must be later than the one before (Delta
+            # protocol, "In-Commit Timestamps").
             commit_info["inCommitTimestamp"] = max(now_ms, parent_ms + 1)
     content = f"{json.dumps({'commitInfo': commit_info})}\n".encode()
     if not _create_commit_file(commit_file(path, version), content):
@@ -258,10 +260,10 @@ def _needed_files(checkpoint: LakePath) -> set[str]:
 _UUID_CHARACTERS: Final = 20
 """Number of characters at the end of `pathOrInlineDv` that are the UUID of a deletion
 vector's file, in base 85."""
-_DIGITS: Final = "0123456789" + "abcdefghijklmnopqrstuvwxyz"
-_Z85: Final = f"{_DIGITS}{_DIGITS[10:].upper()}.-:+=^!/*?&<>()[]{{}}@%$#"
-_B85: Final = f"{_DIGITS[:10]}{_DIGITS[10:].upper()}{_DIGITS[10:]}!#$%&()*+-;<=>?@^_`{{|}}~"
-_Z85_TO_B85: Final = str.maketrans(_Z85, _B85)
+_Z85_TO_B85: Final = str.maketrans(
+    digits + ascii_lowercase + ascii_uppercase + ".-:+=^!/*?&<>()[]{}@%$#",
+    digits + ascii_uppercase + ascii_lowercase + "!#$%&()*+-;<=>?@^_`{|}~",
+)
 """Delta writes base 85 with the characters of Z85, and Python's `b85decode` reads other
 ones."""
 

@@ -134,10 +134,8 @@ def commit_rows(
 def _has_columns(fields: Sequence[Field], schema: pa.Schema) -> bool:
     """Return whether a table with these fields has exactly the columns of `schema`, in
     this order."""
-    wanted = Schema.from_arrow(schema).fields
-    return [(field.name, field.type) for field in fields] == [
-        (field.name, field.type) for field in wanted
-    ]
+    expected = [(field.name, field.type) for field in Schema.from_arrow(schema).fields]
+    return [(field.name, field.type) for field in fields] == expected
 
 
 def _with_physical_names(rows: pa.Table, fields: Sequence[Field]) -> pa.Table:

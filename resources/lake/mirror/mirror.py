@@ -4,10 +4,10 @@ method promises.
 
 The columns of a mirror are changed step by step. Each step is a Delta commit that is
 made once, even if a run is interrupted and tries again. Delta records no application
-transaction for an ALTER. So the commit's userMetadata records it: the application, the
-transaction, the step's number and values that say what the step does, besides the
-metadata of the write that needs the step. Fills and rewrites also record a transaction,
-by which Delta skips them at a second try.
+transaction for an ALTER. So the commit's userMetadata has, besides the metadata of the
+write that needs the step, the application, its transaction, the step's number, and
+values that say what the step does. Fills and rewrites also record a transaction, by
+which Delta skips them at a second try.
 """
 
 from __future__ import annotations
@@ -136,8 +136,8 @@ _SPARK_FEATURES = frozenset({"deletionVectors", "columnMapping", "typeWidening"}
 Spark."""
 
 _MOST_LOOKUPS_AT_ONCE = 16
-"""Number of mirrors for which an object store is asked at the same time. An answer
-takes milliseconds, and a source can have thousands of mirrors."""
+"""Largest number of mirrors whose logs are looked up in an object store at the same
+time. A lookup takes milliseconds, and a source can have thousands of mirrors."""
 
 
 class SparkMirrors:
@@ -303,8 +303,7 @@ class SparkMirrors:
                     and self._enable_features(session, target, head)
                 ):
                     head = self._checked_head(target.mirror, require_held)
-                with self._folder_of(target.mirror), pinned_errors(path, head):
-                    self._commit_write(session, write, head, chosen_scale)
+                self._commit_write(session, write, head, chosen_scale)
             except CommitConflict:
                 # The conflicting commit may come from an earlier try of this write.
                 if self._own_commit(target) is None:
@@ -328,15 +327,16 @@ class SparkMirrors:
         return replace(commit, scale_reason=chosen_scale.reason)
 
     def _enable_features(self, session: SparkSession, target: MirrorTarget, head: Head) -> bool:
-        """Enable the table features that new columns need, because Delta does not
-        enable them when the rows are overwritten. Return whether that was a commit."""
-        settings = {USER_METADATA_SETTING: metadata_of_kind(target.user_metadata, WriteKind.ALTER)}
-        with (
-            self._folder_of(target.mirror) as path,
-            pinned_errors(path, head),
-            session_settings(session, settings),
-        ):
-            return _enable_features(session, path, target.schema, head)
+        """Enable the table features that new columns need, in a commit after `head`,
+        because Delta does not enable them when the rows are overwritten. Return whether
+        a commit was needed."""
+        with self._folder_of(target.mirror) as path:
+            properties = _missing_properties(delta_table(path), target.schema)
+        if properties:
+            user_metadata = metadata_of_kind(target.user_metadata, WriteKind.ALTER)
+            with self._pinned(session, target.mirror, head, user_metadata) as path:
+                _set_properties(session, path, SetProperties(properties), head)
+        return bool(properties)
 
     def _change_clustering(
         self,
@@ -352,15 +352,8 @@ class SparkMirrors:
         if statement is None:
             return
         head = self._checked_head(mirror, require_held)
-        settings = {
-            **head.pin_settings(),
-            USER_METADATA_SETTING: metadata_of_kind(write_metadata, WriteKind.ALTER),
-        }
-        with (
-            self._folder_of(mirror) as path,
-            pinned_errors(path, head),
-            session_settings(session, settings),
-        ):
+        user_metadata = metadata_of_kind(write_metadata, WriteKind.ALTER)
+        with self._pinned(session, mirror, head, user_metadata):
             session.sql(statement)
 
     def _own_commit(self, target: MirrorTarget) -> MirrorCommit | None:
@@ -457,17 +450,12 @@ class SparkMirrors:
     ) -> int:
         head = self._checked_head(mirror, require_held)
         with (
-            self._folder_of(mirror) as path,
             exclusive_session(self._spark, few_rows=True) as session,
+            self._pinned(session, mirror, head, user_metadata) as path,
+            session_settings(session, {AGE_LIMIT_SETTING: "false"}),
         ):
-            settings = {
-                **head.pin_settings(),
-                USER_METADATA_SETTING: user_metadata,
-                AGE_LIMIT_SETTING: "false",
-            }
-            with pinned_errors(path, head), session_settings(session, settings):
-                session.sql(f"RESTORE TABLE delta.{quoted(str(path))} TO VERSION AS OF {version}")
-            return head.version + 1
+            session.sql(f"RESTORE TABLE delta.{quoted(str(path))} TO VERSION AS OF {version}")
+        return head.version + 1
 
     def delete_history(
         self,
@@ -490,15 +478,15 @@ class SparkMirrors:
     ) -> None:
         """Make the write's commit directly after `head`, in the way that was chosen."""
         target = write.target
-        path = self._lake / target.mirror
         settings = {
-            **head.pin_settings(),
             APP_ID_SETTING: target.app_id,
             TXN_VERSION_SETTING: str(target.txn_version),
-            USER_METADATA_SETTING: target.user_metadata,
             **_NO_CONSTRAINT_INFERENCE,
         }
-        with session_settings(session, settings):
+        with (
+            self._pinned(session, target.mirror, head, target.user_metadata) as path,
+            session_settings(session, settings),
+        ):
             new_properties = None if head.exists else new_table_properties(target, self._keep)
             spell = spelling(new_properties or delta_table(path).metadata().configuration)
             if not chosen_scale.in_memory:
@@ -540,10 +528,36 @@ class SparkMirrors:
         txn_version: int,
         head: Head,
     ) -> None:
-        with self._folder_of(mirror) as path, pinned_errors(path, head):
-            _commit_step(
-                session, path, step, user_metadata, head, app_id=app_id, txn_version=txn_version
-            )
+        """Make a step's commit after `head`."""
+        with self._pinned(session, mirror, head, user_metadata) as path:
+            spell = spelling(delta_table(path).metadata().configuration)
+            match step:
+                case SetProperties():
+                    _set_properties(session, path, step, head)
+                case Rewrite() | Fill():
+                    transaction = {
+                        APP_ID_SETTING: f"{app_id}/evolve",
+                        TXN_VERSION_SETTING: str(txn_version),
+                    }
+                    with session_settings(session, transaction):
+                        rewrite(session, path, step, spell)
+                case _:
+                    session.sql(step_statement(str(path), step, spell))
+
+    @contextmanager
+    def _pinned(
+        self, session: SparkSession, mirror: str, head: Head, user_metadata: str
+    ) -> Iterator[LakePath]:
+        """Yield the mirror's folder. Inside the context, the session can make only the
+        commit after `head`, which gets this userMetadata; Spark's errors become errors
+        of this mirror."""
+        settings = {**head.pin_settings(), USER_METADATA_SETTING: user_metadata}
+        with (
+            self._folder_of(mirror) as path,
+            pinned_errors(path, head),
+            session_settings(session, settings),
+        ):
+            yield path
 
     def _checked_head(self, mirror: str, require_held: RequireHeld) -> Head:
         """Return the mirror's newest commit, after which the next commit must be made.
@@ -689,50 +703,20 @@ def _new_names(step: MirrorStep) -> tuple[str, ...]:
             return ()
 
 
-def _commit_step(
-    session: SparkSession,
-    path: LakePath,
-    step: MirrorStep,
-    user_metadata: str,
-    head: Head,
-    *,
-    app_id: str,
-    txn_version: int,
-) -> None:
-    """Make a step's commit after `head`."""
-    spell = spelling(delta_table(path).metadata().configuration)
-    transaction = {APP_ID_SETTING: f"{app_id}/evolve", TXN_VERSION_SETTING: str(txn_version)}
-    with session_settings(session, {**head.pin_settings(), USER_METADATA_SETTING: user_metadata}):
-        match step:
-            case SetProperties():
-                _set_properties(session, path, step, head)
-            case Rewrite() | Fill():
-                with session_settings(session, transaction):
-                    rewrite(session, path, step, spell)
-            case _:
-                session.sql(step_statement(str(path), step, spell))
-
-
-def _enable_features(session: SparkSession, path: LakePath, schema: pa.Schema, head: Head) -> bool:
-    """Enable the Delta features that a mirror needs for these columns, in a commit
-    after `head`: timestamps without time zone for DATETIME, and column mapping for some
-    names. Return whether a commit was needed."""
-    with lake_errors(path):
-        table = delta_table(path)
-        features = table.protocol().reader_features or []
-        configuration = table.metadata().configuration
+def _missing_properties(table: DeltaTable, schema: pa.Schema) -> tuple[tuple[str, str], ...]:
+    """Return the properties that a mirror needs for these columns and does not have:
+    for timestamps without time zone (DATETIME), and for column mapping if Delta refuses
+    a name without it."""
+    configuration = table.metadata().configuration
     spell = spelling(configuration)
-    needed_properties = []
-    if LOCAL_TYPE in schema.types and LOCAL_FEATURE not in features:
-        needed_properties.append(LOCAL)
+    properties = []
+    if LOCAL_TYPE in schema.types and LOCAL_FEATURE not in (table.protocol().reader_features or []):
+        properties.append(LOCAL)
     if MAPPING not in configuration.items() and any(
         is_refused(spell(name)) for name in schema.names
     ):
-        needed_properties.append(MAPPING)
-    if needed_properties:
-        with session_settings(session, head.pin_settings()):
-            _set_properties(session, path, SetProperties(tuple(needed_properties)), head)
-    return bool(needed_properties)
+        properties.append(MAPPING)
+    return tuple(properties)
 
 
 def _set_properties(session: SparkSession, path: LakePath, step: SetProperties, head: Head) -> None:

@@ -1,14 +1,13 @@
-"""Commits writes to a mirror (the Delta table with a table's current rows) by Spark
-queries. Each `MirrorWrite` is one commit.
+"""Spark queries that write to a mirror (the Delta table with a table's current rows).
+Each `MirrorWrite` is one commit.
 
 In a mirror without a key, rows are compared by all their values, and equal rows are
-counted. For a MERGE, -0.0 equals 0.0, so it removes rows with either. Rows are counted
-by their text, which tells the two apart, and those that remain are inserted again bit
-for bit.
+counted. A MERGE takes -0.0 and 0.0 for equal, so its delete removes rows with either.
+Rows are counted by their text, which tells the two apart, and those that remain are
+inserted again bit for bit.
 
-A write reads files of changes, mirrors, and the values that changes lack. Files are
-read with explicit schemas, because inferring a schema would take Spark a job of its
-own.
+Files are read with explicit schemas, because Spark would need a job of its own to infer
+a schema.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import reduce
 from typing import TYPE_CHECKING, assert_never
 
 import pyarrow as pa
@@ -57,7 +55,7 @@ from lockstep.pipeline.values.policies import Readers
 from lockstep.pipeline.values.retention import Retention
 from lockstep.pipeline.values.row_images import CHANGE_TYPES
 from lockstep.pipeline.values.segment import ChangeType
-from lockstep.resources.lake.changelog.frame import empty_rows, read_files
+from lockstep.resources.lake.changelog.frame import empty_rows, read_files, union_of
 from lockstep.resources.lake.delta.columns import (
     VECTORS_PROPERTY,
     Spelling,
@@ -432,10 +430,10 @@ def _snapshot_after_images(
 ) -> DataFrame:
     """Return the rows of a snapshot after the row images of `parts`; equal rows are
     counted."""
-    names = schema.names
-    columns = changelog_names(names)
     if not parts:
         return rows
+    names = schema.names
+    columns = changelog_names(names)
     pairs = zip(names, columns, strict=True)
     spelled_rows = rows.select(*(_column(name).alias(spelled) for name, spelled in pairs))
     net_changes = _net_changes(_read_images(session, parts, schema), columns)
@@ -619,8 +617,8 @@ def _join_equal_rows(
 
 
 def _keep_marks(schema: pa.Schema, changes: FoldedChanges) -> dict[str, str]:
-    """Return the names of marker columns, by the columns in which the mirror's value
-    may stay. A marker is true in changes where the value stays."""
+    """Return for each column in which the mirror's value may stay the name of a boolean
+    column, which is true in changes where the value stays."""
     marks = keep_flag_names(schema.names)
     return {name: marks[name] for name in changes.kept_columns}
 
@@ -672,7 +670,7 @@ def _read_images(
         images = frame.where(f.col("_change_type").isin([kind.value for kind in CHANGE_TYPES]))
         frames.append(images.select(f.col("_change_type"), *_mapped_columns(part, schema, names)))
     no_images = pa.schema([MARKS.field("_change_type"), *_spelled_fields(schema)])
-    return reduce(lambda rows, more: rows.union(more), frames or [empty_rows(session, no_images)])
+    return union_of(frames or [empty_rows(session, no_images)])
 
 
 def _read_snapshot(
@@ -692,7 +690,7 @@ def _read_snapshot(
         else:
             continue
         frames.append(rows.select(_mapped_columns(part, schema, schema.names)))
-    return reduce(lambda rows, more: rows.union(more), frames or [empty_rows(session, schema)])
+    return union_of(frames or [empty_rows(session, schema)])
 
 
 def _spelled_fields(schema: pa.Schema) -> list[pa.Field]:
@@ -859,14 +857,14 @@ def _join_rows(changes: DataFrame, write: Merge | Replace, rows: DataFrame) -> D
         lack_mark, own_column = f.col(lack_marks[name]), _column(spelled[name])
         is_lacking |= lack_mark
         values[spelled[name]] = f.when(lack_mark, packed_fields[name]).otherwise(own_column)
-    helpers = {
+    dropped_names = {
         *(lack_marks[name] for name in lacking_columns),
         *(origins[name] for name in write.key),
     }
     columns = [
         values.get(name, _column(name)).alias(name)
         for name in changes.columns
-        if name not in helpers
+        if name not in dropped_names
     ]
     is_complete = ~is_lacking | packed_row.isNotNull()
     return changes.join(packed, is_lacking & has_same_key, "left").select(

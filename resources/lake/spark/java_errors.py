@@ -3,7 +3,7 @@ line without a stack trace or a row's value.
 
 If another writer committed first, the error becomes `CommitConflict`. If the storage or
 the machine fails, or Spark is stopped, it becomes `LakeUnavailable`. An error about the
-plan, rows or files of one table becomes `MirrorRefused`; it is known by its error
+plan, rows or files of one table becomes `MirrorRefused`; it is recognized by its error
 condition or by the class of its innermost cause. Any other error becomes
 `LakeUnavailable`, too.
 
@@ -247,7 +247,6 @@ def _server_chain(error: PySparkException) -> list[JavaError]:
 _CAUSE_PREFIX = "Caused by: "
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\] ")
 """Matches the error condition at the beginning of a message of Spark."""
-
 
 _MAX_CAUSES = 20
 """Java allows causes that lead back to an earlier exception of the chain."""

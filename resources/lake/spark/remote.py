@@ -10,7 +10,6 @@ number, so any process that knows the client's id can end the client's sessions.
 
 from __future__ import annotations
 
-import ipaddress
 import re
 import socket
 import warnings
@@ -34,6 +33,7 @@ from lockstep.pipeline.values.errors import (
     SetupIncomplete,
 )
 from lockstep.pipeline.values.retries import SPARK_ELSEWHERE
+from lockstep.pipeline.values.survey import is_loopback
 from lockstep.resources.lake.spark.java_errors import silence_pyspark
 from lockstep.resources.lake.spark.log_store import LOG_STORE_SETTINGS
 from lockstep.resources.lake.spark.settings import DELTA_EXTENSION, JOINED_KEYS, store_settings
@@ -82,12 +82,7 @@ class SparkServer:
     @property
     def is_loopback(self) -> bool:
         """True if its address is a loopback address, which is always this machine's."""
-        if self.host == "localhost":
-            return True
-        try:
-            return ipaddress.ip_address(self.host.strip("[]")).is_loopback
-        except ValueError:
-            return False
+        return is_loopback(self.host)
 
     def url(self, session: UUID) -> str:
         """Return the URL with which PySpark opens a session, including the token.
@@ -170,8 +165,8 @@ _HADOOP_PREFIX: Final = "spark.hadoop."
 class Connection:
     """A server that accepts sessions. `version`: Spark's version. `defaults`: the
     settings of a new session. `sessions`: all sessions of this process.
-    `idle_sessions`: the unused ones; under the key True, those with the settings for
-    few rows."""
+    `idle_sessions`: its unused sessions, by whether they have the settings for few
+    rows."""
 
     version: str
     defaults: Mapping[str, str]
@@ -299,8 +294,8 @@ class RemoteSpark:
         hadoop_settings = {
             name.removeprefix(_HADOOP_PREFIX): value for name, value in prefixed_settings.items()
         }
-        wanted = {**_EVERY_SESSION, **settings, **hadoop_settings, **self._user_settings}
-        for name, value in differing_settings(wanted, defaults).items():
+        session_settings = {**_EVERY_SESSION, **settings, **hadoop_settings, **self._user_settings}
+        for name, value in differing_settings(session_settings, defaults).items():
             session.conf.set(name, value)
 
     @contextmanager
@@ -325,8 +320,8 @@ def _is_installed(name: str) -> bool:
 def _require_settable(
     session: SparkSession, settings: Mapping[str, str], defaults: Mapping[str, str]
 ) -> None:
-    """Set the user's settings in a session. Raise `ConfigurationError` for one that can
-    be set only when the server is started."""
+    """Raise `ConfigurationError` for a setting that can be set only when the server is
+    started. The check sets all of the settings in `session`."""
     from pyspark.errors import PySparkException
 
     for name, value in settings.items():

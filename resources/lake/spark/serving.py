@@ -30,6 +30,7 @@ from lockstep.resources.private import make_private
 
 _MAIN_CLASS: Final = "org.apache.spark.sql.connect.service.SparkConnectServer"
 _SPARK_INTERNAL: Final = "spark-internal"
+"""The argument of spark-submit instead of a jar if the class is one of Spark's own."""
 
 
 def server_to_start(user_settings: Mapping[str, str]) -> SparkServer:

@@ -182,15 +182,17 @@ def log_path(settings: SparkSettings) -> Path:
 
 
 _BAD_HEAP_MESSAGES: Final = ("INVALID_DRIVER_MEMORY", "Invalid maximum heap size")
-"""What Spark and Java print if `spark.driver.memory` is not a size that they accept."""
+"""Words that Spark or Java prints if it does not accept the size in
+`spark.driver.memory`."""
 
 
 def start_error(settings: SparkSettings, error: Exception | None = None) -> LockstepError:
-    """Return our error for a Spark that did not start. `error`: Spark's own, if any."""
+    """Return our error for a Spark that did not start. `error`: Spark's own error, if
+    it raised one."""
     log = log_path(settings)
-    message = f"Spark did not start: {_last_message(log)}"
-    texts = (str(error), log.read_text(errors="replace") if log.is_file() else "")
-    if any(words in text for words in _BAD_HEAP_MESSAGES for text in texts):
+    output = log.read_text(errors="replace") if log.is_file() else ""
+    message = f"Spark did not start: {_last_message(output)}"
+    if any(words in text for words in _BAD_HEAP_MESSAGES for text in (str(error), output)):
         hint = "correct `spark.driver.memory` in the [spark] table of lockstep.toml: 512m or more"
         return ConfigurationError(message, hint=hint)
     return LakeUnavailable(message, hint=start_hint(settings.user_settings))
@@ -207,9 +209,8 @@ def start_hint(user_settings: Mapping[str, str]) -> str:
     )
 
 
-def _last_message(log: Path) -> str:
-    text = log.read_text(errors="replace") if log.is_file() else ""
-    lines = [line.strip() for line in text.splitlines()]
+def _last_message(output: str) -> str:
+    lines = [line.strip() for line in output.splitlines()]
     messages = [line for line in lines if line and not line.startswith(("at ", "WARNING"))]
     return messages[-1][:300] if messages else "its Java process ended without a message"
 

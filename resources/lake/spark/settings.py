@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from lockstep.resources.lake.spark import log_store
+from lockstep.resources.lake.spark.log_store import LOG_STORE_SETTINGS
 from lockstep.resources.lake.store.paths import S3_SCHEMES, LakePath, ObjectPath
 
 _GIB = 1024**3
@@ -114,7 +114,7 @@ class SparkSettings:
             "spark.sql.catalogImplementation": "in-memory",
             "spark.sql.extensions": DELTA_EXTENSION,
             "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-            **log_store.LOG_STORE_SETTINGS,
+            **LOG_STORE_SETTINGS,
             **self.hadoop_settings,
             "spark.sql.session.timeZone": "UTC",
             "spark.sql.shuffle.partitions": str(self.cores),

@@ -48,9 +48,9 @@ def require_visible(session: SparkSession, lake: LakePath, staging: Path, spark_
                 return
         except (PySparkException, Py4JJavaError) as error:
             cause = error
-        place = lake if _can_read(rows) else staging
+        folder = lake if _can_read(rows) else staging
         raise ConfigurationError(
-            f"{spark_name} does not see {place} as this machine does",
+            f"{spark_name} does not see {folder} as this machine does",
             hint="put it on a disk that both have mounted at this path, accessible to this "
             "account: see docs/deploy.md#where-spark-runs",
         ) from cause

@@ -198,7 +198,7 @@ class ObjectPath:
 
     @property
     def has_s3_protocol(self) -> bool:
-        """True if Spark needs no connector of the user for this store."""
+        """True if the store has S3's protocol, for which Spark is set up."""
         return urlsplit(self.bucket.url).scheme in S3_SCHEMES
 
     @property
@@ -297,8 +297,8 @@ class ObjectPath:
         try:
             obstore.put(self.bucket.store, self.key, content, mode="create", use_multipart=False)
         except AlreadyExistsError:
-            if not self.is_file():  # a concurrent creation, which then failed, led to the answer
-                raise
+            if not self.is_file():
+                raise  # a concurrent creation led to this answer, and then failed
             return False
         return True
 

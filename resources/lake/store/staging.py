@@ -96,8 +96,8 @@ class Staging:
 
 @dataclass(frozen=True, slots=True)
 class LockedFolder:
-    """A folder of this process. `lock_descriptor`: of the locked file beside it.
-    The operating system releases the lock when the process ends."""
+    """A folder of this process. `lock_descriptor`: the descriptor of the locked file
+    beside it. The operating system releases the lock when the process ends."""
 
     folder: Path
     lock_descriptor: int

@@ -283,8 +283,8 @@ def sync_folder(folder: LakePath) -> None:
 
 
 def ignores_case(folder: LakePath) -> bool:
-    """Return whether the store takes names in a folder that differ only in case for the
-    same name. A folder that does not exist yet will be as its parent is."""
+    """Return whether the storage takes names in a folder that differ only in case for
+    the same name. A folder that does not exist yet will be as its parent is."""
     if isinstance(folder, ObjectPath):
         return False
     existing = next(parent for parent in (folder, *folder.parents) if parent.is_dir())
@@ -390,6 +390,7 @@ def remove_table(folder: LakePath, require_held: RequireHeld) -> None:
 
 
 _REMOVED_LOG_NAME = "_delta_log.removed"
+"""Name of a table's log while the table is being removed."""
 
 
 def _delete_content(folder: int) -> None:
