@@ -28,7 +28,6 @@ from tests.positions.follower import SET_PAUSES, Follower
 from tests.positions.servers import Pair
 from tests.positions.shop import open_shop, put, refused, require_rule
 
-
 _HELD_SECONDS = 2
 """How long a transaction is held if nobody lets it go; longer than a read waits for it."""
 _LONG_SECONDS = 60
