@@ -16,10 +16,10 @@ from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError
 from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.model.table_state import OrderKind, TableCondition
-from lockstep.pipeline.run.begin import foresee_next_start
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.orders import OrderOutcome, OrderRequest, give_order, plan_resume
 from lockstep.pipeline.run.progress import SilentProgress
+from lockstep.pipeline.run.repair import foresee_next_start
 from lockstep.pipeline.run.status.plan import Choice, choose_start
 from lockstep.pipeline.schema.model import schema_to_json
 from lockstep.pipeline.values.decisions import Continuity, Lease

@@ -136,12 +136,6 @@ def start_at_known_place(
     )
 
 
-def foresee_next_start(ports: RunPorts) -> StartProposal:
-    """Return the start of the next run; nothing is written."""
-    ledger, source = ports.ledger, ports.source.name
-    return foresee_start(ports, ledger.cursors(source).captured, ledger.open_override(source))
-
-
 def start_to_continue(ports: RunPorts, cursor: Cursor) -> RunStart:
     """Return the start of a run that would continue at the cursor, after its anchor has
     proven that the log is the same. Write nothing. Raise the error that would refuse

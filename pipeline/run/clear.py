@@ -53,6 +53,7 @@ from lockstep.pipeline.run.commit_metadata import removal_metadata, upkeep_metad
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.mirror_places import delete_former_places, former_places, table_of_folder
 from lockstep.pipeline.run.reshaping import reason_kept, record_keep_clear
+from lockstep.pipeline.schema.effects import EMPTIED
 from lockstep.pipeline.schema.history import REDACTED_KEY, SchemaStatement
 from lockstep.pipeline.schema.history_check import read_stored_context
 from lockstep.pipeline.schema.model import TableSchema
@@ -244,11 +245,15 @@ def _mentions(text: str, table: TableName) -> bool:
 
 def _redacted_statement(statement: SchemaStatement) -> SchemaStatement:
     """Return a statement without values. The words of its effects are removed as a
-    whole, because it is not known which of them are values."""
+    whole, because it is not known which of them are values. Those of a TRUNCATE have
+    none, and show that it caused the table's event."""
     if statement.context.get(REDACTED_KEY):
         return statement
     text = redact_statement(statement.text, read_stored_context(statement.context))
-    effects = tuple(replace(effect, words=REDACTED) for effect in statement.effects)
+    effects = tuple(
+        effect if effect.words == EMPTIED else replace(effect, words=REDACTED)
+        for effect in statement.effects
+    )
     context = {**statement.context, REDACTED_KEY: True}
     return replace(statement, text=text, effects=effects, context=context)
 

@@ -168,8 +168,9 @@ class PastScan:
         """Do nothing: no table of a scan waits for a place."""
 
     def apply_statement(self, statement: LoggedStatement, followed: FollowedStatement) -> None:
-        treatments = self._shaping.treatment_texts
-        by_table = consequences(followed, self._source.policies_of, statement, treatments)
+        by_table = consequences(
+            followed, self._source.policies_of, statement, self._shaping.column_uses
+        )
         for table in self.pasts.keys() & by_table.keys():
             past_before = self.pasts[table]
             past = after_statement(past_before, by_table[table], statement)

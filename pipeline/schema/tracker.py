@@ -131,13 +131,10 @@ class StructuresInMemory:
         return self.last_numbers.get(table, 0)
 
 
-ChooseGeneration = Callable[
-    [Sequence[SchemaVersion], TableSchema | None, ShownAs | None, TableSchema | None], int
-]
+ChooseGeneration = Callable[[Sequence[SchemaVersion], TableSchema | None, ShownAs | None], int]
 """Returns the generation of a new version: the number of the changelog's part that gets
 its rows (the changelog is the Delta table with every change). Arguments: the versions
-before it, the schema that the lake shows, how the lake shows it, and the source's
-schema."""
+before it, its schema, and how the lake shows it."""
 
 
 FindRecorded = Callable[
@@ -459,10 +456,7 @@ class SchemaTracker:
         number = new_versions[-1].version if new_versions else self._initial.last_number(table)
         generation = 1
         if number and self._choose_generation is not None:
-            shown_schema = schema if shown_as is None else shown_as.schema
-            generation = self._choose_generation(
-                self._all_versions(table), shown_schema, shown_as, schema
-            )
+            generation = self._choose_generation(self._all_versions(table), schema, shown_as)
         version = SchemaVersion(
             table,
             number + 1,

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar, Final
 
 from lockstep.pipeline.check import require_ready
-from lockstep.pipeline.model.batch import Cursor
 from lockstep.pipeline.model.table_state import StoppedTable
 from lockstep.pipeline.ports.ledger import live_lease
 from lockstep.pipeline.ports.source import ServerFacts
@@ -17,7 +16,12 @@ from lockstep.pipeline.run.consent import consent_errors
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.follow_pasts import plan_pasts
 from lockstep.pipeline.run.left_out import left_out_now
-from lockstep.pipeline.run.repair import Abandonment, batches_to_abandon
+from lockstep.pipeline.run.repair import (
+    Abandonment,
+    batches_to_abandon,
+    cursor_after,
+    foresee_next_start,
+)
 from lockstep.pipeline.run.reshaping import new_tightenings, plaintext_sentence, reshaped_tables
 from lockstep.pipeline.run.status.plan_reading import PlannedReading, estimate_seconds, read_ahead
 from lockstep.pipeline.run.stop_errors import stopped_tables
@@ -137,7 +141,7 @@ def make_plan(ports: RunPorts) -> RunPlan:
     try:
         override = ports.ledger.open_override(ports.source.name)
         abandonments.extend(batches_to_abandon(ports, override))
-        cursor = _cursor_after(ports, abandonments)
+        cursor = cursor_after(ports, abandonments)
         if cursor is None:
             ports.mirrors.require_ready()
         require_ready(ports.server, ports.ledger, ports.source)
@@ -251,31 +255,10 @@ def forecast_loads(ports: RunPorts, facts: ServerFacts, row_count: int) -> tuple
 
 def next_start(ports: RunPorts) -> PlannedStart:
     """Return where the next run would begin, or raise its refusal."""
-    override = ports.ledger.open_override(ports.source.name)
-    proposal = foresee_start(
-        ports, _cursor_after(ports, list(batches_to_abandon(ports, override))), override
-    )
+    proposal = foresee_next_start(ports)
     if isinstance(proposal.decision, Refusal):
         raise proposal.decision.error
     return _planned_start(ports, proposal)
-
-
-def _cursor_after(ports: RunPorts, abandonments: Sequence[Abandonment]) -> Cursor | None:
-    """Return the captured cursor as it will be once these batches are abandoned."""
-    cursors = ports.ledger.cursors(ports.source.name)
-    captured, acknowledged = cursors.captured, cursors.acknowledged
-    abandoned_ids = {abandonment.batch.id for abandonment in abandonments}
-    if captured is None or captured.batch not in abandoned_ids:
-        return captured
-    first = 0 if acknowledged is None else acknowledged.batch + 1
-    live_batches = ports.ledger.live_batches(ports.source.name, first)
-    batches = [batch for batch in live_batches if batch.id not in abandoned_ids]
-    if not batches:
-        return acknowledged
-    # All batches whose capture has not finished are abandoned.
-    cursor = batches[-1].captured_cursor
-    by_gtid = cursor.by_gtid and captured.by_gtid
-    return replace(cursor, by_gtid=by_gtid, was_by_gtid=captured.was_by_gtid)
 
 
 def _planned_start(ports: RunPorts, proposal: StartProposal) -> PlannedStart:
@@ -361,7 +344,7 @@ def _snapshot_chosen_error() -> NotYet:
 
 def _examine_choice(ports: RunPorts, proposed_override: Override) -> Choice:
     abandonments = list(batches_to_abandon(ports, proposed_override))
-    cursor = _cursor_after(ports, abandonments)
+    cursor = cursor_after(ports, abandonments)
     proposal = foresee_start(ports, cursor, proposed_override)
     decision = proposal.decision
     if isinstance(decision, Refusal):
