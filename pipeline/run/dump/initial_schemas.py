@@ -262,10 +262,10 @@ def structures_of_server(ports: RunPorts, run_start: RunStart) -> SchemaTracker:
         name: first_version(name, knowledge=Knowledge.UNKNOWN, reason=reason)
         for name, reason in reasons_unknown.items()
     }
-    known_later: dict[TableName, LaterStructure] = {}
+    later_structures: dict[TableName, LaterStructure] = {}
     for schema in baseline.tables:
         if schema.name in spans:
-            known_later[schema.name] = LaterStructure(spans[schema.name].end, schema)
+            later_structures[schema.name] = LaterStructure(spans[schema.name].end, schema)
         else:
             versions[schema.name] = first_version(
                 schema.name, knowledge=Knowledge.KNOWN, schema=schema
@@ -284,7 +284,7 @@ def structures_of_server(ports: RunPorts, run_start: RunStart) -> SchemaTracker:
         if fold_case(TableName(database.name, "")) not in created
     )
     structures = _structures_in_memory(ports.ledger, source, versions, databases)
-    tracker = tracker_of(ports, structures, facts, later=known_later)
+    tracker = tracker_of(ports, structures, facts, later=later_structures)
     recorded_versions, names = ports.ledger.schemas_at(source), frozenset(baseline.names)
     gone_versions = [
         recorded
@@ -293,7 +293,7 @@ def structures_of_server(ports: RunPorts, run_start: RunStart) -> SchemaTracker:
     ]
     tracker.record_initial_versions(versions.values(), databases, gone_versions)
     for recorded in recorded_versions:
-        if recorded.table not in versions and recorded.table not in known_later:
+        if recorded.table not in versions and recorded.table not in later_structures:
             tracker.record_carried_version(recorded.table, None, start)
     return tracker
 
@@ -312,7 +312,7 @@ def _log_has_all_statements(
     """Return whether the statements create every table of the server, and none needs a
     table that no earlier one created. If not, tables existed before the log was
     switched on, or before RESET BINARY LOGS AND GTIDS."""
-    created = set[TableName]()
+    created_tables = set[TableName]()
     for statement in statements:
         changes = read_change(statement.text, statement.context)
         if isinstance(changes, Irrelevant):
@@ -320,10 +320,10 @@ def _log_has_all_statements(
         if isinstance(changes, NotUnderstood):
             return False
         for change in changes:
-            if not created.issuperset(map(fold_case, required_tables([change]))):
+            if not created_tables.issuperset(map(fold_case, required_tables([change]))):
                 return False
-            created.update(map(fold_case, restructured_tables([change], ())))
-    return created.issuperset(map(fold_case, baseline.names))
+            created_tables.update(map(fold_case, restructured_tables([change], ())))
+    return created_tables.issuperset(map(fold_case, baseline.names))
 
 
 def undisturbed_baseline(
@@ -485,12 +485,12 @@ def spans_of_changes(
         if isinstance(changes, Irrelevant):
             continue
         if isinstance(changes, NotUnderstood):
-            changed = dict.fromkeys(
+            changed_tables = dict.fromkeys(
                 tables if changes.possible_tables is None else changes.possible_tables, False
             )
         else:
-            changed = restructured_tables(changes, tables)
-        for name, is_created in changed.items():
+            changed_tables = restructured_tables(changes, tables)
+        for name, is_created in changed_tables.items():
             folded = fold_case(name)
             table = spellings.get(folded, folded)
             # The first statement says whether the table was created, the last the end.

@@ -161,12 +161,12 @@ def _tables_to_compare(
 ) -> dict[TableName, frozenset[TableName]]:
     """Return the tables to be compared, each with the captured tables that are wrong if
     it differs: itself, if it is captured, and children that its cascades change."""
-    dropped = {reading.table for reading in source_readings if reading.schema is None}
+    dropped_tables = {reading.table for reading in source_readings if reading.schema is None}
     read_tables = {reading.table for reading in source_readings if reading.error is None}
     captured = {
         *segmenter.tables_with_rows(),
         *filter(segmenter.is_wanted, read_tables | earlier_tables),
-    } - dropped
+    } - dropped_tables
     parents = segmenter.parents_with_children(filter(segmenter.watch.watches, earlier_tables))
     tables = captured | {parent for parent, children in parents.items() if children}
     return {

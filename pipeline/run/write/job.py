@@ -426,8 +426,8 @@ def _require_matching_key(
     """Raise `TableError` unless the columns that were read from the source can be
     matched with the mirror's rows by its key."""
     assert plan.completion is not None, "columns were read"
-    primary = next(iter(column_lineage.keys[plan.completion.version]), ())
-    if not key or frozenset(key) != frozenset(primary):
+    primary_key = next(iter(column_lineage.keys[plan.completion.version]), ())
+    if not key or frozenset(key) != frozenset(primary_key):
         raise reread_error("its columns were read by another key than the lake's")
     if any(file.has_present for segment in plan.segments for file in segment.files):
         raise reread_error("row images leave columns out while new ones are read from the source")
@@ -453,9 +453,9 @@ def _require_files(
     """Raise `TableError` if a file with changes is missing or damaged. `repair` has
     checked the files of captured batches, but not those of batches that were merged
     without this table."""
-    waiting = {batch.id for batch in task.batches if batch.state is BatchState.CAPTURED}
+    waiting_batches = {batch.id for batch in task.batches if batch.state is BatchState.CAPTURED}
     for segment in segments:
-        files = [file for file in segment.files if batch_of(file.path) not in waiting]
+        files = [file for file in segment.files if batch_of(file.path) not in waiting_batches]
         for reason in ports.segments.damage_sentences(folders[segment.schema_version], files):
             raise reread_error(f"captured changes of it are lost: {reason}")
 
