@@ -10,26 +10,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TypeVar
 
-from lockstep.pipeline.binlog.search.log_scan import end_of_transaction
 from lockstep.pipeline.binlog.stream.framing import FIRST_OFFSET
-from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
-from lockstep.pipeline.binlog.transactions.loop import Limits
 from lockstep.pipeline.mirror.generations import next_generation
 from lockstep.pipeline.model.batch import Batch
 from lockstep.pipeline.ports.ledger import Ledger, Structures
 from lockstep.pipeline.ports.source import Baseline, ServerFacts
 from lockstep.pipeline.run.begin import RunStart, read_anchor_of
 from lockstep.pipeline.run.context import RunPorts
-from lockstep.pipeline.run.dump.logged_statements import (
-    all_statements,
-    dialect_of,
-    dialect_of_writer,
-)
+from lockstep.pipeline.run.dump.logged_statements import dialect_of, statements_between
 from lockstep.pipeline.schema.code import changes_code
 from lockstep.pipeline.schema.effects import LoggedStatement
 from lockstep.pipeline.schema.history import (
@@ -70,9 +62,8 @@ from lockstep.pipeline.schema.tracker import (
 )
 from lockstep.pipeline.shape.shaping import redact_schema
 from lockstep.pipeline.start.question import AnchorReading
-from lockstep.pipeline.values.errors import LockstepError, LogStops, SourceMoving
+from lockstep.pipeline.values.errors import SourceMoving
 from lockstep.pipeline.values.gtid import GtidSet
-from lockstep.pipeline.values.places import start_at
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.retries import STRUCTURES
 from lockstep.pipeline.values.table import TableName
@@ -351,63 +342,6 @@ def _may_disturb(statement: LoggedStatement, baseline: Baseline) -> bool:
     if statement.gtid and GtidSet.parse(baseline.low_set).contains(GtidSet.parse(statement.gtid)):
         return False
     return not isinstance(read_change(statement.text, statement.context), Irrelevant)
-
-
-def statements_between(
-    ports: RunPorts, run_start: RunStart, start: Coordinates, end: Coordinates
-) -> Iterator[LoggedStatement]:
-    """Yield the statements between two places of the log that may change a structure."""
-    if start >= end:
-        return
-    dump = ports.server.dump(start)
-    buffer = TransactionBuffer(
-        start,
-        begins=dump.begins,
-        is_captured=lambda _: False,
-        spool=ports.spool,
-        limits=Limits(end),
-        leave_out=run_start.leave_out,
-    )
-    buffer.prepared.wants_no_rows = True
-    try:
-        for received in dump:
-            buffer.put(received)
-            while (group := buffer.get()) is not None:
-                dialect = dialect_of_writer(run_start.facts, buffer.description)
-                statements = all_statements(group, dialect)
-                yield from (statement for statement in statements if not statement.replaces_rows)
-                buffer.ack()
-            if buffer.has_stopped or buffer.has_ended:
-                break
-    except LogStops as error:
-        raise with_command_to_continue(error, ports, end) from error
-    finally:
-        dump.close()
-
-
-LogError = TypeVar("LogError", bound=LogStops)
-
-
-def with_command_to_continue(error: LogError, ports: RunPorts, head: Coordinates) -> LogError:
-    """Return the error with a hint that has the command to continue after the
-    transaction which stopped the run. If the end of this transaction cannot be found,
-    return the error unchanged. `head`: the end of the log."""
-    if not error.event_place:
-        return error
-    begin = Coordinates.parse(error.event_place)
-    try:
-        dump = ports.server.dump(begin)
-        try:
-            end = end_of_transaction(dump, begin, head)
-        finally:
-            dump.close()
-    except LockstepError:
-        return error
-    hint = (
-        f"{error.hint}. To go on after this transaction, without its changes: "
-        f"{start_at(end, ports.source.name)}"
-    )
-    return type(error)(error.message, hint=hint, transaction_end=error.transaction_end)
 
 
 def _created_databases(

@@ -39,8 +39,7 @@ from lockstep.pipeline.model.load import SourceReading
 from lockstep.pipeline.ports.ledger import unproven_structures
 from lockstep.pipeline.ports.source import CurrentSchemas
 from lockstep.pipeline.run.dump.batch_capture import BatchCapture
-from lockstep.pipeline.run.dump.initial_schemas import statements_between
-from lockstep.pipeline.run.dump.logged_statements import with_existing_view
+from lockstep.pipeline.run.dump.logged_statements import statements_between, with_existing_view
 from lockstep.pipeline.run.dump.segmenter import Segmenter
 from lockstep.pipeline.run.stop_errors import resume_reads_hint
 from lockstep.pipeline.schema.code import after_code_statement, changes_code
