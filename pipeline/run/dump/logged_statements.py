@@ -1,10 +1,11 @@
-"""Turns QUERY events of the log into statements, with facts about the session and the
-server that ran them."""
+"""The statements of the log: they are read from its QUERY events, with facts about the
+session and the server that ran them."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from typing import Final, TypeVar
 
@@ -109,7 +110,8 @@ def all_statements(group: TransactionGroup, dialect: ServerDialect) -> list[Logg
 def statements_between(
     ports: RunPorts, run_start: RunStart, start: Coordinates, end: Coordinates
 ) -> Iterator[LoggedStatement]:
-    """Yield the statements between two places of the log that may change a structure."""
+    """Yield the statements that may change a structure, from one place of the log to
+    another."""
     if start >= end:
         return
     dump = ports.server.dump(start)
@@ -149,11 +151,8 @@ def with_command_to_continue(error: LogError, ports: RunPorts, head: Coordinates
         return error
     begin = Coordinates.parse(error.event_place)
     try:
-        dump = ports.server.dump(begin)
-        try:
+        with closing(ports.server.dump(begin)) as dump:
             end = end_of_transaction(dump, begin, head)
-        finally:
-            dump.close()
     except LockstepError:
         return error
     hint = (
