@@ -46,7 +46,7 @@ _MOST_SEARCHED_COMMITS: Final = 50
 
 
 ChangedChangelogs = Sequence[tuple[str, Judgement]]
-"""The folders of changelogs, and of system tables, to which somebody committed, each
+"""The folders of changelogs, and of system tables, that have new commits, each
 with the judgement on these commits."""
 
 
@@ -142,7 +142,7 @@ def changelog_error(
         case Unknown(version):
             return TableError(
                 f"version {version} of {folder} was never examined, and its log no longer has a "
-                "file for it: somebody else may have written it",
+                "file for it: another program may have written it",
                 hint=f"{replay_hint(table)}; {keep_hint(table)}",
             )
         case Moved() | AllExpected():
@@ -342,7 +342,7 @@ def _mirror_error(
         case Unknown(version):
             return TableError(
                 f"version {version} of its mirror {mirror} was never examined, and its log no "
-                "longer has a file for it: somebody else may have written it",
+                "longer has a file for it: another program may have written it",
                 hint=f"`lockstep verify {table.word}` compares it with the source; "
                 f"{reload_hint(table)}",
             )
@@ -355,7 +355,7 @@ def _end_in_words(behind: Behind) -> str:
     if behind.newest is None:
         return "is missing"
     if behind.newest >= behind.expected_version:
-        return "was replaced by somebody else"
+        return "was replaced by another program"
     return f"ends at version {behind.newest}"
 
 
@@ -406,7 +406,7 @@ def foreign_mirrors(ports: RunPorts, tables: Iterable[TableName]) -> dict[TableN
         try:
             if _is_foreign(ports, mirror):
                 reasons[table] = (
-                    f"{table} is left out: somebody else made {mirror} in the lake; "
+                    f"{table} is left out: another program made {mirror} in the lake; "
                     f"`lockstep reload {table.word} --from source --reason …` replaces it with "
                     "MySQL's rows"
                 )

@@ -143,7 +143,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class TableRecords:
-    """What the ledger has of a table that waits for a merge.
+    """The ledger's records of a table that waits for a merge.
 
     - `contents`: the table's content of the batches that the mirror lacks.
     - `history`: all versions of its structure.
@@ -177,7 +177,7 @@ def table_records(
     states: Mapping[TableName, TableState],
     app_ids: Mapping[TableName, str],
 ) -> dict[TableName, TableRecords]:
-    """Return what the ledger has of all these tables. The number of queries does not
+    """Return the ledger's records of all these tables. The number of queries does not
     grow with the number of tables, unless their mirrors lack different batches.
     `missing_batches`: the batches that each mirror lacks, oldest first. `app_ids`: the
     Delta application ids of the mirrors."""
