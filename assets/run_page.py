@@ -29,6 +29,7 @@ from lockstep.pipeline.values.errors import SpanRefused
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.intent import SettledWrite
 from lockstep.pipeline.values.segment import RowCounts
+from lockstep.pipeline.values.shown import batch_words
 from lockstep.resources.config import Settings
 from lockstep.resources.lake.store.paths import LakePath
 from lockstep.resources.private import make_private
@@ -275,10 +276,9 @@ def _group_rows(
 
 
 def _group_label(group: Sequence[Batch]) -> str:
-    first, last = group[0], group[-1]
+    last = group[-1]
     moment = last.captured_at or last.created_at
-    numbers = f"batch {last.id}" if first is last else f"batches {first.id} to {last.id}"
-    return f"{numbers}, {moment:%Y-%m-%d %H:%M} UTC"
+    return f"{batch_words(group[0].id, last.id)}, {moment:%Y-%m-%d %H:%M} UTC"
 
 
 # -- the files -------------------------------------------------------------------------

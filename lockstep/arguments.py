@@ -27,16 +27,16 @@ def place_option(arguments: argparse.Namespace, option: str) -> Place | None:
 
 
 def place_argument(arguments: argparse.Namespace, name: str, text: str) -> Place:
-    """Return the place that `text` names. `name`: the argument that has this value.
-    Raise `UsageError` with the valid forms if the text names no place."""
-    return parsed(arguments, name, text, parse_end if name == "--until" else parse_place)
+    """Return the place that `text`, the value of the argument `name`, names. Raise
+    `UsageError` with the valid forms if it names no place."""
+    return parse_argument(arguments, name, text, parse_end if name == "--until" else parse_place)
 
 
-def parsed(
+def parse_argument(
     arguments: argparse.Namespace, name: str, text: str, parse: Callable[[str], Value]
 ) -> Value:
-    """Return what `parse` makes of the value of the argument `name`. Raise `UsageError`
-    if it raises ValueError."""
+    """Return the result of `parse` for `text`, the value of the argument `name`. Raise
+    `UsageError` if `parse` raises ValueError."""
     try:
         return parse(text)
     except ValueError as error:
@@ -45,8 +45,8 @@ def parsed(
 
 
 def parse_table_name(text: str) -> TableName:
-    """Return the table that a text such as `shop.orders` names; the first dot divides.
-    Raise `UsageError` if the database or the name is missing."""
+    """Return the table that a text such as `shop.orders` names. The database ends at the
+    first dot. Raise `UsageError` if the database or the name is missing."""
     database, _, name = text.partition(".")
     if not database or not name:
         raise UsageError(f"{text!r} is not a table's name.", hint="write it as database.table")

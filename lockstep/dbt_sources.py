@@ -24,6 +24,7 @@ from lockstep.pipeline.schema.types import sql_type
 from lockstep.pipeline.values.errors import ConfigurationError, LockstepError
 from lockstep.pipeline.values.segment import SystemTable
 from lockstep.pipeline.values.table import TableName
+from lockstep.printing import sql_literal
 from lockstep.resources.adapters import Adapters
 
 if TYPE_CHECKING:
@@ -98,9 +99,9 @@ def sources_yaml(
 def _source_entries(
     context: CommandContext, adapters: Adapters, source: str, only_table: TableName | None
 ) -> Iterator[dict[str, Any]]:
-    """Yield a dbt source for each database of a Lockstep source. It is named after the
-    database. If lockstep.toml has several sources, it is named after source and
-    database, because two sources may have databases of the same name."""
+    """Yield a dbt source for each database of a Lockstep source, named after the
+    database. If lockstep.toml has several sources, the name begins with that of the
+    source, because two sources may have databases of the same name."""
     from lockstep.assets.declaration import loaded_names
 
     settings, lake = context.settings, context.settings.lake_path().absolute()
@@ -118,10 +119,10 @@ def _source_entries(
     tables_by_database: dict[str, list[DbtTable]] = {}
     for table in tables:
         tables_by_database.setdefault(table.mirror_name.database, []).append(table)
-    transactions = _sql_literal(str(lake / f"{source}/{SystemTable.TRANSACTIONS}"))
+    transactions = sql_literal(str(lake / f"{source}/{SystemTable.TRANSACTIONS}"))
     newest_commit = f"select max(_committed_at) from delta_scan({transactions})"
-    for database, members in tables_by_database.items():
-        name = members[0].database
+    for database, database_tables in tables_by_database.items():
+        name = database_tables[0].database
         if has_several_sources:
             name = f"{source}_{name}"
         tables_in_words = (
@@ -130,9 +131,9 @@ def _source_entries(
         yield {
             "name": name,
             "description": _escape_jinja(f"Mirrors of {tables_in_words} of {source}, by Lockstep."),
-            "schema": _escape_jinja(members[0].schema),
+            "schema": _escape_jinja(database_tables[0].schema),
             "config": {"loaded_at_query": _escape_jinja(newest_commit)},
-            "tables": [_table_entry(name, table) for table in members],
+            "tables": [_table_entry(name, table) for table in database_tables],
         }
 
 
@@ -201,9 +202,9 @@ def _comments(
 
 
 def testable_unique_keys(schema: TableSchema) -> list[tuple[str, ...]]:
-    """Return the columns of those UNIQUE keys that dbt's test checks as MySQL does.
-    MySQL allows several rows with NULL in a UNIQUE key; dbt's test does so only for a
-    key of one column."""
+    """Return the columns of those UNIQUE keys for which dbt's test demands no more than
+    MySQL. MySQL allows several rows with NULL in a UNIQUE key; dbt's test allows them
+    only for a key of one column."""
     testable_keys = []
     for key in schema.keys:
         columns = [
@@ -217,7 +218,7 @@ def testable_unique_keys(schema: TableSchema) -> list[tuple[str, ...]]:
 
 
 def _table_entry(dbt_source: str, table: DbtTable) -> dict[str, Any]:
-    scan = f"delta_scan({_sql_literal(table.path)})"
+    scan = f"delta_scan({sql_literal(table.path)})"
     # dbt-duckdb formats this text, so braces are doubled.
     location = _escape_jinja(scan.replace("{", "{{").replace("}", "}}"))
     config: dict[str, Any] = {"external_location": location}
@@ -278,10 +279,10 @@ def _test_entry(
 ) -> str | dict[str, Any]:
     """Return a dbt test. It gets a name if the one that dbt would generate is invalid."""
     settings: dict[str, Any] = {"arguments": dict(arguments)} if arguments else {}
-    words = "_".join((kind, dbt_source, table.name, *key))
-    if not _PLAIN_NAME.fullmatch(words):
-        digest = hashlib.sha256(words.encode()).hexdigest()[:8]
-        name = re.sub(r"\W", "_", words, flags=re.ASCII)
+    default_name = "_".join((kind, dbt_source, table.name, *key))
+    if not _PLAIN_NAME.fullmatch(default_name):
+        digest = hashlib.sha256(default_name.encode()).hexdigest()[:8]
+        name = re.sub(r"\W", "_", default_name, flags=re.ASCII)
         settings = {"name": f"{name}_{digest}", **settings}
     return {kind: settings} if settings else kind
 
@@ -290,11 +291,6 @@ def _escape_jinja(text: str) -> str:
     """Return a Jinja template that renders to the text: dbt renders all texts of the
     file."""
     return _JINJA_OPENING.sub(lambda match: "{{ '" + match[0] + "' }}", text)
-
-
-def _sql_literal(text: str) -> str:
-    quoted = text.replace("'", "''")
-    return f"'{quoted}'"
 
 
 _RESERVED_WORDS: Final = frozenset(

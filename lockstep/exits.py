@@ -1,8 +1,9 @@
 """Exit codes of the command line, and their order of seriousness.
 
-USAGE: the command line or the configuration is wrong. TRY_AGAIN: the same command may
-succeed later. DIFFERENCES: a comparison found some. OPERATOR: a person has to decide.
-QUARANTINED: the command did its work, but a table is stopped.
+DEFECT: Lockstep itself has a defect. USAGE: the command line or the configuration is
+wrong. TRY_AGAIN: the same command may succeed later. DIFFERENCES: a comparison found
+differences. OPERATOR: a person has to decide. QUARANTINED: the command did its work,
+but a table is stopped.
 """
 
 from __future__ import annotations
@@ -33,6 +34,6 @@ _MOST_SERIOUS_FIRST = (
 
 
 def most_serious(codes: Iterable[int]) -> int:
-    """Return the exit code of a command that worked on several sources; 0 for no
-    source."""
+    """Return the exit code of a command from those of its sources; 0 if there are
+    none."""
     return min(codes, key=_MOST_SERIOUS_FIRST.index, default=DONE)

@@ -129,7 +129,7 @@ _COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
 --tls {verify,required,off}  how the connection is encrypted (default: verify; off if the server is
     on this machine)
 --tables PATTERN+  the tables to capture, each as database.table with * and ?
---exclude PATTERN+  tables to leave out of these
+--exclude PATTERN+  patterns of tables to leave out
 --start START   where the first run starts. snapshot: read the tables, then follow the log
                 (default); earliest: follow all of the log that the server still has; latest; or
                 file:offset
@@ -162,8 +162,8 @@ place PLACE     where the next run starts; the latest choice counts until a run 
 """,
     ),
     "recover": (
-        "Make ledger and lake agree again: from the lake if the ledger is lost, by the ledger if "
-        "the lake has other batches or is gone",
+        "Make ledger and lake agree again: the ledger is made from the lake if it was lost; else "
+        "the lake is corrected to show what the ledger recorded",
         """\
 | --back-to BATCH  with a new ledger: go back to the end of this batch and undo later ones
                 (default: the newest batch that all tables show)
@@ -215,7 +215,7 @@ tables TABLE+   the tables, each as database.table; with * and ? all that are st
 """,
     ),
     "reload": (
-        "Write mirrors again, from their changelogs or from MySQL; or some rows of one",
+        "Write mirrors again, from their changelogs or from MySQL; or read some rows of one again",
         """\
 tables TABLE+   the tables, each as database.table with * and ?
 --reason TEXT!  why; recorded for good
@@ -263,10 +263,10 @@ table TABLE     the table, as database.table
 """,
     ),
     "upkeep": (
-        "Put small files of mirrors together, and delete files that no version needs",
+        "Compact small files of mirrors, and delete files that no version needs",
         """\
 @tables
---purge         rewrite every file that still has deleted rows, as a request for erasure needs
+--purge         rewrite every file that still has deleted rows, as a request for erasure demands
 --dry-run       show the steps with files and bytes; change nothing
 @source
 """,
@@ -281,7 +281,7 @@ table TABLE     the table, as database.table
 """,
     ),
     "report": (
-        "Write one page about a run or a span: what came, what changed, how long it took",
+        "Write one page about a run or a span: what was read, what changed, how long it took",
         """\
 run RUN?        the run's id, or the first characters of it (default: the last run)
 --from PLACE    where the span begins (default: earliest)
@@ -291,7 +291,7 @@ run RUN?        the run's id, or the first characters of it (default: the last r
 """,
     ),
     "metrics": (
-        "Print how the sources stand, as numbers for a monitoring system",
+        "Print the state of the sources as metrics for a monitoring system",
         """\
 --output FILE   write to this file, which is replaced as a whole (default: standard output)
 --files         also count the mirrors' files, which reads all their Delta logs

@@ -1,5 +1,5 @@
-"""Printing that several commands share: tables of values, aligned pairs, rows that
-differ, and tables that stopped or are incomplete."""
+"""What several commands print, or return for `--json`: tables of values, aligned pairs,
+rows that differ, gaps, tables that stopped or are incomplete, and literals of SQL."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 _MAX_ROWS = 20
-"""Number of differing rows that are printed for each table; JSON has more of them."""
+"""Largest number of differing rows that are printed for a table; JSON has more."""
 
 
 def comparison_lines(comparison: TableComparison) -> Iterator[str]:
@@ -136,6 +136,11 @@ def origin_values(origin: ChangelogOrigin) -> dict[str, Any]:
         "batches": [content.batch for content in origin.contents],
         "row_images": origin.images,
     }
+
+
+def sql_literal(text: str) -> str:
+    """Return the text as a literal of SQL in which a backslash is no escape."""
+    return "'" + text.replace("'", "''") + "'"
 
 
 def align_pairs(pairs: Mapping[str, str]) -> str:

@@ -99,19 +99,19 @@ class TableVersion:
         """Return all rows, in no particular order. Raise `ConfigurationError` if only
         Spark can read the version, because it has both widened columns and deletion
         vectors."""
-        return version_rows(self._opened)
+        return version_rows(self._version)
 
     def to_delta(self) -> Any:
         """Return the version as a `deltalake.DeltaTable`."""
-        return open_version(self._opened)
+        return open_version(self._version)
 
     def spark(self, session: Any) -> Any:
         """Return the version as a DataFrame. `session`: a SparkSession with Delta;
         Delta's check that refuses old commits is switched off in it."""
-        return version_frame(session, self._opened)
+        return version_frame(session, self._version)
 
     @property
-    def _opened(self) -> DeltaVersion:
+    def _version(self) -> DeltaVersion:
         return DeltaVersion(self.path, self.delta_version, self.table_id, self.batch)
 
 
@@ -392,8 +392,8 @@ class ChangelogDelivery:
 
     def generations(self, table: str, *, incomplete: bool = False) -> tuple[Generation, ...]:
         """Return the changelog's generations in this delivery, oldest first, each with
-        its columns; several if a column's type changed. `arrow` and `spark` return the
-        rows of all of them."""
+        its columns. There are several if a column's type changed. `arrow` and `spark`
+        return the rows of all of them."""
         return self._delivered_table(table, incomplete).generations
 
     def arrow(self, table: str, *, incomplete: bool = False) -> pa.Table:

@@ -45,7 +45,8 @@ class Streams:
 
 @contextmanager
 def file_errors(subject: str, path: str | Path, option: str) -> Iterator[None]:
-    """Raise `ConfigurationError` if the file that an option names cannot be written."""
+    """Turn OSError into a `ConfigurationError` that names the option with the file's
+    path."""
     try:
         yield
     except OSError as error:

@@ -32,7 +32,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
         if registry is None:
             raise ConfigurationError(
                 "Mirrors are not registered in a catalog: lockstep.toml has no [catalog].",
-                hint="write one, as docs/deploy.md#mirrors-in-a-catalog says",
+                hint="add a section [catalog], as docs/deploy.md#mirrors-in-a-catalog says",
             )
         for source in context.sources(arguments.source):
             with context.watch(source.name) as progress:

@@ -120,8 +120,8 @@ def source_findings(
     except LockstepError as error:
         findings = (_refusal_finding("source", error),)
     error_types = {type(finding.error) for finding in findings}
-    # If a rule refuses with the same type of error, only that finding is shown: it says
-    # more, such as the missing GRANT.
+    # If a rule refuses with the same type of error, only the rule's finding is shown,
+    # because it says more, such as the missing GRANT.
     is_repeated = server_error is not None and type(server_error) in error_types
     server_findings = [] if is_repeated else [server_finding]
     return [*server_findings, *ledger_findings, *findings]
@@ -156,7 +156,7 @@ def _preflight(
 def _readable_mirrors(
     adapters: Adapters, source: str, states: Iterable[TableState]
 ) -> Iterator[MirrorEvidence]:
-    """Yield the mirrors whose logs can be read. Other checks report the others."""
+    """Yield the mirrors whose Delta logs can be read. Other checks report the rest."""
     mirrors = adapters.lake().mirrors
     for state in states:
         with suppress(LakeUnavailable, MirrorRefused):
@@ -174,8 +174,8 @@ def _readable_mirrors(
 
 
 def _reason_changelog_unreadable(mirrors: Mirrors, source: str, state: TableState) -> str | None:
-    """Return why a changelog of the table cannot be read as a whole. Return None if all
-    can, or if their logs cannot be read: other checks report that."""
+    """Return why a changelog of the table cannot be read as a whole; None if each can
+    be. A changelog whose Delta log cannot be read is reported by other checks."""
     with suppress(LakeUnavailable, MirrorRefused):
         for changelog in changelogs_of(source, [state]):
             reason = _reason_unreadable(mirrors, changelog.folder)
@@ -238,15 +238,15 @@ def _check_jars(lake: LakePath) -> str:
 
 def _check_spark(adapters: Adapters, settings: Settings) -> str:
     spark_name = adapters.lake().try_spark()
-    sentence = f"{spark_name}; it sees the lake, and refuses a second and an outdated commit"
+    sentence = f"{spark_name}; it sees the lake, and refuses repeated and outdated commits"
     if settings.has_spark_server and isinstance(settings.lake_path(), ObjectPath):
         sentence += "; uploads that a killed run began remain: let the store expire them"
     return sentence
 
 
 def _catalog_finding(adapters: Adapters) -> Finding:
-    """Check the catalog. It is only a warning if the catalog is down, because runs then
-    register mirrors later."""
+    """Check the catalog. If it is down, that is only a warning, because later runs
+    register the mirrors."""
 
     def check() -> str:
         registry = adapters.registry()
@@ -293,8 +293,7 @@ def _check_notify(settings: Settings) -> str:
 
 
 def _check_lineage(settings: Settings) -> str:
-    """Check the settings without asking the backend, because a run does not depend on
-    it."""
+    """Check the settings without asking the backend, on which no run depends."""
     from lockstep.resources.openlineage.sending import open_client
 
     kind = open_client(settings.lineage_transport()).transport.kind
@@ -318,7 +317,7 @@ def declare_tables(settings: Settings, ports: RunPorts) -> None:
     from lockstep.assets.state_files import note_write_errors
     from lockstep.assets.table_list import TableEntry, table_entries, update_table_list
     from lockstep.pipeline.mirror.layout import changelog_path, mirror_path
-    from lockstep.pipeline.run.mirror_places import collisions
+    from lockstep.pipeline.run.mirror_folders import collisions
 
     source = ports.source
     states = ports.ledger.table_states(source.name)
@@ -358,7 +357,7 @@ def _lake_findings(ports: RunPorts) -> tuple[Finding, ...]:
         tables_to_quarantine,
         unrecorded_commit_error,
     )
-    from lockstep.pipeline.run.mirror_places import former_places, pending_moves
+    from lockstep.pipeline.run.mirror_folders import former_folders, pending_moves
 
     error = claim_error(ports)
     if error is not None:
@@ -388,7 +387,7 @@ def _lake_findings(ports: RunPorts) -> tuple[Finding, ...]:
         ),
         *(
             Finding("ok", "lake", f"{folder} is kept for its versions", topic="former mirrors")
-            for folder in former_places(ports)
+            for folder in former_folders(ports)
         ),
     )
 
@@ -405,8 +404,7 @@ def _move_finding(ports: RunPorts, state: TableState, name: TableName) -> Findin
     return Finding(
         "warning",
         str(state.table),
-        f"its mirror is called {name} by the settings: the next run writes all its rows there, "
-        f"{cost}",
+        f"the settings call its mirror {name}: the next run writes all its rows there, {cost}",
         f"`lockstep plan --source {ports.source.name}` shows all that the run would do",
     )
 

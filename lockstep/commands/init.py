@@ -21,7 +21,7 @@ AskPerson = Callable[[str, str], str]
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """Write the file if all of it is valid. An existing file is never replaced."""
+    """Write the file if its whole text is valid. Never replace an existing file."""
     from lockstep.resources.config.load import parse_settings
 
     if context.config.exists():

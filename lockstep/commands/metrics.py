@@ -85,7 +85,8 @@ def _count_files(mirrors: Mirrors, states: Iterable[TableState]) -> int:
 
 
 def _replace_file(path: Path, text: str) -> None:
-    """Replace the file atomically, so that a collector never reads a part of the text."""
+    """Replace the file atomically, so that a collector never reads a part of the text.
+    The file is readable for other accounts, unlike those of `assets.state_files`."""
     new_file = path.with_name(f".{path.name}.new")
     with file_errors("The metrics", path, "--output"):
         new_file.write_text(text, encoding="utf-8")
@@ -173,7 +174,7 @@ def _lag_samples(standing: Standing) -> Iterator[Sample]:
     if lag.transactions is not None:
         yield "lag_transactions", "transactions not in the lake", {}, lag.transactions
     if headroom is not None:
-        description = "1 if the log at the cursor is purged"
+        description = "1 if the log at the cursor was purged"
         yield "log_purged", description, {}, float(headroom.is_purged)
         if headroom.remaining is not None:
             description = "time until the log at the cursor may be purged"

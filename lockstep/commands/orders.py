@@ -11,20 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from lockstep import exits
-from lockstep.arguments import author_of, parse_table_name, parsed, reason_of
+from lockstep.arguments import author_of, parse_argument, parse_table_name, reason_of
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError
 from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.model.table_state import OrderKind, TableCondition
-from lockstep.pipeline.run.begin import foresee_next_start
 from lockstep.pipeline.run.context import RunPorts
-from lockstep.pipeline.run.orders import (
-    OrderOutcome,
-    OrderRequest,
-    give_order,
-    plan_resume,
-)
+from lockstep.pipeline.run.orders import OrderOutcome, OrderRequest, give_order, plan_resume
 from lockstep.pipeline.run.progress import SilentProgress
+from lockstep.pipeline.run.repair import foresee_next_start
 from lockstep.pipeline.run.status.plan import Choice, choose_start
 from lockstep.pipeline.schema.model import schema_to_json
 from lockstep.pipeline.values.decisions import Continuity, Lease
@@ -42,8 +37,8 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 def _record_order(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """Record an order about each table. The exit code is 5 if it does not fit the
     table's state, 2 if the given structure or names are invalid. An order that no run
-    could carry out is not recorded. If one of several resumes is such an order, none of
-    them is recorded."""
+    could carry out is not recorded; if it is one of several resumes, none of them
+    is."""
     kind, author = OrderKind(arguments.command), author_of(arguments)
     reason = reason_of(arguments)
     statement, renames = _given_structure(arguments)
@@ -67,8 +62,9 @@ def _record_order(arguments: argparse.Namespace, context: CommandContext) -> Out
 
 
 def _chosen_tables(ports: RunPorts, kind: OrderKind, patterns: Sequence[str]) -> list[TableName]:
-    """Return the tables that are named in full, and those that match a pattern and
-    whose condition the order fits. Raise `NothingMatches` if a pattern matches none."""
+    """Return the tables that are named in full, and those that match a pattern and are
+    in the condition for this kind of order. Raise `NothingMatches` if a pattern matches
+    none."""
     is_resume = kind is OrderKind.RESUME
     fitting_condition = TableCondition.STOPPED if is_resume else TableCondition.FOLLOWING
     states = sorted(ports.ledger.table_states(ports.source.name).items())
@@ -82,7 +78,7 @@ def _chosen_tables(ports: RunPorts, kind: OrderKind, patterns: Sequence[str]) ->
         tables += matching
         if not matching:
             raise NothingMatches(
-                f"no {fitting_condition} table of {ports.source.name} is called {pattern}",
+                f"no {fitting_condition} table of {ports.source.name} matches {pattern}",
                 hint="`lockstep status` shows which tables are stopped",
             )
     return list(dict.fromkeys(tables))
@@ -91,6 +87,8 @@ def _chosen_tables(ports: RunPorts, kind: OrderKind, patterns: Sequence[str]) ->
 def _plan_resumes(
     context: CommandContext, ports: RunPorts, requests: Sequence[OrderRequest]
 ) -> list[OrderOutcome]:
+    """Plan all resumes, then print their plans. Raise an error if no run could carry one
+    out."""
     next_start = cache(partial(foresee_next_start, ports))
     planned_orders = [plan_resume(ports, request, next_start) for request in requests]
     context.say(*(f"{ports.source.name}: {planned.sentence}" for planned in planned_orders))
@@ -187,7 +185,7 @@ def _order_values(recorded: OrderOutcome) -> dict[str, Any]:
 def _choose_start(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """Record where the next run starts. Only that run uses the choice. A choice that no
     run could carry out is refused, and is not recorded."""
-    place = parsed(arguments, "PLACE", arguments.place, parse_start)
+    place = parse_argument(arguments, "PLACE", arguments.place, parse_start)
     reason = reason_of(arguments)
     source = context.one_source(arguments.source).name
     try:

@@ -25,7 +25,7 @@ from lockstep.pipeline.run.status.plan import forecast_loads
 from lockstep.pipeline.supply import RowsFromServer
 from lockstep.pipeline.values.consumers import Consumer
 from lockstep.pipeline.values.errors import LockstepError
-from lockstep.pipeline.values.shown import pluralize
+from lockstep.pipeline.values.shown import batch_words, pluralize
 from lockstep.resources.holders import holder_name
 
 
@@ -152,8 +152,8 @@ def _next_command_lines(
 
 def changelog_values(outcome: RecoveryOutcome) -> dict[str, Any]:
     """Return the values in `--json` of the changelogs that were corrected to list what
-    the ledger recorded: how many files each lists again or no longer, and lost
-    files."""
+    the ledger recorded: how many files each lists again or no longer, and which files
+    are lost."""
     names = "removed_count as removed, added_count as added, lost_paths as lost"
     return {
         "changelogs": {
@@ -204,13 +204,12 @@ def recovery_lines(
         f"{plan.lake_end.ledger}, at {plan.lake_end.end}"
     )
     if plan.highest_batch > plan.lake_end.batch:
-        first = plan.lake_end.batch + 1
-        yield f"  batches {first} to {plan.highest_batch} are undone; the log is read again"
-    if outcome.case is RecoveryCase.REFUSED:  # This ledger still knows what came before.
+        undone_batches = batch_words(plan.lake_end.batch + 1, plan.highest_batch)
+        yield f"  undone: {undone_batches}; the next run reads that part of the log again"
+    if outcome.case is RecoveryCase.REFUSED:  # This ledger still has earlier batches.
         yield (
-            f"  `rebuild`, `versions` and `replay` of places before the end of batch "
-            f"{plan.lake_end.batch} do not work any more afterwards: first rebuild what an "
-            "audit needs"
+            f"  afterwards, `rebuild`, `versions` and `replay` no longer work for places before "
+            f"the end of batch {plan.lake_end.batch}: first rebuild what an audit needs"
         )
     count = pluralize(len(plan.adoptions), "table continues", "tables continue")
     yield f"  {count} with the mirrors"

@@ -134,8 +134,8 @@ def _chosen_tables(
     for pattern in patterns:
         if not any(map(TablePatterns((pattern,)).matches, captured_tables)):
             raise NothingMatches(
-                f"no captured table of {ports.source.name} is called {pattern}",
-                hint="`lockstep tables` lists what there is, and what is captured",
+                f"no captured table of {ports.source.name} matches {pattern}",
+                hint="`lockstep tables` lists all tables, and which are captured",
             )
     return list(filter(TablePatterns(tuple(patterns)).matches, captured_tables))
 
@@ -197,9 +197,9 @@ def reload_by_condition(
     context: CommandContext, adapters: Adapters, ports: RunPorts, reloads: Sequence[Reload]
 ) -> tuple[int, dict[str, Any]]:
     """Carry out those reloads that read only the rows of a condition. An ordinary run
-    captures the log up to its end; then one run for each reload reads its rows, until a
-    run fails. Return the exit code and JSON of the last run, in which `reread` has
-    the tables of all these reloads."""
+    captures the log up to its end; then one run for each reload reads its rows. Stop if
+    a run fails. Return the exit code and the values in `--json` of the last run; their
+    `reread` has the tables of all these reloads."""
     source = ports.source.name
     by_condition = [reload for reload in reloads if reload.condition_rows is not None]
     context.say(*(_reload_line(ports, reload) for reload in by_condition))

@@ -93,7 +93,7 @@ def replay_lines(report: ReplayReport, *, is_planned: bool) -> Iterator[str]:
     standings = Counter(segment.standing for segment in report.segments)
     for standing, sentence in _CORRECT_SENTENCES.items():
         if standings[standing]:
-            yield f"{pluralize(standings[standing], 'part')} of the changelogs {sentence}"
+            yield f"{pluralize(standings[standing], 'part')} of the changelogs: {sentence}"
     for segment in report.segments:
         if segment.standing not in _CORRECT_SENTENCES:
             yield _segment_line(segment, report)
@@ -108,8 +108,8 @@ def replay_lines(report: ReplayReport, *, is_planned: bool) -> Iterator[str]:
 
 
 _CORRECT_SENTENCES: Final = {
-    SegmentStanding.SAME: "read again from the log: all equal",
-    SegmentStanding.AS_RECORDED: "as recorded; the log was not compared with them",
+    SegmentStanding.SAME: "equal to the log",
+    SegmentStanding.AS_RECORDED: "as recorded, but not compared with the log",
 }
 
 

@@ -21,7 +21,7 @@ from lockstep.pipeline.run.status.span_report import SpanReport, report_of_run, 
 from lockstep.pipeline.status.verdict import utc_text
 from lockstep.pipeline.values.errors import SpanRefused
 from lockstep.pipeline.values.position import Position
-from lockstep.pipeline.values.shown import pluralize
+from lockstep.pipeline.values.shown import batch_words, pluralize
 from lockstep.resources.lake.store.paths import LakePath
 from lockstep.streams import file_errors
 
@@ -58,7 +58,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             with file_errors("The page", path, "--output"):
                 if path == default_path:
                     store_page(path, render_page(report, lake))
-                else:  # a folder of somebody else, in which no old pages are deleted
+                else:  # In a folder that is not Lockstep's, no old pages are deleted.
                     path.write_text(render_page(report, lake), encoding="utf-8")
             answers[name] = exits.DONE, {**_report_values(report, lake), "page": path}
             context.say(*_report_lines(report, path))
@@ -90,9 +90,8 @@ def _report_lines(report: SpanReport, path: Path) -> Iterator[str]:
         f"{pluralize(len(report.totals), 'table')}"
     )
     first, last = report.batches[0], report.batches[-1]
-    batches = f"batch {first.id}" if first is last else f"batches {first.id} to {last.id}"
     end = f" to {_place_text(last.end)}" if last.end is not None else ""
-    yield f"  all of {batches}, from {_place_text(first.start)}{end}"
+    yield f"  all of {batch_words(first.id, last.id)}, from {_place_text(first.start)}{end}"
     if report.request_counts is not None:
         yield f"  requests to the store: {report.request_counts}"
     if report.version_set is not None:

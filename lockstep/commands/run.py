@@ -15,12 +15,7 @@ from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.values.errors import LockstepError
 from lockstep.pipeline.values.segment import RowCounts
 from lockstep.pipeline.values.shown import MOST_NAMES, pluralize
-from lockstep.printing import (
-    comparison_lines,
-    partial_table_lines,
-    show_stopped_tables,
-    show_table,
-)
+from lockstep.printing import comparison_lines, partial_table_lines, show_stopped_tables, show_table
 from lockstep.resources.holders import holder_name
 
 if TYPE_CHECKING:
@@ -263,7 +258,7 @@ def _print_steps(context: CommandContext, record: RunRecord) -> None:
     context.say(f"{record.source}: {_summary(capture, merge_report, acknowledgement)}")
     first_batch = min((merge.first_batch for merge in merge_report.merges), default=None)
     if first_batch is not None and (capture.batch_id is None or first_batch < capture.batch_id):
-        context.say(f"  what earlier runs captured, from batch {first_batch} on, is merged, too")
+        context.say(f"  what earlier runs captured, from batch {first_batch} on, was merged, too")
     if record.request_counts is not None:
         context.say(f"  requests to the store: {record.request_counts}")
     loads = capture.finished_loads
@@ -275,12 +270,14 @@ def _print_steps(context: CommandContext, record: RunRecord) -> None:
     ]
     show_table(context, ("table", "inserted", "updated", "deleted", "version"), rows)
     for batch, tables in acknowledgement.waiting_batches.items():
-        context.say(f"batch {batch} is not acknowledged: waits for {', '.join(map(str, tables))}")
+        context.say(
+            f"batch {batch} is not acknowledged: it waits for {', '.join(map(str, tables))}"
+        )
     if len(loads) > MOST_NAMES:
         row_count = sum(load.rows for load in loads)
         context.say(f"all {row_count:,} rows of {len(loads)} tables were read from the source")
     else:
-        context.say(*(f"{load.sentence()} were read from the source" for load in loads))
+        context.say(*(f"{load.sentence()} read from the source" for load in loads))
     for load in capture.unfinished_loads:
         context.say(f"{load.sentence()}: the next run continues reading")
     show_stopped_tables(context, acknowledgement.quarantined)
@@ -290,13 +287,13 @@ def _print_steps(context: CommandContext, record: RunRecord) -> None:
 def _summary(
     capture: CaptureReport, merge_report: MergeReport, acknowledgement: AcknowledgeReport
 ) -> str:
-    """Return a line with the positions from which and to which the run read, the
-    numbers of transactions and rows, and the seconds."""
+    """Return a line with the positions between which the run read the log, the numbers
+    of transactions and rows, and the seconds."""
     if capture.batch_id is None and not merge_report.merges:
         return capture.reason if capture.is_past_end else f"nothing new at {capture.end}"
     rows_read = [merge.rows_read for merge in merge_report.merges if merge.rows_read]
     rows, tables = pluralize(sum(rows_read), "row"), pluralize(len(rows_read), "table")
-    from_source = f" and {rows} read from {tables}" if rows_read else ""
+    from_source = f"; {rows} of {tables} read from the source" if rows_read else ""
     seconds = capture.start_seconds + capture.capture_seconds + merge_report.publish_seconds
     seconds += merge_report.merge_seconds + acknowledgement.seconds
     return (

@@ -43,8 +43,8 @@ from lockstep.resources.adapters import Adapters
 
 VERIFY = "verify"
 _FIRST_RUN_HINT = (
-    "the first run begins it; until then `lockstep check` shows what becomes of each column, and "
-    "`lockstep tables` lists all tables"
+    "the first run begins the history; until then `lockstep check` shows what becomes of each "
+    "column, and `lockstep tables` lists all tables"
 )
 _SHOWN_AS_KEYS = "row_condition, key_fingerprint"
 _ORIGIN_WORDS = {
@@ -57,8 +57,8 @@ _ORIGIN_WORDS = {
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """Show one table, or verify all. The exit code of `verify` is 4 if something
-    differs, 3 if the source changed too often meanwhile."""
+    """Show one table, or verify the history of all. The exit code of `verify` is 4 if
+    something differs, 3 if the source changed too often meanwhile."""
     is_verification = arguments.table == VERIFY
     if is_verification and arguments.at:
         raise UsageError(
@@ -205,7 +205,7 @@ def _print_columns(context: CommandContext, version: SchemaVersion, schema: Tabl
     if shown_as is not None and shown_as.row_condition is not None:
         context.say(f"  the lake has the rows where {shown_as.row_condition}")
     if shown_as is not None and shown_as.key_fingerprint is not None:
-        context.say(f"  hashed with the key {shown_as.key_fingerprint}")
+        context.say(f"  values are hashed with the key of fingerprint {shown_as.key_fingerprint}")
     for key in schema.keys:
         context.say(f"  {key_in_sql(key)}")
     for reference in schema.foreign_keys:

@@ -59,17 +59,13 @@ def _upkeep_report(
             tables = tuple(plan_upkeep(ports, lake, policy, only_tables))
             if only_tables is not None:
                 return UpkeepReport(tables, 0.0)
-            changes = plan_changes(ports, policy.keep_changes, lake.keep)
-            checkpoints = thin_logs(ports, lake, delete=False)
-            former_mirrors = plan_former_folders(ports, lake.keep)
-            clearable_notes = tuple(clearable(ports))
             return UpkeepReport(
                 tables,
                 0.0,
-                changes=changes,
-                cleared_notes=clearable_notes,
-                checkpoints=checkpoints,
-                former_mirrors=former_mirrors,
+                changes=plan_changes(ports, policy.keep_changes, lake.keep),
+                checkpoints=thin_logs(ports, lake, delete=False),
+                former_mirrors=plan_former_folders(ports, lake.keep),
+                cleared_notes=tuple(clearable(ports)),
             )
         return carry_out_upkeep(ports, lake, policy, holder_name("upkeep"), only_tables)
 
@@ -96,7 +92,7 @@ def upkeep_lines(report: UpkeepReport, *, is_planned: bool) -> Iterator[str]:
             idle_count += 1
         yield from lines
     if idle_count:
-        yield f"{pluralize(idle_count, 'table has', 'tables have')} nothing to do"
+        yield f"nothing to do for {pluralize(idle_count, 'table')}"
     elif not report.tables:
         yield "no table has a mirror yet"
     if is_planned:

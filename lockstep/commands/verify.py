@@ -22,12 +22,7 @@ from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.model.table_state import Supplier
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.table_extents import record_complete, tables_proven_complete
-from lockstep.pipeline.run.orders import (
-    Reload,
-    ReloadFacts,
-    plan_reload,
-    plan_repairs,
-)
+from lockstep.pipeline.run.orders import Reload, ReloadFacts, plan_reload, plan_repairs
 from lockstep.pipeline.run.proof.verify_rows import record_proofs, verify
 from lockstep.pipeline.run.proof.verify_sample import verify_sample
 from lockstep.pipeline.run.reports import TableComparison, VerifyReport
@@ -148,8 +143,9 @@ def _proof_words(comparison: TableComparison) -> str:
 
 
 def _record_complete_tables(ports: RunPorts, report: VerifyReport, context: CommandContext) -> None:
-    """Record that tables which proved equal are complete, if they were partial or open
-    after a gap. If a run is going on, record nothing, because it may change them."""
+    """Record that partial tables, and tables that lacked changes because of a gap, are
+    complete if they proved equal. If a run is going on, record nothing, because it may
+    change them."""
     if not tables_proven_complete(ports, report):
         return
     try:
@@ -178,7 +174,7 @@ def _repair_tables(
             show_planned(context, ports, repairs)
         return {"repairs": {repair.table: reload_values(repair) for repair in repairs}}
     if repairs:
-        context.say("What differs is read from MySQL again; the counts above are from before:")
+        context.say("Rows that differ are read from MySQL again; the counts above are older:")
     code = exits.DONE
     reread: dict[str, Any] = {}
     if any(repair.condition_rows is not None for repair in repairs):

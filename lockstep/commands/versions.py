@@ -86,15 +86,13 @@ def _summary_values(version_set: ShownVersions) -> dict[str, Any]:
 
 
 def _summary_cells(version_set: ShownVersions) -> tuple[object, ...]:
-    missing_tables = ", ".join(str(missing.table) for missing in version_set.missing)
-    batch, run = str(version_set.batch.id), version_set.batch.run_id
     return (
         version_set.position,
         _commit_time(version_set),
-        batch,
-        run,
+        str(version_set.batch.id),
+        version_set.batch.run_id,
         len(version_set.entries),
-        missing_tables,
+        ", ".join(str(missing.table) for missing in version_set.missing),
     )
 
 
@@ -105,7 +103,7 @@ def _version_set_lines(version_set: ShownVersions, lake: LakePath) -> Iterator[s
     yield f"{version_set.source}: as of {position}{committed} (batch {batch})"
     gtids = position.gtid_set
     if gtids != GtidSet():
-        yield f"  executed: {gtids.shortened_text()}"
+        yield f"  GTIDs: {gtids.shortened_text()}"
     yield align_pairs(
         {
             str(entry.table): f"{entry.delta_version}  {lake / entry.mirror}"

@@ -42,9 +42,8 @@ def can_take(changelog: pa.Schema, new_columns: pa.Schema) -> bool:
 
 def next_generation(
     before: Sequence[SchemaVersion],
-    schema: TableSchema | None,
+    source_schema: TableSchema | None,
     shown_as: ShownAs | None = None,
-    source_schema: TableSchema | None = None,
 ) -> int:
     """Return the number of the generation for the rows of a new structure.
 
@@ -52,15 +51,15 @@ def next_generation(
     rows, and the settings still show the same columns and rows of the table, it is that
     generation. Otherwise it is the next number. A structure that no changelog can hold
     begins no generation. Versions whose structure is unknown are ignored, because no
-    rows were captured under them. `schema`: the part of the structure `source_schema`
-    that the lake shows with the settings `shown_as`.
+    rows were captured under them.
     """
     versions = [version for version in before if version.schema is not None]
     newest = max((version.generation for version in before), default=1)
-    if schema is None:
+    if source_schema is None:
         return newest
+    shown_schema = source_schema if shown_as is None else shown_as.schema
     try:
-        new_columns = _changelog_columns_of(row_structure(schema))
+        new_columns = _changelog_columns_of(row_structure(shown_schema))
         structures = [
             _changelog_columns_of(version.shown_structure)
             for version in versions
@@ -68,7 +67,7 @@ def next_generation(
         ]
     except TableError:
         return newest
-    if source_schema is not None and versions and versions[-1].generation == newest:
+    if versions and versions[-1].generation == newest:
         last = versions[-1]
         earlier_condition = last.shown_as and last.shown_as.row_condition
         if earlier_condition != (shown_as and shown_as.row_condition):

@@ -1,5 +1,5 @@
-"""Decodes the cells of a result into Arrow arrays (a decoder for each family of types,
-and the table of decoders), and makes record batches of them.
+"""Decodes the cells of a result into Arrow arrays, with a decoder for each family of
+types, and makes record batches of them.
 
 Formats: MySQL manual, "Binary Protocol Value".
 
@@ -67,8 +67,8 @@ _HAS_SRID: Final = 0x20000000
 
 
 def texts(column: Column, cells: ColumnValues) -> pa.Array:
-    """CHAR to LONGTEXT, ENUM, SET, JSON → string; raise `TableError` for bytes that are
-    not UTF-8."""
+    """Return CHAR to LONGTEXT, ENUM, SET and JSON as strings. Raise `TableError` for
+    bytes that are not UTF-8."""
     array = _byte_array(pa.string(), cells)
     try:
         array.validate(full=True)
@@ -81,12 +81,12 @@ def texts(column: Column, cells: ColumnValues) -> pa.Array:
 
 
 def binaries(column: Column, cells: ColumnValues) -> pa.Array:
-    """BINARY to LONGBLOB → binary."""
+    """Return BINARY to LONGBLOB as bytes."""
     return _byte_array(pa.binary(), cells)
 
 
 def geometries(column: Column, cells: ColumnValues) -> pa.Array:
-    """Geometry of any kind → EWKB; raise ValueError for a malformed header."""
+    """Return geometries of any kind as EWKB. Raise ValueError for a malformed header."""
     offsets, ends, total = _offsets(cells)
     buffer, out = allocate(total, 1)
     if not _write_ewkb(cells.data, cells.at, cells.size, ends, out):
@@ -95,8 +95,8 @@ def geometries(column: Column, cells: ColumnValues) -> pa.Array:
 
 
 def vectors(column: Column, cells: ColumnValues) -> pa.Array:
-    """VECTOR(n) → list of float32; raise ValueError if the length is not a multiple of
-    4."""
+    """Return VECTORs as lists of float32. Raise ValueError if a length is not a
+    multiple of 4."""
     offsets, ends, total = _offsets(cells)
     if bool((ends & 3).any()):
         raise ValueError("not a vector")
@@ -107,9 +107,9 @@ def vectors(column: Column, cells: ColumnValues) -> pa.Array:
     return cells.array(pa.list_(pa.float32()), offsets, children=[floats])
 
 
-def _byte_array(kind: pa.DataType, cells: ColumnValues) -> pa.Array:
+def _byte_array(array_type: pa.DataType, cells: ColumnValues) -> pa.Array:
     offsets, ends, total = _offsets(cells)
-    return cells.array(kind, offsets, _contiguous_bytes(cells, ends, total))
+    return cells.array(array_type, offsets, _contiguous_bytes(cells, ends, total))
 
 
 def _offsets(cells: ColumnValues) -> tuple[pa.Buffer, Int32s, int]:
@@ -166,9 +166,9 @@ def _write_ewkb(data: Bytes, at: Int32s, size: Int32s, ends: Int32s, out: Bytes)
                     put32(out, total + 5, srid)
                 else:
                     # The value is big-endian, so its type and its SRID are, too.
-                    kind = b32(data, body + 1) | _HAS_SRID
+                    geometry_type = b32(data, body + 1) | _HAS_SRID
                     for byte in range(4):
-                        put8(out, total + 1 + byte, kind >> 24 - 8 * byte)
+                        put8(out, total + 1 + byte, geometry_type >> 24 - 8 * byte)
                         put8(out, total + 5 + byte, srid >> 24 - 8 * byte)
                 copy(out, total + _EWKB_HEADER_BYTES, data, body + 5, count - 5)
                 total += count + _SRID_BYTES
@@ -184,31 +184,32 @@ _MINUS, _POINT, _ZERO, _NINE, _COLON = b"-.09:"
 
 
 def numbers(column: Column, cells: ColumnValues) -> pa.Array:
-    """TINYINT to BIGINT, FLOAT, DOUBLE → the column's Arrow type, by copying their
-    bits."""
+    """Return TINYINT to BIGINT, FLOAT and DOUBLE in the column's Arrow type, by copying
+    their bits."""
     return _number_array(arrow_type(column), cells)
 
 
 def bits(column: Column, cells: ColumnValues) -> pa.Array:
-    """BIT(1) → boolean, BIT(64) → decimal(20,0), all others → int64."""
-    kind = arrow_type(column)
-    return _number_array(pa.int64() if pa.types.is_boolean(kind) else kind, cells).cast(kind)
+    """Return BIT(1) as boolean, BIT(64) as decimal(20,0), all others as int64."""
+    array_type = arrow_type(column)
+    number_type = pa.int64() if pa.types.is_boolean(array_type) else array_type
+    return _number_array(number_type, cells).cast(array_type)
 
 
 def years(column: Column, cells: ColumnValues) -> pa.Array:
-    """YEAR → int16. MariaDB sends a YEAR(2) as the last two digits of 1970 to 2069."""
+    """Return YEARs as int16. MariaDB sends only the last two digits of a YEAR(2), which
+    is from 1970 to 2069."""
     buffer, out = allocate(len(cells), 2)
     _write_years(cells.data, cells.at, cells.definition.display_length == _SHORT_YEAR_LENGTH, out)
     return cells.array(pa.int16(), buffer)
 
 
-def _number_array(kind: pa.DataType, cells: ColumnValues) -> pa.Array:
-    width = kind.bit_width // 8
+def _number_array(array_type: pa.DataType, cells: ColumnValues) -> pa.Array:
+    width = array_type.bit_width // 8
     buffer, out = allocate(len(cells), width)
-    definition = cells.definition
-    is_signed = not definition.is_unsigned
-    _write_numbers(cells.data, cells.at, definition.cell_bytes, is_signed, width, out)
-    return cells.array(kind, buffer)
+    size, is_signed = cells.definition.cell_bytes, not cells.definition.is_unsigned
+    _write_numbers(cells.data, cells.at, size, is_signed, width, out)
+    return cells.array(array_type, buffer)
 
 
 @kernel
@@ -254,18 +255,18 @@ def _write_years(data: Bytes, at: Int32s, has_two_digits: bool, out: Bytes) -> N
 
 
 def decimals(column: Column, cells: ColumnValues) -> pa.Array:
-    """DECIMAL(p,s) → decimal(p,s) up to 38 digits, else text. Raise ValueError for text
-    that is not such a number."""
-    kind = arrow_type(column)
+    """Return DECIMALs as decimals of up to 38 digits; those with more digits as text.
+    Raise ValueError for text that is not such a number."""
+    array_type = arrow_type(column)
     cell_arrays = cells.data, cells.at, cells.size
-    if not pa.types.is_decimal(kind):
+    if not pa.types.is_decimal(array_type):
         if not _skip_leading_zeros(*cell_arrays):
             raise ValueError("not a decimal")
         return texts(column, cells)
     buffer, out = allocate(len(cells), 16)
-    if not _write_decimals(*cell_arrays, kind.precision, kind.scale, out):
+    if not _write_decimals(*cell_arrays, array_type.precision, array_type.scale, out):
         raise ValueError("not a decimal")
-    return cells.array(kind, buffer)
+    return cells.array(array_type, buffer)
 
 
 @kernel
@@ -351,24 +352,24 @@ _MAX_TIME_CHARACTERS: Final = 10
 
 
 def dates(column: Column, cells: ColumnValues) -> pa.Array:
-    """DATE → date32; a zero or partial date becomes NULL. Raise ValueError for an
-    invalid date."""
+    """Return DATEs as date32; a zero or partial date becomes NULL. Raise ValueError for
+    an invalid date."""
     buffer, out = allocate(len(cells), 4)
     _add_nulls(cells, _write_dates(cells.data, cells.at, cells.size, out))
     return cells.array(pa.date32(), buffer)
 
 
 def moments(column: Column, cells: ColumnValues) -> pa.Array:
-    """DATETIME and TIMESTAMP → timestamp, microseconds; a zero or partial date becomes
-    NULL. Raise ValueError for an invalid date or time."""
+    """Return DATETIMEs and TIMESTAMPs as timestamps in microseconds; a zero or partial
+    date becomes NULL. Raise ValueError for an invalid date or time."""
     buffer, out = allocate(len(cells), 8)
     _add_nulls(cells, _write_moments(cells.data, cells.at, cells.size, out))
     return cells.array(arrow_type(column), buffer)
 
 
 def times(column: Column, cells: ColumnValues) -> pa.Array:
-    """TIME(n) → text: [-]HH:MM:SS[.ffffff], hours to 838. Raise ValueError for an
-    invalid time."""
+    """Return TIMEs as text: [-]HH:MM:SS[.ffffff], hours up to 838. Raise ValueError for
+    an invalid time."""
     digits = column.length or 0
     buffer, out = allocate(len(cells), _MAX_TIME_CHARACTERS + 1 + digits)
     offsets, ends = allocate(len(cells) + 1, 4)
@@ -379,8 +380,8 @@ def times(column: Column, cells: ColumnValues) -> pa.Array:
 
 
 def _add_nulls(cells: ColumnValues, null_count: int) -> None:
-    """Count the dates that became NULL. Raise ValueError for -1, which stands for an
-    invalid date."""
+    """Count the dates that became NULL. `null_count`: their number, or -1 for an
+    invalid date, for which ValueError is raised."""
     if null_count < 0:
         raise ValueError("not a date")
     cells.null_count += null_count
@@ -539,8 +540,8 @@ a length before them."""
 
 @dataclass(frozen=True, slots=True)
 class Decoder:
-    """The decoder of one column type: the protocol's type codes that its values may
-    have, and the function that makes Arrow of them."""
+    """The decoder of one column type: the type codes of the protocol that a result may
+    have for such a column, and the function that makes an Arrow array of the cells."""
 
     codes: frozenset[int]
     decode: Callable[[Column, ColumnValues], pa.Array]
@@ -564,7 +565,8 @@ DECODERS: Final[Mapping[str, Decoder]] = MappingProxyType(
         "datetime": Decoder(frozenset({12}), moments),
         "timestamp": Decoder(frozenset({7}), moments),
         **dict.fromkeys(
-            ("char", "varchar", "text", "enum", "set", "json"), Decoder(_BYTES_CODES, texts)
+            ("char", "varchar", "text", "enum", "set", "json"),
+            Decoder(_BYTES_CODES, texts),
         ),
         **dict.fromkeys(("binary", "varbinary", "blob"), Decoder(_BYTES_CODES, binaries)),
         "geometry": Decoder(_BYTES_CODES, geometries),
@@ -593,7 +595,7 @@ class ResultBatches:
 
     `sequence`: the sequence number of the first row's packet. A batch has at most
     `max_rows` rows (fewer for a table of hundreds of columns), and ends with the row
-    that exceeds `full_bytes`.
+    with which it reaches `full_bytes`.
     """
 
     def __init__(

@@ -90,15 +90,15 @@ def malformed_answer_error(fault: str) -> SourceUnavailable:
 
 
 def allocate_bytes(needed: int, preferred: int) -> Bytes:
-    """Return uninitialised memory of `preferred` bytes, or of `needed` bytes if that is
-    more."""
+    """Return uninitialised memory of `preferred` bytes, or of `needed` bytes if these
+    are more."""
     return np.empty(max(needed, preferred), np.uint8)
 
 
 class ResultRows:
     """A buffer for the rows of a result, one batch at a time. A batch ends after
-    `max_rows` rows, or after the row that exceeds `full_bytes`. `sequence`: the
-    sequence number of the first packet."""
+    `max_rows` rows, or after the row with which it reaches `full_bytes`. `sequence`:
+    the sequence number of the first packet."""
 
     def __init__(self, *, sequence: int, max_rows: int, full_bytes: int) -> None:
         self.data: Bytes = allocate_bytes(0, _INITIAL_BYTES)
@@ -121,9 +121,9 @@ class ResultRows:
         self._state[_PIECE_PLACE] = 0
 
     def fill(self) -> bool:
-        """Copy rows out of the piece, until it is used up (return False), or the batch
-        is full or the result has ended (return True). After True the caller must read
-        the rows and `clear` them.
+        """Copy rows out of the piece. Return False if it is used up, and True if the
+        batch is full or the result has ended: the caller must then read the rows and
+        `clear` them.
 
         Raise `ErrorPacket` for the server's error, and `SourceUnavailable` for a
         malformed packet.
@@ -179,8 +179,8 @@ _MORE_RESULTS: Final = 0x0008
 
 
 def read_warning_count(payload: bytes) -> int:
-    """Return the number of warnings from an EOF packet, or from an OK packet in place
-    of one. Raise `SourceUnavailable` for any other packet, and for one that
+    """Return the number of warnings from an EOF packet, or from the OK packet that may
+    replace it. Raise `SourceUnavailable` for any other packet, and for one that
     announces further results."""
     if payload[0] != _END_MARKER:
         raise malformed_answer_error("a packet is neither a row nor the end")
@@ -315,8 +315,8 @@ def find_cells(
     starts: Integers,
     row_count: int,
     fixed_sizes: Integers,
-    at: npt.NDArray[np.int32],
-    size: npt.NDArray[np.int32],
+    at: Int32s,
+    size: Int32s,
     null_counts: Integers,
 ) -> int:
     """Find the cells of all rows: set `at` and `size` (bytes) by column and row, and

@@ -1,13 +1,13 @@
-"""Plans and records what people order about tables: to stop one, to resume it, to
-reload it. Runs carry the orders out.
+"""Plans and records people's orders about tables: pause, resume, reload. Runs carry them
+out.
 
 Before a resume is recorded, its outcome is shown: the plan of the next run, and what
 today's settings make of the statement at which the table stopped.
 
 A reload writes a mirror (the Delta table with the current rows), or some of its rows,
-again. A person orders it, or a comparison found a difference. The plan decides what
-supplies each one. The next run carries it out; only a reload of rows under a condition
-is carried out by the run to which it is given.
+again. A person orders it, or a comparison found a difference. The plan decides whether
+MySQL, the changelog or the log supplies the rows. The next run carries it out; only a
+reload of rows under a condition is carried out by the run to which it is given.
 """
 
 from __future__ import annotations
@@ -27,13 +27,14 @@ from lockstep.pipeline.run.agreement.lake_logs import (
     foreign_mirrors,
     mirror_judgement,
 )
-from lockstep.pipeline.run.begin import StartProposal, foresee_next_start
+from lockstep.pipeline.run.begin import StartProposal
 from lockstep.pipeline.run.consent import unknown_structure_error
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.logged_statements import dialect_of, recorded_statements
 from lockstep.pipeline.run.follow_pasts import Pasts, find_pasts
 from lockstep.pipeline.run.load.by_condition import condition_refusal
-from lockstep.pipeline.run.mirror_places import collisions, next_place
+from lockstep.pipeline.run.mirror_folders import collisions, next_folder
+from lockstep.pipeline.run.repair import foresee_next_start
 from lockstep.pipeline.run.reports import VerifyReport
 from lockstep.pipeline.run.status.schema_history import unknown_table_error
 from lockstep.pipeline.run.stop_errors import collision_error, unsupported_error
@@ -89,6 +90,7 @@ from lockstep.pipeline.values.errors import (
     NothingMatches,
     PastRefused,
     Recovery,
+    SegmentsLost,
     SourceRefused,
     TableError,
 )
@@ -310,9 +312,7 @@ class HistoryAtStop:
         )
         return reason_unclear(
             schema, order.schema, order.renames, may_rename=may_rename
-        ) or reason_given_shape_changed(
-            schema, order.schema, order.renames, shaping.treatment_texts
-        )
+        ) or reason_given_shape_changed(schema, order.schema, order.renames, shaping.column_uses)
 
 
 def _history_at_stop(ports: RunPorts, order: TableOrder) -> HistoryAtStop:
@@ -348,7 +348,7 @@ def _history_at_stop(ports: RunPorts, order: TableOrder) -> HistoryAtStop:
         )
     followed_statement, schema_after = _follow_statement(schema, statement)
     by_table = consequences(
-        followed_statement, ports.source.policies_of, statement, ports.shaping.treatment_texts
+        followed_statement, ports.source.policies_of, statement, ports.shaping.column_uses
     )
     return HistoryAtStop(
         version_at_stop, statement, by_table.get(order.table), schema_after.table(order.table)
@@ -375,6 +375,10 @@ def _plans_of_next_run(ports: RunPorts, order: TableOrder) -> TablePlans:
     return plan_returns(replace(ports, source=replace(ports.source, until=None)), [order])
 
 
+def _waits_sentence(table: TableName, refusal: LockstepError) -> str:
+    return f"{table} waits until a run starts: {refusal.message}; {refusal.hint}"
+
+
 def _resume_sentence(
     ports: RunPorts,
     order: TableOrder,
@@ -387,10 +391,11 @@ def _resume_sentence(
     try:
         if (error := _present_error(ports, table)) is not None:
             return f"it would be quarantined again: {error.reason}. First {error.hint}"
-        if isinstance(decision := next_start().decision, Refusal):
-            refusal = decision.error
-            return f"{table} waits until a run starts: {refusal.message}; {refusal.hint}"
+        if isinstance(refusal := next_start().outcome, Refusal):
+            return _waits_sentence(table, refusal.error)
         plans = _plans_of_next_run(ports, order)
+    except SegmentsLost as error:
+        return _waits_sentence(table, error)
     except (AccessDenied, HostUnknown, SourceRefused):
         pass  # An order needs no server: the run that carries it out reports the problem.
     except LockstepError as error:
@@ -712,7 +717,7 @@ def _new_place_clause(ports: RunPorts, state: TableState | None) -> str:
             ports, state, mirror_judgement(ports, state, examined_version, will_be_replaced=True)
         )
     except MirrorRefused as error:
-        return f" in a new folder, {next_place(ports, state.table)} ({error.reason})"
+        return f" in a new folder, {next_folder(ports, state.table)} ({error.reason})"
     except (TableError, LockstepError):  # the run says what follows
         pass
     return ""

@@ -9,10 +9,10 @@ twice, so only the tables with damaged files are quarantined.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lockstep.pipeline.mirror.layout import snapshot_path
-from lockstep.pipeline.model.batch import Batch, BatchContent, BatchState
+from lockstep.pipeline.model.batch import Batch, BatchContent, BatchState, Cursor
 from lockstep.pipeline.model.claim import recovery_hint
 from lockstep.pipeline.model.table_state import StoppedTable
 from lockstep.pipeline.ports.ledger import batch_content, captured_batches
@@ -26,6 +26,7 @@ from lockstep.pipeline.run.agreement.changelog_files import (
     changelog_table,
     system_table,
 )
+from lockstep.pipeline.run.begin import StartProposal, foresee_start
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.publish import lost_files_error
 from lockstep.pipeline.run.replay.settle import settle_replays
@@ -34,7 +35,7 @@ from lockstep.pipeline.values.errors import SegmentsLost
 from lockstep.pipeline.values.segment import SegmentFile, SystemTable
 from lockstep.pipeline.values.table import TableName
 
-SWEPT_BATCHES = 10
+_SWEPT_BATCHES = 10
 """Number of newest batches among which abandoned batches are searched for remaining
 files."""
 
@@ -75,7 +76,7 @@ def repair(ports: RunPorts, lease: Lease) -> tuple[str, ...]:
         # Only the newest acknowledged batch can have files left, because the files of
         # each batch are deleted before the next one is acknowledged.
         remove_unneeded_files(ports, acknowledged.batch)
-    for batch in ports.ledger.batches(source, limit=SWEPT_BATCHES):
+    for batch in ports.ledger.batches(source, limit=_SWEPT_BATCHES):
         # A process that hung may have written files after its batch was abandoned.
         if batch.state is BatchState.ABANDONED:
             discard(ports, batch)
@@ -147,6 +148,32 @@ def _captured_before_override(
         return
     reason = f"{override.author} chose another start ({override.place})"
     yield from (Abandonment(batch, reason) for batch in reversed(captured))
+
+
+def cursor_after(ports: RunPorts, abandonments: Sequence[Abandonment]) -> Cursor | None:
+    """Return the captured cursor as it will be once these batches are abandoned."""
+    cursors = ports.ledger.cursors(ports.source.name)
+    captured, acknowledged = cursors.captured, cursors.acknowledged
+    abandoned_ids = {abandonment.batch.id for abandonment in abandonments}
+    if captured is None or captured.batch not in abandoned_ids:
+        return captured
+    first = 0 if acknowledged is None else acknowledged.batch + 1
+    live_batches = ports.ledger.live_batches(ports.source.name, first)
+    batches = [batch for batch in live_batches if batch.id not in abandoned_ids]
+    if not batches:
+        return acknowledged
+    # All batches whose capture has not finished are abandoned.
+    cursor = batches[-1].captured_cursor
+    by_gtid = cursor.by_gtid and captured.by_gtid
+    return replace(cursor, by_gtid=by_gtid, was_by_gtid=captured.was_by_gtid)
+
+
+def foresee_next_start(ports: RunPorts) -> StartProposal:
+    """Return the start of the next run, after the batches that it abandons; nothing is
+    written."""
+    override = ports.ledger.open_override(ports.source.name)
+    abandonments = list(batches_to_abandon(ports, override))
+    return foresee_start(ports, cursor_after(ports, abandonments), override)
 
 
 def _quarantine_damaged(ports: RunPorts, lease: Lease, damage: Damage) -> list[str]:

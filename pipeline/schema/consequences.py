@@ -18,8 +18,8 @@ from typing import Final
 from lockstep.pipeline.schema.context import zone_of
 from lockstep.pipeline.schema.effects import FollowedStatement, LoggedStatement
 from lockstep.pipeline.schema.fills import StatementMoment
-from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.table_effects import (
+    ColumnUsesOf,
     EffectKind,
     TableEffect,
     reason_columns_changed,
@@ -309,12 +309,11 @@ def consequences(
     followed: FollowedStatement,
     policies_of: PoliciesOf,
     logged: LoggedStatement,
-    treatment_texts_of: Callable[[TableSchema], Mapping[str, str]] = lambda _: {},
+    column_uses_of: ColumnUsesOf,
 ) -> Mapping[TableName, Consequence]:
     """Return the consequence of one statement for each table. If the statement has
     several effects on a table, the most severe wins, except that a creation, a drop or
-    a rename replaces all effects before it. `treatment_texts_of`: returns
-    `TableEffect.treatment_texts` for the columns of a structure."""
+    a rename replaces all effects before it."""
     moment = StatementMoment(logged.executed_at, zone_of(logged.context.time_zone))
     severity_of = list(Action).index
     by_table: dict[TableName, Consequence] = {}
@@ -323,7 +322,7 @@ def consequences(
             effect = TableEffect(table, "not followed", followed.not_understood.reason)
             by_table[table] = _consequence(effect, policies_of(table))
     for change in followed.effects:
-        for effect in table_effects(change, logged.context.sql_mode, moment, treatment_texts_of):
+        for effect in table_effects(change, logged.context.sql_mode, moment, column_uses_of):
             new = _consequence(effect, policies_of(effect.table))
             old = by_table.get(effect.table)
             replaces_earlier = effect.kind in ("created", "dropped", "renamed")

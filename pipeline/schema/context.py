@@ -63,19 +63,19 @@ class ServerDialect:
 
     @property
     def charset_resets_collation(self) -> bool:
-        """Whether CHARACTER SET after COLLATE replaces the collation with the set's
+        """True if CHARACTER SET after COLLATE replaces the collation with the set's
         default, as in MySQL up to 8.0.15; later versions of 8.0 were not tested. MySQL
         9.7 and MariaDB keep the collation."""
         return not self.is_mariadb and self.version <= 80015
 
     @property
     def knows_hidden_places(self) -> bool:
-        """Whether the places of the hidden columns of functional indexes are known."""
+        """True if the places of the hidden columns of functional indexes are known."""
         return knows_hidden_places(self.version, mariadb=self.is_mariadb)
 
     @property
     def is_mysql_8(self) -> bool:
-        """Whether the server is MySQL 8.0 or later. MySQL 5.7 often behaves like
+        """True if the server is MySQL 8.0 or later. MySQL 5.7 often behaves like
         MariaDB."""
         return not self.is_mariadb and self.version >= 80000
 
@@ -94,8 +94,8 @@ class StatementContext:
     to the second of the event's timestamp. `database_collation`: the session's
     `collation_database`, if it differs from the database's (MySQL). `alter_phase`:
     MariaDB logs a two-phase ALTER at its "start" and again at its "commit" or
-    "rollback". `thread_specific`: the statement used a temporary table, or the
-    connection's number. `error`: the error with which the statement failed after it had
+    "rollback". `thread_specific`: the statement used a temporary table or
+    CONNECTION_ID(). `error`: the error with which the statement failed after it had
     changed something; 0 if it succeeded. `ddl_xid`: the event has the number of the
     transaction that changed the data dictionary, as in MySQL 8.0 and later for tables
     of InnoDB. `finds_view`: CREATE TABLE IF NOT EXISTS creates nothing, since a view
@@ -142,7 +142,7 @@ def stored_name(name: TableName, context: StatementContext) -> TableName:
 
 @dataclass(slots=True)
 class _StatusReader:
-    """A cursor over the status variables of an event."""
+    """A cursor over the status variables of an event. `at`: offset of the next byte."""
 
     data: bytes
     at: int = 0
@@ -204,7 +204,8 @@ def read_context(status: bytes, facts: ServerDialect, database: str = "") -> Sta
 
 def _read_variable(code: int, reader: _StatusReader, context: StatementContext) -> StatementContext:
     """Read the value of one variable, and return the context with it. The codes are
-    those of `Q_FLAGS2_CODE` (0) and its followers in the sources named above."""
+    `Q_FLAGS2_CODE` (0) and those after it, in the sources that the module's docstring
+    names."""
     match code:
         case 0:
             flags = reader.integer(4)

@@ -35,8 +35,8 @@ _BYTE_TYPES: Final = frozenset({"binary", "varbinary", *BLOB_FAMILY})
 
 @dataclass(frozen=True, slots=True)
 class StatementMoment:
-    """When a statement ran. `instant`: a datetime with a time zone. `zone`: the
-    session's time zone; None if it is unknown."""
+    """The moment at which a statement ran. `instant`: a datetime with a time zone.
+    `zone`: the session's time zone; None if it is unknown."""
 
     instant: datetime
     zone: tzinfo | None = None

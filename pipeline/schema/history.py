@@ -76,7 +76,7 @@ class VersionOrigin(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ShownAs:
-    """How the lake shows a table whose columns or rows are not all shown as they are.
+    """The way in which the lake shows a table whose settings hide or convert something.
 
     `treatments`: one for each column of the source's structure, in their order.
     `row_condition`: the condition for the rows that the lake takes, None for all rows.
@@ -258,7 +258,7 @@ class RecordedEffect:
 
 
 StatementOutcome = Literal["followed", "partly followed", "not understood"]
-"""Whether a statement's effects are known for all tables, for some or for none. The
+"""The tables for which a statement's effects are known: all, some, or none. The
 structures of all other tables that it may have changed are unknown after it."""
 
 

@@ -49,7 +49,7 @@ from lockstep.pipeline.schema.model import (
 from lockstep.pipeline.schema.rows import row_structure
 from lockstep.pipeline.schema.statements.reader import CannotRead, StatementReader
 from lockstep.pipeline.schema.tracker import ColumnsFrom
-from lockstep.pipeline.schema.treatments import USED_BY_CONDITION, Visibility
+from lockstep.pipeline.schema.treatments import ColumnUse
 from lockstep.pipeline.schema.types import MAX_DECIMAL_DIGITS, arrow_type
 from lockstep.pipeline.values.engines import reason_refused
 from lockstep.pipeline.values.errors import TableError
@@ -68,9 +68,8 @@ EffectKind = Literal[
 class TableEffect:
     """A statement's effect on one table. A change has `before` and `after`, a new table
     `after`. `columns_from`: the former name of each column. `sql_mode`: the session's.
-    `moment`: when the statement ran. `treatment_texts`: for each column that the
-    settings hide or convert, or by which they choose rows, its name in lower case and
-    its treatment in words."""
+    `moment`: when the statement ran. `column_uses`: the columns that the settings hide
+    or convert, or by which they choose rows, by their names in lower case."""
 
     table: TableName
     kind: EffectKind
@@ -80,7 +79,7 @@ class TableEffect:
     columns_from: tuple[str | None, ...] = ()
     sql_mode: int = STRICT
     moment: StatementMoment | None = None
-    treatment_texts: Mapping[str, str] = field(default_factory=dict)
+    column_uses: Mapping[str, ColumnUse] = field(default_factory=dict)
 
     @property
     def schemas(self) -> tuple[TableSchema, TableSchema]:
@@ -98,11 +97,12 @@ class TableEffect:
             yield (before.column(origin) if origin is not None else None), column
 
 
+ColumnUsesOf = Callable[[TableSchema], Mapping[str, ColumnUse]]
+"""Returns `TableEffect.column_uses` for the columns of a structure."""
+
+
 def table_effects(
-    effect: Effect,
-    sql_mode: int,
-    moment: StatementMoment,
-    treatment_texts_of: Callable[[TableSchema], Mapping[str, str]],
+    effect: Effect, sql_mode: int, moment: StatementMoment, column_uses_of: ColumnUsesOf
 ) -> Iterator[TableEffect]:
     """Yield a `TableEffect` for each table that an effect on the schema concerns."""
     match effect:
@@ -124,7 +124,6 @@ def table_effects(
             reason = f"{statement}, but its structure was not known"
             yield TableEffect(table, "not followed", reason)
         case Changed(table, before, after, columns_from):
-            texts = {**treatment_texts_of(before), **treatment_texts_of(after)}
             yield TableEffect(
                 table,
                 "changed",
@@ -133,7 +132,7 @@ def table_effects(
                 columns_from=columns_from,
                 sql_mode=sql_mode,
                 moment=moment,
-                treatment_texts=texts,
+                column_uses={**column_uses_of(before), **column_uses_of(after)},
             )
         case _:
             return
@@ -156,7 +155,7 @@ def reason_schema_versioned(schema: TableSchema) -> str | None:
     resumes it); None for any other table."""
     if not schema.system_versioned:
         return None
-    return "it is system-versioned: rows of the past are logged under the key of the present one"
+    return "it is system-versioned: past versions of a row are logged with the row's present key"
 
 
 def reason_engine_changed(effect: TableEffect) -> str | None:
@@ -226,17 +225,16 @@ def reason_shape_changed(effect: TableEffect) -> str | None:
     after the change, so that the table has to be read again. A new column has its
     default in all rows; this matters only if the condition on rows uses the column."""
     for before, after in effect.column_pairs:
-        treatment = effect.treatment_texts.get(after.name.lower(), "")
+        use = effect.column_uses.get(after.name.lower(), ColumnUse())
         if before is None:
-            if USED_BY_CONDITION in treatment:
+            if use.is_in_condition:
                 return f"the condition on rows uses the new column {after.name}"
             continue
-        if effect.treatment_texts.get(before.name.lower(), "") != treatment:
+        if effect.column_uses.get(before.name.lower(), ColumnUse()) != use:
             return f"column {before.name} is now called {after.name}, which is shown in another way"
-        if USED_BY_CONDITION in treatment and before.name.lower() != after.name.lower():
+        if use.is_in_condition and before.name.lower() != after.name.lower():
             return f"the condition on rows uses {after.name}, which was called {before.name}"
-        depends_on_values = treatment not in ("", Visibility.LEFT_OUT)
-        if depends_on_values and _definition(before) != _definition(after):
+        if use.needs_values and _definition(before) != _definition(after):
             return (
                 f"column {after.name} was redefined, and it is hidden, converted or used by the "
                 "condition on rows"
@@ -245,20 +243,16 @@ def reason_shape_changed(effect: TableEffect) -> str | None:
 
 
 def reason_given_shape_changed(
-    before: TableSchema,
-    given_schema: TableSchema,
-    renames: Renames,
-    treatment_texts_of: Callable[[TableSchema], Mapping[str, str]],
+    before: TableSchema, given_schema: TableSchema, renames: Renames, column_uses_of: ColumnUsesOf
 ) -> str | None:
     """Return `reason_shape_changed` for a structure that a person gives."""
-    texts = {**treatment_texts_of(before), **treatment_texts_of(given_schema)}
     effect = TableEffect(
         before.name,
         "changed",
         before=before,
         after=given_schema,
         columns_from=match_columns(before, given_schema, renames),
-        treatment_texts=texts,
+        column_uses={**column_uses_of(before), **column_uses_of(given_schema)},
     )
     return reason_shape_changed(effect)
 
@@ -514,7 +508,7 @@ def reason_renames_refused(
 
 
 def reason_unclear(
-    before: TableSchema, given_schema: TableSchema, renames: Renames = (), *, may_rename: bool
+    before: TableSchema, given_schema: TableSchema, renames: Renames, *, may_rename: bool
 ) -> str | None:
     """Return why the mirror (the Delta table with the current rows) cannot keep its
     rows under the given structure; None if it can. Either it is unclear which column is
@@ -529,7 +523,7 @@ def reason_unclear(
     new = [name for name, origin in zip(given_schema.names, origins, strict=True) if origin is None]
     if missing and new:
         return (
-            f"by the structure given, {', '.join(missing)} may have been renamed to "
+            f"the given structure does not say whether {', '.join(missing)} was renamed to "
             f"{', '.join(new)}, or dropped and {', '.join(new)} added"
         )
     change = TableEffect(
@@ -548,5 +542,5 @@ def reason_unclear(
         reason_values_unknown,
     ):
         if reason := test(change):
-            return f"by the structure given, {reason}"
+            return f"with the given structure, {reason}"
     return None

@@ -74,9 +74,19 @@ def hides_values(treatment: Treatment) -> bool:
     return treatment is not Visibility.SHOWN and not isinstance(treatment, Conversion)
 
 
-USED_BY_CONDITION: Final = "rows by it"
-"""Part of a column's text in `Shaping.treatment_texts` if the condition on rows uses
-the column."""
+@dataclass(frozen=True, slots=True)
+class ColumnUse:
+    """The use of a column by the settings: its treatment, and whether the condition on
+    rows contains it."""
+
+    treatment: Treatment = Visibility.SHOWN
+    is_in_condition: bool = False
+
+    @property
+    def needs_values(self) -> bool:
+        """True if the result of the settings depends on the column's values."""
+        is_computed = self.treatment not in (Visibility.SHOWN, Visibility.LEFT_OUT)
+        return self.is_in_condition or is_computed
 
 
 def treatment_to_text(treatment: Treatment) -> str:

@@ -6,8 +6,8 @@ evaluates those.
 A condition is written like a WHERE clause. It is evaluated here and never by MySQL, on
 values as the lake would have them without the table's settings. So rows from the log
 and rows from a SELECT are judged alike. Values are compared exactly: texts by their
-characters, not by the column's collation. A row is taken only if the condition is TRUE;
-a comparison with NULL is neither true nor false.
+characters, not by the column's collation. A row is taken only if the condition is TRUE.
+A comparison with NULL is neither true nor false.
 
     condition := condition AND | OR condition | NOT condition | ( condition )
                | column                                  whole numbers only: true if it is not 0
@@ -160,7 +160,7 @@ def _negate(term: Term) -> Term:
 
 def _column_term(node: exp.Expr, test_of: Callable[[Column], _Test]) -> Term:
     """Return the term for a test of one column's values. `test_of`: returns the test
-    that suits the column's type."""
+    for a column's type."""
     if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
         raise _unsupported_error(node)
     if node.table:
@@ -268,10 +268,10 @@ def _comparison_test(column: Column, operator: str, literal: Literal) -> _Test:
     except ConditionUnusable:
         raise
     except ValueError as error:
-        zone = "; a TIMESTAMP ends with its offset from UTC, as +00:00"
+        zone_rule = "; a TIMESTAMP ends with its offset from UTC, as +00:00"
         raise ConditionUnusable(
             f"{literal} is no value of column {column.name!r} ({mysql_type.upper()})"
-            f"{zone if mysql_type == 'timestamp' else ''}"
+            f"{zone_rule if mysql_type == 'timestamp' else ''}"
         ) from error
     if mysql_type in ("enum", "set") and operator not in _EQUALITY_OPERATORS:
         raise ConditionUnusable(
@@ -396,11 +396,11 @@ def _literal_bytes(column: Column, literal: Literal) -> bytes:
 
 
 def _moment_scalar(mysql_type: str, text: str) -> pa.Scalar:
-    zoned = mysql_type == "timestamp"
-    if not zoned and _DATE.fullmatch(text):
+    has_zone = mysql_type == "timestamp"
+    if not has_zone and _DATE.fullmatch(text):
         text += " 00:00:00"
     match = _MOMENT.fullmatch(text)
-    if match is None or (match["offset"] is not None) != zoned:
+    if match is None or (match["offset"] is not None) != has_zone:
         raise ValueError(text)
     moment = datetime.fromisoformat(text)
-    return pa.scalar(moment, pa.timestamp("us", tz="UTC" if zoned else None))
+    return pa.scalar(moment, pa.timestamp("us", tz="UTC" if has_zone else None))

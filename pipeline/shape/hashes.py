@@ -20,8 +20,8 @@ text, in UTF-8:
 
 Spatial types and VECTOR have no such text and are refused. ENUM and SET are refused
 too: the log has only the numbers of their members, and the members of hidden columns
-are not recorded. The same value would have one hash if it is read from the log, and
-another hash if it is read by a SELECT.
+are not recorded. So a value that is read from the log would have another hash than
+the same value that is read by a SELECT.
 """
 
 from __future__ import annotations
@@ -74,10 +74,10 @@ class PrivacyKey:
         return self.digest(b"lockstep: fingerprint of the privacy key")[:16]
 
     def derive_key(self, purpose: str) -> bytes:
-        """Return another key of 32 bytes for a purpose; the other key does not reveal this
-        one. It is an HMAC-SHA-512, because an HMAC-SHA-256 of the purpose is no secret:
-        whoever writes the purpose to a hashed column at the source finds its HMAC-SHA-256
-        in the lake."""
+        """Return another key of 32 bytes for a purpose, which does not reveal this key. It
+        is an HMAC-SHA-512, because an HMAC-SHA-256 of the purpose is no secret: whoever
+        writes the purpose to a hashed column at the source finds its HMAC-SHA-256 in the
+        lake."""
         return self._derive(purpose)
 
     def digest(self, data: bytes) -> str:

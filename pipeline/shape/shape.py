@@ -67,8 +67,7 @@ class ShapeRules:
         """Combine these rules with those of a later block of lockstep.toml. The later
         block hides more and never less, except that its `include_columns` replaces the
         one here."""
-        included = later.include_columns
-        reason = later.keep_clear
+        included, reason = later.include_columns, later.keep_clear
         excluded = (*(self.exclude_columns or ()), *(later.exclude_columns or ()))
         return ShapeRules(
             include_columns=self.include_columns if included is None else included,
@@ -105,20 +104,20 @@ class Shape:
             if treatment is not Visibility.LEFT_OUT
         )
         # Settings cannot leave out a column of a key. But a table that is not captured
-        # shows no more than the table from which it has its rows, since it may get a
-        # captured name later; that can leave out a column of its key.
+        # may get a captured name later. So it shows no more than the table from which
+        # it has its rows, and that can leave out a column of its key.
         has_key = {column.name for column in columns}.issuperset(self.source.primary_key)
         key = self.source.primary_key if has_key else ()
         return replace(self.source, columns=columns, primary_key=key)
 
     @property
     def shows_all(self) -> bool:
-        """Whether every column is shown as it is, and every row is taken."""
+        """True if every column is shown as it is, and every row is taken."""
         return self.row_condition is None and set(self.treatments) <= {Visibility.SHOWN}
 
     @property
     def has_hashes(self) -> bool:
-        """Whether any column is hashed, which needs a key."""
+        """True if any column is hashed, which needs a key."""
         return any(isinstance(treatment, Hash) for treatment in self.treatments)
 
 
@@ -207,17 +206,17 @@ def _treatment(rules: ShapeRules, column: Column, key_columns: Set[str]) -> Trea
             if matches((pattern,), name)
         }
         if len(matching) > 1:
-            several = f"{setting} has more than one treatment for it"
-            _refuse(column, several, f"keep one of them in {setting}")
+            reason = f"{setting} has more than one treatment for it"
+            _refuse(column, reason, f"keep one of them in {setting}")
         by_setting.update((setting, treatment) for treatment in matching)
     if len(by_setting) > 1:
         settings = " and ".join(by_setting)
         _refuse(column, f"{settings} apply to it", "let only one of them apply to it")
     setting, treatment = next(iter(by_setting.items()), ("", Visibility.SHOWN))
-    reason = _reason_impossible(column, treatment, is_key=name.lower() in key_columns)
-    if reason is not None:
-        cure = "add {!r} to {}" if setting == "include_columns" else "take {!r} out of {}"
-        _refuse(column, reason, cure.format(name, setting))
+    obstacle = _reason_impossible(column, treatment, is_key=name.lower() in key_columns)
+    if obstacle is not None:
+        hint = "add {!r} to {}" if setting == "include_columns" else "take {!r} out of {}"
+        _refuse(column, obstacle, hint.format(name, setting))
     return treatment
 
 
@@ -286,7 +285,7 @@ def _reason_conversion_impossible(
 
 
 def _has_part(family: Family | None, kind: str) -> bool:
-    """Return whether values of the family have the part that a mask of that kind shows:
+    """Return whether values of the family have the part that a mask of this kind shows:
     the first or last characters, or the year."""
     if family in (Family.DATE, Family.DATETIME, Family.TIMESTAMP):
         return kind == "year"

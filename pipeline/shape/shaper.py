@@ -49,8 +49,8 @@ _DELETE: Final = CHANGE_TYPES.index(ChangeType.DELETE)
 
 
 class Shaper:
-    """Applies one shape to rows. `key`: the key with which columns are hashed; None if
-    no column is hashed."""
+    """Applies one shape to rows. `key`: the key with which columns are hashed; it may
+    be None if no column is hashed."""
 
     def __init__(self, shape: Shape, key: PrivacyKey | None = None) -> None:
         self._shape, self._key = shape, key
@@ -76,7 +76,7 @@ class Shaper:
 
     @property
     def takes_all_rows(self) -> bool:
-        """Whether the shape has no condition on rows."""
+        """True if the shape has no condition on rows."""
         return self._shape.row_condition is None
 
     def treats_any(self, columns: Set[str]) -> bool:
@@ -91,7 +91,7 @@ class Shaper:
     def indexes_filled_later(self) -> frozenset[int]:
         """Indexes of the hidden columns that the condition does not use. If an inserted
         row's image leaves such a column out, its default is filled in after shaping,
-        because the history has only the default's shaped form."""
+        because the history has the default only as the lake shows it."""
         return frozenset(
             index
             for index, treatment in enumerate(self._shape.treatments)
@@ -129,9 +129,8 @@ class Shaper:
         if self._shape.shows_all:
             return images
         if self._evaluator is not None:
-            images = self._taken_images(
-                images, self._evaluator(self._with_condition_values(images))
-            )
+            results = self._evaluator(self._with_condition_values(images))
+            images = self._taken_images(images, results)
         shaped = replace(
             images,
             columns=self._treat_columns(images.columns),
@@ -145,7 +144,7 @@ class Shaper:
             return shaped  # MySQL logs no update that changes nothing.
         return _without_unchanged_updates(shaped)
 
-    # -- rows ----------------------------------------------------------------------------------
+    # -- rows ----------------------------------------------------------------------
 
     def _with_condition_values(self, images: RowImages) -> pa.RecordBatch:
         """Return the columns of the images. Where the image after an update leaves out a
@@ -169,11 +168,11 @@ class Shaper:
             columns[index] = columns[index].take(pa.array(origins))
         return pa.RecordBatch.from_arrays(columns, schema=images.columns.schema)
 
-    def _taken_images(self, images: RowImages, condition_values: pa.Array) -> RowImages:
+    def _taken_images(self, images: RowImages, results: pa.Array) -> RowImages:
         """Return the images that the condition takes. Updates become deletes or inserts as
-        the table in the module's docstring says. `condition_values`: the condition's
-        value for each image."""
-        is_taken = pc.fill_null(condition_values, False).to_numpy(zero_copy_only=False)
+        the table in the module's docstring says. `results`: the condition's result for
+        each image."""
+        is_taken = pc.fill_null(results, False).to_numpy(zero_copy_only=False)
         kinds = images.change_type.to_numpy().copy()
         # The image after an update always follows the image before it.
         before = np.flatnonzero(kinds == _BEFORE)
@@ -202,7 +201,7 @@ class Shaper:
                 hint="set binlog_row_image=FULL for every session that writes this table",
             )
 
-    # -- columns -------------------------------------------------------------------------------
+    # -- columns -------------------------------------------------------------------
 
     def _treat_columns(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         columns, treatments = self._shape.source.columns, self._shape.treatments

@@ -37,13 +37,12 @@ from lockstep.pipeline.schema.model import (
 )
 from lockstep.pipeline.schema.rows import key_columns, row_structure, schema_of
 from lockstep.pipeline.schema.treatments import (
-    USED_BY_CONDITION,
+    ColumnUse,
     Hash,
     Mask,
     Treatment,
     Visibility,
     shape_in_words,
-    treatment_to_text,
 )
 from lockstep.pipeline.schema.types import arrow_type
 from lockstep.pipeline.shape.hashes import PrivacyKey
@@ -160,24 +159,23 @@ class Shaping:
         rules = self.rules_of(schema.name) or NO_RULES
         return _hidden_names(rules, row_structure(schema).names)
 
-    def treatment_texts(self, schema: TableSchema) -> Mapping[str, str]:
+    def column_uses(self, schema: TableSchema) -> Mapping[str, ColumnUse]:
         """Return each column of a structure that has a treatment, or that the condition
-        on rows uses, by its name in lower case, with its treatment in words. Return
-        none if the rules cannot be applied."""
+        on rows uses, by its name in lower case. Return none if the rules cannot be
+        applied."""
         try:
             shape = self.shape(schema)
         except TableError:  # `for_history` raises this error too, and its caller reports it.
             return {}
         if shape is None:
             return {}
-        words = {
-            name.lower(): treatment_to_text(treatment)
-            for name, treatment in zip(shape.source.names, shape.treatments, strict=True)
-            if treatment is not Visibility.SHOWN
+        in_condition = set(map(str.lower, condition_columns(shape.row_condition)))
+        names = map(str.lower, shape.source.names)
+        uses = {
+            name: ColumnUse(treatment, name in in_condition)
+            for name, treatment in zip(names, shape.treatments, strict=True)
         }
-        for name in condition_columns(shape.row_condition):
-            words[name.lower()] = f"{words.get(name.lower(), '')} {USED_BY_CONDITION}".strip()
-        return words
+        return {name: use for name, use in uses.items() if use != ColumnUse()}
 
     def hides_column(self, table: TableName, name: str) -> bool:
         """Return whether the rules of a table hide the values of a column with that
@@ -199,7 +197,7 @@ class Shaping:
         """Return the structure as the history stores it, and how the lake shows it; the
         arguments are those of `schema.tracker.HistoryShaping`. Raise TableError if a
         captured table would show more than `before`: this needs a person's consent. A
-        table that is not captured is shown as strictly as `before` instead."""
+        table that is not captured is then shown as strictly as `before`."""
         shape = self.shape(schema)
         hidden = self.hidden_columns(schema)
         if before is None:
@@ -230,10 +228,10 @@ class Shaping:
         return None
 
     def renamed_error(self, before: SchemaVersion, schema: TableSchema) -> TableError | None:
-        """Return an error if a column of a structure would be shown although it may be
-        a renamed hidden column of the version `before`: it is a new one, or the columns
-        that both have are in another order or have other types. Otherwise return
-        None."""
+        """Return an error if a column would be shown that may be a renamed hidden column
+        of the version `before`; otherwise None. A column may be one if it is new, or if
+        the columns that both structures have are in another order or have other
+        types."""
         former = before.schema
         if former is None or before.shown_as is None:
             return None
@@ -241,17 +239,16 @@ class Shaping:
             shown_as = self._shown_as(schema, self.shape(schema))
         except TableError:  # A table with rules that cannot be applied is not read.
             return None
-        kept = [(c.name.lower(), c.type) for c in schema.columns if former.column(c.name)]
-        kept_before = [(c.name.lower(), c.type) for c in former.columns if schema.column(c.name)]
-        pairs = zip(kept, kept_before, strict=True)
-        names = [column[0] for column, former in pairs if column != former]
-        names += [name.lower() for name in schema.names if former.column(name) is None]
-        # Only columns are compared.
+        common = [(c.name.lower(), c.type) for c in schema.columns if former.column(c.name)]
+        common_before = [(c.name.lower(), c.type) for c in former.columns if schema.column(c.name)]
+        pairs = zip(common, common_before, strict=True)
+        suspects = [column[0] for column, column_before in pairs if column != column_before]
+        suspects += [name.lower() for name in schema.names if former.column(name) is None]
+        # Only columns are compared, so the condition on rows must not count.
         without_rows = replace(before, shown_as=replace(before.shown_as, row_condition=None))
         for hidden in sorted(before.hidden_columns):
-            origins = dict.fromkeys(names, hidden)
-            error = _consent_error(without_rows, shown_as, schema, origins)
-            if error is not None:
+            origins = dict.fromkeys(suspects, hidden)
+            if error := _consent_error(without_rows, shown_as, schema, origins):
                 return error
         return None
 
@@ -277,15 +274,15 @@ class Shaping:
             treatment = stricter(treatments[index], treatments_before.get(origin, Visibility.SHOWN))
             possible = is_possible(column, treatment, is_key=column.name in keys)
             treatments[index] = treatment if possible else Visibility.LEFT_OUT
-        rows = shown_before.row_condition or shape.row_condition
-        shape = replace(shape, treatments=tuple(treatments), row_condition=rows)
+        condition = shown_before.row_condition or shape.row_condition
+        shape = replace(shape, treatments=tuple(treatments), row_condition=condition)
         return None if shape.shows_all else shape
 
     def _shown_as(
         self, schema: TableSchema, shape: Shape | None, key_fingerprint: str | None = None
     ) -> ShownAs | None:
-        """Return how the lake shows a structure with a shape. `key_fingerprint`: that
-        of the key of its hashes; None for the key of the settings."""
+        """Return how the lake shows a structure with a shape. `key_fingerprint`: the
+        fingerprint of the key of its hashes; None for the key of the settings."""
         if shape is None:
             return None
         key_fingerprint = (key_fingerprint or self._key_fingerprint) if shape.has_hashes else None
@@ -323,11 +320,10 @@ class Shaping:
         return None if shown_as is None else shown_as.fingerprint
 
     def shaper(self, version: SchemaVersion) -> Shaper | None:
-        """Return the shaper of a version's rows; None if the lake shows
-        them as they are. Raise `ConfigurationError` if the version is hashed with
-        another key than that of the settings. If the settings say that their key
-        replaces the version's key, raise TableError instead, since no version is hashed
-        with two keys."""
+        """Return the shaper of a version's rows; None if the lake shows them as they
+        are. Raise `ConfigurationError` if the version is hashed with another key than
+        that of the settings. If the settings say that their key replaces that key,
+        raise TableError instead, since no version is hashed with two keys."""
         if version.shown_as is None or version.schema is None:
             return None
         self.require_key(version)
@@ -366,9 +362,9 @@ class Shaping:
         before, after = self._shapes_of(version.schema, version.shown_as)
         pairs = zip(after.source.names, before.treatments, after.treatments, strict=True)
         if changed := [name for name, old, new in pairs if old != new]:
-            more = self.columns_showing_more(version)
-            others = ", ".join(name for name in changed if name not in more)
-            clauses = [f"the settings show more of {', '.join(more)}"] if more else []
+            revealed = self.columns_showing_more(version)
+            others = ", ".join(name for name in changed if name not in revealed)
+            clauses = [f"the settings show more of {', '.join(revealed)}"] if revealed else []
             clauses += [f"other settings apply to {others}"] if others else []
             return " and ".join(clauses)
         if after.row_condition != before.row_condition:
@@ -388,8 +384,8 @@ class Shaping:
 
     def tightening(self, version: SchemaVersion) -> Tightening:
         """Return the columns and rows of which the settings show less than a version
-        does. The result's last batch is 0, for unknown. Raise TableError if the rules
-        cannot be applied."""
+        does. The last batch of the result is unknown, so it is 0. Raise TableError if
+        the rules cannot be applied."""
         if version.schema is None:
             return Tightening(version.table, 0)
         before, after = self._shapes_of(version.schema, version.shown_as)
@@ -460,16 +456,19 @@ class Shaping:
         value in a row."""
         column_shape = Shape(TableStructure(TableName("", ""), (decoded,), ()), (treatment,))
         shown_column = schema_of(column_shape.structure).columns[0]
-        unknown = replace(shown_column, default=WrittenDefault(_REDACTED))
-        kind = arrow_type(decoded)
-        fill = pa.scalar(None, kind) if treatment == Mask("null") else fill_of(column, kind, None)
+        with_unknown_default = replace(shown_column, default=WrittenDefault(_REDACTED))
+        lake_type = arrow_type(decoded)
+        is_null = treatment == Mask("null")
+        fill = pa.scalar(None, lake_type) if is_null else fill_of(column, lake_type, None)
         if fill is None or (column_shape.has_hashes and self.key is None):
-            return unknown  # Only the server knows the default, or there is no key to hash it.
-        rows = pa.RecordBatch.from_arrays([pa.array([fill.as_py()], kind)], names=[decoded.name])
+            # Only the server knows the default, or there is no key to hash it.
+            return with_unknown_default
+        values = pa.array([fill.as_py()], lake_type)
+        rows = pa.RecordBatch.from_arrays([values], names=[decoded.name])
         try:
             value = Shaper(column_shape, self.key).shape_rows(rows).column(0)[0].as_py()
         except TableError:  # The default cannot be converted: '' is not a UUID.
-            return unknown
+            return with_unknown_default
         if value is None:
             return replace(shown_column, default=None, nullable=True)
         text = f"b'{int(value)}'" if isinstance(value, bool) else str(value)
@@ -559,8 +558,8 @@ def _expression(column: ColumnSchema) -> str:
 
 
 def _names_in(expression: str, names: Iterable[str]) -> list[str]:
-    """Return those of the names, in lower case, that an expression may use. A name
-    counts even if it may be only a word in a literal."""
+    """Return those of the names, in lower case, that occur in an expression, even if
+    only as a word in a literal."""
     return [
         name
         for name in sorted(names)
@@ -658,14 +657,14 @@ def _consent_error(
             f"{origin!r}, whose values it has"
         )
     lines = [*_hiding_lines(hiding)]
-    rows = shown_before.row_condition
-    if rows is not None and (after is None or after.row_condition != rows):
+    condition = shown_before.row_condition
+    if condition is not None and (after is None or after.row_condition != condition):
         reasons.append(
             "its settings would take rows that are left out so far"
             if before.table == schema.name
             else f"the settings of {before.table} leave rows out, and its own take them"
         )
-        lines.append(f"rows = {_toml(rows)}")
+        lines.append(f"rows = {_toml(condition)}")
     if not reasons:
         return None
     hint = consent_hint(schema.name, ", ".join(lines))
@@ -675,7 +674,7 @@ def _consent_error(
 def _hiding_lines(treatments: Mapping[str, Treatment]) -> Iterator[str]:
     """Yield the lines of lockstep.toml that give columns, by name, these treatments."""
     patterns = {escape(name): treatment for name, treatment in treatments.items()}
-    hashes = {name: hash.value for name, hash in patterns.items() if isinstance(hash, Hash)}
+    hashes = {name: kind.value for name, kind in patterns.items() if isinstance(kind, Hash)}
     masks = {name: str(mask) for name, mask in patterns.items() if isinstance(mask, Mask)}
     if set(hashes.values()) == {Hash.EXACT.value}:
         yield f"hash_columns = {_toml([*hashes])}"
@@ -727,8 +726,8 @@ def _image_shape(
     """Return the shape of row images. It leaves out the columns that MariaDB adds at
     their end, since these contain hashes of the table's values."""
     structure = row_structure(schema)
-    added = len(structure.columns) - len(treatments)
-    return Shape(structure, (*treatments, *[Visibility.LEFT_OUT] * added), row_condition)
+    added_count = len(structure.columns) - len(treatments)
+    return Shape(structure, (*treatments, *[Visibility.LEFT_OUT] * added_count), row_condition)
 
 
 def _plain_shape(schema: TableSchema) -> Shape:

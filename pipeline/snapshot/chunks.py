@@ -4,9 +4,7 @@ this key, and the SQL for both.
 A chunk is the part of a table that one statement reads. The chunk key is made of
 columns of the types in `FORMS`; the first column of another type ends it. ENUM and SET
 are not listed because servers order them by number but compare them as text. JSON, TEXT
-and BLOB are not listed because an index has only a prefix of their values. Every listed
-type is tested on each server with its extreme values, in a session in UTC with sql_mode
-''.
+and BLOB are not listed because an index has only a prefix of their values.
 
 A bound has its values as SQL literals. In a session in UTC, these compare like the
 values that the server returned. Zero and partial dates are written as numbers, which
@@ -16,9 +14,11 @@ can enter a statement. If the settings hide a key's values, its bounds are seale
 (encrypted). Only the code that sealed them (`resources.mysql.shaped`) can open them,
 and statements never contain them.
 
-`point_condition` selects rows by their keys. It must select every row that exists, so
-each type is tested on each server with its extreme values. It may also select others,
-so the caller compares the keys.
+`point_condition` selects rows by their keys. It must select every row that has one of
+the keys. It may also select others, so the caller compares the keys.
+
+Each type is tested on each server with its extreme values, in a session in UTC with
+sql_mode ''.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class _Form:
     `select_template`: SQL template that reads a column. `literal_pattern`: regular
     expression that every literal must match. `from_answer`: converts the server's
     answer to a literal. `from_lake`: converts a value of the lake to a literal; None if
-    that is impossible."""
+    the type has no such conversion."""
 
     select_template: str
     literal_pattern: str
@@ -155,8 +155,8 @@ def chunk_key(schema: TableSchema) -> tuple[str, ...]:
     """Return the first columns of `chunk_index` by which the table can be divided, as
     many as possible; empty if it has to be read in one piece.
 
-    If they are fewer than the index has, several rows may have the same values. All of
-    these are then in one chunk.
+    If they are fewer than the index has, several rows may have the same values. All
+    rows with the same values are then in one chunk.
     """
     index = chunk_index(schema)
     if index is None:
@@ -164,7 +164,7 @@ def chunk_key(schema: TableSchema) -> tuple[str, ...]:
     names = []
     for part in index.parts:
         column = _dividing_column(schema, part)
-        # All have one direction: if they descend, the index is read backwards.
+        # All columns have one direction: if they descend, the index is read backwards.
         if column is None or part.descending != index.parts[0].descending:
             break
         names.append(column.name)
@@ -175,8 +175,8 @@ def chunk_index(schema: TableSchema) -> KeySchema | None:
     """Return the index by which chunks are read, or None if no statement can use it.
 
     It is always the key by which the mirror's rows are merged. If a row's key changes
-    while the table is read, the log has a deleted and an inserted row. So a row that is
-    missed or read twice is corrected.
+    while the table is read, the row may be missed or read twice. The log corrects this:
+    for a changed key it has a deleted and an inserted row.
     """
     if schema.engine.lower() not in _ENGINES or schema.system_versioned:
         return None
@@ -201,7 +201,8 @@ def _is_ordered_with_padding(column: ColumnSchema) -> bool:
 
 def only_on_mysql(schema: TableSchema) -> bool:
     """Return whether the chunk key can be used on MySQL only. MariaDB has MySQL's
-    collations of 0900 since 11.4; an index on such a CHAR orders the padding, too."""
+    collations of 0900 since 11.4, but its index on such a CHAR orders the padding,
+    too."""
     columns = map(schema.column, chunk_key(schema))
     return any(
         column and column.type == "char" and "_0900_" in f"{column.collation}_"
@@ -244,17 +245,17 @@ class Bound:
             raise ValueError("not a bound")
         return cls(columns, literals)
 
-    def seal(self, seal: Callable[[str], bytes]) -> Bound:
-        """Return the same bound with each literal encrypted by `seal`."""
-        literals = (f"sealed'{seal(literal).hex()}'" for literal in self.literals)
+    def seal(self, encrypt: Callable[[str], bytes]) -> Bound:
+        """Return the same bound with each literal encrypted."""
+        literals = (f"sealed'{encrypt(literal).hex()}'" for literal in self.literals)
         return Bound(self.columns, tuple(literals))
 
-    def open(self, open_: Callable[[bytes], str]) -> Bound:
-        """Return the bound with each literal decrypted by `open_`. Raise ValueError for
-        a bound that is not sealed."""
+    def open(self, decrypt: Callable[[bytes], str]) -> Bound:
+        """Return the bound with each literal decrypted. Raise ValueError for a bound
+        that is not sealed."""
         if not all(re.fullmatch(_SEALED, literal) for literal in self.literals):
             raise ValueError("the bound is not sealed")
-        literals = (open_(bytes.fromhex(literal.split("'")[1])) for literal in self.literals)
+        literals = (decrypt(bytes.fromhex(literal.split("'")[1])) for literal in self.literals)
         return Bound(self.columns, tuple(literals))
 
 
@@ -334,15 +335,17 @@ def _key_columns(schema: TableSchema) -> list[ColumnSchema]:
     return [column for column in columns if column is not None]
 
 
-def beyond(columns: Sequence[str], literals: Sequence[str], sign: str, last: str) -> str:
+def beyond(
+    columns: Sequence[str], literals: Sequence[str], operator: str, last_operator: str
+) -> str:
     """Return the condition for the rows beyond a bound, such as (a > 1 or (a = 1 and b
-    >= 2)). `sign`: the operator for all columns but the last; `last`: the operator for
-    the last column."""
+    >= 2)). `last_operator`: the operator for the last column; `operator`: the one for
+    all others."""
     column, literal = columns[0], literals[0]
     if len(columns) == 1:
-        return f"{column} {last} {literal}"
-    inner = beyond(columns[1:], literals[1:], sign, last)
-    return f"({column} {sign} {literal} or ({column} = {literal} and {inner}))"
+        return f"{column} {last_operator} {literal}"
+    inner = beyond(columns[1:], literals[1:], operator, last_operator)
+    return f"({column} {operator} {literal} or ({column} = {literal} and {inner}))"
 
 
 def _literal(column: ColumnSchema, answer: object) -> str:

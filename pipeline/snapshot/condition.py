@@ -24,9 +24,12 @@ HINT: Final = (
 )
 _QUERIES: Final = frozenset({"SELECT", "WITH", "TABLE", "VALUES"})
 _UNBOUNDED: Final = frozenset({"OR", "XOR", "CASE"})
-"""Words with which a part of a condition need not hold for a row that meets the whole."""
-_MIRRORED: Final = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+"""With these words, a row may meet a condition of which it does not meet every part."""
+_SWAPPED: Final = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\d(?: \d\d:\d\d:\d\d(?:\.\d{1,6})?)?")
+
+_MAX_SHORT_TEXT: Final = 160
+"""Most characters of a condition in a sentence."""
 
 Literal = int | datetime
 
@@ -53,11 +56,7 @@ class RowCondition:
     @property
     def short_text(self) -> str:
         """The text for a sentence: a list of hundreds of keys is cut off."""
-        return shorten(self.text, _SHORT_TEXT, placeholder=" …")
-
-
-_SHORT_TEXT: Final = 160
-"""Largest number of characters of a condition in a sentence."""
+        return shorten(self.text, _MAX_SHORT_TEXT, placeholder=" …")
 
 
 def read_condition(text: str, facts: ServerDialect | None = None) -> RowCondition:
@@ -67,26 +66,26 @@ def read_condition(text: str, facts: ServerDialect | None = None) -> RowConditio
     stripped = text.strip()
     context = StatementContext(facts=facts or ServerDialect())
     try:
-        parts = list(tokens(stripped, context))
+        token_list = list(tokens(stripped, context))
     except CannotRead as error:
         raise _refused(f"it cannot be read: {error}") from error
-    _require_plain(stripped, parts)
-    return RowCondition(stripped, tuple(_limits(parts)))
+    _require_plain(stripped, token_list)
+    return RowCondition(stripped, tuple(_limits(token_list)))
 
 
-def _require_plain(text: str, parsed: Sequence[Token]) -> None:
+def _require_plain(text: str, token_list: Sequence[Token]) -> None:
     """Raise ConditionRefused unless the text is one expression without comments,
-    queries and variables."""
-    if not parsed:
+    queries and variables. `token_list`: its tokens."""
+    if not token_list:
         raise _refused("it is empty")
     if "\0" in text:
         raise _refused("it has a NUL character")
-    ends = [0, *(token.end for token in parsed)]
-    begins = [*(token.start for token in parsed), len(text)]
+    ends = [0, *(token.end for token in token_list)]
+    begins = [*(token.start for token in token_list), len(text)]
     if any(text[end:begin].strip() for end, begin in zip(ends, begins, strict=True)):
         raise _refused("it has a comment")
     depth = 0
-    for token in parsed:
+    for token in token_list:
         if token.keyword in _QUERIES:
             raise _refused(f"it has another query in it ({token.keyword})")
         if token.kind == "variable" or (token.text == ":=" and token.kind == "symbol"):
@@ -102,8 +101,8 @@ def _require_plain(text: str, parsed: Sequence[Token]) -> None:
         raise _refused("its parentheses do not match")
 
 
-def _refused(why: str) -> ConditionRefused:
-    return ConditionRefused(f"--where is not one condition: {why}", hint=HINT)
+def _refused(reason: str) -> ConditionRefused:
+    return ConditionRefused(f"--where is not one condition: {reason}", hint=HINT)
 
 
 # -- limits ----------------------------------------------------------------------------
@@ -113,10 +112,10 @@ _Item = Token | int | datetime
 """A token, or the value of a literal token."""
 
 
-def _limits(parsed: Sequence[Token]) -> Iterator[Limit]:
+def _limits(token_list: Sequence[Token]) -> Iterator[Limit]:
     """Yield the limits from the parts that AND joins. Only a comparison of a column
     with literals has a limit. If an OR may join parts, yield nothing."""
-    parts = list(_parts(_items(parsed)))
+    parts = list(_parts(_items(token_list)))
     outside = (item for part in parts for item in _outside(part))
     if any(_keyword(item) in _UNBOUNDED or _is_symbol(item, "||") for item in outside):
         return
@@ -128,11 +127,11 @@ def _limits(parsed: Sequence[Token]) -> Iterator[Limit]:
             return  # `_parts` may have mistaken its AND for one that joins parts
 
 
-def _items(parsed: Sequence[Token]) -> Iterator[_Item]:
+def _items(token_list: Sequence[Token]) -> Iterator[_Item]:
     """Yield tokens and values. A minus before a number becomes the number's sign, even
     in a subtraction: `_limit_of` accepts no part with arithmetic anyway."""
     minus: Token | None = None
-    for token, following in zip(parsed, [*parsed[1:], None], strict=True):
+    for token, following in zip(token_list, [*token_list[1:], None], strict=True):
         if _is_symbol(token, "-") and following is not None and following.kind == "number":
             minus = token
             continue
@@ -163,12 +162,12 @@ def _parts(items: Iterable[_Item]) -> Iterator[list[_Item]]:
     depth, is_in_between = 0, False
     for item in items:
         depth += _is_symbol(item, "(") - _is_symbol(item, ")")
-        joins = not depth and (_keyword(item) == "AND" or _is_symbol(item, "&&"))
-        if joins and not is_in_between:
+        is_and = not depth and (_keyword(item) == "AND" or _is_symbol(item, "&&"))
+        if is_and and not is_in_between:
             yield part
             part = []
             continue
-        if joins:
+        if is_and:
             is_in_between = False
         elif not depth and _keyword(item) == "BETWEEN":
             is_in_between = True
@@ -177,7 +176,7 @@ def _parts(items: Iterable[_Item]) -> Iterator[list[_Item]]:
 
 
 def _outside(part: Sequence[_Item]) -> Iterator[_Item]:
-    """Yield the items outside of parentheses."""
+    """Yield the items of a part that are outside of its parentheses."""
     depth = 0
     for item in part:
         depth += _is_symbol(item, "(") - _is_symbol(item, ")")
@@ -186,8 +185,8 @@ def _outside(part: Sequence[_Item]) -> Iterator[_Item]:
 
 
 def _limit_of(part: Sequence[_Item]) -> Limit | None:
-    """Return the limit of `column sign literal`, its mirror image, BETWEEN or IN; None
-    for any other form."""
+    """Return the limit of `column sign literal`, `literal sign column`, BETWEEN or IN;
+    None for any other form."""
     match part:
         case [
             Token(is_name=True) as name,
@@ -200,7 +199,7 @@ def _limit_of(part: Sequence[_Item]) -> Limit | None:
             Token(kind="symbol") as sign,
             Token(is_name=True) as name,
         ]:
-            return _compared(name.text, _MIRRORED.get(sign.text, ""), value)
+            return _compared(name.text, _SWAPPED.get(sign.text, ""), value)
         case [
             Token(is_name=True) as name,
             Token(keyword="BETWEEN"),
@@ -213,20 +212,20 @@ def _limit_of(part: Sequence[_Item]) -> Limit | None:
             Token(is_name=True) as name,
             Token(keyword="IN"),
             Token(kind="symbol", text="("),
-            *listed,
+            *list_items,
             Token(kind="symbol", text=")"),
         ]:
-            values = [item for item in listed[::2] if isinstance(item, int | datetime)]
-            only_values = 2 * len(values) == len(listed) + 1 and all(
-                _is_symbol(item, ",") for item in listed[1::2]
+            values = [item for item in list_items[::2] if isinstance(item, int | datetime)]
+            has_only_values = 2 * len(values) == len(list_items) + 1 and all(
+                _is_symbol(item, ",") for item in list_items[1::2]
             )
-            if only_values and len({type(value) for value in values}) == 1:
+            if has_only_values and len({type(value) for value in values}) == 1:
                 return Limit(name.text, min(values), max(values))
     return None
 
 
 def _compared(column: str, sign: str, value: Literal) -> Limit | None:
-    if sign not in _MIRRORED:
+    if sign not in _SWAPPED:
         return None
     low, high = sign not in ("<", "<="), sign not in (">", ">=")
     return Limit(column, value if low else None, value if high else None)

@@ -14,8 +14,7 @@ from lockstep.pipeline.snapshot.progress import duration
 from lockstep.pipeline.values.shown import pluralize
 
 ROWS_PER_SECOND: Final = 50_000
-"""Assumed speed of one connection until it is measured. With narrow rows it can be
-62,000."""
+"""Assumed speed of one connection, for forecasts. With narrow rows it can be 62,000."""
 
 READING_SHARE: Final = 0.5
 """Part of the server's log retention that may be used to read tables. The rest is for
@@ -60,8 +59,8 @@ class ReadingTime:
 
     @property
     def shortening_sentence(self) -> str | None:
-        """Why tables are read for a shorter time than configured, as a sentence; None
-        if they are not."""
+        """A sentence that says why tables are read for a shorter time than configured;
+        None if they are not."""
         if self.log_retention is None or self.seconds == self.wanted_seconds:
             return None
         return (

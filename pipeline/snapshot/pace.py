@@ -17,18 +17,19 @@ from typing import Final
 
 MAX_GROWTH: Final = 2.0
 MIN_GROWTH: Final = 0.25
-"""Factors by which the size changes at most from one chunk to the next. One chunk alone
-may be fast or slow by chance."""
+"""Largest and smallest factor by which the size changes from one chunk to the next. One
+chunk alone may be fast or slow by chance."""
 
-_TELLING_FRACTION: Final = 0.5
-"""Smallest fraction of the wanted rows with which a chunk shows how fast rows are read."""
+_MEASURABLE_FRACTION: Final = 0.5
+"""A chunk with a smaller fraction of the rows that were asked for does not show how fast
+rows are read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Targets for chunks: about `seconds` of time, and from `least_rows` to `most_rows`
-    rows, `first_rows` in the first chunk. With wide rows a chunk may have fewer than
-    `least_rows`, so that it has at most `most_bytes`."""
+    """Targets for chunks: a chunk takes about `seconds`, and has from `least_rows` to
+    `most_rows` rows; the first has `first_rows`. With wide rows a chunk may have fewer
+    than `least_rows`, so that it has at most `most_bytes`."""
 
     seconds: float = 2.0
     least_rows: int = 1_000
@@ -58,7 +59,7 @@ class ChunkRead:
 def next_size(pace: Pace, read: ChunkRead) -> int:
     """Return the number of rows of the next chunk. `read`: the chunk before it."""
     size = read.asked_rows
-    if read.rows >= size * _TELLING_FRACTION:
+    if read.rows >= size * _MEASURABLE_FRACTION:
         rows_in_time = read.rows * pace.seconds / max(read.seconds, 1e-6)
         bounded = min(max(rows_in_time, size * MIN_GROWTH), size * MAX_GROWTH)
         size = min(max(round(bounded), pace.least_rows), pace.most_rows)
@@ -69,9 +70,9 @@ def next_size(pace: Pace, read: ChunkRead) -> int:
 
 @dataclass(frozen=True, slots=True)
 class SourceLoad:
-    """A server's load at one moment, including the query for it. `replica_lag`: seconds
-    that it lags behind the server from which it replicates, the highest of several;
-    None if it is no replica."""
+    """A server's load at one moment, in which the query for the load is counted.
+    `replica_lag`: seconds by which it lags behind the server from which it replicates,
+    the highest of several; None if it is no replica."""
 
     threads_running: int
     replica_lag: float | None
@@ -81,7 +82,7 @@ class SourceLoad:
 
 @dataclass(frozen=True, slots=True)
 class LoadLimits:
-    """The load above which no chunk is read; None for no limit. `connections`: the
+    """The load above which no chunk is read; None for no limit. `connections`: a
     fraction of the server's `max_connections`. `pause_seconds`: seconds until the load
     is measured again."""
 
@@ -125,9 +126,9 @@ row versions."""
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """The rule for giving up a read. `gives_way_seconds`: seconds after which it gives
-    way to an ALTER; `most_seconds`: the most seconds that it may take, None for no
-    limit."""
+    """The rule for giving up a read. `gives_way_seconds`: seconds after which the read
+    gives way to an ALTER; `most_seconds`: the most seconds that it may take, None for
+    no limit."""
 
     gives_way_seconds: float
     most_seconds: float | None = None
@@ -151,4 +152,4 @@ class Patience:
 
 
 CHUNK_PATIENCE: Final = Patience(gives_way_seconds=5.0)
-"""The rule for a chunk. Most chunks end before they would have to give way."""
+"""The rule for a chunk. Most chunks are read in less time, so they never give way."""

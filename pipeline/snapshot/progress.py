@@ -31,8 +31,8 @@ class LoadProgress:
 
     @property
     def percent(self) -> int | None:
-        """From 0 to 99, or 100 if the load is finished. None without an estimate, or if
-        the estimate was too low."""
+        """The percentage of rows read, at most 99 until the load is finished. None
+        without an estimate, or if the estimate was too low."""
         if self.is_finished:
             return 100
         if not self.estimated_rows or self.rows > self.estimated_rows:

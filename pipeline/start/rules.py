@@ -152,17 +152,25 @@ def _history_rewritten(question: Question) -> Answer:
     reason = _rewrite_reason(question, cursor)
     if reason is None:
         return None
+    accept = f"accept what may be missing: {start_at('earliest', question.source)}"
+    if question.anchor_reading is AnchorReading.SAME:
+        # MySQL logs a transaction before it adds the GTID to its set.
+        return HistoryRewritten(
+            f"the log at the cursor {cursor.position} is the log that was read, but {reason}",
+            hint="if a commit hangs at the server (`show processlist`), for instance without a "
+            "semi-synchronous replica that answers, run again once it has ended; if none does, the "
+            f"server's data was restored: {accept}",
+        )
     return HistoryRewritten(
         f"the log at the cursor {cursor.position} is not the log that was read: {reason}",
-        hint="the server's log was reset, or its data was restored or cloned. Accept what may be "
-        f"missing: {start_at('earliest', question.source)}; or, if it is another server, begin "
-        "again with a new source name and lake folder",
+        hint=f"the server's log was reset, or its data was restored or cloned: {accept}; or, if it "
+        "is another server, begin again with a new source name and lake folder",
     )
 
 
 def _rewrite_reason(question: Question, cursor: Cursor) -> str | None:
-    """Return why the server's log cannot be the log that was read; None if it can
-    be."""
+    """Return what contradicts that the server's log is the log that was read; None if
+    nothing does."""
     at, facts = cursor.position.at, question.facts
     if question.anchor_reading is AnchorReading.DIFFERENT:
         return "the event before the cursor is a different one"
@@ -176,7 +184,7 @@ def _rewrite_reason(question: Question, cursor: Cursor) -> str | None:
     missing = cursor.position.gtid_set.difference(question.executed_gtids)
     if missing:
         names = missing.shortened_text()
-        return f"the server never executed {names}, which its GTID set had where reading ended"
+        return f"the server's GTID set lacks {names}, which was read"
     return None
 
 

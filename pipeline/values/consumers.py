@@ -28,9 +28,9 @@ BATCH_LIMIT: Final = 1000
 """Largest number of batches in a delivery, even if the caller allows more."""
 
 ConsumerStart = Literal["earliest", "latest"] | int
-"""Where a new consumer begins. "earliest": before the first batch from which on the
-changes of all tables are kept. "latest": after the newest acknowledged batch. A number:
-after the batch with that id, which must be acknowledged."""
+"""The place at which a new consumer begins. "earliest": before the first batch from
+which on the changes of all tables are kept. "latest": after the newest acknowledged
+batch. A number: after the batch with that id, which must be acknowledged."""
 
 
 @dataclass(frozen=True, slots=True)

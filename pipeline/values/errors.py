@@ -16,9 +16,9 @@ from lockstep.pipeline.values.shown import printable
 
 
 class Recovery(Enum):
-    """Who has to act after an error: whoever wrote the configuration, nobody, or an
-    operator. The value is the exit code of the process. Dagster tries a run again only
-    after RETRY. The ledger keeps the member's name with each failed attempt."""
+    """The party that has to act after an error: the author of the configuration, nobody,
+    or an operator. The value is the exit code of the process. Dagster tries a run again
+    only after RETRY. The ledger keeps the member's name with each failed attempt."""
 
     CONFIGURATION = 2
     RETRY = 3
@@ -566,7 +566,7 @@ class Need(StrEnum):
 
 
 class StoppedBy(StrEnum):
-    """Who stopped a table, and so who starts it again."""
+    """The party that stopped a table, which decides how the table starts again."""
 
     RUN = "run"
     """A run: the next one starts it by itself."""

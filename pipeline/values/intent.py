@@ -117,7 +117,7 @@ class VersionSetEntry:
 
 
 class MissingReason(StrEnum):
-    """Why a table of the source cannot be read as of a batch."""
+    """The reason for which a table of the source cannot be read as of a batch."""
 
     TOGETHER = "together"
     """One write merged the table's changes of this batch together with those of a later

@@ -5,9 +5,9 @@ Here: parsing the setting, filling in its placeholders, and finding tables whose
 would have the same name. Not here: the path of a name in the lake
 (`pipeline.mirror.layout`), the names that a catalog accepts.
 
-Placeholders stand for parts of the source table's name, which may hold any character
-and is escaped wherever it becomes a path. The text around them is restricted to plain
-characters, so that it never needs escaping.
+Placeholders stand for the name of the source, of the database and of the table. These
+names may contain any character, and are escaped wherever they become a path. The text
+around placeholders is restricted to plain characters, so that it never needs escaping.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class MirrorNameTemplate:
 
     @classmethod
     def parse(cls, text: str) -> MirrorNameTemplate:
-        """Return the name that the setting describes. Raise ValueError if the text is
-        not one."""
+        """Return the template in the setting's text. Raise ValueError if the text is no
+        template."""
         database, dot, table = text.partition(".")
         for part in (database, table):
             words = _PLACEHOLDER.sub("", part)

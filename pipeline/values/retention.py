@@ -1,5 +1,5 @@
-"""How long the versions of a mirror (the Delta table with a table's current rows) stay
-readable, as Delta's table properties say it.
+"""The time for which the versions of a mirror (the Delta table with a table's current
+rows) stay readable, as Delta's table properties set it.
 
 Not here: reading, writing and judging the properties of a mirror (`resources.lake`,
 `pipeline.check.mirrors`).
@@ -19,12 +19,12 @@ from datetime import timedelta
 from typing import Final
 
 DEFAULT_KEEP: Final = timedelta(days=30)
-"""How long versions stay readable if `keep` under [lake] is not set."""
+"""Time for which versions stay readable if `keep` under [lake] is not set."""
 
 EXTRA_LOG_RETENTION: Final = timedelta(days=30)
-"""How much longer the log is kept than replaced files. A version is read from the
-checkpoint before it. So this covers the longest time for which a version stays the
-newest one, and the time between two checkpoints."""
+"""Time for which the log is kept longer than replaced files. A version is read from the
+checkpoint before it. So this time covers the longest one for which a version stays the
+newest, and the time between two checkpoints."""
 
 FILES_PROPERTY: Final = "delta.deletedFileRetentionDuration"
 LOG_PROPERTY: Final = "delta.logRetentionDuration"

@@ -103,6 +103,11 @@ def _displayed(match: re.Match[str]) -> str | None:
             return printable(text)
 
 
+def batch_words(first: int, last: int) -> str:
+    """Return `batch 3` or `batches 3 to 5`."""
+    return f"batch {first}" if first == last else f"batches {first} to {last}"
+
+
 def pluralize(count: int, singular: str, plural: str = "") -> str:
     """Return `1 row` or `2,000 rows`. `plural`: the plural, if it is not the singular
     with an s."""

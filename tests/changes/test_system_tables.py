@@ -87,7 +87,7 @@ def followed(*texts: str) -> pa.Table:
         begin, end = (Coordinates(LogFile("binlog", 1), 100 * (number + n)) for n in (1, 2))
         logged = LoggedStatement(text, MYSQL, begin, end, "", MOMENT, MOMENT, 3)
         done = tracker.follow(logged)
-        found = consequences(done, lambda table: LakePolicies(), logged)
+        found = consequences(done, lambda table: LakePolicies(), logged, lambda schema: {})
         mine = {table: one for table, one in found.items() if table == TableName("shop", "t")}
         placed.append(PlacedStatement(logged, done, mine, number))
     return statement_rows(tracker.history, placed, batch=5)

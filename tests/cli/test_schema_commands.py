@@ -13,10 +13,11 @@ import pytest
 
 from lockstep.cli import main
 from lockstep.pipeline.model.table_state import StoppedTable
-from lockstep.pipeline.run.begin import StartProposal, foresee_next_start
+from lockstep.pipeline.run.begin import StartProposal
 from lockstep.pipeline.run.capture import capture
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.progress import SilentProgress
+from lockstep.pipeline.run.repair import foresee_next_start
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.adapters import Adapters

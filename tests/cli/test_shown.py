@@ -23,7 +23,12 @@ from lockstep.assets import run_page
 from lockstep.commands import report as report_command
 from lockstep.commands import verify
 from lockstep.commands.check import finding_lines
-from lockstep.commands.read import refusal_reasons, several_generations, table_snippets
+from lockstep.commands.read import (
+    generation_refusals,
+    refusal_reasons,
+    store_lines,
+    table_snippets,
+)
 from lockstep.commands.recover import changelog_values
 from lockstep.commands.replay import exit_code, replay_lines, replay_values
 from lockstep.commands.status import (
@@ -240,11 +245,11 @@ MADE = datetime(2026, 11, 1, 6, tzinfo=UTC)
     [
         (
             Consumer("shop", "billing", None, 3, 20_000, 2, MADE),
-            "before the first batch, 3 batches behind (20,000 changes), 2 deliveries out",
+            "before the first batch, 3 batches behind (20,000 changes), 2 open deliveries",
         ),
         (
             Consumer("shop", "billing", 7, 1, 1, 1, MADE),
-            "after batch 7, 1 batch behind (1 change), 1 delivery out",
+            "after batch 7, 1 batch behind (1 change), 1 open delivery",
         ),
         (Consumer("shop", "billing", 8, 0, 0, 0, MADE), "after batch 8, nothing behind"),
     ],
@@ -373,7 +378,7 @@ def test_a_replay_says_what_it_found_equal() -> None:
     same = SegmentResult(2, ORDERS, 1, SegmentStanding.SAME)
     no_key = MirrorCorrection(ORDERS, not_compared="no key", hint="verify", is_comparable=False)
     equal = replace(compared, batches=(replace(batch, segments=(same,)),), mirrors=(no_key,))
-    assert "1 part of the changelogs read again from the log: all equal" in list(
+    assert "1 part of the changelogs: equal to the log" in list(
         replay_lines(equal, is_planned=False)
     )
     assert exit_code(equal) == 0
@@ -403,6 +408,12 @@ def test_snippets_can_be_pasted(path: str) -> None:
     assert Path(path).name in told["Spark"]
 
 
+def test_the_name_of_a_secrets_file_is_quoted_for_duckdb() -> None:
+    """It stands where the file's content belongs."""
+    lines = store_lines("s3://lake", {"secret_access_key": "file:it's"})["DuckDB"]
+    assert "secret 'the content of it''s'" in lines
+
+
 def test_a_reader_that_is_missing_is_named_with_the_reason() -> None:
     """A column's name may need column mapping, although none was renamed; several generations are
     no single table for readers that open one."""
@@ -410,8 +421,8 @@ def test_a_reader_that_is_missing_is_named_with_the_reason() -> None:
         "Polars": "it does not read this table: the name of its column 'a b' needs column mapping"
     }
     assert "renamed or dropped" in refusal_reasons(["columnMapping"], ["id"])["Polars"]
-    assert several_generations(1) == {}
-    refused = several_generations(3)
+    assert generation_refusals(1) == {}
+    refused = generation_refusals(3)
     assert [*refused] == ["delta-rs", "Polars", "DuckDB"]
     assert "3 Delta tables" in refused["Polars"]
 

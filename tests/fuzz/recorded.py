@@ -122,7 +122,7 @@ _LARGEST: Final = 6000
 
 
 def _inside(raw: bytes) -> Iterator[bytes]:
-    event: Event = read_event(raw, AT, checksum=False)
+    event: Event = read_event(raw, AT, has_checksum=False)
     data = np.concatenate(list(payload_pieces(event))).tobytes()
     while data:
         size = int.from_bytes(data[9:13], "little")

@@ -115,6 +115,26 @@ def test_prepared_rows_wait_for_later_runs(again: bool) -> None:
     assert later.prepared.seal(6, later.maps) == ()
 
 
+def test_prepared_rows_beyond_the_memory_wait_in_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of three transactions one fits into memory. A file is closed once its rows are used, or
+    rolled back; what is open at the end is sealed from memory and file alike."""
+    spool, log, second = MemorySpool(), Log(), Log()
+    for number, gtrid in enumerate((b"a", b"b", b"c", b"d"), start=1):
+        log.prepare(number, gtrid, number * 10)
+    ended(log, 5, "COMMIT", b"b")
+    ended(log, 6, "ROLLBACK", b"c")
+    ended(second, 7, "COMMIT", b"a")
+    ended(second, 8, "COMMIT", b"d")
+    buffer = a_buffer(spool=spool, source="shop")
+    monkeypatch.setattr("lockstep.pipeline.binlog.transactions.spill.MEMORY_BYTES", 60)
+    assert [one.values for one in feed(buffer, [log.wire()])] == [[], [], [], [], [20], []]
+    assert [file.closed for file in spool.made] == [True, True, False]
+    prepared = {kept.xid: kept for kept in buffer.prepared.seal(5, buffer.maps)}
+    assert [file.closed for file in spool.made] == [True, True, True]
+    later = a_buffer(spool=spool, source="shop", prepared=prepared)
+    assert [one.values for one in feed(later, [second.wire()])] == [[10], [40]]
+
+
 def test_a_commit_of_what_nobody_prepared_stops() -> None:
     """Its rows lie before the source's start; a rollback of such a one changes nothing."""
     log = Log()

@@ -151,7 +151,7 @@ def test_a_refusal_in_the_stream_is_typed(body: bytes, error: type[LockstepError
 def test_the_format_description_tells_the_dialect(version: str, flavour: str) -> None:
     """Version, flavour, checksum and the file's beginning."""
     body = struct.pack("<H50sIB", 4, version.encode(), 0, 19) + bytes(40) + b"\x01"
-    event = read_event(packet(15, body, 4), START, checksum=True)
+    event = read_event(packet(15, body, 4), START, has_checksum=True)
     found = read_description(event)
     assert (found.server_version, found.writer.flavour, found.has_checksums) == (
         version,
@@ -180,7 +180,7 @@ TAGS = st.from_regex(r"[a-z_][a-z0-9_]{0,31}", fullmatch=True)
 
 
 def event(kind: EventType, body: bytes) -> Event:
-    return read_event(packet(kind, body, 4), START, checksum=True, log_server_id=7)
+    return read_event(packet(kind, body, 4), START, has_checksum=True, log_server_id=7)
 
 
 def seven(value: int) -> bytes:

@@ -10,6 +10,8 @@ import pytest
 
 from lockstep.commands import plan as show
 from lockstep.pipeline.model.table_state import OrderKind, TableCondition, TableEventKind
+from lockstep.pipeline.run.capture import capture
+from lockstep.pipeline.run.publish import publish
 from lockstep.pipeline.run.status.plan import make_plan
 from lockstep.pipeline.schema.context import StatementContext
 from lockstep.pipeline.schema.model import TableSchema
@@ -17,7 +19,7 @@ from lockstep.pipeline.schema.statements.changes import NotUnderstood
 from lockstep.pipeline.schema.statements.read import read_change
 from lockstep.pipeline.start.bounds import Budget
 from lockstep.pipeline.supply import RowsFromServer
-from lockstep.pipeline.values.errors import MirrorRefused, TableError
+from lockstep.pipeline.values.errors import MirrorRefused, PositionPurged, SegmentsLost, TableError
 from lockstep.pipeline.values.policies import OnPositionLost, StartPolicies
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.mysql.server import MySqlServer
@@ -522,6 +524,48 @@ def test_prepared_rows_whose_log_is_gone_are_read_from_the_source(shop: Shop) ->
     )
     shop.run()
     shop.require_whole("a", rereads=1)
+
+
+def test_a_resume_foresees_that_a_batch_is_abandoned(shop: Shop) -> None:
+    """Files of the newest batch are lost, and the log that it read is gone: no run starts, since
+    it would have to read the batch again."""
+    follower = shop.follower
+    shop.run()
+    shop.pause("a")
+    shop.do("insert into b values (2, 2)", "flush binary logs")
+    files = follower.lake.files.keys() - ()
+    with follower.leased() as lease:
+        captured = capture(follower.ports(), lease)
+    for path in follower.lake.files.keys() - files:
+        del follower.lake.files[path]
+    shop.stand.purge_to(str(captured.end.at.file))
+    sentence = shop.resume("a")
+    with pytest.raises(PositionPurged) as refusal:
+        shop.run()
+    assert sentence.startswith(
+        f"{shop.table('a')} waits until a run starts: {refusal.value.message}"
+    )
+
+
+def test_a_resume_foresees_that_prepared_rows_are_lost(shop: Shop) -> None:
+    """Tables show changes of the batch that keeps them, so no run starts, and the order waits."""
+    follower = shop.follower
+    shop.run()
+    shop.pause("a")
+    prepare(shop, 2, "b")
+    shop.do("insert into b values (3, 3)")
+    with follower.leased() as lease:
+        capture(follower.ports(), lease)
+        publish(follower.ports(), lease)
+    follower.spool.files.clear()
+    sentence = shop.resume("a")
+    with pytest.raises(SegmentsLost) as refusal:
+        shop.run()
+    assert sentence.startswith(
+        f"{shop.table('a')} waits until a run starts: {refusal.value.message}"
+    )
+    assert [order.kind for order in shop.orders()] == [OrderKind.RESUME]
+    commit(shop, 2)
 
 
 def test_a_reading_that_was_ordered_waits_with_its_table(shop: Shop) -> None:

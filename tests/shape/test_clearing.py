@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -21,7 +22,8 @@ from deltalake import DeltaTable
 from lockstep.pipeline.mirror.layout import scratch_path
 from lockstep.pipeline.mirror.system_tables import system_table_path
 from lockstep.pipeline.model.lake_commit import WriteKind, metadata_of_kind
-from lockstep.pipeline.model.table_state import OrderKind
+from lockstep.pipeline.model.table_state import OrderKind, TableEventKind
+from lockstep.pipeline.replay.spans import Span
 from lockstep.pipeline.run import orders
 from lockstep.pipeline.run.acknowledge import acknowledge
 from lockstep.pipeline.run.capture import capture
@@ -33,6 +35,7 @@ from lockstep.pipeline.run.rebuild import origin_at
 from lockstep.pipeline.run.recovery.recover import run_to_undo
 from lockstep.pipeline.run.replay.segment_comparison import changelog_folder
 from lockstep.pipeline.run.reshaping import plaintext_sentence, stop_reshaped_tables
+from lockstep.pipeline.run.status.span_report import report_of_span
 from lockstep.pipeline.schema import tracker
 from lockstep.pipeline.schema.treatments import Hash
 from lockstep.pipeline.shape.hashes import PrivacyKey
@@ -45,7 +48,7 @@ from lockstep.pipeline.values.errors import (
     SpanRefused,
 )
 from lockstep.pipeline.values.mirror_names import MirrorNameTemplate
-from lockstep.pipeline.values.places import parse_place
+from lockstep.pipeline.values.places import Earliest, Latest, parse_place
 from lockstep.pipeline.values.policies import Deletes, LakePolicies
 from lockstep.pipeline.values.segment import Segment, SystemTable
 from lockstep.pipeline.values.table import TableName
@@ -256,6 +259,30 @@ def test_less_and_more_and_less_again(cleared: Cleared) -> None:
     assert len(cleared.notes()) == 2
     consumers.drop_consumer(SOURCE, "reader", author="ada", reason="gone")
     cleared.require_cleared(2)
+
+
+def test_a_truncate_stands_once_in_a_report(cleared: Cleared) -> None:
+    """With its statement, before its values are cleared and after."""
+
+    def truncates() -> list[tuple[TableEventKind, str | None, tuple[str, ...]]]:
+        span, now = Span(Earliest(), Latest()), datetime.now(UTC)
+        changes = report_of_span(cleared.follower.ledger, SOURCE, span, now).structure_changes
+        return [
+            (change.event.kind, change.statement, change.effects)
+            for change in changes
+            if change.event.kind is TableEventKind.TRUNCATED
+            or (change.statement or "").startswith("truncate")
+        ]
+
+    cleared.do("truncate table c", "insert into c values ('other', 'x', 3)")
+    cleared.follower.run()
+    before = truncates()
+    effects = (f"{cleared.table}: emptied",)
+    assert before == [(TableEventKind.TRUNCATED, "truncate table c", effects)]
+    cleared.hide()
+    cleared.follower.run()
+    cleared.require_cleared()
+    assert truncates() == before
 
 
 def test_a_time_before_does_not_come_back(cleared: Cleared) -> None:

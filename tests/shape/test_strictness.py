@@ -214,13 +214,39 @@ def _version(schema: TableSchema, shaping: Shaping) -> SchemaVersion:
 def test_columns_of_a_condition_that_change_names_have_the_table_read_again() -> None:
     shaping = _shaping(rows="a = 1 or b = 2")
     before = table("create table t (id int primary key, a int, b int)")
-    both = shaping.treatment_texts(before)
+    both = shaping.column_uses(before)
     same = TableEffect(
-        before.name, "changed", "", before, before, ("id", "a", "b"), treatment_texts=both
+        before.name, "changed", "", before, before, ("id", "a", "b"), column_uses=both
     )
     swapped = replace(same, columns_from=("id", "b", "a"))
     assert reason_shape_changed(same) is None
     assert reason_shape_changed(swapped) == "the condition on rows uses a, which was called b"
+
+
+def test_a_redefined_column_has_the_table_read_again_if_the_settings_use_its_values() -> None:
+    shaping = _shaping(rows="a = 1", hash_columns={"b": Hash.EXACT}, exclude_columns=("c",))
+    before = table("create table t (id int primary key, a int, b int, c int)")
+    effect = TableEffect(
+        before.name,
+        "changed",
+        "",
+        before,
+        before,
+        before.names,
+        column_uses=shaping.column_uses(before),
+    )
+    reasons = {}
+    for name in before.names:
+        columns = [replace(c, type="bigint") if c.name == name else c for c in before.columns]
+        after = replace(before, columns=tuple(columns))
+        reasons[name] = reason_shape_changed(replace(effect, after=after))
+    redefined = "was redefined, and it is hidden, converted or used by the condition on rows"
+    assert reasons == {
+        "id": None,
+        "a": f"column a {redefined}",
+        "b": f"column b {redefined}",
+        "c": None,
+    }
 
 
 def test_a_default_that_its_shown_type_does_not_hold_is_known_to_the_server_alone() -> None:

@@ -282,14 +282,14 @@ def walk(dump: BinlogDump, start: Coordinates) -> Iterator[Event]:
     """Yield every event of a dump that is in the log itself, up to the log's end. The
     dump was requested from `start` on, but may begin before it (`dump.begins`)."""
     at = dump.begins or start
-    checksum, log_server_id = True, -1
+    has_checksums, log_server_id = True, -1
     for packet in dump_events(dump):
         _, code, server_id, size, *_ = HEADER.unpack_from(packet)
         if size != len(packet):
             raise damaged(f"an event says that it has {size} bytes, not {len(packet)}", at)
         if code == EventType.FORMAT_DESCRIPTION:
-            checksum, log_server_id = packet[-5] == 1, server_id
-        event = read_event(packet, at, checksum=checksum, log_server_id=log_server_id)
+            has_checksums, log_server_id = packet[-5] == 1, server_id
+        event = read_event(packet, at, has_checksum=has_checksums, log_server_id=log_server_id)
         if not event.is_artificial:
             yield event
             at = event.after

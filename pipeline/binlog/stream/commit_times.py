@@ -2,14 +2,14 @@
 
 MySQL's GTID events have commit timestamps since 8.0:
 
-| a transaction | its time |
+| where a transaction was executed first | its commit time |
 |---|---|
-| of the server that wrote the log | the immediate commit timestamp: no session can set it |
-| received from another server | the earlier of the original and the immediate timestamp |
+| on the server that wrote the log | the immediate commit timestamp: no session can set it |
+| on another server | the earlier of the original and the immediate timestamp |
 
-Without them (MariaDB, MySQL 5.7), the time is the second in the header of the
-transaction's last event: the second in which COMMIT began (or the statement, if it
-commits by itself). A session can set that second (`SET TIMESTAMP`).
+MariaDB and MySQL 5.7 have no such timestamps. There the commit time is the second in
+the header of the transaction's last event: the second in which COMMIT began (or the
+statement, if it commits by itself). A session can set that second (`SET TIMESTAMP`).
 
 The lake and the ledger (the database of positions) record the beginning of that second.
 A search uses its end, so that a search for a moment within the second does not miss the
@@ -37,13 +37,19 @@ SKEW: Final = timedelta(minutes=1)
 _Number = TypeVar("_Number", int, Integers)
 
 
+def exact_commit_time(immediate: int, original: int, is_own: bool) -> int:
+    """Return a transaction's commit time from the timestamps of its GTID event, as the
+    table says. `is_own`: the server that wrote the log executed it first."""
+    return immediate if is_own or original > immediate else original
+
+
 def commit_times(transactions: Integers) -> Integers:
     """Return the commit time of each row of an index of transactions (`ring`)."""
     return _exact_times_or(transactions[:, ring.LAST_TIMESTAMP] * SECOND, transactions)
 
 
 def latest_commit_times(transactions: Integers) -> Integers:
-    """Return the commit times for a search, in which a whole second stands for its end."""
+    """Return the commit times for a search: for a whole second, its last microsecond."""
     return _exact_times_or(end_of_second(transactions[:, ring.LAST_TIMESTAMP]), transactions)
 
 
@@ -59,8 +65,8 @@ def end_of_second(second: _Number) -> _Number:
 
 class NewestCommit:
     """The newest commit time of a batch's transactions. `read_at`: when the server was
-    asked for the end of its log. A commit time that is later by more than `SKEW` is
-    wrong and ignored. If all are wrong, the newest is `read_at`."""
+    asked for the end of its log. A commit time that is later than that by more than
+    `SKEW` is wrong and ignored. If all are wrong, `read_at` is used instead."""
 
     def __init__(self, read_at: datetime) -> None:
         self._read_at = read_at
@@ -76,7 +82,7 @@ class NewestCommit:
 
     @property
     def time(self) -> datetime | None:
-        """None if there were no transactions."""
+        """The newest commit time; None if there were no transactions."""
         if not self._has_transactions:
             return None
         return to_datetime(self._newest) if self._newest else self._read_at

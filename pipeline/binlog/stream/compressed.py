@@ -43,13 +43,15 @@ PIECE_BYTES: Final = 1 << 20
 """Most bytes of a payload that are decompressed at a time."""
 
 _COMPRESSED_FLAG = 0x80
-_MAX_BYTES = 1 << 30
+_MAX_CONTENT_BYTES = 1 << 30
+"""Most bytes to which one event of MariaDB is decompressed."""
+
 _V2_ROW_EVENTS = frozenset({EventType.WRITE_ROWS, EventType.UPDATE_ROWS, EventType.DELETE_ROWS})
 _UPDATE_EVENTS = frozenset({EventType.UPDATE_ROWS, EventType.UPDATE_ROWS_V1})
 
 
 def payload_pieces(event: Event) -> Iterator[Bytes]:
-    """Return the events in a TRANSACTION_PAYLOAD, as bytes in pieces of at most
+    """Return the bytes of the events in a TRANSACTION_PAYLOAD, in pieces of at most
     `PIECE_BYTES`. DamagedEvent if their size is not the declared one; UnsupportedEvent
     for an unknown compression."""
     reader = Reader(event.body, "a TRANSACTION_PAYLOAD event")
@@ -99,8 +101,7 @@ def _pieces(event: Event, stream: Any, declared_bytes: int | None) -> Iterator[B
 
 
 def decompress_query(event: Event) -> Event:
-    """Return the QUERY for a QUERY_COMPRESSED, in which only the statement's text is
-    compressed."""
+    """Return a QUERY_COMPRESSED as a QUERY. Only the statement's text is compressed."""
     reader = Reader(event.body, "a compressed QUERY event")
     reader.take(8)
     database_length = reader.integer(1)
@@ -112,7 +113,7 @@ def decompress_query(event: Event) -> Event:
 
 def decompress_rows(event: Event) -> Bytes:
     """Return a compressed row event as the bytes of an uncompressed one, without a
-    checksum. In a compressed event only the rows are compressed."""
+    checksum. Only its rows are compressed."""
     event_type = COMPRESSED_ROWS[event.type]
     reader = Reader(event.body, "a compressed row event")
     reader.take(8)
@@ -140,7 +141,7 @@ def _decompress(event: Event, data: bytes) -> bytes:
     declared_bytes = int.from_bytes(data[1 : 1 + length_bytes], "big")
     decompressor = zlib.decompressobj()
     try:
-        limit = min(declared_bytes, _MAX_BYTES) + 1
+        limit = min(declared_bytes, _MAX_CONTENT_BYTES) + 1
         content = decompressor.decompress(data[1 + length_bytes :], limit)
     except zlib.error as error:
         raise damaged("a compressed event cannot be uncompressed", event.at) from error

@@ -26,12 +26,36 @@ from lockstep.pipeline.values.position import Coordinates, LogFile
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _THREAD_SPECIFIC = 0x4
 _LOAD_QUERY_BYTES = 13
+LOGICAL_CLOCK, COMMIT_TIMESTAMP_MASK = 2, (1 << 55) - 1
+"""The byte before a GTID event's logical clock; the bits of a commit timestamp. Bit 55
+says that the original timestamp follows the immediate one."""
+
 _MAX_GTID_NUMBER = (1 << 63) - 1
 _MAX_OFFSET = (1 << 62) - 1
 """Largest offset: the sum of any two fits into a signed 64-bit number."""
 _LAST_MOMENT = (datetime.max.replace(tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
 _LAST_GTID_FIELD: Final = 11
 """Fields of newer servers have higher numbers, and come after these."""
+
+
+def read_gtid(event: Event) -> tuple[int, int, int, int, int]:
+    """Read a GTID or ANONYMOUS_GTID event (sizes in bytes): flags 1, UUID 16, number 8;
+    since 5.7 a logical clock, 1 + 16; since 8.0 commit timestamps, 7 each. Return the
+    UUID's halves, the number, and the immediate and original commit timestamps."""
+    reader = Reader(event.body, "a GTID event")
+    reader.take(1)
+    high, low = (int.from_bytes(reader.take(8), "big", signed=True) for _ in range(2))
+    number = reader.integer(8)
+    if event.type is EventType.GTID and not 1 <= number <= _MAX_GTID_NUMBER:
+        raise damaged(f"a GTID event holds no GTID: its number is {number}", event.at)
+    immediate = original = 0
+    if reader.bytes_left >= 24 and reader.integer(1) == LOGICAL_CLOCK:
+        reader.take(16)
+        timestamp = reader.integer(7)
+        immediate = original = timestamp & COMMIT_TIMESTAMP_MASK
+        if timestamp >> 55:
+            original = reader.integer(7)
+    return high, low, number, immediate, original
 
 
 def read_tagged_gtid(event: Event) -> tuple[str, int, int, int]:

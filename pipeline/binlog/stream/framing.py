@@ -1,8 +1,8 @@
 """One event at a time: the allow-list of event types, the common header, and a reader
 of bodies.
 
-Only the rare events become an `Event`. The compiled loop (`stream`) reads all others,
-by the same rules.
+Only rare events become an `Event`. The compiled loop (`stream`) reads all others, by
+the same rules.
 
 Format: MySQL manual, "Protocol::Packet", "Binlog Network Stream", "Binary Log Event
 Header"; MariaDB's numbers from `sql/log_event.h` of its source.
@@ -138,8 +138,8 @@ _REFUSED_TYPES: Final = {
 @dataclass(frozen=True, slots=True)
 class Event:
     """One event. `type`: an EventType, or the number of a type that this version does
-    not read. `timestamp`: seconds since the epoch. `offset`: the place in `file` where
-    it begins. `size`: its bytes, checksum included. `is_artificial`: the server made it
+    not read. `timestamp`: seconds since the epoch. `offset`: where it begins in
+    `file`. `size`: its bytes, checksum included. `is_artificial`: the server made it
     for this dump, so that it takes no bytes of the file. `raw`: header and body,
     without the checksum. `crc32`: the event's own checksum, or a computed one if the
     log has none. `log_server_id`: the id of the server that wrote the log, from the
@@ -184,11 +184,16 @@ def is_artificial(code: int, log_pos: int, flags: int) -> bool:
     return log_pos == 0 and (is_file_event or code == EventType.MARIADB_START_ENCRYPTION)
 
 
-def read_event(packet: bytes, at: Coordinates, *, checksum: bool, log_server_id: int = -1) -> Event:
-    """Read an event of any type as the server sent it, at `at`. `checksum`: whether
+_KNOWN_TYPES: Final = {event_type.value: event_type for event_type in EventType}
+
+
+def read_event(
+    packet: bytes, at: Coordinates, *, has_checksum: bool, log_server_id: int = -1
+) -> Event:
+    """Read an event of any type as the server sent it, at `at`. `has_checksum`: whether
     `packet` ends with a CRC32."""
     timestamp, code, server_id, size, log_pos, flags = HEADER.unpack_from(packet)
-    body_end = len(packet) - CHECKSUM_BYTES if checksum else len(packet)
+    body_end = len(packet) - CHECKSUM_BYTES if has_checksum else len(packet)
     return Event(
         type=_KNOWN_TYPES.get(code, code),
         timestamp=timestamp,
@@ -199,12 +204,9 @@ def read_event(packet: bytes, at: Coordinates, *, checksum: bool, log_server_id:
         size=size,
         is_artificial=is_artificial(code, log_pos, flags),
         raw=packet[:body_end],
-        crc32=int.from_bytes(packet[body_end:], "little") if checksum else zlib.crc32(packet),
+        crc32=int.from_bytes(packet[body_end:], "little") if has_checksum else zlib.crc32(packet),
         log_server_id=log_server_id,
     )
-
-
-_KNOWN_TYPES: Final = {event_type.value: event_type for event_type in EventType}
 
 
 def require_supported(event: Event) -> Event:
@@ -220,12 +222,12 @@ def require_supported(event: Event) -> Event:
     )
 
 
-def verify_and_read(packet: bytes, at: Coordinates, *, checksum: bool | None) -> Event:
+def verify_and_read(packet: bytes, at: Coordinates, *, has_checksum: bool | None) -> Event:
     """Verify and read an event that the compiled loop does not verify: a ROTATE, a
-    format description, or an event before the first format description (with `checksum`
-    None)."""
+    format description, or an event before the first format description (with
+    `has_checksum` None)."""
     event_type = packet[TYPE_AT]
-    if checksum is None and event_type not in _BEFORE_DESCRIPTION:
+    if has_checksum is None and event_type not in _BEFORE_DESCRIPTION:
         raise damaged(f"an event of type {event_type} comes before the format description", at)
     if event_type == EventType.FORMAT_DESCRIPTION:
         event = _read_description_event(packet, at)
@@ -233,10 +235,10 @@ def verify_and_read(packet: bytes, at: Coordinates, *, checksum: bool | None) ->
         # The artificial ROTATE comes before the first format description. Whether it
         # has a CRC32 depends on the server's own settings, so only its bytes can show
         # that.
-        has_crc = crc_matches(packet) if checksum is None else checksum
+        has_crc = crc_matches(packet) if has_checksum is None else has_checksum
         if has_crc and not crc_matches(packet):
             raise damaged("an event's checksum does not match its bytes", at)
-        event = read_event(packet, at, checksum=has_crc)
+        event = read_event(packet, at, has_checksum=has_crc)
     log_pos = HEADER.unpack_from(packet)[4]
     if not event.is_artificial and event.end & 0xFFFFFFFF != log_pos:
         raise damaged(f"an event says that it ends at {log_pos}, but it ends at {event.end}", at)
@@ -255,7 +257,7 @@ def _read_description_event(packet: bytes, at: Coordinates) -> Event:
     without_flag[_FLAGS_AT] &= ~_IN_USE_FLAG & 0xFF
     if algorithm == 1 and not (crc_matches(packet) or crc_matches(bytes(without_flag))):
         raise damaged("an event's checksum does not match its bytes", at)
-    event = read_event(packet, at, checksum=True)
+    event = read_event(packet, at, has_checksum=True)
     return event if algorithm else replace(event, crc32=zlib.crc32(packet))
 
 

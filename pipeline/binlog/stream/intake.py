@@ -6,8 +6,8 @@ previous piece is copied there if it is short, so that the new bytes need not be
 A longer rest is the start of a large event, whose buffer grows as its bytes arrive: its
 declared length is never allocated.
 
-A server refuses dumps for nearly every reason with errno 1236, so only the text tells
-the reason. Errors of connections are in `resources.mysql.connection`.
+A server gives errno 1236 for nearly every refusal of a dump, so only the text tells the
+reason. Errors of connections are in `resources.mysql.connection`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ HEADROOM: Final = 1 << 16
 """Free bytes before the content of a piece."""
 
 _REFUSAL_BYTES: Final = 1 << 10
-"""More bytes than the packet has by which a server ends a dump."""
+"""Bytes that are read of an error packet, more than a server's have."""
 
 MAX_EVENT_BYTES: Final = (1 << 30) + (1 << 20)
 """More than any server sends: `max_allowed_packet` is at most 1 GiB."""
@@ -56,7 +56,7 @@ _SIZE_AT: Final = 9
 @dataclass(slots=True)
 class InputBytes:
     """Bytes for the loop: `data[at:stop]`, in the form `mode` (`framing`). `packets`:
-    in the mode WHOLE, the number of packets that had the event."""
+    in the mode WHOLE, the number of packets in which the event arrived."""
 
     data: Bytes
     at: int
@@ -89,17 +89,16 @@ class WireInput:
         """Return the input to read now; None if the next piece is needed."""
         if self._whole_event is not None:
             return self._whole_event
-        piece = self._piece
-        if piece is None or self._large_event is None:
+        piece, event = self._piece, self._large_event
+        if piece is None or event is None:
             return piece
-        large = self._large_event
-        if not large.take(piece):
+        if not event.take(piece):
             self._piece = None
             return None
-        if large.bytes[:1] != b"\0":
-            raise packet_error(bytes(large.bytes[:_REFUSAL_BYTES]))
-        data = np.frombuffer(large.bytes, np.uint8)
-        self._whole_event = InputBytes(data, 1, len(data), WHOLE, large.packets)
+        if event.bytes[:1] != b"\0":
+            raise packet_error(bytes(event.bytes[:_REFUSAL_BYTES]))
+        data = np.frombuffer(event.bytes, np.uint8)
+        self._whole_event = InputBytes(data, 1, len(data), WHOLE, event.packets)
         self._large_event = None
         return self._whole_event
 
@@ -218,12 +217,14 @@ def dump_events(dump: Iterable[Received]) -> Iterator[bytes]:
 
 
 DUMP_REFUSED: Final = 1236
-_LONGER_THAN_EOF: Final = 9
+_MAX_EOF_BYTES: Final = 8
 _TEXT_BYTES: Final = 5 + 1 + 512
 """Longest text of a server's error, SQL state included (MYSQL_ERRMSG_SIZE of
 `include/mysql_com.h`). A longer text is not from a server, and is cut off."""
 
 _PRIVILEGE_ERRORS: Final = frozenset({1044, 1045, 1142, 1227})
+_NO_BOUNDARY = ("max_allowed_packet", "truncated in the middle", "bogus data", "event too small")
+"""Words of the errors for a start inside an event, whose bytes are read as a header."""
 
 
 def dump_refusal(text: str) -> LockstepError:
@@ -259,13 +260,10 @@ def dump_refusal(text: str) -> LockstepError:
     )
 
 
-_NO_BOUNDARY = ("max_allowed_packet", "truncated in the middle", "bogus data", "event too small")
-
-
 def is_end_packet(packet: bytes) -> bool:
     """Return whether a packet without an event is an EOF packet, which marks the end of
     the log."""
-    return packet[:1] == b"\xfe" and len(packet) < _LONGER_THAN_EOF
+    return packet[:1] == b"\xfe" and len(packet) <= _MAX_EOF_BYTES
 
 
 def packet_error(packet: bytes) -> LockstepError:

@@ -114,14 +114,14 @@ class Registers:
         self.array[PHASE] = phase
 
     @property
-    def checksum(self) -> bool | None:
+    def has_checksums(self) -> bool | None:
         """True if events have a CRC32; None before the format description."""
         checksum = self.array.item(CHECKSUM)
         return None if checksum < 0 else checksum == 1
 
-    @checksum.setter
-    def checksum(self, has_checksum: bool) -> None:
-        self.array[CHECKSUM] = has_checksum
+    @has_checksums.setter
+    def has_checksums(self, has_checksums: bool) -> None:
+        self.array[CHECKSUM] = has_checksums
 
     # -- where reading stops ---------------------------------------------------------
 
@@ -144,7 +144,8 @@ class Registers:
         self.array[STOP_OFFSET] = _NEVER if offset is None else offset
 
     def stop_here(self) -> None:
-        """Stop at the next end of a transaction, but not before the first one."""
+        """Stop between two transactions, as soon as one has been read since the limits
+        were set."""
         self.array[STOP_TRANSACTIONS] = 1
 
     # -- the ring's room -------------------------------------------------------------

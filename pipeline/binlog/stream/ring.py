@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -110,7 +111,7 @@ class Block:
 class Texts:
     """The texts of a group's statements: their bytes, one after another, and their
     index (n x 3) in the order of the log. A text whose transaction was removed from the
-    group has row -1.
+    group has the TEXT_OWNER -1.
 
     A server logs a statement's text before its rows if `binlog_rows_query_log_events`
     (MySQL) or `binlog_annotate_row_events` (MariaDB) is set: the bytes that the client
@@ -121,10 +122,10 @@ class Texts:
     index: Integers
 
     def select(self, keep: npt.NDArray[np.bool_], new_rows: Integers) -> Texts:
-        """Return the texts for a group in which the transactions in `keep` have
-        `new_rows`."""
-        index, old = self.index.copy(), self.index[:, TEXT_OWNER]
-        index[:, TEXT_OWNER] = np.where(keep[old], new_rows[old], -1)
+        """Return the texts of the transactions in `keep`, whose rows in the index of
+        transactions are now `new_rows`."""
+        index, owners = self.index.copy(), self.index[:, TEXT_OWNER]
+        index[:, TEXT_OWNER] = np.where(keep[owners], new_rows[owners], -1)
         return replace(self, index=index)
 
     def lists_by_transaction(self, transaction_count: int) -> pa.ListArray:
@@ -153,8 +154,8 @@ class Texts:
 
 @dataclass(frozen=True, slots=True)
 class MergeTableRows:
-    """A statement's row events name `table`, a MERGE table, but its rows may be stored
-    in one of its `underlying_tables`, of which the log has only table maps."""
+    """A change through a MERGE table. The row events name `table`, but the rows may be
+    stored in one of its `underlying_tables`, of which the log has only table maps."""
 
     table: TableName
     underlying_tables: frozenset[TableName]
@@ -232,11 +233,10 @@ def pack_block(block: Block) -> Block:
     events[:, AT] = ends - sizes
     # Events are contiguous except at the ring's end, so there are two pieces at most.
     breaks = np.flatnonzero(np.diff(block.events[:, AT]) != sizes[:-1]) + 1
-    firsts = [0, *breaks.tolist()]
-    ends_of_pieces = [*breaks.tolist(), len(events)]
+    borders = [0, *breaks.tolist(), len(events)]
     pieces = [
         block.data[block.events[first, AT] : block.events[end - 1, AT] + sizes[end - 1]]
-        for first, end in zip(firsts, ends_of_pieces, strict=True)
+        for first, end in pairwise(borders)
         if end > first
     ]
     data = np.concatenate(pieces) if pieces else np.empty(0, np.uint8)

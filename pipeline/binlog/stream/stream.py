@@ -36,6 +36,8 @@ from lockstep.pipeline.binlog.arrays.array_access import (
 from lockstep.pipeline.binlog.arrays.compiled import kernel, kernel_part
 from lockstep.pipeline.binlog.stream import framing
 from lockstep.pipeline.binlog.stream import ring as columns
+from lockstep.pipeline.binlog.stream.commit_times import exact_commit_time
+from lockstep.pipeline.binlog.stream.control import COMMIT_TIMESTAMP_MASK, LOGICAL_CLOCK
 from lockstep.pipeline.binlog.stream.framing import (
     CHECKSUM_BYTES,
     FIRST_OFFSET,
@@ -108,8 +110,9 @@ TEXT_BUFFER_BYTES: Final = 4 << 20
 _MOST_CONTINUATION_BYTES: Final = 3
 """Bytes after the first one in the longest characters of UTF-8."""
 
-_PACKET_HEADER_BYTES: Final = 5
-"""Length 3, sequence number 1, and a status byte, which is 0 before an event."""
+_WIRE_PREFIX_BYTES: Final = 5
+"""Bytes of a packet before its event: length 3, sequence number 1, and a status byte,
+which is 0 before an event."""
 
 _QUERY_HEADER_BYTES: Final = 13
 """Bytes before a QUERY's status variables, its database and its statement."""
@@ -124,8 +127,6 @@ _DUMMY_TABLE: Final = 0xFFFFFF
 _STANDALONE, _XA_FLAGS = 0x01, 0xC0
 """Flags of MariaDB's GTID event."""
 
-_LOGICAL_CLOCK: Final = 2
-_55_BITS: Final = (1 << 55) - 1
 _BEGI: Final = int.from_bytes(b"BEGI", "little")
 _N: Final = ord("N")
 _COMM: Final = int.from_bytes(b"COMM", "little")
@@ -135,6 +136,7 @@ _PYTHON: Final = -2
 """Returned instead of a role: Python has to classify the event."""
 
 _is_artificial: Final = kernel_part(framing.is_artificial)
+_exact_commit_time: Final = kernel_part(exact_commit_time)
 
 
 @kernel
@@ -212,11 +214,11 @@ def scan(
 
 @kernel_part
 def _find_event(wire: Bytes, stop: int, mode: int, state: Integers) -> int:
-    """Set the place and size of the next event; return NONE, or why there is no whole
-    event."""
+    """Set the registers EVENT_AT, EVENT_SIZE and NEXT for the next event; return NONE,
+    or why there is no whole event."""
     at = state[AT]
     if mode == WIRE:
-        if stop - at < _PACKET_HEADER_BYTES:
+        if stop - at < _WIRE_PREFIX_BYTES:
             return MORE
         length = u16(wire, at) | u8(wire, at + 2) << 16
         if u8(wire, at + 3) != state[SEQUENCE] & 0xFF:
@@ -228,10 +230,10 @@ def _find_event(wire: Bytes, stop: int, mode: int, state: Integers) -> int:
         state[NEXT] = at + 4 + length
         if length == 0 or u8(wire, at + 4) != 0:
             return PACKET
-        state[EVENT_AT], size = at + _PACKET_HEADER_BYTES, length - 1
+        state[EVENT_AT], size = at + _WIRE_PREFIX_BYTES, length - 1
         if size < HEADER_BYTES:
             return NO_HEADER
-        if u32(wire, at + _PACKET_HEADER_BYTES + 9) != size:
+        if u32(wire, at + _WIRE_PREFIX_BYTES + 9) != size:
             return WRONG_SIZE
     else:
         if stop - at < HEADER_BYTES:
@@ -450,16 +452,14 @@ def _begin_transaction(
     row[columns.GTID_NUMBER] = i64(wire, body + 17)
     # A logical clock of 1 + 16 bytes (since 5.7), then commit times of 7 bytes each
     # (since 8.0).
-    if end - body >= 49 and u8(wire, body + 25) == _LOGICAL_CLOCK:
+    if end - body >= 49 and u8(wire, body + 25) == LOGICAL_CLOCK:
         timestamp_bits = _u56(wire, body + 42)
-        immediate = original = timestamp_bits & _55_BITS
+        immediate = original = timestamp_bits & COMMIT_TIMESTAMP_MASK
         if timestamp_bits >> 55 and end - body >= 56:
-            original = _u56(wire, body + 49) & _55_BITS
+            original = _u56(wire, body + 49) & COMMIT_TIMESTAMP_MASK
         row[columns.ORIGINAL_TIME] = original
-        # The original server's commit time, unless its clock was ahead of this
-        # server's.
         is_own = u32(wire, event + 5) == state[SERVER_ID]
-        row[columns.COMMIT_TIME] = immediate if is_own or original > immediate else original
+        row[columns.COMMIT_TIME] = _exact_commit_time(immediate, original, is_own)
 
 
 @kernel_part
@@ -547,8 +547,8 @@ def emit(state: Integers, transactions: Integers, timestamp: int, size: int) -> 
 
 def is_at_stop(state: Integers) -> bool:
     """Return whether reading has to stop; to be called between transactions only. At a
-    file's beginning only STOP_OFFSET stops it: no event of the file is before that
-    place, by which a later run could recognise it."""
+    file's beginning only STOP_OFFSET counts: a later run recognises its start by the
+    event before it, and there is none in the file."""
     is_at_count = (
         state[ALL_TRANSACTIONS] >= state[STOP_TRANSACTIONS] or state[ALL_BYTES] >= state[STOP_BYTES]
     )
@@ -588,9 +588,9 @@ class TextBuffer:
 
     @classmethod
     def of(cls, size: int) -> TextBuffer:
-        """Return a buffer of `size` bytes, or more if one transaction's texts may need
-        more. It has room for the most texts of a transaction, because each counts one
-        byte at least."""
+        """Return a buffer of `size` bytes, or of MOST_TEXT_BYTES if that is more. Its
+        index has room for the texts of any transaction, because each counts for
+        at least one of these bytes."""
         return cls(
             np.empty(max(size, MOST_TEXT_BYTES), np.uint8), np.empty((MOST_TEXT_BYTES, 3), np.int64)
         )
@@ -618,9 +618,9 @@ class TextBuffer:
         begin, end = self._end(dropped), registers.text_put
         if count:
             self.data[: end - begin] = self.data[begin:end].copy()
-            # In each row: the owner, the place in `data`, the size.
-            moved_by = (transaction_count, begin, 0)
-            self.index[: count - dropped] = self.index[dropped:count] - moved_by
+            # TEXT_OWNER and TEXT_AT become smaller; TEXT_SIZE stays.
+            differences = (transaction_count, begin, 0)
+            self.index[: count - dropped] = self.index[dropped:count] - differences
             registers.texts, registers.text_put = count - dropped, end - begin
 
     def _end(self, count: int) -> int:

@@ -8,9 +8,9 @@ A transaction that is larger than the ring goes through a scratch file and is a 
 its own.
 
 The compiled loop (`stream`) reads the bytes. This module gives it the next bytes, acts
-on the reason for which it returns, hands out groups, and keeps the position that they
-reach. Rare events are handed to it one at a time (`_RareEvents`). It leaves out the
-transactions that were read before (`pipeline.start` says which).
+on the reason for which it returns, handles the rare events (`_RareEvents`), hands out
+groups, and keeps the position that they reach. It leaves out the transactions that were
+read before (`pipeline.start` says which).
 """
 
 from __future__ import annotations
@@ -105,8 +105,7 @@ class TransactionBuffer:
     - `may_be_merge_table`: returns whether rows of a table that is not captured may be
       stored in other tables (MERGE).
     - `events`, `transactions`: rows of the indexes.
-    - `has_ended`: the end of the server's log was read, or `end` was called, or `stop`
-      was called before the reading reached `start`.
+    - `has_ended`: the end of the server's log was read, or `end` was called.
     - `has_stopped`: the reading reached a limit. While it skips the transactions before
       `start`, `start` is the limit.
     """
@@ -169,7 +168,7 @@ class TransactionBuffer:
         self.has_stopped = False
         self._must_hand_out = False
 
-    # -- where it stands ------------------------------------------------------------
+    # -- the position that is reached -----------------------------------------------
 
     @property
     def maps(self) -> TableMaps:
@@ -191,8 +190,8 @@ class TransactionBuffer:
 
     @property
     def anchor(self) -> Anchor | None:
-        """Describes the event that ends at `at`, so that a later run can recognise it;
-        None if no event was read."""
+        """The anchor of the event that ends at `at`, by which a later run recognises
+        it; None if no event was read."""
         return self._reached_place()[1]
 
     def _reached_place(self) -> tuple[Coordinates, Anchor | None]:
@@ -206,15 +205,16 @@ class TransactionBuffer:
 
     @property
     def complete_end(self) -> Coordinates:
-        """The end of the last complete transaction, even if it is not handed out yet,
-        or of later events that belong to no transaction."""
+        """As `at`, but transactions count as soon as they are complete, even if they
+        are not handed out yet."""
         if self.phase is Phase.BETWEEN:
             return self._log.at
         return place_of(self._loop.open_row, BEGIN_OFFSET, self._log.files)
 
     @property
     def out_of_order_count(self) -> int:
-        """Number of transactions that were left out and follow a new one in this log."""
+        """Number of transactions that were left out although they follow a new one in
+        this log."""
         return 0 if self._leave_out is None else self._leave_out.out_of_order_count
 
     # -- bytes in, groups out ----------------------------------------------------------
@@ -261,8 +261,9 @@ class TransactionBuffer:
             current = self._wire.next_input() if nested is None else nested.input
             if current is None:
                 return None
-            loop_waits = self._read(current) and self._skip_to is None
-            if loop_waits and (group := self._hand_out()) is not None:
+            # Transactions before the start are dropped by `_skip` instead.
+            must_hand_out = self._read(current) and self._skip_to is None
+            if must_hand_out and (group := self._hand_out()) is not None:
                 return group
 
     def _skip(self, start: Coordinates) -> None:
@@ -294,7 +295,8 @@ class TransactionBuffer:
         self._transactions.free()
 
     def _hand_out(self) -> TransactionGroup | None:
-        """Return the complete transactions; None if all of them are left out."""
+        """Return the complete transactions that are not left out; None if there are
+        none."""
         group = self._transactions.group()
         self._must_hand_out = False
         last = group.transactions[-1]
@@ -306,11 +308,10 @@ class TransactionBuffer:
             self._log.file_created,
         )
         self._handed_out_end = group.end(-1), anchor
-        rest = group if self._leave_out is None else self._leave_out.without_known(group)
+        rest = group if self._leave_out is None else self._leave_out.filter(group)
         if rest is None:
             self._transactions.free()
-            return None
-        self._is_group_out = True
+        self._is_group_out = rest is not None
         return rest
 
     # -- what the loop returns for ------------------------------------------------------
@@ -357,8 +358,9 @@ class TransactionBuffer:
             self.has_stopped = True
 
     def _refill(self, current: InputBytes) -> None:
-        """Handle that the loop has used up `current`. Inside a compressed event,
-        continue with the rest of its content; if there is none, finish the event."""
+        """Let the loop continue after it has used up `current`. Inside a compressed
+        event, it continues with the rest of the content; if there is none, finish the
+        event."""
         nested = self._rare.nested
         if nested is None:
             if current.mode == WHOLE:
@@ -395,8 +397,8 @@ such an event names does not store the rows, which are in other tables."""
 
 class _RareEvents:
     """Applies the rules (`stream.rules`) to rare events. `nested`: the events inside a
-    compressed event, which the caller reads next, or None. `read_before`: the GTIDs of
-    transactions that earlier runs read."""
+    compressed event, which the caller has to read next, or None. `read_before`: the
+    GTIDs of the transactions that earlier runs read."""
 
     def __init__(
         self,
@@ -460,7 +462,7 @@ class _RareEvents:
             return
         if action is BufferAction.MOVE:
             if event.type is EventType.FORMAT_DESCRIPTION:
-                self._loop.maps.begin_file(self._log.describe(event).writer)
+                self._loop.maps.begin_file(self._log.apply_description(event).writer)
             self._loop.step_over(artificial=event.is_artificial)
             self._log.move(event)
             return
@@ -643,9 +645,9 @@ def _classify_statement(text: str) -> EventRole:
 class TransactionFilter:
     """Removes the transactions of a GTID set from each group.
 
-    `out_of_order_count` counts removed transactions that follow a new one in this log.
-    They were read from another server before, so the lake has them in another order
-    than this server.
+    `out_of_order_count`: number of removed transactions that follow a new one in this
+    log. They were read from another server before, so the lake has them in another
+    order than this server.
     """
 
     def __init__(self, gtids: GtidSet) -> None:
@@ -653,7 +655,7 @@ class TransactionFilter:
         self._has_new = False
         self.out_of_order_count = 0
 
-    def without_known(self, group: TransactionGroup) -> TransactionGroup | None:
+    def filter(self, group: TransactionGroup) -> TransactionGroup | None:
         """Return the group without the transactions of the set; None if none is left."""
         keep = ~membership(group.transactions, group.gtid_sources, self._gtids)
         has_new_before = np.logical_or.accumulate(keep) | self._has_new

@@ -1,4 +1,4 @@
-"""The GTIDs of transactions: read from events into numbers of the index of transactions
+"""The GTIDs of transactions: read from events into columns of the index of transactions
 (`ring`), and returned from it as texts and as sets."""
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lockstep.pipeline.binlog.stream.control import read_mariadb_gtid, read_tagged_gtid
-from lockstep.pipeline.binlog.stream.framing import Event, EventType, Reader, damaged
+from lockstep.pipeline.binlog.stream.commit_times import exact_commit_time
+from lockstep.pipeline.binlog.stream.control import read_gtid, read_mariadb_gtid, read_tagged_gtid
+from lockstep.pipeline.binlog.stream.framing import Event, EventType, damaged
 from lockstep.pipeline.binlog.stream.ring import (
     ANONYMOUS,
     COMMIT_TIME,
@@ -35,8 +36,6 @@ IDENTITY_COLUMNS: Final = (*_GTID_COLUMNS, ORIGINAL_TIME, COMMIT_TIME)
 
 Identity: TypeAlias = tuple[int, int, int, int, int, int]
 
-_LOGICAL_CLOCK: Final = 2
-_55_BITS: Final = (1 << 55) - 1
 _64_BITS: Final = (1 << 64) - 1
 
 _COUNT_TO_MERGE: Final = 1 << 18
@@ -66,31 +65,10 @@ def _read_values(event: Event, gtid_sources: list[str]) -> Identity:
         kind, high, low = TAGGED, gtid_sources.index(source), 0
     else:
         kind = MYSQL if event.type is EventType.GTID else ANONYMOUS
-        high, low, number, immediate, original = _read_untagged(event)
-    # The compiled loop has the same rule (`stream`), which `commit_times` explains.
+        high, low, number, immediate, original = read_gtid(event)
     is_own = event.server_id == event.log_server_id
-    time = immediate if is_own or original > immediate else original
+    time = exact_commit_time(immediate, original, is_own)
     return kind, high, low, number, original, time
-
-
-def _read_untagged(event: Event) -> tuple[int, int, int, int, int]:
-    """Read a GTID or ANONYMOUS_GTID event (sizes in bytes): flags 1, UUID 16, number 8;
-    since 5.7 a logical clock, 1 + 16; since 8.0 commit timestamps, 7 each. Return the
-    UUID's halves, the number, and the immediate and original commit timestamps."""
-    reader = Reader(event.body, "a GTID event")
-    reader.take(1)
-    high, low = (int.from_bytes(reader.take(8), "big", signed=True) for _ in range(2))
-    number = reader.integer(8)
-    if event.type is EventType.GTID and not 1 <= number < 1 << 63:
-        raise damaged(f"a GTID event holds no GTID: its number is {number}", event.at)
-    immediate = original = 0
-    if reader.bytes_left >= 24 and reader.integer(1) == _LOGICAL_CLOCK:
-        reader.take(16)
-        timestamp = reader.integer(7)
-        immediate = original = timestamp & _55_BITS
-        if timestamp >> 55:
-            original = reader.integer(7)
-    return high, low, number, immediate, original
 
 
 def gtid_prefix(kind: int, high: int, low: int, gtid_sources: Sequence[str]) -> str:
@@ -221,8 +199,8 @@ def membership(
 def _distinct_sources(transactions: Integers) -> tuple[Integers, Integers]:
     """Return the distinct GTID sources as rows of (kind, high, low), and for each
     transaction the index of its source."""
-    columns = transactions[:, [GTID_KIND, GTID_HIGH, GTID_LOW]]
-    if (columns == columns[0]).all():
-        return columns[:1], np.zeros(len(columns), np.int64)
-    distinct, indexes = np.unique(columns, axis=0, return_inverse=True)
+    sources = transactions[:, [GTID_KIND, GTID_HIGH, GTID_LOW]]
+    if (sources == sources[0]).all():
+        return sources[:1], np.zeros(len(sources), np.int64)
+    distinct, indexes = np.unique(sources, axis=0, return_inverse=True)
     return distinct, indexes.reshape(-1).astype(np.int64)

@@ -83,20 +83,20 @@ class Loop:
 
     def event(self, at: Coordinates) -> Event:
         """Return the current event, which is at `at`, verified."""
-        packet, checksum = self._event_bytes(), self.registers.checksum
-        is_nested = self._input.mode == NESTED
-        if not is_nested and (checksum is None or packet[TYPE_AT] in _VERIFIED_HERE):
-            return verify_and_read(packet, at, checksum=checksum)
-        has_checksum = bool(checksum) and not is_nested
+        packet, has_checksum = self._event_bytes(), self.registers.has_checksums
+        if self._input.mode == NESTED:
+            has_checksum = False
+        elif has_checksum is None or packet[TYPE_AT] in _VERIFIED_HERE:
+            return verify_and_read(packet, at, has_checksum=has_checksum)
         log_server_id = self.registers.server_id
         return require_supported(
-            read_event(packet, at, checksum=has_checksum, log_server_id=log_server_id)
+            read_event(packet, at, has_checksum=has_checksum, log_server_id=log_server_id)
         )
 
     def bind_map(self) -> None:
         """Register the current table map, so that the loop itself handles the same map
         later."""
-        has_checksum = self._input.mode != NESTED and self.registers.checksum
+        has_checksum = self._input.mode != NESTED and self.registers.has_checksums
         packet = self._event_bytes(CHECKSUM_BYTES if has_checksum else 0)
         table_map = read_table_map(packet, self.maps.writer)
         self.maps.bind(table_map.table_id, self.maps.add(table_map))
@@ -158,18 +158,16 @@ class Loop:
         return self.open_row
 
     def finish(self, timestamp: int, size: int, crc32: int) -> None:
-        """Complete the open transaction. `timestamp`, `size`, `crc32`: of its last
-        event, in seconds and in bytes of the log. The caller has stepped over that
-        event."""
+        """Complete the open transaction. `timestamp` (seconds), `size` (bytes of the
+        log), `crc32`: those of its last event, which the caller has stepped over."""
         self.registers.event_crc = crc32
         stream.emit(self.registers.array, self.ring.transactions, timestamp, size)
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits of a reading. It stops at the first place between transactions at or
-    after `end`, or after this number of transactions or of bytes of the log. None means
-    no limit."""
+    """The limits of a reading. It stops between two transactions: at or after `end`, or
+    after this number of transactions or of bytes of the log. None means no limit."""
 
     end: Coordinates | None = None
     transactions: int | None = None
@@ -206,12 +204,12 @@ class LogPlace:
         return Coordinates(self.files[self._registers.file], self._registers.offset)
 
     def anchor(self, event: Event) -> Anchor:
-        """Return the anchor of an event between transactions, which a later run
-        recognises."""
+        """Return the anchor of an event between transactions, by which a later run
+        recognises it."""
         return Anchor(event.offset, event.size, event.crc32, "", self.file_created)
 
     def changes_writer(self, event: Event) -> bool:
-        """Return whether another version of a server wrote the log from this event on.
+        """Return whether a server of another version wrote the log from this event on.
         Everything before it has to be decoded by the old version's rules first."""
         if event.type is not EventType.FORMAT_DESCRIPTION or self.description is None:
             return False
@@ -219,11 +217,11 @@ class LogPlace:
 
     # -- how it moves ----------------------------------------------------------------
 
-    def describe(self, event: Event) -> FormatDescription:
-        """Read a format description, which applies to all events after it."""
+    def apply_description(self, event: Event) -> FormatDescription:
+        """Read a format description, and apply it to all events after it."""
         description = read_description(event)
         self.description = description
-        self._registers.checksum = description.has_checksums
+        self._registers.has_checksums = description.has_checksums
         self._registers.server_id = event.server_id
         if not event.is_artificial:
             self.file_created = description.created_at

@@ -30,9 +30,7 @@ from lockstep.pipeline.values.position import Coordinates
 class RingTransactions:
     """The transactions that were read and not yet freed, in the order of the log.
     `gtid_sources`: the `uuid:tag` of all tagged GTIDs so far, to which the index refers
-    by number. A transaction's texts are those of the statements that changed its rows,
-    if the server logs them. The register `alone` is 1 if a transaction has rows in a
-    file."""
+    by number. The register `alone` is 1 if a transaction has rows in a file."""
 
     def __init__(self, loop: Loop, log: LogPlace, spool: Spool) -> None:
         self.gtid_sources: list[str] = []
@@ -47,8 +45,9 @@ class RingTransactions:
         """Changes through MERGE tables, each with its transaction's row."""
         self._prepared_rows: Iterator[Block] | None = None
         self._spill: Spill | None = None
-        self._savepoints: dict[str, Savepoint] = {}
+        self._savepoints: dict[str, _Savepoint] = {}
         self._savepoints_of = (-1, -1)
+        """FILE and BEGIN_OFFSET of the transaction that has the savepoints."""
 
     # -- the complete transactions -----------------------------------------------------
 
@@ -169,7 +168,7 @@ class RingTransactions:
     def set_savepoint(self, name: str) -> None:
         """Set a savepoint; an earlier one of the same name is replaced."""
         registers, texts = self._registers, self._loop.texts
-        savepoint = Savepoint(
+        savepoint = _Savepoint(
             block_count=self._spill.block_count if self._spill else 0,
             event_count=registers.events - registers.complete_events,
             put=registers.put,
@@ -224,7 +223,7 @@ class RingTransactions:
         self._forget_open()
         return row_events
 
-    def _open_savepoints(self) -> dict[str, Savepoint]:
+    def _open_savepoints(self) -> dict[str, _Savepoint]:
         """Return the open transaction's savepoints by name, in the order of the log.
         Savepoints of an earlier transaction are cleared here, because the loop does not
         report its end."""
@@ -255,20 +254,19 @@ class RingTransactions:
 
     # -- the open transaction: its file ------------------------------------------------
 
-    def spill(self) -> None:
-        """Move the open transaction's row events to its file. To be called only while
-        the ring has no complete transaction."""
+    def spill(self) -> Spill:
+        """Move the open transaction's row events to its file, and return the file. To
+        be called only while the ring has no complete transaction."""
         if self._spill is None:
             self._spill = Spill(self._spool.create_scratch_file())
         self._spill_ring(self._spill)
         self._registers.empty_ring()
+        return self._spill
 
     def spill_rows(self, rows: Block) -> None:
         """Append one event, which is too large for the ring, to the open transaction's
         file."""
-        self.spill()
-        assert self._spill is not None, "spill() opens the file"
-        self._spill.add(rows, self._loop.maps)
+        self.spill().add(rows, self._loop.maps)
 
     def _spill_ring(self, spill: Spill) -> None:
         if events := self._registers.events:
@@ -285,18 +283,18 @@ Note = TypeVar("Note")
 
 
 def _first_noted(notes: Sequence[tuple[int, Note]], count: int) -> tuple[tuple[int, Note], ...]:
-    """Return what is noted for the first `count` transactions of the index."""
+    """Return the notes on the first `count` transactions of the index."""
     return tuple((row, note) for row, note in notes if row < count)
 
 
 def _without_first(notes: Sequence[tuple[int, Note]], count: int) -> list[tuple[int, Note]]:
-    """Return the other notes, with their rows in the index once the first `count`
-    transactions are removed from it."""
+    """Return the notes on the transactions after the first `count`, with the rows that
+    these have once the first are removed."""
     return [(row - count, note) for row, note in notes if row >= count]
 
 
 @dataclass(frozen=True, slots=True)
-class Savepoint:
+class _Savepoint:
     """A savepoint of the open transaction. `block_count`: blocks before the savepoint
     in the transaction's file. `event_count`: events before it in the ring.
     `text_count`, `text_bytes`: texts before it, and their size. `put`: the register

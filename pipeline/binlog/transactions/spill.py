@@ -6,8 +6,8 @@ A file is a sequence of blocks. A block has the counts of its table maps, events
 bytes (3 x 8 bytes, little-endian); for each table map its number, its length (8 bytes
 each) and the whole event; the events' index (EVENT_COLUMNS x 8 bytes for each); and the
 events' bytes. The table maps are included for a later run, which may read the rows of a
-prepared transaction but did not read its table maps in the log. A spool creates, keeps
-and opens such files. A batch is the part of the log that one run read.
+prepared transaction but did not read its table maps in the log. A spool (`ports`)
+creates, keeps and opens such files. A batch is the part of the log that one run read.
 
 An XID is open from its prepare to its commit or rollback, after which it may be used
 again.
@@ -92,8 +92,8 @@ class Spill:
             self._places[block_count:] = [cut_block]
 
     def read(self) -> Iterator[Block]:
-        """Yield the blocks in the order in which they were added; only one is in
-        memory."""
+        """Yield the blocks in the order in which they were added, one at a time from
+        the file."""
         for place in self._places:
             _, block, _ = _read_block(self.file, place.at)
             yield block.subset(slice(place.event_count))
@@ -142,21 +142,17 @@ def _read_block_header(
 
 
 def _read_block(file: EventFile, at: int) -> tuple[list[tuple[int, TableMap]], Block, int]:
-    """Return the table maps of the block at an offset, with their numbers in it; the
-    block; and its end."""
+    """Return the block at an offset: its table maps, with their numbers in it; its
+    events; and its end."""
     table_maps, event_count, data_bytes, at = _read_block_header(file, at)
     index = np.frombuffer(file.read(at, event_count * EVENT_COLUMNS * 8), np.int64)
     at += index.nbytes
     data = np.frombuffer(file.read(at, data_bytes), np.uint8)
     events = index.reshape(event_count, EVENT_COLUMNS).copy()
-    places, sizes = events[:, AT], events[:, SIZE]
-    is_inside = (
-        (places >= 0) & (sizes >= 0) & (sizes <= data_bytes) & (places <= data_bytes - sizes)
-    )
-    if (
-        not is_inside.all()
-        or not np.isin(events[:, MAP], [number for number, _ in table_maps]).all()
-    ):
+    offsets, sizes = events[:, AT], events[:, SIZE]
+    is_inside = (offsets >= 0) & (sizes >= 0) & (offsets <= data_bytes - sizes)
+    has_map = np.isin(events[:, MAP], [number for number, _ in table_maps])
+    if not (is_inside & has_map).all():
         raise SegmentsLost(
             "the index in a file of row events does not match its bytes",
             hint="it was not recorded; run again",
@@ -176,15 +172,18 @@ class RefusingSpool:
 
 class SummarisingSpool(Generic[T]):
     """A spool that stores summaries instead of rows. `summarise` makes the summary of
-    each block that is written to a scratch file. When the block is read again,
-    `on_read` gets the summary, and the reader gets a block without events.
+    each block that is written to a scratch file. When the block is read, `on_read` gets
+    the summary, and the reader gets a block without events.
 
     Files of earlier batches are read from `recorded`. A summary is of the whole block,
     even if ROLLBACK TO removed its end.
     """
 
     def __init__(
-        self, recorded: Spool, summarise: Callable[[Block], T], on_read: Callable[[T], None]
+        self,
+        recorded: Spool,
+        summarise: Callable[[Block], T],
+        on_read: Callable[[T], None],
     ) -> None:
         self._recorded = recorded
         self._summarise = summarise
@@ -231,7 +230,7 @@ class SummarisedFile(Generic[T]):
         return bytes(count)
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no file is open."""
 
 
 MEMORY_BYTES: Final = 32 << 20
@@ -253,8 +252,9 @@ class _PreparedRows:
 
 @dataclass(frozen=True, slots=True)
 class CommittedRows:
-    """The rows that an XA COMMIT brought. `prepared`: the place of the prepare.
-    `batch`: the batch that read the prepare; None for the current one."""
+    """Where the rows that an XA COMMIT committed come from. `tables`: the tables that
+    have them. `prepared`: the place of the prepare. `batch`: the batch that read the
+    prepare; None for the current one."""
 
     tables: frozenset[TableName]
     prepared: Coordinates
@@ -279,8 +279,7 @@ class PreparedTransactions:
         self._bytes_in_memory = 0
         self.ended: list[EndedTransaction] = []
         self.is_before_start = False
-        """The reading is before the start, so earlier batches recorded the
-        transactions."""
+        """The reading is before the start: earlier batches recorded its transactions."""
         self.is_recorded_before = False
         """An earlier batch recorded the current transaction."""
         self.wants_no_rows = False
@@ -359,8 +358,8 @@ class PreparedTransactions:
         return committed
 
     def forget(self, xid: Xid) -> None:
-        """Drop a transaction that was rolled back; do nothing if its prepare was never
-        read."""
+        """Drop a transaction that ended without a commit; do nothing if its prepare was
+        never read."""
         waiting = self._waiting.pop(xid, None)
         if waiting is not None:
             self._bytes_in_memory -= waiting.bytes

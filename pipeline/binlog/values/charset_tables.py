@@ -24,13 +24,13 @@ class CodeTable:
     """A Python codec, and the differences of MySQL's table from it.
 
     `changes`: a code → the characters of this code and of the codes after it, which
-    count up in the last byte. `character`: a regular expression for one character of
+    count up in the last byte. `long_code_pattern`: a regular expression for a code of
     two or more bytes, only for multi-byte tables with changes.
     """
 
     codec: str
     changes: Mapping[bytes, str] = field(default_factory=dict)
-    character: bytes = b""
+    long_code_pattern: bytes = b""
 
 
 _ARMENIAN: Final = (

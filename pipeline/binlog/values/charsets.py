@@ -7,14 +7,15 @@ and lone surrogates, which no Unicode text may contain (MySQL drops them; MariaD
 them, from utf8mb3, utf8mb4, ucs2 and utf32). `ucs2` and `utf8mb3` end at U+FFFF. A
 surrogate pair is a character only in `utf16` and `utf16le`.
 
-Some values are different for MySQL, but become one text in the lake. Some character
-sets have several codes for a character. Two members of an ENUM may have the same name.
-The '' of an ENUM may be a member, or stand for an invalid value. Such values are called
-ambiguous, and one of them is canonical: the code that a server chooses when it converts
-the character into the set (`CONVERT(… USING …)`; MySQL 9.7 and MariaDB 10.11 agree), or
-the first number with the name. A key may have canonical values only. Then a key's text,
-encoded again, gives the same bytes, so different keys stay different. The tests compare
-every character that has several codes with both servers.
+Some values are different for MySQL, but become one text in the lake, because a
+character set has several codes for a character, because two members of an ENUM have the
+same name, or because the '' of an ENUM is a member and also stands for an invalid
+value. Such values are called ambiguous, and one of them is canonical: the code that a
+server chooses when it converts the character into the set (`CONVERT(… USING …)`; MySQL
+9.7 and MariaDB 10.11 agree), or the first number with the name. A key may have
+canonical values only. Then a key's text, encoded again, gives the same bytes, so
+different keys stay different. The tests compare every character that has several codes
+with both servers.
 """
 
 from __future__ import annotations
@@ -75,11 +76,8 @@ def text_decoder(charset: str) -> Decoder:
 
 @cache
 def single_byte_characters(charset: str) -> str | None:
-    """Return a single-byte set as 256 characters, indexed by byte; None for a
-    multi-byte set.
-
-    U+FFFF marks an undefined byte. Raise TableError for an unknown name.
-    """
+    """Return a single-byte set as 256 characters, indexed by byte, with U+FFFF for an
+    undefined byte; None for a multi-byte set. Raise TableError for an unknown name."""
     if charset not in CHARACTER_SETS:
         raise unsupported_charset_error(charset)
     code_table = SINGLE_BYTE.get(charset)
@@ -160,7 +158,7 @@ def _with_changes(table: CodeTable, decode_plain: Decoder) -> Decoder:
 def _character_pattern(table: CodeTable) -> re.Pattern[bytes]:
     """Return a pattern that splits a value into characters; invalid bytes count as
     characters."""
-    return re.compile(b"(?:" + table.character + b")|.", re.DOTALL)
+    return re.compile(b"(?:" + table.long_code_pattern + b")|.", re.DOTALL)
 
 
 def _can_decode(decode_plain: Decoder, code: bytes) -> bool:
@@ -275,7 +273,7 @@ def _possible_codes(charset: str) -> Iterable[bytes]:
 
 @cache
 def canonical_check(charset: str) -> Callable[[bytes], bool]:
-    """Return the function that returns True for a valid value if all its codes are
+    """Return the function that says whether all codes of a valid value are
     canonical."""
     noncanonical = noncanonical_codes(charset)
     if not noncanonical:
@@ -295,8 +293,9 @@ def canonical_check(charset: str) -> Callable[[bytes], bool]:
 
 def is_canonical_number(column: Column, number: int) -> bool:
     """Return whether `number` is the first number of an ENUM or SET with its text.
-    Several numbers have the same text if a name is used twice, or if a member is ''. An
-    ENUM also has '' for an invalid value. A SET shows nothing of a first member ''."""
+    Several numbers have the same text if a name is used twice, or if a member is '': an
+    ENUM also has '' for an invalid value, and a '' at the beginning of a SET's text is
+    invisible."""
     members = column.members
     if column.type == "enum":
         name = members[number - 1] if number else ""
@@ -314,8 +313,8 @@ def may_be_ambiguous(column: Column) -> bool:
 
 
 def ambiguous_key(column: Column, place: str) -> TableError:
-    """Return the error for a key column with an ambiguous value. `place`: where it is,
-    in words."""
+    """Return the error for a key column with an ambiguous value. `place`: where the
+    value is, in words."""
     name = quoted(column.name)
     if column.type in TEXT_TYPES:
         reason = f"{column.charset} has more than one code for some characters"

@@ -1,11 +1,12 @@
 """Printing of integers, doubles and times as decimal digits, at an address, in compiled
 code.
 
-A double is printed as the shortest decimal that reads back as the same double, as do
-MySQL (`dtoa` in mode 4, strings/dtoa.cc) and Python's `repr`. The algorithm is
-Raffaello Giulietti, "The Schubfach way to render doubles" (2020): all numbers that
-round to a double form an interval. For some power of ten, its width is at least one
-unit and less than ten, so the result is one of four multiples of that power.
+A double is printed as the shortest decimal that reads back as the same double. MySQL
+(`dtoa` in mode 4, strings/dtoa.cc) and Python's `repr` print it so, too. The algorithm
+is Raffaello Giulietti, "The Schubfach way to render doubles" (2020): all numbers that
+round to a double form an interval. There is a power of ten such that the interval is at
+least as wide as this power, and less than ten times as wide. So the result is one of
+four multiples of this power.
 """
 
 from __future__ import annotations
@@ -241,15 +242,15 @@ def put_double(at: int, bits: int) -> int:
 def _put_with_point(at: int, digits: int, count: int, whole_digits: int) -> None:
     """Write `count` digits with a point after the first `whole_digits` of them."""
     put_digits(at + 1, digits, count)
-    for place in range(at, at + whole_digits):
-        put8(place, u8(place + 1))
+    for address in range(at, at + whole_digits):
+        put8(address, u8(address + 1))
     put8(at + whole_digits, _POINT)
 
 
 @kernel_part
 def _put_zeros(at: int, count: int) -> int:
-    for place in range(at, at + count):
-        put8(place, _ZERO)
+    for address in range(at, at + count):
+        put8(address, _ZERO)
     return at + count
 
 

@@ -1,9 +1,9 @@
 """From MySQL's binary JSON to the text that SELECT prints, as Arrow strings.
 
-Formats, in MySQL's source: sql-common/json_binary.h, and `parse_array_or_object`,
-`parse_scalar`, `Value::element` and `Value::key` in json_binary.cc; text:
-`wrapper_to_string` and `double_quote` in json_dom.cc, `base64_encode` in
-mysys/base64.cc.
+The binary format, in MySQL's source: sql-common/json_binary.h, and
+`parse_array_or_object`, `parse_scalar`, `Value::element` and `Value::key` in
+json_binary.cc. The text: `wrapper_to_string` and `double_quote` in json_dom.cc,
+`base64_encode` in mysys/base64.cc.
 
 An object or array consists of its number of elements; its size in bytes; for each key
 of an object its offset and length; for each element its type, and either its value or
@@ -14,9 +14,9 @@ stored in the formats of SQL.
 
 Compiled functions take addresses. A value may use the bytes from `at` to `stop`, and
 its document ends at `end`. The text is written at `place`, and must not reach `limit`.
-Functions return the address after the text; or FULL or DAMAGED, which are negative.
-When a function is called, SLACK bytes are free before `limit`, less a comma or colon
-that was just written.
+Functions return the address after the text, or FULL or DAMAGED, which are negative.
+At least SLACK bytes are free before `limit` when a function is called, apart from a
+comma or colon that was just written.
 """
 
 from __future__ import annotations
@@ -536,8 +536,8 @@ def _write_escaped(place: int, word: int, count: int) -> int:
 
 @kernel_part
 def _write_moment(value_type: int, packed: int, place: int) -> int:
-    """Write a temporal value. Its bits, from the highest: 13 * year + month, day 5,
-    hour 5 (10 for TIME), minute 6, second 6, microsecond 24."""
+    """Write a temporal value. Its bits, from the highest: 13 * year + month, 17; day,
+    5; hour, 5 (10 for TIME); minute, 6; second, 6; microsecond, 24."""
     is_time = value_type == TIME
     if packed < 0:
         put8(place, _MINUS)

@@ -44,8 +44,8 @@ from lockstep.pipeline.values.table import Column
 
 
 def plain_numbers(column: Column, cells: Cells) -> pa.Array:
-    """TINYINT to BIGINT → the smallest signed Arrow integer that holds them, or
-    decimal(20,0); FLOAT → float32, DOUBLE → float64, by copying their bits."""
+    """Return TINYINT to BIGINT as the smallest signed Arrow integers that hold them, or
+    as decimal(20,0); FLOAT as float32, DOUBLE as float64. The bits are copied."""
     array_type = arrow_type(column)
     buffer, out = allocate(len(cells), array_type.bit_width // 8)
     # Unsigned integers become a wider type, but an unsigned FLOAT does not.
@@ -113,7 +113,7 @@ _COPY_BY_SIZE: Final = {
 
 
 def years(column: Column, cells: Cells) -> pa.Array:
-    """YEAR → int16; 0 stays 0."""
+    """Return YEARs as int16; 0 stays 0."""
     buffer, out = allocate(len(cells), 2)
     _write_years(cells.data, cells.at, out)
     return cells.array(pa.int16(), buffer)
@@ -127,7 +127,7 @@ def _write_years(data: Bytes, at: Int32s, out: Bytes) -> None:
 
 
 def bits(column: Column, cells: Cells) -> pa.Array:
-    """BIT(1) → boolean, BIT(64) → decimal(20,0), all others → int64."""
+    """Return BIT(1) as boolean, BIT(64) as decimal(20,0), all others as int64."""
     array_type = arrow_type(column)
     number_type = pa.int64() if pa.types.is_boolean(array_type) else array_type
     buffer, out = allocate(len(cells), number_type.bit_width // 8)
@@ -155,7 +155,7 @@ _MINUS, _POINT, _ZERO = b"-.0"
 
 
 def decimals(column: Column, cells: Cells) -> pa.Array:
-    """DECIMAL(p,s) → decimal(p,s) up to 38 digits, else text."""
+    """Return DECIMALs as decimals of up to 38 digits; those with more digits as text."""
     precision, scale = cells.layout.precision, cells.layout.scale
     array_type = arrow_type(column)
     if pa.types.is_decimal(array_type):

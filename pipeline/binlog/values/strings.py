@@ -103,9 +103,9 @@ def _undecodable_error(column: Column) -> TableError:
 def value_spans(
     column: Column, cells: Cells, padded_length: int = 0
 ) -> tuple[Integers, pa.Buffer, int]:
-    """Return the place of each image's bytes (-1 if it has no value), the offsets of an
-    Arrow array, and the total number of bytes. With `padded_length`, shorter values
-    count as `padded_length` bytes."""
+    """Return the place of each value's bytes (-1 if an image has no value), the offsets
+    of an Arrow array, and the total number of bytes. Values shorter than
+    `padded_length` count as `padded_length` bytes."""
     places = np.empty(len(cells), np.int64)
     offsets, ends = allocate(len(cells) + 1, 4)
     # `-layout.size` is the number of bytes of the length before each value.

@@ -1,8 +1,8 @@
 """Decoders of DATE, DATETIME, TIMESTAMP and TIME with fractions, in the formats since
 MySQL 5.6 and before it.
 
-Formats: `my_datetime_packed_from_binary` and similar functions in MySQL's
-`mysys/my_time.cc`: packed, big-endian, offset by half the range, with a byte for two
+Formats since 5.6 (`my_datetime_packed_from_binary` and similar functions in MySQL's
+`mysys/my_time.cc`): packed, big-endian, offset by half the range, with a byte for two
 digits of a fraction. The formats before 5.6 (`Field_newdate`, `Field_datetime`,
 `Field_timestamp`, `Field_time`) are decimal numbers. Only MySQL has zero and partial
 dates (year, month or day is 0): they become NULL and are counted. An invalid date
@@ -50,19 +50,19 @@ _OLD_FORMAT_CODES: Final = frozenset({7, 11, 12})
 
 
 def dates(column: Column, cells: Cells) -> pa.Array:
-    """DATE → date32."""
+    """Return DATEs as date32."""
     buffer, out = allocate(len(cells), 4)
     _check_worst(column, cells, _write_dates(cells.data, cells.at, out))
     return cells.array(pa.date32(), buffer)
 
 
 def datetimes(column: Column, cells: Cells) -> pa.Array:
-    """DATETIME(n) → timestamp without a zone, microseconds."""
+    """Return DATETIMEs as timestamps in microseconds, without a zone."""
     return _moments(column, cells, _write_datetimes, pa.timestamp("us"))
 
 
 def timestamps(column: Column, cells: Cells) -> pa.Array:
-    """TIMESTAMP(n) → timestamp in UTC, microseconds."""
+    """Return TIMESTAMPs as timestamps in microseconds, in UTC."""
     return _moments(column, cells, _write_timestamps, pa.timestamp("us", tz="UTC"))
 
 
@@ -204,7 +204,7 @@ def _write_timestamps(data: Bytes, at: Int32s, is_old_format: bool, scale: int, 
 
 
 def times(column: Column, cells: Cells) -> pa.Array:
-    """TIME(n) → text as MySQL prints it: [-]HH:MM:SS[.ffffff], hours to 838."""
+    """Return TIMEs as MySQL prints them: [-]HH:MM:SS[.ffffff], hours up to 838."""
     scale = cells.layout.scale
     buffer, out = allocate(len(cells), len("-838:59:59.") + scale)
     offsets, ends = allocate(len(cells) + 1, 4)

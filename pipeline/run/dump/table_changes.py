@@ -122,7 +122,7 @@ class StatementDecider:
         """Return the consequence of a statement for each table. `supplies`: what a
         `DecideCopies` returned for its effects."""
         by_table = consequences(
-            followed, self.tables.policies_of, statement, self.shaping.treatment_texts
+            followed, self.tables.policies_of, statement, self.shaping.column_uses
         )
         return with_copy_decisions(by_table, supplies)
 
@@ -394,11 +394,11 @@ class TableChanges:
             may_rename = may_rename_columns(statement.text, statement.context)
         origins = None
         if last_known is not None:
-            treatments = self._decider.shaping.treatment_texts
+            column_uses_of = self._decider.shaping.column_uses
             doubt_reason = (
                 doubt_reason
                 or reason_unclear(last_known, given_schema, renames, may_rename=may_rename)
-                or reason_given_shape_changed(last_known, given_schema, renames, treatments)
+                or reason_given_shape_changed(last_known, given_schema, renames, column_uses_of)
             )
             origins = match_columns(last_known, given_schema, renames)
         table.doubt_reason = doubt_reason

@@ -91,7 +91,7 @@ class ImageTaker:
     def __init__(self, basis: Basis, readers: Mapping[TableName, TableReader]) -> None:
         self._readers = readers
         self._policies_of = basis.ports.source.policies_of
-        self._treatments = basis.ports.shaping.treatment_texts
+        self._column_uses_of = basis.ports.shaping.column_uses
         self._decoding = ImageDecoder(basis.structures, basis.ports.shaping)
         self.watch = CascadeWatch(basis.structures, self.is_wanted)
         self._start_gtids = basis.run_start.start.gtid_set
@@ -109,7 +109,7 @@ class ImageTaker:
         """Do nothing: each table is read from the log's start to its end."""
 
     def apply_statement(self, logged: LoggedStatement, followed: FollowedStatement) -> None:
-        effects = consequences(followed, self._policies_of, logged, self._treatments)
+        effects = consequences(followed, self._policies_of, logged, self._column_uses_of)
         for table, consequence in effects.items():
             if consequence.action is not Action.NOTHING and self.is_wanted(table):
                 self._stop_comparing(

@@ -38,7 +38,7 @@ from lockstep.pipeline.run.agreement.claim import (
 from lockstep.pipeline.run.agreement.lake_logs import disagreeing_tables
 from lockstep.pipeline.run.commit_metadata import restatement_metadata
 from lockstep.pipeline.run.context import RunPorts
-from lockstep.pipeline.run.mirror_places import unused_folders
+from lockstep.pipeline.run.mirror_folders import unused_folders
 from lockstep.pipeline.run.recovery.recovered_structures import transaction_numbers
 from lockstep.pipeline.run.repair import damages_of
 from lockstep.pipeline.run.stop_errors import reread_error

@@ -75,10 +75,10 @@ from lockstep.pipeline.recovery import (
 from lockstep.pipeline.run.agreement.changelog_files import batches_in_file
 from lockstep.pipeline.run.agreement.claim import claim_folder, claim_of, lake_error
 from lockstep.pipeline.run.agreement.lake_logs import disagreeing_tables, unrecorded_commit_error
-from lockstep.pipeline.run.begin import foresee_next_start
+from lockstep.pipeline.run.begin import foresee_start
 from lockstep.pipeline.run.commit_metadata import recovery_metadata
 from lockstep.pipeline.run.context import RunPorts
-from lockstep.pipeline.run.mirror_places import collisions, move_reason, pending_moves
+from lockstep.pipeline.run.mirror_folders import collisions, move_reason, pending_moves
 from lockstep.pipeline.run.recovery.kept_ledger import (
     LakeChanges,
     keep_ledger,
@@ -685,7 +685,10 @@ def _after_kept_ledger(ports: RunPorts, missing_rows: _MissingRows) -> TablePlan
 def tables_of_next_run(ports: RunPorts, known: KnownTables | None = None) -> TablePlans:
     """Return the plans of the next run, which continues where the ledger ends. `known`:
     the tables' states; None for the states in the ledger."""
-    return plan_tables(ports, foresee_next_start(ports).run_start, known)
+    ledger, source = ports.ledger, ports.source.name
+    cursor = ledger.cursors(source).captured
+    proposal = foresee_start(ports, cursor, ledger.open_override(source))
+    return plan_tables(ports, proposal.outcome, known)
 
 
 def _after_start_over(ports: RunPorts) -> TablePlans:

@@ -8,16 +8,20 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar, Final
 
 from lockstep.pipeline.check import require_ready
-from lockstep.pipeline.model.batch import Cursor
 from lockstep.pipeline.model.table_state import StoppedTable
 from lockstep.pipeline.ports.ledger import live_lease
 from lockstep.pipeline.ports.source import ServerFacts
-from lockstep.pipeline.run.begin import RunStart, StartProposal, foresee_start, tables_in_gap
+from lockstep.pipeline.run.begin import RunStart, foresee_start, tables_in_gap
 from lockstep.pipeline.run.consent import consent_errors
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.follow_pasts import plan_pasts
 from lockstep.pipeline.run.left_out import left_out_now
-from lockstep.pipeline.run.repair import Abandonment, batches_to_abandon
+from lockstep.pipeline.run.repair import (
+    Abandonment,
+    batches_to_abandon,
+    cursor_after,
+    foresee_next_start,
+)
 from lockstep.pipeline.run.reshaping import new_tightenings, plaintext_sentence, reshaped_tables
 from lockstep.pipeline.run.status.plan_reading import PlannedReading, estimate_seconds, read_ahead
 from lockstep.pipeline.run.stop_errors import stopped_tables
@@ -137,24 +141,22 @@ def make_plan(ports: RunPorts) -> RunPlan:
     try:
         override = ports.ledger.open_override(ports.source.name)
         abandonments.extend(batches_to_abandon(ports, override))
-        cursor = _cursor_after(ports, abandonments)
+        cursor = cursor_after(ports, abandonments)
         if cursor is None:
             ports.mirrors.require_ready()
         require_ready(ports.server, ports.ledger, ports.source)
-        proposal = foresee_start(ports, cursor, override)
+        outcome = foresee_start(ports, cursor, override).outcome
         left_out = left_out_now(ports)
         shapes, known = _shapes_and_tables(ports, left_out)
-        start = _planned_start(ports, proposal)
-        tables = plan_tables(ports, proposal.run_start, known)
-        if isinstance(proposal.decision, Refusal):
-            refusal = proposal.decision.error
-        elif proposal.run_start is not None:
-            reading = read_ahead(ports, proposal.run_start, tables)
+        start = _planned_start(ports, outcome)
+        tables = plan_tables(ports, outcome, known)
+        if isinstance(outcome, Refusal):
+            refusal = outcome.error
+        else:
+            reading = read_ahead(ports, outcome, tables)
             refusal = reading.refusal
             if tables.tables_supplied(RowsFromServer):
-                load_forecasts = forecast_loads(
-                    ports, proposal.run_start.facts, tables.estimated_rows
-                )
+                load_forecasts = forecast_loads(ports, outcome.facts, tables.estimated_rows)
     except LockstepError as error:
         if error.recovery is Recovery.RETRY:
             raise
@@ -186,15 +188,15 @@ def make_plan(ports: RunPorts) -> RunPlan:
 
 
 def plan_tables(
-    ports: RunPorts, run_start: RunStart | None, known: KnownTables | None = None
+    ports: RunPorts, start: RunStart | Refusal, known: KnownTables | None = None
 ) -> TablePlans:
     """Return, with prices, what a run with this start does to each table that it does
-    not simply continue; nothing is written. `run_start`: None if the start is refused;
-    then only stopped tables are planned. `known`: the tables' states; None for the
-    states in the ledger."""
+    not simply continue; nothing is written. If the start is refused, only stopped
+    tables are planned. `known`: the tables' states; None for the states in the
+    ledger."""
     tables = plan_returns(ports, foreseen_orders(ports, known), known=known)
-    if run_start is not None:
-        tables = plan_pasts(ports, plan_readings(ports, run_start, tables, known))
+    if isinstance(start, RunStart):
+        tables = plan_pasts(ports, plan_readings(ports, start, tables, known))
     return with_prices(ports, tables)
 
 
@@ -251,40 +253,19 @@ def forecast_loads(ports: RunPorts, facts: ServerFacts, row_count: int) -> tuple
 
 def next_start(ports: RunPorts) -> PlannedStart:
     """Return where the next run would begin, or raise its refusal."""
-    override = ports.ledger.open_override(ports.source.name)
-    proposal = foresee_start(
-        ports, _cursor_after(ports, list(batches_to_abandon(ports, override))), override
+    outcome = foresee_next_start(ports).outcome
+    if isinstance(outcome, Refusal):
+        raise outcome.error
+    return _planned_start(ports, outcome)
+
+
+def _planned_start(ports: RunPorts, outcome: RunStart | Refusal) -> PlannedStart:
+    if isinstance(outcome, Refusal):
+        return PlannedStart(outcome.rule.value, outcome.reason, None)
+    decision, tables = outcome.decision, tables_in_gap(ports, outcome.decision)
+    return PlannedStart(
+        decision.rule.value, decision.reason, outcome.start, decision.continuity, tables
     )
-    if isinstance(proposal.decision, Refusal):
-        raise proposal.decision.error
-    return _planned_start(ports, proposal)
-
-
-def _cursor_after(ports: RunPorts, abandonments: Sequence[Abandonment]) -> Cursor | None:
-    """Return the captured cursor as it will be once these batches are abandoned."""
-    cursors = ports.ledger.cursors(ports.source.name)
-    captured, acknowledged = cursors.captured, cursors.acknowledged
-    abandoned_ids = {abandonment.batch.id for abandonment in abandonments}
-    if captured is None or captured.batch not in abandoned_ids:
-        return captured
-    first = 0 if acknowledged is None else acknowledged.batch + 1
-    live_batches = ports.ledger.live_batches(ports.source.name, first)
-    batches = [batch for batch in live_batches if batch.id not in abandoned_ids]
-    if not batches:
-        return acknowledged
-    # All batches whose capture has not finished are abandoned.
-    cursor = batches[-1].captured_cursor
-    by_gtid = cursor.by_gtid and captured.by_gtid
-    return replace(cursor, by_gtid=by_gtid, was_by_gtid=captured.was_by_gtid)
-
-
-def _planned_start(ports: RunPorts, proposal: StartProposal) -> PlannedStart:
-    decision = proposal.decision
-    if isinstance(decision, Refusal):
-        return PlannedStart(decision.rule.value, decision.reason, None)
-    position = proposal.run_start.start if proposal.run_start else None
-    tables = tables_in_gap(ports, decision)
-    return PlannedStart(decision.rule.value, decision.reason, position, decision.continuity, tables)
 
 
 def _waiting_batches(
@@ -361,16 +342,15 @@ def _snapshot_chosen_error() -> NotYet:
 
 def _examine_choice(ports: RunPorts, proposed_override: Override) -> Choice:
     abandonments = list(batches_to_abandon(ports, proposed_override))
-    cursor = _cursor_after(ports, abandonments)
-    proposal = foresee_start(ports, cursor, proposed_override)
-    decision = proposal.decision
-    if isinstance(decision, Refusal):
-        raise decision.error
+    cursor = cursor_after(ports, abandonments)
+    outcome = foresee_start(ports, cursor, proposed_override).outcome
+    if isinstance(outcome, Refusal):
+        raise outcome.error
     return Choice(
         proposed_override,
         abandoned_batches=tuple(abandonment.batch.id for abandonment in abandonments),
-        position=proposal.run_start.start if proposal.run_start else None,
+        position=outcome.start,
         captured_end=cursor.position if cursor else None,
-        continuity=decision.continuity,
-        gap_tables=tables_in_gap(ports, decision),
+        continuity=outcome.decision.continuity,
+        gap_tables=tables_in_gap(ports, outcome.decision),
     )

@@ -248,13 +248,13 @@ def _mysql_key(
     """Return a key as MySQL makes it. A part of an index that is too long is shortened
     in a session without strict mode. In strict mode, and for other kinds of keys, the
     statement fails and is not logged."""
-    limit = {**_KEY_BYTE_LIMITS, "MEMORY": 3072}.get(engine)
-    if engine == "InnoDB" and row_format in _OLD_ROW_FORMATS:
-        limit = _OLD_PART_LIMIT
     if key.kind != "index":
         return key
     if facts.is_mysql_8 and _column_type(key.parts[0], columns) in GEOMETRY_TYPES:
         return replace(key, kind="spatial")
+    limit = {**_KEY_BYTE_LIMITS, "MEMORY": 3072}.get(engine)
+    if engine == "InnoDB" and row_format in _OLD_ROW_FORMATS:
+        limit = _OLD_PART_LIMIT
     if limit is None:
         return key
     return replace(key, parts=tuple(_shortened_part(part, columns, limit) for part in key.parts))

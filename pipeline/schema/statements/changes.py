@@ -233,7 +233,7 @@ class AlterTable:
 
     @property
     def keeps_columns(self) -> bool:
-        """Whether no clause adds, drops, renames, moves or retypes a column, or renames
+        """True if no clause adds, drops, renames, moves or retypes a column, or renames
         the table."""
         return all(
             clause.kind is not ElementKind.COLUMN
