@@ -26,7 +26,6 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from typing import Final
 
 import numpy as np
@@ -264,10 +263,14 @@ def find_anchors(
     """Return the anchors of the transactions `gtids` that the log has up to `end`, by
     GTID."""
     heads = FileHeads(dumps, binlogs)
+
+    def first_file_after(gtid: GtidSet) -> int:
+        return heads.first(lambda executed: executed.contains(gtid))
+
     gtids_by_file: dict[int, set[str]] = {}
     for gtid in gtids:
-        if first_later := heads.first(partial(_contains, GtidSet.parse(gtid))):
-            gtids_by_file.setdefault(first_later - 1, set()).add(gtid)
+        if file_after := first_file_after(GtidSet.parse(gtid)):
+            gtids_by_file.setdefault(file_after - 1, set()).add(gtid)
     anchors: dict[str, SetAnchor] = {}
     for index, gtids_in_file in gtids_by_file.items():
         start = Coordinates(binlogs[index].file, FIRST_OFFSET)
@@ -275,10 +278,6 @@ def find_anchors(
         file_end = end if is_last else Coordinates(binlogs[index + 1].file, FIRST_OFFSET)
         anchors |= _anchors_between(dumps, start, file_end, gtids_in_file)
     return anchors
-
-
-def _contains(gtid: GtidSet, executed: GtidSet) -> bool:
-    return executed.contains(gtid)
 
 
 def _anchors_between(
