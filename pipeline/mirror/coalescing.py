@@ -53,7 +53,7 @@ MOVED_ROW_REASON = (
     "a row image leaves columns out, and their values are unknown, because the row's key changed "
     "while the table was read from the source, or across a gap or an overlap of the log"
 )
-NEXT_RUN_HINT = (
+_NEXT_RUN_HINT = (
     "wait for the next run, which reads the table from the source again; set binlog_row_image=FULL "
     "to prevent this"
 )
@@ -154,7 +154,7 @@ def _refuse_impossible_lookups(
     if (is_looked_up & rows.lost[oldest]).any():
         raise TableError(LOST_ROW_REASON, hint=RESUME_HINT)
     if (is_looked_up & rows.has(rows.moved & is_doubtful)).any():
-        raise TableError(MOVED_ROW_REASON, hint=NEXT_RUN_HINT, need=Need.ROWS, by=StoppedBy.RUN)
+        raise TableError(MOVED_ROW_REASON, hint=_NEXT_RUN_HINT, need=Need.ROWS, by=StoppedBy.RUN)
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,7 +81,7 @@ def is_present(change_type: pa.ChunkedArray) -> pa.ChunkedArray:
     )
 
 
-ImagesWithColumns = tuple[pa.Table, Sequence[ColumnOrigin]]
+_ImagesWithColumns = tuple[pa.Table, Sequence[ColumnOrigin]]
 """Row images, and a `ColumnOrigin` for each column of the mirror."""
 
 
@@ -148,7 +148,7 @@ def column_of(rows: pa.Table, column: ColumnOrigin, kind: pa.DataType) -> pa.Chu
 
 
 def folded(
-    parts: Sequence[ImagesWithColumns],
+    parts: Sequence[_ImagesWithColumns],
     schema: pa.Schema,
     key: Sequence[str],
     marks: Sequence[str] = (),

@@ -35,7 +35,7 @@ UNSTAMPED_HINT: Final = (
 )
 
 
-REPEATED: Final = (
+_REPEATED: Final = (
     "part of the log was read twice, and without a key nothing tells which rows are counted twice"
 )
 
@@ -130,7 +130,7 @@ def _require_no_repeat(facts: WriteFacts) -> None:
     """Raise `TableError` if changes of a table without a key may be counted twice."""
     if facts.may_repeat:
         hint = "the next run reads it from the source"
-        raise TableError(REPEATED, hint=hint, need=Need.ROWS, by=StoppedBy.RUN)
+        raise TableError(_REPEATED, hint=hint, need=Need.ROWS, by=StoppedBy.RUN)
 
 
 def _reason_to_merge(facts: WriteFacts) -> str:

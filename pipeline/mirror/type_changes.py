@@ -14,11 +14,11 @@ from typing import Final
 import pyarrow as pa
 from pyarrow import types
 
-LONG_DIGITS: Final = 20
+_LONG_DIGITS: Final = 20
 """Fewest digits before the decimal point that a DECIMAL needs for Delta to widen a
 BIGINT to it."""
 
-INT_DIGITS: Final = 10
+_INT_DIGITS: Final = 10
 """The same number for smaller integers."""
 
 _INTEGERS: Final = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
@@ -56,7 +56,7 @@ def _widens(old: pa.DataType, new: pa.DataType) -> bool:
         whole_digits = old.precision - old.scale
         return bool(new.precision - new.scale >= whole_digits and new.scale >= old.scale)
     if types.is_decimal(new) and old in _INTEGERS:
-        digits = LONG_DIGITS if old == pa.int64() else INT_DIGITS
+        digits = _LONG_DIGITS if old == pa.int64() else _INT_DIGITS
         return bool(new.precision - new.scale >= digits)
     if old in _INTEGERS and new in _INTEGERS:
         return bool(new.bit_width > old.bit_width)

@@ -63,15 +63,12 @@ from lockstep.pipeline.values.table import TablePatterns
 
 
 def _choice_unreachable(question: Question) -> Answer:
-    choice = question.override
-    if choice is None or isinstance(question.chosen_place, ChosenPlace):
+    choice, error = question.override, question.chosen_place
+    if choice is None or not isinstance(error, LockstepError):
         return None
-    error = question.chosen_place
-    reason = f": {error.message}" if error else ""
     return StartUnreachable(
-        f"{choice.place}, which {choice.author} chose, is not on the server{reason}",
-        hint=(f"{error.hint}; or " if error else "")
-        + f"choose another place: {start_at('PLACE', question.source)}",
+        f"{choice.place}, which {choice.author} chose, is not on the server: {error.message}",
+        hint=f"{error.hint}; or choose another place: {start_at('PLACE', question.source)}",
     )
 
 
@@ -82,10 +79,10 @@ def _choice_before_cursor(question: Question) -> Answer:
     if _continuity(question, cursor, chosen_place) is not None:
         return None
     position = cursor.position
-    without_read = _read_here(question, cursor)
-    if without_read.flavour in (None, chosen_place.gtid_set.flavour):
-        without_read = without_read.union(chosen_place.gtid_set)
-    place = position if _is_same_log(question) else AfterGtids(without_read)
+    skipped_gtids = _read_here(question, cursor)
+    if skipped_gtids.flavour in (None, chosen_place.gtid_set.flavour):
+        skipped_gtids = skipped_gtids.union(chosen_place.gtid_set)
+    place = position if _is_same_log(question) else AfterGtids(skipped_gtids)
     return StartBehindCursor(
         f"{choice.place}, which {choice.author} chose, lies before {position}, up to which "
         "everything was read",
@@ -152,17 +149,25 @@ def _history_rewritten(question: Question) -> Answer:
     reason = _rewrite_reason(question, cursor)
     if reason is None:
         return None
+    accept = f"accept what may be missing: {start_at('earliest', question.source)}"
+    if question.anchor_reading is AnchorReading.SAME:
+        # MySQL logs a transaction before it adds the GTID to its set.
+        return HistoryRewritten(
+            f"the log at the cursor {cursor.position} is the log that was read, but {reason}",
+            hint="if a commit hangs at the server (`show processlist`), for instance without a "
+            "semi-synchronous replica that answers, run again once it has ended; if none does, the "
+            f"server's data was restored: {accept}",
+        )
     return HistoryRewritten(
         f"the log at the cursor {cursor.position} is not the log that was read: {reason}",
-        hint="the server's log was reset, or its data was restored or cloned. Accept what may be "
-        f"missing: {start_at('earliest', question.source)}; or, if it is another server, begin "
-        "again with a new source name and lake folder",
+        hint=f"the server's log was reset, or its data was restored or cloned: {accept}; or, if it "
+        "is another server, begin again with a new source name and lake folder",
     )
 
 
 def _rewrite_reason(question: Question, cursor: Cursor) -> str | None:
-    """Return why the server's log cannot be the log that was read; None if it can
-    be."""
+    """Return what contradicts that the server's log is the log that was read; None if
+    nothing does."""
     at, facts = cursor.position.at, question.facts
     if question.anchor_reading is AnchorReading.DIFFERENT:
         return "the event before the cursor is a different one"
@@ -176,7 +181,7 @@ def _rewrite_reason(question: Question, cursor: Cursor) -> str | None:
     missing = cursor.position.gtid_set.difference(question.executed_gtids)
     if missing:
         names = missing.shortened_text()
-        return f"the server never executed {names}, which its GTID set had where reading ended"
+        return f"the server's GTID set lacks {names}, which was read"
     return None
 
 
@@ -323,16 +328,17 @@ def _cure_of_lost_transactions(question: Question) -> str:
 def _first_run_with_lost_transactions(question: Question) -> str | None:
     """Return the first run that read a transaction which the server lacks; None if that
     run cannot be undone."""
-    batches = question.unpruned_batches
-    executed = question.executed_gtids
-    lost = next((b for b in batches if not executed.contains(b.captured_end.gtid_set)), None)
-    if lost is None:
+    batches, executed = question.unpruned_batches, question.executed_gtids
+    lost_batches = (
+        batch for batch in batches if not executed.contains(batch.captured_end.gtid_set)
+    )
+    if (first_lost := next(lost_batches, None)) is None:
         return None
-    earlier = list(takewhile(lambda batch: batch.run_id != lost.run_id, batches))
+    earlier = list(takewhile(lambda batch: batch.run_id != first_lost.run_id, batches))
     if not earlier or not earlier[-1].by_gtid:
         return None
     has_later_log = earlier[-1].captured_end.gtid_set.contains(question.purged_gtids)
-    return lost.run_id if has_later_log else None
+    return first_lost.run_id if has_later_log else None
 
 
 def _purged_on_other_server(question: Question) -> Answer:

@@ -119,8 +119,8 @@ probes."""
 class ConnectionSettings:
     """The address and account of a server. `tls`: "verify" (certificate and name are
     verified), "required" (encrypted, unverified) or "off". Timeouts are in seconds.
-    `server`: the identity of the server that has to answer (`open_connection`); None if
-    any may."""
+    `server`: the identity of the only server that may answer (`open_connection`); None
+    if any may."""
 
     host: str
     port: int
@@ -162,8 +162,8 @@ def open_connection(
 def open_and_identify(
     settings: ConnectionSettings,
 ) -> tuple[pymysql.Connection[Cursor], ConnectionSettings]:
-    """Return a connection as `open_connection` does, and settings by which only the
-    same server is used. Errors are raised as `pipeline.values.errors`."""
+    """Return a connection as `open_connection` does, and the settings with the identity
+    of its server. Errors are raised as `pipeline.values.errors`."""
     with translate_errors(settings):
         connection, identity = _open_identified(settings, "")
     return connection, replace(settings, server=identity)
@@ -185,9 +185,9 @@ def _open_identified(
         **_tls_options(settings),
         **options,
     )
-    greeting: Any = connection  # PyMySQL has no type for this call
+    driver: Any = connection  # PyMySQL has no type for this call
     try:
-        session_start = _session_start(replace(settings, server=None), greeting.get_server_info())
+        session_start = _session_start(replace(settings, server=None), driver.get_server_info())
         identity = session_start.begin(connection, extra_assignments)
         _require_same_server(settings, identity)
     except BaseException:
@@ -225,20 +225,20 @@ def _session_start(_settings: ConnectionSettings, _version: str) -> SessionStart
 def remove_read_timeout(connection: pymysql.Connection[Cursor]) -> None:
     """Remove the read timeout, for statements whose first row may take long, such as a
     sum over a table. TCP keepalive then detects a dead server."""
-    stream: Any = connection  # no public call for either
-    stream._read_timeout = None
-    stream._sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    driver: Any = connection  # no public call for either
+    driver._read_timeout = None
+    driver._sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in _KEEPALIVE.items():
         if (option := getattr(socket, name, None)) is not None:
-            stream._sock.setsockopt(socket.IPPROTO_TCP, option, value)
+            driver._sock.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
 def shut_down_socket(connection: pymysql.Connection[Cursor]) -> None:
     """Shut the socket down: another thread that waits for an answer loses its
     connection."""
-    stream: Any = connection
+    driver: Any = connection
     with suppress(OSError, AttributeError):  # it is closed
-        stream._sock.shutdown(socket.SHUT_RDWR)
+        driver._sock.shutdown(socket.SHUT_RDWR)
 
 
 def _tls_options(settings: ConnectionSettings) -> dict[str, Any]:
@@ -399,8 +399,8 @@ so it must give up before its connection times out."""
 
 LEAST_PACKET_BYTES: Final = 1 << 12
 """Smallest max_allowed_packet, in bytes, that our statements fit into. In MySQL a
-session cannot set the variable for itself. Values that the limit truncates are noticed
-where they are read."""
+session cannot set the variable for itself. The code that reads a value notices if this
+limit truncated it."""
 
 _LARGEST: Final = "18446744073709551615"
 

@@ -216,7 +216,7 @@ class TableRead:
         try:
             cursor.execute(f"lock tables {quoted_table(self.structure.name)} read")
         except pymysql.MySQLError as error:
-            if error.args[0] not in _LOCK_REFUSALS:
+            if number_of(error) not in _LOCK_REFUSALS:
                 raise
             return False
         return True
@@ -281,11 +281,6 @@ def structure_moved(table: TableName, difference: str) -> StructureMoved:
     )
 
 
-_LOST_ERRORS: Final = frozenset({0, 2006, 2013, 2055})
-"""CR_SERVER_GONE_ERROR, CR_SERVER_LOST, CR_SERVER_LOST_EXTENDED; the driver's 0 for a
-closed session."""
-
-
 @contextmanager
 def reading_cursor(
     settings: ConnectionSettings, *, without_timeout: bool = False
@@ -311,7 +306,7 @@ def has_no_row(cursor: Cursor, table: TableName) -> bool:
     try:
         cursor.execute(f"select 1 from {quoted_table(table)} limit 1")
     except pymysql.MySQLError as error:
-        if not error.args or error.args[0] in _LOST_ERRORS:
+        if meaning_of(number_of(error)) is Meaning.LOST:
             raise
         return False
     return not cursor.fetchall()

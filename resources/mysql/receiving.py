@@ -1,7 +1,7 @@
 """Receives streams of bytes from the server: a dump of its log, or the answer to a
 statement.
 
-A thread reads the socket ahead of its consumer, into a few buffers that are used again.
+A thread reads the socket ahead of its consumer, into a few buffers that are reused.
 It runs in parallel to the decoder, which releases the GIL, and pauses while all buffers
 are full (backpressure).
 
@@ -61,9 +61,9 @@ connection (socket(7))."""
 
 @dataclass(frozen=True, slots=True)
 class StreamKind:
-    """A kind of stream. `name`: in messages; `headroom_bytes`: free bytes before each
-    piece; `patience_milliseconds`: time that a piece waits for more bytes while
-    it is not half full."""
+    """A kind of stream. `name`: its name in messages; `headroom_bytes`: free bytes
+    before each piece; `patience_milliseconds`: time that the thread waits for more
+    bytes while the buffer is less than half full."""
 
     name: str
     headroom_bytes: int
@@ -72,8 +72,8 @@ class StreamKind:
 
 DUMP_STREAM: Final = StreamKind("log", HEADROOM, 0)
 ANSWER_STREAM: Final = StreamKind("answer", 0, 2)
-"""A server sends a table's rows as it reads them; waiting a little gives fewer, larger
-pieces."""
+"""A server sends a table's rows as it reads them: a short wait makes the pieces fewer and
+larger."""
 
 
 class _Stopped(Exception):
@@ -84,9 +84,9 @@ class Receiver:
     """Reads `sock` in a thread until the end of the stream. Each wait for data is
     limited by the timeout of the socket."""
 
-    def __init__(self, sock: socket.socket, stream: StreamKind = DUMP_STREAM) -> None:
+    def __init__(self, sock: socket.socket, kind: StreamKind = DUMP_STREAM) -> None:
         self._sock = sock
-        self._stream = stream
+        self._kind = kind
         self._stop_reader, self._stop_writer = os.pipe()
         self._poll = select.poll()  # `select` would fail with file descriptors above 1023
         self._poll.register(sock, select.POLLIN)
@@ -94,9 +94,9 @@ class Receiver:
         self._free_buffers: queue.SimpleQueue[npt.NDArray[np.uint8] | None] = queue.SimpleQueue()
         self._pieces: queue.SimpleQueue[Received | BaseException] = queue.SimpleQueue()
         for _ in range(BUFFER_COUNT):
-            self._free_buffers.put(np.empty(stream.headroom_bytes + BUFFER_BYTES, np.uint8))
+            self._free_buffers.put(np.empty(kind.headroom_bytes + BUFFER_BYTES, np.uint8))
         self._thread = threading.Thread(
-            target=self._fill_buffers, name=f"lockstep-{stream.name}", daemon=True
+            target=self._fill_buffers, name=f"lockstep-{kind.name}", daemon=True
         )
 
     def pieces(self) -> Iterator[Received]:
@@ -141,7 +141,7 @@ class Receiver:
 
     def _fill(self, data: npt.NDArray[np.uint8]) -> Received:
         """Fill at least half of the buffer, or as much as arrives in time."""
-        view, begin = data.data, self._stream.headroom_bytes
+        view, begin = data.data, self._kind.headroom_bytes
         self._await_bytes()
         at = begin
         while True:
@@ -152,11 +152,11 @@ class Receiver:
                 return Received(data, begin, at)
             if count == 0:
                 raise SourceUnavailable(
-                    f"the server closed the connection in the middle of its {self._stream.name}",
+                    f"the server closed the connection in the middle of its {self._kind.name}",
                     hint="run again; if that fails, look at the server's error log",
                 )
             at += count
-            if at - begin >= _HALF_BUFFER or not self._wait(self._stream.patience_milliseconds):
+            if at - begin >= _HALF_BUFFER or not self._wait(self._kind.patience_milliseconds):
                 return Received(data, begin, at)
 
     def _await_bytes(self) -> None:
@@ -212,24 +212,24 @@ class Answer:
     def __init__(self, connection: pymysql.Connection[Cursor], statement: str) -> None:
         # PyMySQL has no public methods that send these commands or give access to its
         # socket.
-        stream: Any = connection
-        self._stream = stream
-        self._stream._execute_command(_PREPARE, statement)
-        prepared = self._stream._read_packet().get_all_data()
+        driver: Any = connection
+        self._driver = driver
+        self._driver._execute_command(_PREPARE, statement)
+        prepared = self._driver._read_packet().get_all_data()
         self._statement_id, column_count, parameter_count = _PREPARE_ANSWER.unpack_from(prepared)
         if parameter_count:
             raise ValueError("the statement has parameters")
-        self._read_definitions(column_count)  # not used: the answer repeats them
-        self._stream._execute_command(_EXECUTE, _EXECUTE_CONTENT.pack(self._statement_id, 0, 1))
-        column_count = self._stream._read_packet().read_length_encoded_integer()
+        self._read_definitions(column_count)  # skipped: the answer repeats them
+        self._driver._execute_command(_EXECUTE, _EXECUTE_CONTENT.pack(self._statement_id, 0, 1))
+        column_count = self._driver._read_packet().read_length_encoded_integer()
         self.definitions = self._read_definitions(column_count)
-        self.sequence: int = self._stream._next_seq_id
+        self.sequence: int = self._driver._next_seq_id
         self.is_abandoned = False
-        self._receiver: Receiver | None = Receiver(self._stream._sock, ANSWER_STREAM)
+        self._receiver: Receiver | None = Receiver(self._driver._sock, ANSWER_STREAM)
 
     def _read_definitions(self, count: int) -> list[ColumnDefinition]:
-        packets = [self._stream._read_packet(FieldDescriptorPacket) for _ in range(count)]
-        self._stream._read_packet()  # EOF
+        packets = [self._driver._read_packet(FieldDescriptorPacket) for _ in range(count)]
+        self._driver._read_packet()  # EOF
         return [
             ColumnDefinition(packet.type_code, bool(packet.flags & _UNSIGNED), packet.length)
             for packet in packets
@@ -240,8 +240,8 @@ class Answer:
         packet. A piece is valid until the next one is requested. Raise TimeoutError if
         no bytes arrive within the connection's read timeout."""
         # PyMySQL's buffer may have bytes after the last packet that it returned.
-        read_ahead = self._stream._rfile.peek()
-        first = np.frombuffer(self._stream._rfile.read(len(read_ahead)), np.uint8).copy()
+        read_ahead = self._driver._rfile.peek()
+        first = np.frombuffer(self._driver._rfile.read(len(read_ahead)), np.uint8).copy()
         yield Received(first, 0, len(first))
         if self._receiver is not None:
             yield from self._receiver.pieces()
@@ -257,7 +257,7 @@ class Answer:
         command. An error means that the session has ended, and the statement with
         it."""
         with suppress(pymysql.MySQLError, OSError):
-            self._stream._execute_command(_CLOSE, struct.pack("<I", self._statement_id))
+            self._driver._execute_command(_CLOSE, struct.pack("<I", self._statement_id))
 
     def abandon(self) -> bool:
         """Close the connection if the answer was not read to its end; return whether
@@ -266,7 +266,7 @@ class Answer:
             return False
         self._receiver.close()
         self._receiver = None
-        self._stream._force_close()
+        self._driver._force_close()
         self.is_abandoned = True
         return True
 
@@ -329,10 +329,10 @@ class MySqlDump:
             # PyMySQL has no public call for other commands, nor for its socket. Its
             # buffer is empty here, because the answer to the last statement was read
             # completely.
-            stream: Any = connection
-            stream._execute_command(self._code, self._content)
-            stream._sock.settimeout(self._settings.read_timeout)
-            self._receiver = Receiver(stream._sock)
+            driver: Any = connection
+            driver._execute_command(self._code, self._content)
+            driver._sock.settimeout(self._settings.read_timeout)
+            self._receiver = Receiver(driver._sock)
             yield from self._receiver.pieces()
 
     def close(self) -> None:
@@ -341,8 +341,8 @@ class MySqlDump:
             self._receiver.close()
             self._receiver = None
         if self._connection is not None:
-            stream: Any = self._connection
-            stream._force_close()
+            driver: Any = self._connection
+            driver._force_close()
             self._connection = None
 
 

@@ -48,8 +48,8 @@ _WAIT_SECONDS: Final = 1
 
 
 class Replica:
-    """Reads from `replica`, a replica of `source`, and from no other one to which its
-    address leads later. Threads may share it: once one thread has found that the
+    """Reads from `replica`, a replica of `source`: always from the server that answered
+    first at its address. Threads may share it: once one thread has found that the
     replica reached a place, all use that place."""
 
     def __init__(self, source: ConnectionSettings, replica: ConnectionSettings) -> None:
@@ -108,8 +108,8 @@ class Replica:
             return source_load(cursor)
 
     def state(self) -> ReadReplica:
-        """Return the replica, with an error and a hint if it must not be read from. Its
-        lag does not count."""
+        """Return the replica's address, with an error and a hint if it must not be read
+        from. Its lag is ignored."""
         try:
             with self._cursors() as (source, replica):
                 self._require_usable_settings(source, replica)
@@ -153,7 +153,7 @@ class Replica:
                     "is a MariaDB",
                     hint="remove read_from, so that tables are read from the source itself",
                 )
-            if read_value(cursor, _GTID_MODE) != "ON":
+            if read_value(cursor, "select @@global.gtid_mode") != "ON":
                 raise ServerSettings(
                     "tables cannot be read from a replica without MySQL's GTIDs: "
                     f"{_address(settings)} has gtid_mode off",
@@ -193,9 +193,6 @@ class Replica:
             f"source lacks ({extra})",
             hint="rebuild it, with super_read_only = ON, or name another replica as read_from",
         )
-
-
-_GTID_MODE: Final = "select @@global.gtid_mode"
 
 
 def _executed_set(cursor: Cursor) -> str:

@@ -106,10 +106,10 @@ def read_sum(settings: ConnectionSettings, structure: TableStructure) -> SourceS
     """See `pipeline.ports.SourceServer.row_sum`."""
     with open_read(settings, structure) as read:
         marks = read.begin_and_execute(read.sql.sum_query())
-        [(rows, total)] = read.cursor.fetchall()
+        [(row_count, hash_sum)] = read.cursor.fetchall()
         read.require_no_warnings()
         marks = read.final_marks(marks)
-    return SourceSum(RowSum(int(rows), int(total or 0) % MODULUS), marks)
+    return SourceSum(RowSum(int(row_count), int(hash_sum or 0) % MODULUS), marks)
 
 
 @contextmanager
@@ -120,8 +120,8 @@ def open_hashes(settings: ConnectionSettings, structure: TableStructure) -> Iter
         if read.has_snapshot:
             yield SourceHashes(marks, _fetch_hashes(read))
         else:
-            # The final marks are yielded before the hashes, but are known only after
-            # the last hash.
+            # The caller gets the final marks before the hashes, but they are known only
+            # after the last hash.
             batches = list(_fetch_hashes(read))
             yield SourceHashes(read.final_marks(marks), iter(batches))
 

@@ -117,10 +117,9 @@ def read_schemas(
     cursor: Cursor, names: Collection[TableName] | None = None, *, foreign_keys: bool = True
 ) -> tuple[TableSchema, ...]:
     """Read every base table outside of the system databases, or those of `names` that
-    exist, except tables with a visible column that the account cannot read.
-    `foreign_keys`: read these, too. Use this for tables that `read_whole_tables`
-    returned before, because it does not notice columns that the account does not
-    see."""
+    exist, except tables with a visible column that the account cannot read. Columns
+    that the account does not see are missing without notice, so use it only for tables
+    that `read_whole_tables` returned before. `foreign_keys`: read these, too."""
     return _read_tables(cursor, names, foreign_keys=foreign_keys)[0]
 
 

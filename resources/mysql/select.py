@@ -55,13 +55,12 @@ def select_rows(
     order: Sequence[str] = (),
     limit: int | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Return the table's rows, in batches of the size that `pipeline.ports.source`
-    sets; the columns' types are those of `schema.types`. `key`: key columns besides the
-    structure's primary key.
+    """Return the table's rows in batches, whose columns have the types of
+    `schema.types`. `key`: key columns besides the structure's primary key.
 
     `where`: a condition with a `%s` for each parameter; `index_hint`: SQL, used only
-    with a condition; `order`: columns to sort by, ascending; `limit`: most rows to
-    return. The statement runs before this function returns. `cursor` comes from
+    with a condition; `order`: columns to sort by, ascending; `limit`: largest number of
+    rows. The statement runs before this function returns. `cursor` comes from
     `reader.reading_cursor`. Raise TableError for a value that no Arrow type holds, for
     a column that no statement can name, and for a warning of the source that is not
     known to be harmless. Raise StructureMoved if the answer has other columns,
@@ -74,7 +73,7 @@ def select_rows(
                 "hashes; it is in the log, but cannot be selected",
                 hint="make the key shorter than the engine's limit, or exclude the table",
             )
-    arrow_schema(structure)  # for its errors only
+    arrow_schema(structure)  # called for its errors only
     key_columns = frozenset((*structure.primary_key, *key))
     stored_expressions: dict[Column, str] = {}
     for column in structure.columns:

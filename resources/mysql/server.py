@@ -381,7 +381,7 @@ class MySqlServer:
         show it as a whole: the account cannot read it, or the server cannot open it."""
         if table in unread:
             raise unreadable_table_error(self._settings, table, unread[table])
-        _exists(cursor, table)  # for its error only
+        _exists(cursor, table)  # called for its error only
 
     def current_schemas(self, tables: Collection[TableName]) -> CurrentSchemas:
         with self.own_cursor() as cursor:
@@ -418,7 +418,7 @@ class MySqlServer:
     def empty_tables(
         self, tables: Collection[TableName], after: Coordinates
     ) -> frozenset[TableName]:
-        if not tables:  # No table is worth the wait for transactions in progress.
+        if not tables:  # Do not wait for transactions in progress.
             return frozenset()
         with self._query_sessions.cursor() as cursor:
             if low_mark(cursor, read_dialect(cursor)).at < after:
@@ -429,7 +429,7 @@ class MySqlServer:
     def snapshot(
         self, table: TableSchema | TableStructure, columns: Sequence[str] | None = None
     ) -> Iterator[TableSnapshot]:
-        shaped = self._shaped_tables.unmoved(table)
+        shaped = self._shaped_tables.read(table)
         if shaped is not None:
             table = shaped.schema
             if columns is not None:
@@ -447,7 +447,7 @@ class MySqlServer:
         *,
         since: Coordinates | None = None,
     ) -> Bound | None:
-        shaped = self._shaped_tables.unmoved(schema)
+        shaped = self._shaped_tables.read(schema)
         if shaped is None or not shaped.hides_bounds:
             return self._next_bound(schema, after, row_count, since)
         cipher = shaped.bound_cipher
@@ -475,7 +475,7 @@ class MySqlServer:
         most_seconds: float = PIECE_SECONDS,
         since: Coordinates | None = None,
     ) -> Iterator[TableSnapshot]:
-        shaped = self._shaped_tables.unmoved(schema)
+        shaped = self._shaped_tables.read(schema)
         if shaped is not None:
             schema, key_range = shaped.schema, shaped.decrypt_bounds(key_range)
         if self._replica is not None and not exact:
@@ -494,7 +494,7 @@ class MySqlServer:
         *,
         most_seconds: float = PIECE_SECONDS,
     ) -> Iterator[ConditionSnapshot]:
-        shaped = self._shaped_tables.unmoved(schema)
+        shaped = self._shaped_tables.read(schema)
         if shaped is not None and shaped.hides_bounds:
             # Rows are read again by their keys as the lake has them. A hashed key finds
             # no row, and a key does not tell whether the condition takes its row.
@@ -531,7 +531,7 @@ class MySqlServer:
     # -- comparisons ---------------------------------------------------------------------------
 
     def row_sum(self, structure: TableStructure) -> SourceSum:
-        shaped = self._shaped_tables.unmoved(structure)
+        shaped = self._shaped_tables.read(structure)
         if shaped is None:
             return read_sum(self._settings_for_read(), structure)
         hasher, total = self._hasher(shaped), RowSum()
@@ -542,7 +542,7 @@ class MySqlServer:
 
     @contextmanager
     def row_hashes(self, structure: TableStructure) -> Iterator[SourceHashes]:
-        shaped = self._shaped_tables.unmoved(structure)
+        shaped = self._shaped_tables.read(structure)
         if shaped is None:
             with open_hashes(self._settings_for_read(), structure) as hashes:
                 yield hashes
@@ -553,7 +553,7 @@ class MySqlServer:
             yield SourceHashes(marks, pairs)
 
     def rows_by_hash(self, structure: TableStructure, keys: Collection[int]) -> ComparedRows:
-        shaped = self._shaped_tables.unmoved(structure)
+        shaped = self._shaped_tables.read(structure)
         if shaped is None:
             return read_rows(self._settings_for_read(), structure, keys)
         hasher = self._hasher(shaped)
@@ -570,7 +570,7 @@ class MySqlServer:
         structure: TableStructure,
         starts: Sequence[tuple[Any, ...]] | Callable[[int, int], Sequence[int]],
     ) -> SourceSample:
-        shaped = self._shaped_tables.unmoved(structure)
+        shaped = self._shaped_tables.read(structure)
         if shaped is None:
             return read_sample(self._settings_for_read(), structure, starts)
         if shaped.hides_bounds:
@@ -601,8 +601,8 @@ class MySqlServer:
 
 
 def _ordinary_tables(tables: WholeTables) -> list[TableSchema]:
-    """Return the tables that are not system-versioned, as `MySqlServer.tables` lists
-    them."""
+    """Return the tables that are not system-versioned. `MySqlServer.tables` does not
+    list system-versioned tables either."""
     return [table for table in tables.tables if not table.system_versioned]
 
 
@@ -696,9 +696,10 @@ def _purged_gtids(cursor: Cursor, binlogs: tuple[BinlogSize, ...]) -> str:
 
 
 def read_baseline(cursor: Cursor, names: Collection[TableName] | None = None) -> Baseline:
-    """See `pipeline.ports.SourceServer.baseline`. Named tables had their structures
-    before the low mark, too: of several, those that were altered meanwhile are left
-    out. Whoever asks for all tables reads the log for statements in between."""
+    """See `pipeline.ports.SourceServer.baseline`. Tables that are named are read before
+    the low mark, too: a single table that was altered meanwhile is read again, and of
+    several those are left out. For all tables this is needless: the caller looks for
+    such statements in the log between the marks."""
     dialect = read_dialect(cursor)
     for _ in TABLE_READ.tries():
         before = None if names is None else set(read_whole_tables(cursor, names).tables)

@@ -4,7 +4,7 @@ structure, and returns nothing that the settings hide.
 
 Its batches of rows are shaped, its structures lose the values of hidden columns, and
 `MySqlServer.structure` returns its structure in the lake. Sums and hashes of its rows
-are computed by Lockstep, because MySQL would compute them of unshaped rows. The log's
+are computed by Lockstep, because MySQL would compute them from unshaped rows. The log's
 decoder shapes the log (`pipeline.run.dump.image_decoder`).
 
 The ledger keeps the bounds of a table's chunks. If the table's key is hashed, or rows
@@ -65,22 +65,20 @@ class ShapedTable:
 
     @property
     def bound_cipher(self) -> BoundCipher | None:
-        """The cipher of its chunks' bounds; None if there is no key."""
+        """The cipher for the bounds of the table's chunks; None without a privacy key."""
         return None if self.key is None else BoundCipher(self.schema.name, self.key)
 
-    def decrypt_bounds(self, rows: Range) -> Range:
+    def decrypt_bounds(self, key_range: Range) -> Range:
         """Return the range with decrypted bounds. Bounds that hide nothing are not
         encrypted."""
-        if rows.is_whole_table or not self.hides_bounds:
-            return rows
+        if key_range.is_whole_table or not self.hides_bounds:
+            return key_range
         cipher = self.bound_cipher
         if cipher is None:
             reason = "the bounds of its chunks are encrypted, but there is no key"
             raise structure_moved(self.schema.name, reason)
-        bounds = (
-            None if bound is None else cipher.decrypt(bound) for bound in (rows.after, rows.through)
-        )
-        return Range(*bounds)
+        bounds = (key_range.after, key_range.through)
+        return Range(*(None if bound is None else cipher.decrypt(bound) for bound in bounds))
 
     def shape_batches(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the shaped batches, without empty ones."""
@@ -108,7 +106,7 @@ class ShapedTables:
         tables = {name: self._shaping.redact(schema) for name, schema in unshaped.tables.items()}
         return replace(unshaped, tables=tables)
 
-    def _read(self, table: TableName) -> ShapedTable | None:
+    def _read_shaped(self, table: TableName) -> ShapedTable | None:
         if self._shaping.rules_of(table) is None:
             return None
         with self._own_cursor() as cursor:
@@ -124,16 +122,17 @@ class ShapedTables:
         key = self._shaping.key
         return ShapedTable(schema, shape.structure, Shaper(shape, key), key)
 
-    def unmoved(self, table: TableSchema | TableStructure) -> ShapedTable | None:
+    def read(self, table: TableSchema | TableStructure) -> ShapedTable | None:
         """Return the table with its shape; None if the lake shows the table as it is.
         `table`: the schema that is expected at the source, or the structure that is
         expected in the lake.
 
         Raise `StructureMoved` if the table has another structure now, apart from the
-        hidden attributes of hidden columns. If it has no shape now, but `table` has
-        one, this is raised, too: a replica may still have the hidden columns.
+        hidden attributes of hidden columns. Raise it, too, if `table` has a shape and
+        the table at the source no longer has: a replica may still have the columns to
+        hide.
         """
-        shaped = self._read(table.name)
+        shaped = self._read_shaped(table.name)
         if shaped is None:
             is_same = isinstance(table, TableStructure) or self._shaping.shape(table) is None
         elif isinstance(table, TableStructure):

@@ -83,7 +83,7 @@ def take_survey(settings: ConnectionSettings) -> Survey:
 
 
 def _identify_server(connection: pymysql.Connection[Cursor]) -> AnsweringServer:
-    greeting: Any = connection  # PyMySQL has no types for its two calls
+    driver: Any = connection  # PyMySQL has no types for its two calls
     with connection.cursor() as cursor:
         # ProxySQL answers exactly this statement itself, so the answer reveals
         # ProxySQL.
@@ -95,8 +95,8 @@ def _identify_server(connection: pymysql.Connection[Cursor]) -> AnsweringServer:
             cursor.execute("select @@server_uuid")
             identity += _first_row(cursor)
     return AnsweringServer(
-        greeting_version=greeting.get_server_info(),
-        greeting_connection_id=greeting.thread_id(),
+        greeting_version=driver.get_server_info(),
+        greeting_connection_id=driver.thread_id(),
         version=version,
         connection_id=connection_id,
         version_comment=comment,

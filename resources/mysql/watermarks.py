@@ -28,7 +28,7 @@ from lockstep.pipeline.values.errors import ServerSettings
 from lockstep.pipeline.values.position import Coordinates, LogFile
 from lockstep.pipeline.values.retries import COMMITTED, Retry
 from lockstep.pipeline.values.table import TableName
-from lockstep.resources.mysql.connection import Dialect
+from lockstep.resources.mysql.connection import Dialect, number_of
 from lockstep.resources.mysql.select import BEGIN
 
 _OWNING_THREAD: Final = re.compile(r"#\d+")
@@ -174,7 +174,7 @@ def prepared_transactions(cursor: Cursor) -> frozenset[Xid] | None:
         cursor.execute("xa recover format='sql'")  # MariaDB
         return frozenset(_xid_from_text(int(row[0]), str(row[3])) for row in cursor.fetchall())
     except pymysql.MySQLError as error:
-        if error.args[0] != _XA_DENIED:
+        if number_of(error) != _XA_DENIED:
             raise
         return None
     return frozenset(

@@ -180,7 +180,7 @@ class PostgresBatches(LedgerPort):
             life_events.record_events(transaction, lease, events, batch)
             _record_segments(transaction, keys, record.segments)
             _record_system_segments(transaction, keys, record.system_segments)
-            # After the versions and states of their tables.
+            # Events refer to the versions and states of their tables.
             _record_table_events(transaction, keys, record.events)
             _record_snapshots(transaction, keys, record.snapshots)
             record_loads(transaction, source, batch, record)
@@ -373,16 +373,16 @@ def _capture_columns(value: CaptureRecord) -> dict[str, Any]:
 
 
 def _content(row: Row) -> BatchContent:
-    def of(kind: str, to_value: Callable[[Row], Value]) -> tuple[Value, ...]:
-        return tuple(to_value(part) for part in row[kind] or ())
+    def values(column: str, to_value: Callable[[Row], Value]) -> tuple[Value, ...]:
+        return tuple(to_value(part) for part in row[column] or ())
 
     return BatchContent(
         row["batch"],
-        segments=of("segments", _segment),
-        system_segments=of("system_segments", _system_segment),
-        events=of("events", _event),
-        snapshots=of("snapshots", _snapshot),
-        ended_transactions=of("ended", _ended),
+        segments=values("segments", _segment),
+        system_segments=values("system_segments", _system_segment),
+        events=values("events", _event),
+        snapshots=values("snapshots", _snapshot),
+        ended_transactions=values("ended", _ended),
     )
 
 

@@ -1,6 +1,6 @@
 -- -- the chain --------------------------------------------------------------------------------
 
--- A run resumes by GTIDs only if no run since the capture found them off.
+-- A run resumes by GTIDs only if no run since the capture found that they were off.
 -- name: cursors
 select w.which, b.*, r.resumable, not r.resumable and exists (
     select from lockstep.batches o
@@ -119,8 +119,8 @@ returning id, database, name, schema_version
 -- name: record_segment_files
 insert into lockstep.segment_files (segment, ordinal, path, images, size, sha256) values %s
 
--- Of the tables of these names, or of all tables and of the source itself. Whoever asks for tables
--- of several databases leaves out those that have another one's name.
+-- What batches captured: of the tables with these names, or without names of all tables and of the
+-- source itself. Databases and names are compared separately, so the caller drops some tables.
 -- name: contents
 select b.id as batch, (
     select json_agg(x order by x.id) from (
@@ -235,8 +235,9 @@ where not exists (
     where newest.include = %(include)s and newest.exclude = %(exclude)s
 )
 
+-- The patterns count from where the log is read on with them: from the batch's start, or from its end
+-- if tables catch up in it, because the next ordinary batch begins there.
 -- name: capture_scopes
--- Where a batch in which tables catch up ends, the next ordinary batch begins.
 select c.batch, c.include, c.exclude, p.base as start_base, p.number as start_number,
        p.offset as start_offset
 from lockstep.capture_scopes c
@@ -270,7 +271,8 @@ join lockstep.batches b on b.id = t.batch and b.state not in ('capturing', 'aban
 where t.source = %(source)s and t.batch between %(first)s and %(last)s
 group by t.database, t.name
 
--- If a batch has both, rows read from the source are named, not those of an XA transaction.
+-- If a batch has rows of both kinds, `extra_rows` names those that were read from the source, not those
+-- of an XA transaction that was prepared in an earlier batch.
 -- name: special_batches
 select batch, bool_or(kind = 'structure') as with_structures, count(distinct revision) as revisions,
     case when bool_or(kind = 'source') then 'source'

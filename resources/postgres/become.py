@@ -15,8 +15,7 @@ import sys
 from typing import Final
 
 FOLDER_DESCRIPTOR: Final = 9
-"""The highest descriptor of one digit: scripts rarely use it, and shells use higher
-ones themselves."""
+"""A descriptor that scripts rarely use; shells use those above 9 themselves."""
 
 
 def main() -> None:

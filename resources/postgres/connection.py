@@ -37,7 +37,8 @@ _REFUSED_LOGIN: Final = re.compile(
 )
 """Matches the server's refusal of a user, a password or a database, in each language of
 `lc_messages`: it quotes a name, unlike the messages of a server that starts, stops or
-has no connection left. Two that quote a name all the same are known in English."""
+has no connection left. The two of these that do quote a name are excluded by their
+English texts."""
 
 
 _SETTINGS: Final = {
@@ -191,7 +192,7 @@ def _backend_pid(connection: Connection) -> int:
 def _pooler_error(address: LedgerAddress) -> ConfigurationError:
     return ConfigurationError(
         f"A connection pooler (pgbouncer, or one like it) lies before the ledger, {address.label}, "
-        "and does not keep a session on one connection to Postgres: locks do not hold there.",
+        "and gives the statements of one session to several backends, so locks do not hold.",
         hint="Give [ledger] dsn the port of Postgres itself, or set pool_mode = session for this "
         "database in pgbouncer.",
     )

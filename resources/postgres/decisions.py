@@ -137,12 +137,12 @@ def _gap(row: Row) -> Gap:
 
 
 def _gap_event(row: Row) -> GapEvent:
-    is_rename = row["taker_name"] is not None
+    is_rename = row["new_name"] is not None
     return GapEvent(
         table=str(table_of(row)),
         batch=row["batch"],
         at=row["acknowledged_at"],
         kind=None if row["kind"] is None else TableEventKind(row["kind"]),
-        new_name=str(TableName(row["taker_database"], row["taker_name"])) if is_rename else "",
+        new_name=str(TableName(row["new_database"], row["new_name"])) if is_rename else "",
         place=(row["place_number"], row["place_offset"]),
     )

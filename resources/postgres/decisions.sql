@@ -43,11 +43,11 @@ select g.* from lockstep.gaps g
 where g.source = %(source)s
 order by g.decision
 
--- What may have closed parts of gaps, in the order of the log: events, rows that went to another
--- name, and comparisons that found a table whole as of a batch's end.
+-- What may have closed parts of gaps, in the order of the log: events of tables, renames, and
+-- comparisons that found a table equal to the source's as of a batch's end.
 -- name: closing_events
 select e.database, e.name, e.kind, e.batch, b.acknowledged_at,
-       null::text as taker_database, null::text as taker_name, 2 as turn, e.sequence, e.ordinal,
+       null::text as new_database, null::text as new_name, 2 as turn, e.sequence, e.ordinal,
        e.place_number, e.place_offset
 from lockstep.table_events e
 join lockstep.batches b on b.id = e.batch and b.state = 'acknowledged'
@@ -61,7 +61,8 @@ join lockstep.batches b on b.id = e.batch and b.state = 'acknowledged'
 where e.source = %(source)s and e.batch between %(first_batch)s and %(last_batch)s
   and e.kind = 'copied'
 union all
--- A capture, too, records an extent without a beginning: of a name that a partial table gave up.
+-- An extent without a beginning: the lake has all of the table. A capture also records one for the
+-- name of a partial table to which a rename gave another table's rows ('copied'): that closes nothing.
 select x.database, x.name, null, x.batch, greatest(b.acknowledged_at, p.proven_at), null, null, 3,
        %(last_batch)s, 0, 0, 0
 from lockstep.extents x

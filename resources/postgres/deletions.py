@@ -135,7 +135,7 @@ class PostgresDeletions(LedgerPort):
         with self._transaction(lease) as transaction:
             # Triggers refuse changes of recorded rows unless this setting is on in the
             # transaction.
-            transaction.all("while_clearing", on="on")
+            transaction.all("allow_clearing")
             for file in files:
                 transaction.run(
                     "clear_file",
@@ -155,7 +155,7 @@ class PostgresDeletions(LedgerPort):
     def clear_ledger_rows(self, lease: Lease, note: int, rows: ClearedLedgerRows) -> None:
         source = lease.source
         with self._transaction(lease) as transaction:
-            transaction.all("while_clearing", on="on")
+            transaction.all("allow_clearing")
             for version in rows.versions:
                 schema, shown_as = version.schema, version.shown_as
                 transaction.run(

@@ -1,4 +1,4 @@
--- Changes that are kept no longer.
+-- The deletion of changes, and the clearing of values that less is shown of.
 
 -- name: deletion_notes
 select n.above as after_batch, n.through as last_batch, n.unlisted_at,
@@ -47,8 +47,8 @@ where id = %(id)s and source = %(source)s
 update lockstep.tightened set begun_at = clock_timestamp()
 where id = %(id)s and source = %(source)s and begun_at is null
 
--- name: while_clearing
-select set_config('lockstep.clearing', %(on)s, true) as was
+-- name: allow_clearing
+select set_config('lockstep.clearing', 'on', true)
 
 -- name: clear_file
 update lockstep.source_files set path = %(path)s, size = %(size)s, sha256 = %(sha256)s
@@ -109,7 +109,7 @@ join lockstep.batches b on b.id = x.batch and b.state = 'acknowledged'
 where x.source = %(source)s and x.batch > %(above)s and x.batch <= %(through)s
 order by 1, 2, 3, 4
 
--- Whoever makes a consumer meanwhile waits, and then finds what is kept.
+-- A transaction that makes a consumer meanwhile waits, and then sees which changes are kept.
 -- name: keep_consumers_out
 lock table lockstep.consumers in share row exclusive mode
 

@@ -228,7 +228,7 @@ class EmbeddedServer:
         try:
             pid = int(pid_file.read_text().split("\n", 1)[0])
             os.kill(pid, 0)
-            if _may_be_of(pid, self._data):
+            if _may_be_server(pid, self._data):
                 return pid
             pid_file.unlink(missing_ok=True)
         except (FileNotFoundError, ProcessLookupError, PermissionError, ValueError):
@@ -237,8 +237,8 @@ class EmbeddedServer:
 
     def _written_socket_folder(self) -> Path | None:
         """Return the folder of the socket from the fifth line of postmaster.pid; None
-        without that file, or until the server listens. A path in /proc stands for the
-        data folder, which the server itself names so."""
+        without that file, or until the server listens. A path in /proc is the data
+        folder's (`_path_for_account`)."""
         with suppress(FileNotFoundError):
             lines = (self._data / _PID_FILE).read_text().split("\n")
             if len(lines) > 4 and lines[4]:
@@ -297,8 +297,8 @@ def move_away(folder: Path, new_path: Path) -> None:
 
 def _dsn(socket_folder: Path) -> str:
     # Without an empty hostaddr, PGHOSTADDR could lead to another server.
-    where = {"host": str(socket_folder), "hostaddr": "", "port": _PORT}
-    return make_dsn(**where, user="postgres", dbname="postgres")
+    address = {"host": str(socket_folder), "hostaddr": "", "port": _PORT}
+    return make_dsn(**address, user="postgres", dbname="postgres")
 
 
 def _has_ended(pid: int) -> bool:
@@ -314,9 +314,9 @@ def _has_ended(pid: int) -> bool:
     return state in "ZX"
 
 
-def _may_be_of(pid: int, data: Path) -> bool:
-    """Return whether a process may be the server of that folder: False if its name or
-    its working directory says that it is not."""
+def _may_be_server(pid: int, data: Path) -> bool:
+    """Return whether a process may be the server of that data folder. Return False if
+    its name or its working directory is another one."""
     process = Path("/proc", str(pid))
     with suppress(FileNotFoundError):
         if "postgres" not in (process / "comm").read_text():
@@ -342,8 +342,8 @@ def programs_folder() -> Path:
 
 
 def _choose_socket_folder(data: Path, account: pwd.struct_passwd | None) -> Path:
-    """Return the folder for the socket of a server that is started: the data folder, or
-    a private one if that path is too long or has special characters."""
+    """Return the folder for the socket of a new server: the data folder, or a private
+    one if the path of the data folder is too long or has special characters."""
     longest_path = os.fsencode(data / f".s.PGSQL.{_PORT}.lock")
     is_plain = _NOT_IN_SOCKET_PATH.isdisjoint(longest_path)
     if len(longest_path) <= _LONGEST_SOCKET_PATH and is_plain:
@@ -371,8 +371,8 @@ def _last_line(text: str) -> str:
 
 
 _COPIES_FOLDER: Final = Path("/var/cache/lockstep")
-"""Folder in which root keeps copies of the programs for accounts that cannot read the
-originals."""
+"""Folder in which root keeps copies of the programs for accounts that cannot execute
+the originals."""
 
 
 def account_of(data: Path) -> pwd.struct_passwd | None:

@@ -22,13 +22,14 @@ insert into lockstep.leases (source, token, holder, run_id, in_dagster, backend_
 select name, token, %(holder)s, %(run_id)s, %(in_dagster)s, %(backend_pid)s from taken
 returning token
 
--- A lease that was taken over meanwhile is not the holder's to give back.
+-- A holder whose source was taken over cannot give its lease back.
 -- name: end_lease
 update lockstep.leases l set ended_at = clock_timestamp()
 from lockstep.sources s
 where s.name = %(source)s and s.token = %(token)s and (l.source, l.token) = (s.name, s.token)
 
--- A heartbeat shows that the process lives; only what it recorded shows that it gets on.
+-- A heartbeat (`beat_at`) shows that the process lives; only `recorded_at`, the time of the last row
+-- that it recorded, shows that it makes progress.
 -- name: lease
 select l.token, l.holder, l.run_id, l.in_dagster, l.taken_at, s.beat_at,
     l.ended_at is not null as ended, greatest(
@@ -55,7 +56,7 @@ from lockstep.sources s
 join lockstep.leases l on l.source = s.name and l.token = s.token
 where s.name = %(source)s
 
--- The newest lease of a run before this one, which nobody holds any more.
+-- The newest lease of an earlier run. Nobody holds it any more.
 -- name: run_before
 select l.token, l.holder, l.run_id, l.in_dagster, l.taken_at, null as beat_at,
     l.ended_at is not null as ended, false as live
@@ -70,7 +71,7 @@ select token from lockstep.sources where name = %(source)s for no key update
 update lockstep.sources set beat_at = clock_timestamp()
 where name = %(source)s and token = %(token)s
 
--- Refused as a write would be, by a server that is read-only or an account that may not.
+-- Changes no row. Refused like any write if the server is read-only or the account may not write.
 -- name: write_nothing
 update lockstep.sources set beat_at = beat_at where false returning name
 
@@ -115,7 +116,7 @@ select count(*) filter (where (%(all)s or not l.in_dagster) and l.run_id is not 
 from lockstep.leases l
 where l.source = %(source)s and l.token > %(after)s and l.token <= %(through)s
 
--- A run of Dagster's that was killed may have settled writes that it did not report.
+-- Writes of Dagster's own runs count if the run was killed, because it may not have reported them.
 -- name: writes_outside_dagster
 select w.*, t.firsts, t.lasts
 from (

@@ -68,7 +68,7 @@ class PostgresLedger(
 
     Reads and writes share one session. Each lock has a connection of its own, and is
     released when that connection ends. A run that has lost its lock cannot write: each
-    write checks the token of its lease (the run's right to write for a source).
+    write compares the token of the run's lease with the newest one.
     """
 
     def __init__(self, address: LedgerAddress, server: EmbeddedServer | None = None) -> None:

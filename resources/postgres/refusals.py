@@ -1,8 +1,8 @@
-"""Errors for steps that the ledger refuses: the name of the broken rule, and a sentence
-about it.
+"""Errors for steps that the ledger refuses, with the name of the broken rule and a
+sentence about it.
 
-A rule is a constraint of the schema or of a trigger. A rule that a person can break has
-a sentence here; for any other, the message of the trigger is used, if there is one.
+A rule is a constraint of the schema, or is checked by a trigger. A rule that a person
+can break has a sentence here; any other has the trigger's message, if there is one.
 """
 
 from __future__ import annotations

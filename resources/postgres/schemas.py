@@ -153,13 +153,14 @@ def record_history(
 
 
 def _statement_id(statement_ids: Sequence[int], index: int | None, kind: str) -> int | None:
-    """Return the id that a statement has in the ledger. `statement_ids`: the ids of the
-    statements that are recorded with it; `index`: its index among them, None if a
-    version has no statement. `kind`: "table" or "database", whose version it is."""
+    """Return the ledger's id of the statement that led to a version. `statement_ids`:
+    the ids of the history's statements; `index`: the statement's index among them, None
+    if the version has no statement. `kind`: the version is one of a "table" or a
+    "database"."""
     if index is None:
         return None
     if not 0 <= index < len(statement_ids):
-        # The constraint that the ledger would name.
+        # The name of the constraint that this would break.
         raise refusal(f"{kind}_versions_statement")
     return statement_ids[index]
 
@@ -221,8 +222,8 @@ def _statement_columns(value: SchemaStatement) -> dict[str, Any]:
         **columns_of(value),
         **coordinate_columns(value.begin, "begin_"),
         **coordinate_columns(value.end, "end_"),
-        # As JSON, because these texts may hold what a text of Postgres refuses, such as
-        # NUL.
+        # As JSON, because these texts may contain characters that the type text
+        # refuses, such as NUL.
         "database": json.dumps(value.database),
         "text": json.dumps(value.text),
         "context": json.dumps(dict(value.context)),

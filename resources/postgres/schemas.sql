@@ -1,6 +1,6 @@
--- The history of structures. A version is the newest of a place by (batch, number, offset,
--- version); the state of its batch is asked for row by row, from the newest on, so that the
--- index decides and the number of versions does not matter.
+-- The history of structures. At a place of the log, the newest version up to it counts, by (batch,
+-- number, offset, version). A subquery asks for the state of its batch, row by row from the newest
+-- version on, so that Postgres reads one or few rows by the index, however many versions there are.
 
 -- name: has_history
 select exists (

@@ -114,16 +114,16 @@ def _as_rows(cursor: Cursor, values: Iterable[tuple[Any, ...]]) -> list[Row]:
 
 
 class Session:
-    """One connection, which one thread uses at a time. It is the given one, or is
-    opened when needed.
+    """One connection, which one thread uses at a time.
 
-    If the connection was lost while idle, the first statement of a transaction opens a
-    new one, once. A connection that is lost later raises `LedgerUnavailable`.
+    If the connection was closed, or lost while idle, the first statement of a
+    transaction opens a new one, once. A connection that is lost later raises
+    `LedgerUnavailable`.
     """
 
-    def __init__(self, address: LedgerAddress, connection: Connection | None = None) -> None:
+    def __init__(self, address: LedgerAddress, connection: Connection) -> None:
         self.address = address
-        self._connection = connection
+        self._connection: Connection | None = connection
         self._lock = threading.RLock()
         self._lost: set[Lease] = set()
 

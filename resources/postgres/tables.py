@@ -220,7 +220,7 @@ class PostgresTables(LedgerPort):
                 transaction.run("note_compared", source=source, **_comparison_columns(comparison))
 
     def proofs(self, source: str) -> list[ComparisonRecord]:
-        return [comparison_record(row) for row in self._all("proofs", source=source)]
+        return [_comparison_record(row) for row in self._all("proofs", source=source)]
 
 
 # -- states ----------------------------------------------------------------------------
@@ -356,7 +356,7 @@ def _comparison_columns(value: ComparisonResult) -> dict[str, Any]:
     }
 
 
-def comparison_record(row: Row) -> ComparisonRecord:
+def _comparison_record(row: Row) -> ComparisonRecord:
     proof = None
     if row["proof"] is not None:
         at = coordinates_of(row, "at_")

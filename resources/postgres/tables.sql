@@ -3,7 +3,8 @@
 -- name: table_states
 select * from lockstep.table_states where source = %(source)s order by database, name
 
--- A version with columns from the one before it continues that.
+-- The newest batch in which a table began anew or was followed again. A version with `columns_from`
+-- continues the version before it.
 -- name: complete_since
 select t.database, t.name, max(t.batch) as batch from (
     select database, name, batch from lockstep.table_versions
@@ -33,7 +34,8 @@ insert into lockstep.extents (
     empty_base, empty_number, empty_offset
 ) values %s
 
--- A table that stops lacks what is not merged by then; one that was behind catches up.
+-- A table that stops lacks the batches that are not merged by then. One that lacked batches before may
+-- lack fewer now.
 -- name: note_missing_batches
 update lockstep.table_states set missing_since = lockstep.first_unmerged(source, database, name, missing_since)
 where source = %(source)s and database = %(database)s and name = %(name)s
@@ -43,7 +45,7 @@ where source = %(source)s and database = %(database)s and name = %(name)s
 update lockstep.table_states set missing_since = lockstep.first_unmerged(source, database, name, missing_since)
 where source = %(source)s and missing_since is not null
 
--- What is captured of a table while its rows are being read waits for them.
+-- Changes that are captured while a table's rows are being read wait for these rows.
 -- name: note_missing_batches_of_loading
 update lockstep.table_states set missing_since = lockstep.first_unmerged(source, database, name, missing_since)
 where source = %(source)s and condition = 'following' and need is not null
@@ -155,8 +157,8 @@ where source = %(source)s and id = %(load)s and joined_batch is null and void_be
 
 -- -- proofs -----------------------------------------------------------------------------------
 
+-- A difference that was found before the whole table was read again says nothing any more.
 -- name: proofs
--- Rows that differed before all of them were read again differ no more, as far as is known.
 select * from lockstep.table_proofs p
 where source = %(source)s and (differing = 0 or not exists (
     select from lockstep.loads l

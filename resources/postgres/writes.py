@@ -37,9 +37,9 @@ from lockstep.resources.postgres.rows import (
 from lockstep.resources.postgres.session import LedgerPort
 from lockstep.resources.postgres.tables import note_missing_batches
 
-DROPPED = "dropped"
-"""The value of a row's `missing` if the table was dropped at the source: its mirror is
-absent, but nothing is missing."""
+_DROPPED = "dropped"
+"""The value of `version_sets.missing` for a table that was dropped at the source: a
+version set without it is complete."""
 
 
 _CHANGED_BY_SETTLING = (
@@ -134,7 +134,7 @@ class PostgresWrites(LedgerPort):
             missing_tables=[
                 MissingTable(table_of(row), MissingReason(row["missing"]), row["together"])
                 for row in rows
-                if row["missing"] not in (None, DROPPED)
+                if row["missing"] not in (None, _DROPPED)
             ],
         )
 

@@ -1,6 +1,7 @@
 -- -- mirrors ----------------------------------------------------------------------------------
 
--- What waits, and what a table that is followed again missed while the others went on.
+-- Batches that wait for their merge, and those that a table missed while it was stopped and that are
+-- still not in its mirror.
 -- name: pending_batches
 select database, name, array_agg(batch order by batch) as batches from (
     select database, name, batch from lockstep.waiting where source = %(source)s
@@ -74,11 +75,12 @@ select * from lockstep.made_versions
 where source = %(source)s and app_id = any(%(applications)s::text[]) and last_batch < %(batch)s
 order by write desc limit 1
 
--- The tables of a batch's version set that differ from the set before it: their newest write up to
--- the batch is another one, or they cannot be read as of it, and why. A write that also covers a later
--- batch shows a later position. If later batches were captured before this one is acknowledged, the
--- states of tables include them already. A batch that catches up ends where the batch before it
--- ended: a table that stopped there lacks nothing, so it stays in the set.
+-- Records the tables whose entry in this batch's version set differs from that in the set before: another
+-- write is the newest up to the batch, or the table cannot be read as of the batch (`missing`). A write
+-- that also covers a later batch shows a later position. If later batches were captured before this
+-- one is acknowledged, the states of tables include them already (`later`). A batch in which tables
+-- catch up ends where the batch before it ended: a table that was in that set and stopped afterwards
+-- lacks nothing, so it stays in the set (`complete`).
 -- name: record_version_set
 with later as (
     select id from lockstep.batches
@@ -139,7 +141,7 @@ with later as (
             when t.missing_since <= %(batch)s then 'behind'
             when w.id is null and t.adopted_version is null then 'unwritten'
         end as missing
-        offset 0 -- asked once a table, and planned once: else wherever its answer is used
+        offset 0 -- otherwise Postgres copies the expression to each of its uses
     ) m
     where t.source = %(source)s and (
         w.id is not null or f.last_batch is not null or coalesce((
@@ -226,7 +228,7 @@ from lockstep.segments s
 where (s.source, s.batch, s.database, s.name, s.schema_version)
     = (%(source)s, %(batch)s, %(database)s, %(name)s, %(schema_version)s)
 
--- One row at least, without files unless the newest revision is open: no other one can be.
+-- At least one row. Only the newest revision can be open; if it is not, the row has no files.
 -- name: revisions
 select n.id, s.batch, s.database, s.name, s.schema_version, s.files
 from (
@@ -253,12 +255,12 @@ where source = %(source)s and id = %(id)s and state = %(state)s
 
 -- -- catalogs ---------------------------------------------------------------------------------
 
--- One row at least, without a table where there is no entry.
+-- At least one row; it has no table if the catalog has no entry.
 -- name: registrations
 select coalesce((
     select statement from lockstep.catalogs where source = %(source)s and catalog = %(catalog)s
 ), 0) as statement, r.*
-from (select) one
+from (select) single_row
 left join lockstep.registrations r on r.source = %(source)s and r.catalog = %(catalog)s
 order by r.database, r.name
 
@@ -303,7 +305,7 @@ on conflict (source, folder) do update set delta_version = excluded.delta_versio
 insert into lockstep.searched_folders (source, folder, delta_version) values %s
 on conflict (source, folder) do update set delta_version = excluded.delta_version
 
--- Another table in such a folder begins at version 0 again, so what upkeep noted there does not hold.
+-- A new table in such a folder begins at version 0 again, so upkeep's notes about the folder go, too.
 -- name: delete_examined_versions
 with gone as (
     delete from lockstep.upkept where source = %(source)s and mirror = any(%(folders)s)

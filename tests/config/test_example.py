@@ -9,15 +9,16 @@ from lockstep.pipeline.values.policies import LakePolicies, StartPolicies
 from lockstep.resources.config import model, sources
 from lockstep.resources.config.load import parse_settings
 from lockstep.resources.config.values import Section
-from lockstep.resources.lake.spark.remote import CONNECTION_KEYS
 from tests.pages.policies import chosen_of
 from tests.pages.settings import EXAMPLE, SECTIONS, explained
+
+SPARK_KEYS = {"remote", "token", "spark.driver.memory"}
 
 
 def test_every_key_has_a_comment() -> None:
     """A new field of the file's shape is missing here until the example explains it, once."""
     fields = [(section, name) for section, part in SECTIONS.items() for name in part.model_fields]
-    fields += [("spark", name) for name in (*CONNECTION_KEYS, "spark.driver.memory")]
+    fields += [("spark", name) for name in SPARK_KEYS]
     found = [(one.section, one.name) for one in explained(EXAMPLE.read_text().splitlines())]
     assert sorted(found) == sorted(fields)
 
@@ -52,4 +53,4 @@ def test_what_is_commented_out_can_be_used() -> None:
     text = re.sub(r'^# (?=\[|"?[a-z_.]+"? = )', "", EXAMPLE.read_text(), flags=re.MULTILINE)
     source = parse_settings(text, EXAMPLE).source("shop").section
     assert source.model_fields_set == set(sources.SourceSection.model_fields)
-    assert tomllib.loads(text)["spark"].keys() == {"spark.driver.memory", *CONNECTION_KEYS}
+    assert tomllib.loads(text)["spark"].keys() == SPARK_KEYS

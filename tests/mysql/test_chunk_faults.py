@@ -54,9 +54,9 @@ def test_a_range_of_another_key_is_told(place: Sliced) -> None:
     """As a ledger has it that knew the table before."""
     place.do("create table t (a int primary key, b int not null)")
     rows = Range(through=Bound(("b",), ("1",)))
-    with pytest.raises(StructureMoved, match="cut into chunks by a, this chunk by b"):
+    with pytest.raises(StructureMoved, match="cut into chunks by a; this chunk was cut by b"):
         place.read(place.schema(), rows)
-    with pytest.raises(StructureMoved, match="cut into chunks by a, this chunk by b"):
+    with pytest.raises(StructureMoved, match="cut into chunks by a; this chunk was cut by b"):
         place.source.next_bound(place.schema(), rows.through, 1)
 
 

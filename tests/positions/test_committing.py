@@ -17,17 +17,21 @@ import pytest
 
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.snapshot.chunks import Range
+from lockstep.pipeline.start.question import StartRule
+from lockstep.pipeline.values.errors import HistoryRewritten
 from lockstep.pipeline.values.position import Coordinates, LogFile
 from lockstep.pipeline.values.retries import COMMITTED
 from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
-from tests.positions.follower import Follower
+from tests.positions.follower import SET_PAUSES, Follower
 from tests.positions.servers import Pair
-from tests.positions.shop import open_shop, put
+from tests.positions.shop import open_shop, put, refused, require_rule
 
 _HELD_SECONDS = 2
 """How long a transaction is held if nobody lets it go; longer than a read waits for it."""
+_LONG_SECONDS = 60
+"""Longer than a few runs take."""
 assert COMMITTED.seconds is not None
 assert COMMITTED.seconds < _HELD_SECONDS
 
@@ -40,7 +44,7 @@ def stand(request: pytest.FixtureRequest) -> MySqlStand:
 
 
 @contextmanager
-def held(stand: MySqlStand, statement: str) -> Iterator[Coordinates]:
+def held(stand: MySqlStand, statement: str, seconds: int = _HELD_SECONDS) -> Iterator[Coordinates]:
     """A statement is in the log and not committed; yields the place before it."""
     role = "master"
     if not stand.rows("show global variables like 'rpl_semi_sync_master_enabled'"):
@@ -55,7 +59,7 @@ def held(stand: MySqlStand, statement: str) -> Iterator[Coordinates]:
     stand.execute(
         f"{prefix}_wait_point = AFTER_SYNC",
         f"{prefix}_wait_no_{wait_none} = ON",
-        f"{prefix}_timeout = {_HELD_SECONDS * 1000}",
+        f"{prefix}_timeout = {seconds * 1000}",
         f"{prefix}_enabled = ON",
     )
     before = stand.head()
@@ -119,3 +123,21 @@ def test_a_first_run_beside_such_a_transaction_lacks_nothing(stand: MySqlStand, 
     for name in ("t", "k", "empty"):
         rows = stand.rows(f"select v from shop.{name} order by v")
         assert sorted(row["v"] for row in follower.mirror(f"shop.{name}")) == [v for (v,) in rows]
+
+
+def test_a_transaction_that_was_read_and_hangs_is_no_rewritten_history(pair: Pair) -> None:
+    """The next run is refused, by a sentence that says so; once the commit ends, it goes on."""
+    open_shop(pair.a)
+    put(pair.a, 1)
+    follower = Follower(server(pair.a), ["shop.*"], start="earliest")
+    follower.run()
+    with held(pair.a, "insert into shop.t values (2, 2)", _LONG_SECONDS):
+        follower.run()
+        words = ["is the log that was read, but the server's GTID set lacks"]
+        error = refused(follower, HistoryRewritten, StartRule.HISTORY_REWRITTEN, words)
+        assert "semi-synchronous" in error.hint
+        assert follower.pauses == SET_PAUSES
+    put(pair.a, 3)
+    follower.run()
+    require_rule(follower, StartRule.RESUME_SAME_SERVER)
+    assert sorted(row["id"] for row in follower.mirror("shop.t")) == [1, 2, 3]

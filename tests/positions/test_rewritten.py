@@ -164,8 +164,7 @@ class _Lagging(MySqlServer):
 
 def test_a_set_that_lags_the_log_is_waited_for(pair: Pair) -> None:
     """Under load `gtid_executed` is behind the log: it is looked at again for a while. One that
-    never comes is a rewritten history: the log is as it was read, and the server says it never
-    executed it."""
+    never comes is refused: the log is as it was read, and the server says it did not execute it."""
     follower = read_shop(pair.a, 1)
     lacks = executed(pair.a)
     put(pair.a, 2)
@@ -177,7 +176,7 @@ def test_a_set_that_lags_the_log_is_waited_for(pair: Pair) -> None:
     lacks = executed(pair.a)
     follower.server = _Lagging(settings(pair.a), lacks, looks=1000)
     follower.pauses.clear()
-    names = [f"never executed {lacks}"]
+    names = [f"is the log that was read, but the server's GTID set lacks {lacks}"]
     refused(follower, HistoryRewritten, StartRule.HISTORY_REWRITTEN, names)
     assert follower.pauses == SET_PAUSES
 

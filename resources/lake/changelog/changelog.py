@@ -42,6 +42,7 @@ from lockstep.pipeline.values.segment import SegmentFile
 from lockstep.resources.lake.changelog.segments import damage_sentences, refuse_damaged
 from lockstep.resources.lake.delta.columns import refuse_other_columns
 from lockstep.resources.lake.delta.delta_log import (
+    LEDGER_BEHIND_HINT,
     commits_newest_first,
     is_newest_version,
     log_since,
@@ -293,8 +294,7 @@ def _other_files_error(path: LakePath, batch: int, version: int) -> ForeignCommi
     return ForeignCommit(
         f"version {version} of {path} has batch {batch}, or later ones, with other files than "
         "the ledger's: the ledger is behind its lake",
-        hint="restore ledger and lake from the same moment; `lockstep recover` goes on "
-        "with this ledger; without `--yes` it only shows what it would do",
+        hint=LEDGER_BEHIND_HINT,
     )
 
 

@@ -51,12 +51,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-FILE_BYTES = 512 * 1024**2
+_FILE_BYTES = 512 * 1024**2
 """Size in bytes at which a file is closed and the next one is begun."""
-MOST_PENDING_WRITES = 2
+_MOST_PENDING_WRITES = 2
 """Largest number of writes that wait for the writing thread."""
-PIECE_ROWS = 4 * GROUP_ROWS
-PIECE_BYTES = 32 << 20
+_PIECE_ROWS = 4 * GROUP_ROWS
+_PIECE_BYTES = 32 << 20
 """Largest numbers of rows and of uncompressed bytes that `pieces` reads at once. A
 single row group may exceed them."""
 _VALUE_BYTES = 8
@@ -82,7 +82,7 @@ class ParquetSegments:
         self,
         lake: LakePath,
         *,
-        file_bytes: int = FILE_BYTES,
+        file_bytes: int = _FILE_BYTES,
         spark: Spark | None = None,
     ) -> None:
         self._lake = lake
@@ -229,8 +229,8 @@ def _row_group_lists(file: pq.FileMetaData) -> Iterator[list[int]]:
     for index in range(file.num_row_groups):
         group = file.row_group(index)
         if groups and (
-            row_count + group.num_rows > PIECE_ROWS
-            or byte_count + group.total_byte_size > PIECE_BYTES
+            row_count + group.num_rows > _PIECE_ROWS
+            or byte_count + group.total_byte_size > _PIECE_BYTES
         ):
             yield groups
             groups, row_count, byte_count = [], 0, 0
@@ -302,7 +302,7 @@ class ParquetSegmentWriter:
     `layout.changelog_schema`.
 
     Encoding Parquet takes as long as decoding the log and releases the GIL, so the two
-    run in parallel. At most `MOST_PENDING_WRITES` writes wait. An error in the thread
+    run in parallel. At most `_MOST_PENDING_WRITES` writes wait. An error in the thread
     is raised by the next call.
     """
 
@@ -327,7 +327,7 @@ class ParquetSegmentWriter:
     def write(self, changes: pa.Table) -> None:
         if not changes.num_rows:
             return
-        self._wait(MOST_PENDING_WRITES)
+        self._wait(_MOST_PENDING_WRITES)
         self._pending_writes.append(self._pool.submit(self._write, changes))
 
     def end_file(self) -> int:

@@ -16,7 +16,7 @@ from typing import Any, Final
 from lockstep.resources.lake.delta.delta_log import actions, commit_content, commit_file
 from lockstep.resources.lake.store.paths import LakePath
 
-MOST_COMMITS_BACK: Final = 50
+_MOST_COMMITS_BACK: Final = 50
 """Most commits that are read, from the newest back, to find what the newest checksum
 file lacks."""
 
@@ -38,8 +38,8 @@ def read_checksum_file(path: LakePath, version: int) -> Mapping[str, Any]:
 def recent_commits(path: LakePath, version: int) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield the text of a version's commit file and the content of its checksum file
     (as `read_checksum_file` does), then those of the versions before it, newest first:
-    at most `MOST_COMMITS_BACK` in all. End at the first missing commit file."""
-    for log_version in range(version, max(version - MOST_COMMITS_BACK, -1), -1):
+    at most `_MOST_COMMITS_BACK` in all. End at the first missing commit file."""
+    for log_version in range(version, max(version - _MOST_COMMITS_BACK, -1), -1):
         content = commit_content(path, log_version)
         if content is None:
             return

@@ -38,6 +38,12 @@ from lockstep.resources.lake.delta.columns import schema_of
 from lockstep.resources.lake.store.paths import LakePath, ObjectPath
 from lockstep.resources.lake.store.storage import delta_table, lake_errors, raise_storage_failure
 
+LEDGER_BEHIND_HINT = (
+    "restore ledger and lake from the same moment; `lockstep recover` goes on with this ledger; "
+    "without `--yes` it only shows what it would do"
+)
+"""The hint if the lake has commits that the ledger does not know."""
+
 _COMMIT_NAME = re.compile(r"(\d{20})\.json")
 _ACTION_KIND = re.compile(r'\s*\{\s*"(\w+)"')
 _MOST_PROBES = 200
@@ -172,8 +178,7 @@ def find_commit(
     raise ForeignCommit(
         f"{path} recorded transaction {newest_txn_version} of {app_id}, and its log does not show "
         f"transaction {txn_version}",
-        hint="restore ledger and lake from the same moment; `lockstep recover` goes "
-        "on with this ledger; without `--yes` it only shows what it would do",
+        hint=LEDGER_BEHIND_HINT,
     )
 
 

@@ -25,8 +25,8 @@ from lockstep.resources.lake.spark.java_errors import commit_conflict, spark_err
 from lockstep.resources.lake.store.paths import LakePath
 from lockstep.resources.lake.store.storage import lake_errors
 
-VERSION_SETTING: Final = "spark.lockstep.commit.version"
-PARENT_SETTING: Final = "spark.lockstep.commit.parent"
+_VERSION_SETTING: Final = "spark.lockstep.commit.version"
+_PARENT_SETTING: Final = "spark.lockstep.commit.parent"
 """Session settings: the version of the only commit that may be made, and the SHA-256 of
 the commit file before it."""
 
@@ -46,8 +46,8 @@ class Head:
 
     def pin_settings(self) -> dict[str, str]:
         """Return the session settings with which only the next commit can be made."""
-        parent = {} if self.digest is None else {PARENT_SETTING: self.digest}
-        return {VERSION_SETTING: str(self.version + 1), **parent}
+        parent = {} if self.digest is None else {_PARENT_SETTING: self.digest}
+        return {_VERSION_SETTING: str(self.version + 1), **parent}
 
 
 def head_of(path: LakePath) -> Head:

@@ -205,7 +205,7 @@ def _create_commit_file(path: LakePath, content: bytes) -> bool:
     """Create a commit's file, complete and durable. Return False, without changing it,
     if another commit's file exists."""
     if isinstance(path, ObjectPath):
-        return path.create_once(content) or path.read_bytes() == content
+        return path.create_once(content) or path.has_content(content)
     draft = path.with_name(f".{path.name}.{uuid.uuid4()}.tmp")
     write_durably(draft, content)
     try:

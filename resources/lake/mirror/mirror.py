@@ -72,6 +72,7 @@ from lockstep.resources.lake.delta.columns import (
     spelling,
 )
 from lockstep.resources.lake.delta.delta_log import (
+    LEDGER_BEHIND_HINT,
     commits_newest_first,
     find_commit,
     is_newest_version,
@@ -364,8 +365,7 @@ class SparkMirrors:
             raise ForeignCommit(
                 f"Version {commit.delta_version} of {target.mirror} carries transaction "
                 f"{target.txn_version} of {target.app_id}, but not this write's description",
-                hint="restore ledger and lake from the same moment; `lockstep recover` goes "
-                "on with this ledger; without `--yes` it only shows what it would do",
+                hint=LEDGER_BEHIND_HINT,
             )
         return commit
 

@@ -15,18 +15,18 @@ import org.apache.hadoop.fs.RawLocalFileSystem;
 import org.apache.hadoop.fs.permission.FsPermission;
 
 /**
- * Hadoop's file system of this machine, with permissions and links by Java's own calls.
+ * Hadoop's file system of this machine, which sets permissions and reads links by Java's own calls.
  *
  * <p>Without its native library, which is not part of pyspark, Hadoop starts {@code chmod} for each
- * file and folder that it creates, and {@code readlink} for each that it renames: a merge into one
- * small table starts some twenty processes.
+ * file and folder that it creates, and {@code readlink} for each one that it renames. A merge into
+ * one small table would start some twenty processes.
  */
 public class LocalFiles extends LocalFileSystem {
   public LocalFiles() {
     super(new Raw());
   }
 
-  /** The same for users of {@link org.apache.hadoop.fs.FileContext}, such as log stores. */
+  /** The same file system for {@link org.apache.hadoop.fs.FileContext}, which log stores use. */
   public static class Context extends ChecksumFs {
     public Context(URI uri, Configuration conf) throws IOException, URISyntaxException {
       super(new RawContext(conf));

@@ -22,7 +22,7 @@ import org.apache.hadoop.fs.StreamCapabilities;
  * is read: if it has this commit's content, which names its transaction, the commit was made.
  */
 public class ObjectLogStore extends PinnedLogStore {
-  /** Only with this S3A sends If-None-Match; `create(path, false)` checks before it writes. */
+  /** With this option S3A sends If-None-Match; {@code create(path, false)} only checks before. */
   private static final String CONDITIONAL = "fs.option.create.conditional.overwrite";
 
   public ObjectLogStore(Configuration conf) {
@@ -36,21 +36,21 @@ public class ObjectLogStore extends PinnedLogStore {
     try {
       upload(create(path, conf), content);
     } catch (IOException failure) {
-      byte[] found = content(path, conf);
-      if (found == null) {
+      byte[] stored = content(path, conf);
+      if (stored == null) {
         throw failure;
       }
-      if (!Arrays.equals(found, content)) {
-        FileAlreadyExistsException taken = new FileAlreadyExistsException(path.toString());
-        taken.initCause(failure);
-        throw taken;
+      if (!Arrays.equals(stored, content)) {
+        FileAlreadyExistsException conflict = new FileAlreadyExistsException(path.toString());
+        conflict.initCause(failure);
+        throw conflict;
       }
     }
   }
 
   /**
-   * Closes the object only if all was written, since closing uploads what there is. Streams of
-   * Google's and Azure's stores cannot be aborted.
+   * Closes the stream only if all was written, since closing it uploads what was written so far.
+   * Streams of Google's and Azure's stores cannot be aborted.
    */
   private static void upload(FSDataOutputStream object, byte[] content) throws IOException {
     try {
@@ -64,7 +64,7 @@ public class ObjectLogStore extends PinnedLogStore {
     object.close();
   }
 
-  /** An object that is created when the stream is closed, unless it exists. */
+  /** Returns a stream that creates the object when it is closed, unless the object exists. */
   protected FSDataOutputStream create(Path path, Configuration conf) throws IOException {
     FileSystem store = path.getFileSystem(conf);
     if (store.getScheme().startsWith("s3")) {
@@ -91,7 +91,7 @@ public class ObjectLogStore extends PinnedLogStore {
   protected byte[] content(Path path, Configuration conf) throws IOException {
     try (FSDataInputStream object = path.getFileSystem(conf).open(path)) {
       return object.readAllBytes();
-    } catch (FileNotFoundException none) {
+    } catch (FileNotFoundException missing) {
       return null;
     }
   }

@@ -37,7 +37,7 @@ public class PinnedLogStore extends HDFSLogStore {
   /** The only version that the session may commit. */
   public static final String VERSION = "spark.lockstep.commit.version";
 
-  /** The SHA-256 of the commit file before it, in hex; none for version 0. */
+  /** The SHA-256, in hex, of the commit file before that version; not set for version 0. */
   public static final String PARENT = "spark.lockstep.commit.parent";
 
   private static final Pattern COMMIT = Pattern.compile("(\\d{20})\\.json");
@@ -47,12 +47,12 @@ public class PinnedLogStore extends HDFSLogStore {
     super(conf);
   }
 
-  /** A commit to which its session is not pinned. After this error Delta tries no other version. */
+  /** The session is not pinned to this commit. After this error Delta tries no other version. */
   public static class CommitRefused extends IOException {
     private static final long serialVersionUID = 1;
 
-    public CommitRefused(String why) {
-      super(why);
+    public CommitRefused(String reason) {
+      super(reason);
     }
   }
 
@@ -83,7 +83,7 @@ public class PinnedLogStore extends HDFSLogStore {
     put(path, lines.toString().getBytes(StandardCharsets.UTF_8), version, conf);
   }
 
-  /** A file of the log that is no commit. */
+  /** Writes a file of the log that is no commit. */
   protected void writeOther(
       Path path, Iterator<String> actions, Boolean overwrite, Configuration conf)
       throws IOException {
@@ -91,8 +91,8 @@ public class PinnedLogStore extends HDFSLogStore {
   }
 
   /**
-   * Create a commit's file, durable, unless it exists, or the commit before it is not the one to
-   * which the session is pinned.
+   * Creates a commit's file durably. Throws an error if the file exists, or if the commit before it
+   * is not the one to which the session is pinned.
    */
   protected void put(Path path, byte[] content, long version, Configuration conf)
       throws IOException {
@@ -108,7 +108,7 @@ public class PinnedLogStore extends HDFSLogStore {
         }
         file.force(true);
       }
-      // After the draft was written: if the folder is replaced from now on, there is no draft to link.
+      // Checked after the draft was written: a folder that replaces this one has no draft to link.
       refuseOtherParent(path, version, conf);
       link(draft, target);
     } finally {
@@ -119,7 +119,7 @@ public class PinnedLogStore extends HDFSLogStore {
     }
   }
 
-  /** Throws CommitRefused unless the commit before is the one to which the session is pinned. */
+  /** Throws CommitRefused unless the session is pinned to the commit before this version. */
   protected void refuseOtherParent(Path path, long version, Configuration conf)
       throws IOException {
     if (version == 0) {
@@ -133,11 +133,11 @@ public class PinnedLogStore extends HDFSLogStore {
     }
   }
 
-  /** Gives the draft its name; FileAlreadyExistsException if another commit has it. */
+  /** Gives the draft its name. Throws FileAlreadyExistsException if another commit has it. */
   protected void link(java.nio.file.Path draft, java.nio.file.Path target) throws IOException {
     try {
       Files.createLink(target, draft);
-    } catch (NoSuchFileException gone) {
+    } catch (NoSuchFileException missing) {
       throw new CommitRefused("the folder of " + target.getFileName() + " was removed");
     }
   }
@@ -146,7 +146,7 @@ public class PinnedLogStore extends HDFSLogStore {
   protected byte[] content(Path path, Configuration conf) throws IOException {
     try {
       return Files.readAllBytes(Paths.get(path.toUri().getPath()));
-    } catch (NoSuchFileException none) {
+    } catch (NoSuchFileException missing) {
       return null;
     }
   }

@@ -28,7 +28,7 @@ from lockstep.pipeline.values.errors import JavaMissing
 OLDEST_MAJOR = 17
 """Oldest major version of Java on which Spark 4 runs (Spark documentation, "Overview")."""
 
-INSTALL_HINT = (
+_INSTALL_HINT = (
     "install Java 17, then try again: `apt-get install openjdk-17-jre-headless` on Debian "
     "or Ubuntu, `brew install openjdk@17` on macOS; or point JAVA_HOME at one"
 )
@@ -54,12 +54,12 @@ def require_java(environment: Mapping[str, str]) -> Java:
         program = Path(home) / "bin" / "java"
         if not program.is_file():
             raise JavaMissing(
-                f"JAVA_HOME is {home}, but there is no bin/java in it", hint=INSTALL_HINT
+                f"JAVA_HOME is {home}, but there is no bin/java in it", hint=_INSTALL_HINT
             )
     else:
         on_path = shutil.which("java", path=environment.get("PATH", ""))
         if on_path is None:
-            raise JavaMissing("Spark needs Java, and no java is on PATH", hint=INSTALL_HINT)
+            raise JavaMissing("Spark needs Java, and no java is on PATH", hint=_INSTALL_HINT)
         program = Path(on_path)
     return _usable_java(program, program.stat().st_mtime_ns)
 
@@ -74,15 +74,15 @@ def _usable_java(program: Path, _modified_at: int) -> Java:
             [str(program), "-version"], capture_output=True, text=True, check=True, timeout=30
         )
     except (OSError, subprocess.SubprocessError) as error:
-        raise JavaMissing(f"{program} does not run", hint=INSTALL_HINT) from error
+        raise JavaMissing(f"{program} does not run", hint=_INSTALL_HINT) from error
     description = (result.stderr + result.stdout).strip()
     version = _VERSION.search(description)
     if version is None:
-        raise JavaMissing(f"{program} does not print its version", hint=INSTALL_HINT)
+        raise JavaMissing(f"{program} does not print its version", hint=_INSTALL_HINT)
     major = int(version["major"])
     if major < OLDEST_MAJOR:
         raise JavaMissing(
-            f"{program} is Java {major}; Spark needs {OLDEST_MAJOR} or newer", hint=INSTALL_HINT
+            f"{program} is Java {major}; Spark needs {OLDEST_MAJOR} or newer", hint=_INSTALL_HINT
         )
     return Java(program, major, description)
 

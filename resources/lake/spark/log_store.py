@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 FILE_LOG_STORE: Final = "lockstep.delta.PinnedLogStore"
-OBJECT_LOG_STORE: Final = "lockstep.delta.ObjectLogStore"
+_OBJECT_LOG_STORE: Final = "lockstep.delta.ObjectLogStore"
 FILE_LOG_STORE_SETTING: Final = "spark.delta.logStore.file.impl"
 LOG_STORE_SETTINGS: Final = {
     FILE_LOG_STORE_SETTING: FILE_LOG_STORE,
-    **{f"spark.delta.logStore.{scheme}.impl": OBJECT_LOG_STORE for scheme in HADOOP_SCHEMES},
+    **{f"spark.delta.logStore.{scheme}.impl": _OBJECT_LOG_STORE for scheme in HADOOP_SCHEMES},
 }
 LOG_STORE_JAR: Final = Path(__file__).with_name("lockstep-log-store.jar")
 
@@ -45,7 +45,7 @@ def require_log_store(session: SparkSession, lake: LakePath | None = None) -> No
     version."""
     _require_class(session, "/", FILE_LOG_STORE)
     if isinstance(lake, ObjectPath):
-        _require_class(session, f"{lake.bucket.url}/", OBJECT_LOG_STORE)
+        _require_class(session, f"{lake.bucket.url}/", _OBJECT_LOG_STORE)
 
 
 def _require_class(session: SparkSession, root: str, class_name: str) -> None:

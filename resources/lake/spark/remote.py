@@ -46,10 +46,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-CONNECTION_KEYS: Final = ("remote", "token")
-"""Keys of the `[spark]` table that are no settings of Spark."""
-
-DEFAULT_PORT: Final = 15002
+_DEFAULT_PORT: Final = 15002
 
 _REMOTE_URL: Final = re.compile(
     r"sc://(?P<host>[A-Za-z0-9.-]+|\[[0-9A-Fa-f:]+\])(?::(?P<port>\d{1,5}))?/?"
@@ -137,7 +134,7 @@ def configured_server(user_settings: Mapping[str, str]) -> SparkServer | None:
             '[spark] has both remote and "spark.master"',
             hint='take "spark.master" out; set it where the server is started',
         )
-    return SparkServer(match["host"], int(match["port"] or DEFAULT_PORT), match["more"], token)
+    return SparkServer(match["host"], int(match["port"] or _DEFAULT_PORT), match["more"], token)
 
 
 _PACKAGES: Final = ("google.rpc", "grpc", "grpc_status", "pandas", "zstandard")
@@ -329,7 +326,7 @@ def _require_settable(
             session.conf.set(name, value)
         except PySparkException as error:
             if (error.getCondition() or "").startswith("CANNOT_MODIFY_"):
-                raise fixed_setting_error(name, defaults) from error
+                raise _fixed_setting_error(name, defaults) from error
             raise
 
 
@@ -419,7 +416,7 @@ def differing_settings(settings: Mapping[str, str], defaults: Mapping[str, str])
     }
 
 
-def fixed_setting_error(name: str, defaults: Mapping[str, str]) -> ConfigurationError:
+def _fixed_setting_error(name: str, defaults: Mapping[str, str]) -> ConfigurationError:
     """Return the error for a setting that differs at the server and that no session can
     change."""
     return ConfigurationError(

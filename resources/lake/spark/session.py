@@ -98,7 +98,7 @@ class JavaProcess:
             conf = SparkConf(loadDefaults=False).setAll(
                 list(settings.command_line_settings().items())
             )
-            with log_path(settings).open("wb") as log:
+            with _log_path(settings).open("wb") as log:
                 try:
                     # A process group of its own, so that Ctrl-C in a terminal reaches
                     # only Python.
@@ -106,9 +106,9 @@ class JavaProcess:
                     launch: Callable[..., JavaGateway] = launch_gateway
                     self._gateway = launch(conf, popen_arguments)
                 except (PySparkException, Py4JError, OSError) as error:
-                    raise start_error(settings, error) from error
+                    raise _start_error(settings, error) from error
         elif self._gateway.proc.poll() is not None:
-            raise start_error(settings)
+            raise _start_error(settings)
         return self._gateway
 
     def end(self, timeout_seconds: float = 0) -> None:
@@ -176,7 +176,7 @@ def define_environment(
         )
 
 
-def log_path(settings: SparkSettings) -> Path:
+def _log_path(settings: SparkSettings) -> Path:
     """Return the path of the file with everything that Java prints."""
     return settings.scratch / "spark.log"
 
@@ -186,10 +186,10 @@ _BAD_HEAP_MESSAGES: Final = ("INVALID_DRIVER_MEMORY", "Invalid maximum heap size
 `spark.driver.memory`."""
 
 
-def start_error(settings: SparkSettings, error: Exception | None = None) -> LockstepError:
+def _start_error(settings: SparkSettings, error: Exception | None = None) -> LockstepError:
     """Return our error for a Spark that did not start. `error`: Spark's own error, if
     it raised one."""
-    log = log_path(settings)
+    log = _log_path(settings)
     output = log.read_text(errors="replace") if log.is_file() else ""
     message = f"Spark did not start: {_last_message(output)}"
     if any(words in text for words in _BAD_HEAP_MESSAGES for text in (str(error), output)):
@@ -268,7 +268,7 @@ class SparkProcess:
 
     def require_ready(self) -> None:
         require_java(os.environ)
-        jars_for(self._lake)
+        _jars_for(self._lake)
 
     def prepare(self, log_bytes: int = 0) -> None:
         self._log_bytes = max(self._log_bytes, log_bytes)
@@ -328,7 +328,7 @@ class SparkProcess:
             require_visible(session, self._lake, self._staging, spark_name)
 
 
-def jars_for(lake: LakePath | None) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
+def _jars_for(lake: LakePath | None) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
     """Return the jars that every start needs, and the further jars that this lake
     needs."""
     folder = jars_folder(sys.prefix)
@@ -348,7 +348,7 @@ def settings_in(
     scratch: Path, user_settings: Mapping[str, str], lake: LakePath | None, log_bytes: int = 0
 ) -> SparkSettings:
     """Return the settings of a Spark whose own files are in `scratch`."""
-    jars, last_jars = jars_for(lake)
+    jars, last_jars = _jars_for(lake)
     archive = archive_path(jars_folder(sys.prefix), jars, require_java(os.environ))
     log4j = scratch / "log4j2.properties"
     log4j.write_bytes(
@@ -397,7 +397,7 @@ def _open_session(
         _load_delta_settings(session)
         require_log_store(session, lake)
     except (PySparkException, Py4JError, OSError) as error:
-        raise start_error(settings, error) from error
+        raise _start_error(settings, error) from error
     return session
 
 

@@ -47,17 +47,17 @@ HADOOP_SCHEMES: Final = tuple(dict.fromkeys((*S3_SCHEMES, *LAKE_SCHEMES)))
 """The schemes under which Spark may write to a lake: Delta's log store is ours for each
 of them (`spark.log_store`), so that a late write is refused in every store."""
 
-PART_BYTES: Final = 10 << 20
+_PART_BYTES: Final = 10 << 20
 """Size in bytes of the parts into which a larger upload is split."""
 
-PARTS_AT_ONCE: Final = 4
+_PARTS_AT_ONCE: Final = 4
 """Number of parts that are uploaded at the same time. With the part that is being
 filled, a file takes 50 MiB of memory."""
 
-LEAST_READ_BYTES: Final = 1 << 20
+_LEAST_READ_BYTES: Final = 1 << 20
 """Smallest number of bytes of an object that are requested at once."""
 
-PAGE_KEYS: Final = 1000
+_PAGE_KEYS: Final = 1000
 """Number of keys that a store lists, or deletes, in one request."""
 
 USER_AGENT: Final = "lockstep-lake"
@@ -80,7 +80,7 @@ class RequestCounter:
     def add_pages(self, key_count: int) -> None:
         """Count the requests for a listing or deletion of `key_count` keys: at least
         one."""
-        self.add(max(1, -(-key_count // PAGE_KEYS)))
+        self.add(max(1, -(-key_count // _PAGE_KEYS)))
 
 
 class ObjectReader(io.RawIOBase):
@@ -115,7 +115,7 @@ class ObjectReader(io.RawIOBase):
         import obstore
 
         self._requests.add()
-        end = min(self._size, self._offset + max(wanted_bytes, LEAST_READ_BYTES))
+        end = min(self._size, self._offset + max(wanted_bytes, _LEAST_READ_BYTES))
         content = obstore.get_range(self._store, self._key, start=self._offset, end=end)
         self._buffer, self._buffer_start = memoryview(content), self._offset
 
@@ -136,7 +136,7 @@ class ObjectWriter:
         import obstore
 
         self._sink = obstore.open_writer(
-            store, key, buffer_size=PART_BYTES, max_concurrency=PARTS_AT_ONCE
+            store, key, buffer_size=_PART_BYTES, max_concurrency=_PARTS_AT_ONCE
         )
         self._requests = requests
         self._written_bytes = 0
@@ -146,8 +146,8 @@ class ObjectWriter:
         return self._sink.write(data)
 
     def close(self) -> None:
-        part_count = -(-self._written_bytes // PART_BYTES)
-        self._requests.add(1 if self._written_bytes < PART_BYTES else part_count + 2)
+        part_count = -(-self._written_bytes // _PART_BYTES)
+        self._requests.add(1 if self._written_bytes < _PART_BYTES else part_count + 2)
         self._sink.close()
 
 
@@ -393,7 +393,7 @@ class ObjectPath:
 
         prefix = f"{self.key}/" if self.key else None
         offset = None if after is None else (self / after).key
-        pages = obstore.list(self.bucket.store, prefix, offset=offset, chunk_size=PAGE_KEYS)
+        pages = obstore.list(self.bucket.store, prefix, offset=offset, chunk_size=_PAGE_KEYS)
         self.bucket.requests.add()  # also if there is no page
         for index, page in enumerate(pages):
             if index:

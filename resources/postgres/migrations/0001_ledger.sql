@@ -21,7 +21,8 @@ begin
 end
 $$;
 
--- Whether an update changes other columns than these. Digests are computed after a trigger.
+-- Whether an update changes other columns than these. The digests are left out, because Postgres
+-- computes generated columns only after the triggers.
 create function lockstep.changes_besides(old anyelement, new anyelement, variadic columns text[])
 returns boolean language sql immutable as $$
     select to_jsonb(new) - l.left_out <> to_jsonb(old) - l.left_out
@@ -66,8 +67,8 @@ create table lockstep.ledger (
 insert into lockstep.ledger (id) values (gen_random_uuid());
 
 -- A source: one MySQL or MariaDB server that is read. `lock_key` is its half of the advisory lock
--- that a holder takes; `token` is that of the newest lease and never falls, so that a holder which
--- was taken over is refused whatever it still writes. `beat_at` is the holder's last sign of life.
+-- that a holder takes; `token` is that of the newest lease and never falls, so that each later write
+-- of a holder whose source was taken over is refused. `beat_at`: the holder's last heartbeat.
 -- `gtids_off_at`: GTIDs were off at this moment, so no run resumes by a GTID set captured before it.
 create table lockstep.sources (
     name text not null constraint sources_pk primary key,
@@ -90,11 +91,11 @@ $$;
 create trigger sources_move before update on lockstep.sources
     for each row execute function lockstep.sources_move();
 
--- A lease: one process was the only one that may write for a source. A row of another table that
--- has a token was written under that lease. `run_id` is the id of the run, if it was one;
--- `in_dagster`: Dagster gave it that id, and records what was done. What other runs did, such as one
--- that a timer started, Dagster asks the ledger for. `ended_at`: when it was given back. A lease that
--- never was, and is not held, belonged to a process that was killed, or hung and was taken over.
+-- A lease: the right of one process to write for a source. A row of another table that has a token
+-- was written under that lease. `run_id`: the id of the run, if the process was one; `in_dagster`:
+-- Dagster gave it that id, and records what it does. What other runs did, such as those that a timer
+-- started, Dagster reads from the ledger. `ended_at`: when the process gave the lease back; null for
+-- the lease that is held, and for those of processes that were killed, or hung and were taken over.
 create table lockstep.leases (
     source text not null constraint leases_source references lockstep.sources,
     token bigint not null constraint leases_token_positive check (token > 0),
@@ -122,8 +123,8 @@ $$;
 create trigger leases_end before update on lockstep.leases
     for each row execute function lockstep.leases_end();
 
--- A Spark Connect client whose statements may still be running at the server. Whoever takes the
--- source over ends them; the row goes with the last merge.
+-- A Spark Connect client whose statements may still be running at the server. The next holder of the
+-- source ends them. A run deletes its row after its last merge.
 create table lockstep.spark_clients (
     source text not null,
     client uuid not null,
@@ -148,13 +149,13 @@ create table lockstep.overrides (
 );
 
 -- A decision, with the rule that led to it and the facts that it was made from. `rule` and `facts` are
--- shown; of `facts`, code reads only where the log ended when a start was decided. What else it reads
--- has columns of its own:
---   `previous_batch`, `continuity`, `override`, `gap_tables` of a start: the batch after which it goes
---     on, what lies between the two places, the choice that it carries out, and which tables lack
---     changes if that is a gap;
---   `recovery`, `hint` of a refusal or failure: who can do something about it, and what to type;
---   `head_*` of a run that found nothing to read: where the log ended;
+-- for people; of `facts`, code reads only where the log ended when a start was decided. Whatever else
+-- code reads has a column:
+--   of a start: `previous_batch`, the batch after which it goes on; `continuity`, whether the log of
+--     the two batches is contiguous, overlaps or has a gap; `gap_tables`, the tables that lack
+--     changes because of a gap; `override`, the choice that it carries out;
+--   of a refusal or failure: `recovery`, who can do something about it; `hint`, what to type;
+--   of a run that found nothing to read: `head_*`, where the log ended;
 --   `structures`: the tables, each [database, name], whose structures are still to be compared with
 --     the server's. The newest such decision counts.
 create table lockstep.decisions (
@@ -208,9 +209,9 @@ create index decisions_on_structures on lockstep.decisions (source, id) where ki
 -- -- batches -----------------------------------------------------------------------------------
 
 -- A batch: whole transactions of the log from its start to its end. It begins exactly where its
--- `continued_batch` ended, or where a start decision says, or it was linked again after batches before
--- it were deleted (`forgotten_batch` is then the one that went). `previous_batch` is the batch after
--- which it goes on in each of these cases, so the live batches of a source are one chain.
+-- `continued_batch` ended, or where a start decision says. Once the batch that it continued is deleted,
+-- that one's id is its `forgotten_batch`. In each case `previous_batch` is the batch after which it
+-- goes on, so the live batches of a source are one chain.
 --   `kind`: 'catching-up' reads again, for tables that had stopped, what other tables have already.
 --   `sequence_before`: number of the last change before it; its own changes have the numbers that come next.
 --   `anchor_*`: length and checksum of the event before its end, so that the next run can
@@ -221,7 +222,7 @@ create index decisions_on_structures on lockstep.decisions (source, id) where ki
 --   `*_requests`: what was asked of an object store since the batch before, by the lake's own client
 --     and by Spark's.
 --   `passed_statements`: statements logged instead of rows that change no captured table.
--- GTID sets grow without bound and an index row may not: keys hold their digest.
+-- GTID sets grow without bound, but index rows have a limit: keys contain the digests of the sets.
 create table lockstep.batches (
     id bigint generated always as identity constraint batches_pk primary key,
     source text not null,
@@ -275,8 +276,8 @@ create table lockstep.batches (
     abandoned_because text,
     constraint batches_of_source unique (source, id),
     constraint batches_lease foreign key (source, token) references lockstep.leases (source, token),
-    -- A batch begins where one chain of evidence says, and where that which it continues ended to the byte.
-    -- The two keys of the chain may wait for the end of a transaction only while batches are deleted.
+    -- A batch has one reason to begin where it begins; if it continues a batch, it begins at the byte at
+    -- which that one ended. The chain's two foreign keys are deferred only while batches are deleted.
     constraint batches_one_origin check (
         num_nonnulls(continued_batch, start_decision, forgotten_batch) = 1
     ),
@@ -301,7 +302,7 @@ create table lockstep.batches (
         or coalesce(previous_batch < forgotten_batch and forgotten_batch < id, false)
     ),
     constraint batches_catch_up_decided check (kind <> 'catching-up' or start_decision is not null),
-    -- An end is recorded as a whole, with the capture and with nothing before it.
+    -- An end is recorded as a whole, together with the capture.
     constraint batches_end_recorded check (
         case state
             when 'capturing' then num_nonnulls(end_base, end_number, end_offset, end_gtid_set,
@@ -356,7 +357,7 @@ create view lockstep.begun_batches as
     left join lockstep.decisions d on d.id = b.start_decision;
 create index batches_unfinished on lockstep.batches (source, id)
     where state in ('capturing', 'captured', 'merged');
--- A batch or lease that is deleted is looked for in each of these.
+-- When Postgres deletes a batch or a lease, it looks for references to it by each of these.
 create index batches_by_decision on lockstep.batches (source, start_decision)
     where start_decision is not null;
 create index batches_by_previous on lockstep.batches (source, previous_batch)
@@ -365,8 +366,8 @@ create index batches_by_continued on lockstep.batches (source, continued_batch)
     where continued_batch is not null;
 create index batches_by_token on lockstep.batches (source, token);
 
--- A batch begins as capturing, after a batch that was captured, by a start decision that carries out
--- a person's choice once, and counts on from the batch that it follows.
+-- A batch begins as capturing, goes on after a captured batch, and continues its numbers of changes.
+-- Start decisions carry out a person's choice once.
 create function lockstep.batches_begin() returns trigger language plpgsql as $$
 declare
     decision lockstep.decisions;
@@ -408,8 +409,8 @@ $$;
 create trigger batches_begin before insert on lockstep.batches
     for each row execute function lockstep.batches_begin();
 
--- The sequences that a captured batch records are numbers of its own changes. Only rows that a load
--- read while earlier batches were captured belong after a change of one of those.
+-- The sequences that a captured batch records are numbers of its own changes. The exception are the
+-- rows of a load that it joins: they belong after a change of the batch that began to follow the load.
 create function lockstep.batches_may_be_captured(a_batch lockstep.batches) returns void
 language plpgsql as $$
 declare
@@ -514,8 +515,8 @@ create trigger batches_move before update on lockstep.batches
 -- What an abandoned batch did is undone: its prepared transactions are abandoned, those that it
 -- ended are open again, orders that it carried out are open again, and loads are no longer joined
 -- nor followed by it. Its own prepared transactions come first: it may have ended a transaction and
--- prepared another of the same XID, and of these only one may be open. The states of tables are
--- counted from their other events.
+-- prepared another of the same XID, and of these only one may be open. The states of tables are not
+-- undone here but by code, which computes them from the tables' other events.
 create function lockstep.batches_abandoned() returns trigger language plpgsql as $$
 begin
     update lockstep.prepared set abandoned = true, ended_by = null, committed = null
@@ -544,7 +545,7 @@ begin
         or old.state not in ('acknowledged', 'abandoned')
         or old.state = 'acknowledged' and old.start_decision is not null then
         perform lockstep.refuse('batches_go_forgotten',
-            'a batch goes once its changes are gone, but for one that began a chain');
+            'a batch is deleted only after its changes, and never if it was begun by a decision');
     end if;
     return old;
 end
@@ -564,8 +565,7 @@ create view lockstep.gaps as
     join lockstep.batches e on e.id = d.previous_batch
     where d.continuity = 'gap';
 
--- The patterns that a batch was captured with, if they differ from those of the live batch before
--- it. A batch that catches tables up has no row.
+-- The patterns that a batch was captured with, if they differ from those of the live batch before it.
 create table lockstep.capture_scopes (
     source text not null,
     batch bigint not null constraint capture_scopes_pk primary key,
@@ -613,10 +613,10 @@ create table lockstep.source_files (
 
 -- A prepared XA transaction. What `batch` read of it waits in its file, perhaps many batches long,
 -- for the batch `ended_by` that reads XA COMMIT or XA ROLLBACK. The file is encrypted (AES-256-GCM)
--- with `file_key`, so that whoever can read the lake alone sees no row of it; where the settings have a
--- privacy key, that wraps it, so that lake and ledger together show none. XIDs are reused, so a row is a
--- prepared transaction, not an XID; of one XID only one is open at a time. MySQL manual, "XA
--- Transaction SQL Statements": gtrid and bqual have up to 64 bytes each.
+-- with `file_key`, so the lake alone reveals no row of it. If the settings have a privacy key,
+-- `file_key` is wrapped with that, so lake and ledger together reveal none either. XIDs are reused, so
+-- a row is a prepared transaction, not an XID; of one XID only one is open at a time. MySQL manual,
+-- "XA Transaction SQL Statements": gtrid and bqual have up to 64 bytes each.
 create table lockstep.prepared (
     id bigint generated always as identity constraint prepared_pk primary key,
     source text not null,
@@ -685,8 +685,8 @@ create trigger prepared_move before update on lockstep.prepared
 
 -- -- structures --------------------------------------------------------------------------------
 
--- Texts that a source decides may hold what text and jsonb refuse (NUL, lone surrogates). A column
--- of json keeps them escaped.
+-- Texts that come from a source may contain what the types text and jsonb refuse (NUL, lone
+-- surrogates). A column of type json keeps them escaped.
 
 -- A statement of the log that says something about structures, with its place, the settings that it
 -- ran under (`context`), and what became of it. Each of its `effects` has a table, null for none, and
@@ -746,9 +746,9 @@ create index database_versions_by_batch on lockstep.database_versions (source, b
 -- A table's structure from a place of the log on, for every table of the server. Versions of a table
 -- are numbered without a gap. `generation` is the number of the changelog that gets the rows: a new
 -- one begins where a structure or a setting does not fit the columns of the last. `columns_from`
--- names, for each column, the column of the version before whose values it goes on with; null for a
--- table that did not keep its rows. `shown_as` is how the lake shows the table, null for one that is
--- shown as it is: `schema` has no values of columns that are hidden.
+-- names, for each column, the column of the previous version whose values it continues; null if the
+-- table did not keep its rows. `shown_as`: how the lake shows the table; null if it shows the table as
+-- it is. `schema` contains no value of a hidden column, such as a default.
 create table lockstep.table_versions (
     source text not null constraint table_versions_source references lockstep.sources,
     database text not null,
@@ -799,8 +799,8 @@ create index table_versions_first on lockstep.table_versions (source, database, 
 -- -- tables ------------------------------------------------------------------------------------
 
 -- The events of a captured table's life. `details` has the event's values, `condition` is what
--- it led to. An event with a batch was recorded by that capture and no longer counts once the batch is
--- abandoned.
+-- it led to. An event with a batch was recorded by the capture of that batch; it no longer counts once
+-- the batch is abandoned.
 create table lockstep.table_life (
     id bigint generated always as identity constraint table_life_pk primary key,
     source text not null,
@@ -837,10 +837,10 @@ create index table_life_by_token on lockstep.table_life (source, token);
 --   `stopped_by` a run (the next one starts the table by itself), the system (Lockstep: it waits for
 --     a person) or a person; `reason`, `hint`, `position`: why, what to do, where in the log.
 --   `need`: what the table lacks besides the log. A followed table with a need is not merged: its
---     rows are being read from the source. Only a person's order ends the need of a `consent`.
+--     rows are being read from the source. Only a person's order ends the need 'consent'.
 --   `stopped_batch` and the place: how far a table that is not followed any more was captured.
---   `missing_since`: the oldest batch that its mirror lacks although the others have gone on. It alone
---     is no event's: it is counted from batches and writes.
+--   `missing_since`: the oldest batch that its mirror lacks although the others have gone on. It is the
+--     only column that no event determines: it is computed from batches and writes.
 create table lockstep.table_states (
     source text not null constraint table_states_source references lockstep.sources,
     database text not null,
@@ -913,10 +913,10 @@ $$;
 create trigger table_states_move after insert or update on lockstep.table_states
     for each row execute function lockstep.table_states_move();
 
--- A person's order about a table; the newest one of a table counts. `done_batch` is the capture that
--- carried it out, and open again if that is abandoned. A pause takes effect at once. `schema` and
--- `renames` (pairs of an old and a new column's name) are what somebody gave with a resume, and
--- `supplier` whether the rows of a mirror that is written again are to come from its changelog.
+-- A person's order about a table; the newest one of a table counts. `done_batch` is the batch whose
+-- capture carried it out; if that batch is abandoned, the order is open again. A pause takes effect at
+-- once. `schema` and `renames` (pairs of an old and a new column's name) were given with a resume.
+-- `supplier`: whether the rows of a reload come from the changelog or from the source.
 create table lockstep.table_orders (
     id bigint generated always as identity constraint table_orders_pk primary key,
     source text not null,
@@ -1006,10 +1006,10 @@ create view lockstep.placed_orders as
     from lockstep.table_orders o
     join lockstep.table_states t using (source, database, name);
 
--- What happened to a table between its changes: `sequence` is the number of the change before it.
--- Events of a table in a batch ascend. One that makes rows be read or written again says why.
--- `origin_*`: the table whose rows a RENAME gave to this one; of a mirror that is written again, the
--- table itself if that begins with an earlier version of the mirror.
+-- What happened to a table between its changes: `sequence` is the number of the change before the
+-- event. A table's events in a batch ascend. An event for which rows are read or written again has a
+-- `reason`. `origin_*` of 'copied': the table whose rows a RENAME gave to this one; of 'rebuilt': the
+-- table itself if the new mirror begins with an earlier version of the mirror.
 create table lockstep.table_events (
     source text not null,
     batch bigint not null,
@@ -1060,9 +1060,10 @@ $$;
 create trigger table_events_order before insert on lockstep.table_events
     for each row execute function lockstep.table_events_order();
 
--- Whether the lake has all of a table, from a batch on; the newest row of a live batch counts. With
--- `begins_*` it has only what the log says from there, because rows were older than the log. With
--- `empty_*` the table was seen empty there: whoever reads up to that place has all of it.
+-- Whether the lake has all of a table, from a batch on; the newest row of a live batch counts.
+-- `begins_*`: the lake has only the changes from this place of the log on, because the table's rows
+-- may be older; null if it has all. `empty_*`: the table was seen to be empty at this place, so a
+-- capture that reads up to it has all of the table.
 create table lockstep.extents (
     id bigint generated always as identity constraint extents_pk primary key,
     source text not null,
@@ -1088,8 +1089,9 @@ create table lockstep.extents (
 create index extents_newest on lockstep.extents (source, database, name, batch, id);
 create index extents_by_batch on lockstep.extents (source, batch);
 
--- What comparisons of a table with its source found: one row for all rows, one for samples. It has
--- the newest result, and what the newest one without a difference proved, at which place of the log.
+-- The results of comparing a table with its source, in one row for comparisons of all rows and one for
+-- samples. A row has the newest result, and what the newest comparison without a difference proved, at
+-- which place of the log.
 create table lockstep.table_proofs (
     source text not null constraint table_proofs_source references lockstep.sources,
     database text not null,
@@ -1115,8 +1117,8 @@ create table lockstep.table_proofs (
 
 -- -- segments ----------------------------------------------------------------------------------
 
--- What a batch captured of one table in one structure: its files in the changelog, and which changes
--- they hold.
+-- What a batch captured of one table in one structure: its files in the changelog, and the numbers of
+-- the changes in them.
 create table lockstep.segments (
     id bigint generated always as identity constraint segments_pk primary key,
     source text not null,
@@ -1168,14 +1170,14 @@ create table lockstep.segment_files (
     constraint segment_files_not_negative check (ordinal >= 0 and images >= 0 and size >= 0)
 );
 
--- Tables with something to merge in a batch, perhaps several times.
+-- Tables with something to merge in a batch. A table may be listed several times.
 create view lockstep.touched as
     select source, batch, database, name from lockstep.segments
     union all
     select source, batch, database, name from lockstep.table_events;
 
--- Rows that were read from the source, as they were after the change `low_sequence`: a table's part
--- of a batch. `columns` names those that were read beside the key; null means all.
+-- Rows of a table that were read from the source and are part of a batch, as they were after the change
+-- `low_sequence`. `columns` names those that were read beside the key; null means all.
 create table lockstep.snapshots (
     id bigint generated always as identity constraint snapshots_pk primary key,
     source text not null,
@@ -1204,8 +1206,8 @@ create table lockstep.snapshot_files (
     constraint snapshot_files_not_negative check (ordinal >= 0 and images >= 0 and size >= 0)
 );
 
--- A revision: files of past segments that a replay captured again. It counts once it is settled, and
--- one of a source is open at a time.
+-- A revision: new files of past segments, which a replay captured again. They count once the revision
+-- is settled. At most one revision of a source is open.
 create table lockstep.revisions (
     id bigint generated always as identity constraint revisions_pk primary key,
     source text not null,
@@ -1439,9 +1441,9 @@ create table lockstep.load_files (
 -- is found in the lake by its Delta transaction (`app_id`, `txn_version`), so no batch is merged
 -- twice; `settled_token` is the lease of the run that found it. `mirror` and `table_id` say where it
 -- went and which Delta table that was: another one in the same folder begins at version 0 again.
--- `copies`: the settled write, of this table or of another one, whose version this one begins with; it
--- may be forgotten once this one is settled. `may_have_kept_rows`: afterwards the mirror may have rows
--- that the source no longer has, without a mark; a later try, with other settings, may add that.
+-- `copies`: the settled write, of this table or of another one, whose version this one begins with; its
+-- row may be deleted once this one is settled. `may_have_kept_rows`: after this write the mirror may
+-- have unmarked rows that the source no longer has; a later try with other settings may set it.
 create sequence lockstep.txn_versions;
 
 create table lockstep.writes (
@@ -1489,9 +1491,9 @@ create index writes_by_last on lockstep.writes (source, last_batch);
 create index writes_by_token on lockstep.writes (source, token);
 create index writes_by_settled_token on lockstep.writes (source, settled_token);
 
--- A write merges captured batches, or later ones that its table's mirror lacks, of a table that is
+-- A write merges captured batches, or merged ones that its table's mirror lacks, of a table that is
 -- neither stopped nor still being read, and no batch twice. A replay writes the changes of
--- acknowledged batches again, as often as somebody wants it.
+-- acknowledged batches again, any number of times.
 create function lockstep.writes_begin() returns trigger language plpgsql as $$
 declare
     the_table lockstep.table_states;
@@ -1572,8 +1574,8 @@ language sql stable as $$
     )
 $$;
 
--- The oldest live batch from a_from on with something of the table that no settled write covers;
--- without a_from, the oldest of those that are not acknowledged.
+-- The oldest live batch that touched the table and that no settled merge covers: of those from a_from
+-- on, or, if that is null, from the oldest unfinished batch on.
 create function lockstep.first_unmerged(a_source text, a_database text, a_name text, a_from bigint) returns bigint
 language sql stable as $$
     select min(t.batch) from lockstep.touched t
@@ -1585,7 +1587,7 @@ language sql stable as $$
       and not lockstep.covered(a_source, a_database, a_name, t.batch)
 $$;
 
--- Tables for which a captured batch waits before it is merged.
+-- Tables that a captured batch waits for: it counts as merged once their merges are settled.
 create view lockstep.waiting as
     select distinct s.source, s.batch, s.database, s.name
     from lockstep.touched s
@@ -1595,8 +1597,8 @@ create view lockstep.waiting as
     where t.condition <> 'stopped' and t.need is null
       and not lockstep.covered(s.source, s.database, s.name, s.batch);
 
--- A Delta version that upkeep made: it shows the rows of the version `shows` in other files. Whoever
--- reads the source as of a batch reads the newest version with its rows, whose files stay longest.
+-- A Delta version that upkeep made: it shows the rows of the version `shows` in other files. A reader of
+-- the source as of a batch gets the newest version with its rows, whose files stay longest.
 create table lockstep.upkept (
     source text not null,
     mirror text not null,
@@ -1697,7 +1699,7 @@ create trigger version_sets_begin before insert on lockstep.version_sets
 
 -- -- the lake and its catalogs -----------------------------------------------------------------
 
--- Up to which Delta version the log of each table in the lake was searched for commits of others.
+-- The Delta version up to which the log of a Delta table was searched for foreign commits.
 create table lockstep.searched_folders (
     source text not null constraint searched_folders_source references lockstep.sources,
     folder text not null,
@@ -1715,10 +1717,9 @@ create table lockstep.inherited (
     constraint inherited_span check (above >= 0 and above < through)
 );
 
--- A mirror's entry in a catalog. It is noted before it is made, without its content, and again
--- afterwards: whatever a killed run left there is known as Lockstep's. No two tables of a source have
--- the same name in a catalog. `schema_version` is the structure that the
--- entry has.
+-- A mirror's entry in a catalog. It is recorded before it is made, without its content, and again
+-- afterwards, so an entry that a killed run left there is known to be Lockstep's. No two tables of a
+-- source have the same name in a catalog. `schema_version` is the structure that the entry has.
 create table lockstep.registrations (
     source text not null constraint registrations_source references lockstep.sources,
     catalog text not null,
@@ -1734,8 +1735,8 @@ create table lockstep.registrations (
     constraint registrations_made check ((content is null) = (schema_version is null))
 );
 
--- Up to which statement of the source a catalog's entries follow comments, which are no part of
--- structures.
+-- The statement of the source up to which a catalog's entries have the comments of tables and columns.
+-- Structures do not contain comments.
 create table lockstep.catalogs (
     source text not null constraint catalogs_source references lockstep.sources,
     catalog text not null,
@@ -1827,7 +1828,7 @@ create index deliveries_done on lockstep.deliveries (consumer, last_batch) where
 create index deliveries_by_first on lockstep.deliveries (source, first_batch);
 create index deliveries_by_last on lockstep.deliveries (source, last_batch);
 
--- The newest batch that a consumer is done with; null before the first.
+-- The newest batch that a consumer has acknowledged; null before the first.
 create function lockstep.consumed(a_consumer bigint) returns bigint language sql stable as $$
     select coalesce(
         (select max(d.last_batch) from lockstep.deliveries d
@@ -1835,7 +1836,7 @@ create function lockstep.consumed(a_consumer bigint) returns bigint language sql
         (select c.start_batch from lockstep.consumers c where c.id = a_consumer))
 $$;
 
--- The newest batch that a consumer has or is done with; 0 before the first.
+-- The newest batch that was delivered to a consumer and not rolled back; 0 before the first.
 create function lockstep.given(a_consumer bigint) returns bigint language sql stable as $$
     select coalesce(
         (select max(d.last_batch) from lockstep.deliveries d
@@ -1843,7 +1844,7 @@ create function lockstep.given(a_consumer bigint) returns bigint language sql st
         (select c.start_batch from lockstep.consumers c where c.id = a_consumer), 0)
 $$;
 
--- Steps of one consumer are taken one at a time: whoever comes second sees what the first did.
+-- Steps of one consumer are taken one at a time: the second sees what the first did.
 create function lockstep.consumer_steps(a_consumer bigint) returns void language plpgsql as $$
 declare
     owner lockstep.consumers;
@@ -1915,11 +1916,11 @@ $$;
 create trigger deliveries_rolled_back after update on lockstep.deliveries
     for each row when (new.state = 'rolled back') execute function lockstep.deliveries_rolled_back();
 
--- -- changes that are kept no longer -----------------------------------------------------------
+-- -- the deletion of changes -------------------------------------------------------------------
 
--- Changes up to a batch that upkeep deletes. First this is noted, so that whoever asks for them is
--- told from then on; then the changelogs no longer list their files, the files are deleted, and the
--- ledger's rows about them are deleted.
+-- Changes up to a batch that upkeep deletes. First this is recorded, so that readers of these changes
+-- are refused from then on; then the changelogs no longer list their files, the files are deleted, and
+-- the ledger's rows about them are deleted.
 create table lockstep.forgotten (
     source text not null,
     through bigint not null,
@@ -1944,7 +1945,7 @@ create function lockstep.pruned_through(a_source text) returns bigint language s
     where f.source = a_source and f.deleted_at is not null
 $$;
 
--- Who still needs changes of a source, and up to which batch they may be deleted for all that.
+-- Who still needs changes of a source, and up to which batch changes may be deleted nevertheless.
 create view lockstep.holding as
     select c.source, 'consumer' as kind, c.name as holder,
         coalesce(lockstep.consumed(c.id), 0) as through
@@ -2025,10 +2026,11 @@ create trigger forgotten_move before update on lockstep.forgotten
 
 -- -- tables of which less is shown than before ---------------------------------------------------
 
--- Settings came to show less of a table: `columns` of which less is shown, `fewer_rows`: not all rows are
--- taken, `rehashed`: with another key. What was captured up to `through` stands in clear until it is
--- cleared. `kept_because`: a person has it stay so. `begun_at`: from there on nobody is given those
--- changes; `cleared_at`: none of their values is left in the lake or the ledger.
+-- A tightening: settings changed so that less of a table is shown. `columns`: those of which less is
+-- shown; `fewer_rows`: rows are left out; `rehashed`: values are hashed with another key. What was
+-- captured up to the batch `through` still shows the earlier values until they are cleared.
+-- `kept_because`: why a person keeps them. `begun_at`: from then on nobody is given those changes;
+-- `cleared_at`: none of the values is left in the lake or the ledger.
 create table lockstep.tightened (
     id bigint generated always as identity constraint tightened_pk primary key,
     source text not null,
@@ -2052,24 +2054,24 @@ create table lockstep.tightened (
 
 create index tightened_by_batch on lockstep.tightened (source, through);
 
--- The newest batch whose changes of a table nobody is given any more, since less is shown now.
+-- The newest batch whose changes of a table nobody is given any more, because they show earlier values.
 create function lockstep.cleared_through(a_source text, a_database text, a_name text) returns bigint
 language sql stable as $$
     select coalesce(max(t.through), 0) from lockstep.tightened t
     where (t.source, t.database, t.name) = (a_source, a_database, a_name) and t.begun_at is not null
 $$;
 
--- The batch after which changes of all tables of a source are there.
+-- The batch after which the changes of all tables of a source can be read.
 create function lockstep.whole_after(a_source text) returns bigint language sql stable as $$
     select greatest(lockstep.forgotten_through(a_source), (
         select max(t.through) from lockstep.tightened t
         where t.source = a_source and t.begun_at is not null))
 $$;
 
--- Who still needs changes from before a table was tightened, so that they are not cleared. `recovery`
--- does not count: a lost ledger is made again from commits of `_transactions`, which stay. 'reload':
--- the mirror was not written since. 'gone': nor will it be, because the table was dropped; it is
--- cleared once a person has deleted its mirror.
+-- Who still needs changes from before a tightening, so that they are not cleared. `recovery` does not
+-- count: a lost ledger is made again from commits of `_transactions`, which stay. 'reload': the mirror
+-- was not written since. 'gone': it will not be written, because the table was dropped; the values are
+-- cleared once a person has deleted the mirror.
 create view lockstep.holding_clear as
     select t.id, h.kind, h.holder, h.through
     from lockstep.tightened t
@@ -2100,7 +2102,7 @@ begin
     end if;
     if old.begun_at is null and new.begun_at is not null and exists (
             select from lockstep.holding_clear h where h.id = new.id and h.kind <> 'gone') then
-        perform lockstep.refuse('tightened_unneeded', 'somebody still needs what stands in clear');
+        perform lockstep.refuse('tightened_unneeded', 'somebody still needs the earlier values');
     end if;
     return new;
 end
@@ -2109,25 +2111,24 @@ $$;
 create trigger tightened_move before update on lockstep.tightened
     for each row execute function lockstep.tightened_move();
 
--- Rows with this trigger are never changed or deleted, but for two things: lockstep.prune_contents and
--- its neighbours delete them, and while a tightened table is cleared, the columns named here may lose
--- the values in them.
+-- Rows with this trigger are never changed or deleted, with two exceptions: lockstep.prune_contents,
+-- prune_leases and prune_batches delete them, and clearing replaces values of the columns named here.
 create function lockstep.stays_but() returns trigger language plpgsql as $$
 declare
-    one name;
+    column_name name;
     differs boolean := tg_op = 'DELETE' or current_setting('lockstep.clearing', true) is distinct from 'on';
 begin
     if tg_op = 'DELETE' and current_setting('lockstep.pruning', true) = 'on' then
         return old;
     end if;
-    -- By texts: jsonb refuses what a column of json may hold.
-    for one in
+    -- Values are compared as text: jsonb refuses what a column of type json may contain.
+    for column_name in
         select a.attname from pg_attribute a
         where a.attrelid = tg_relid and a.attnum > 0 and not a.attisdropped
           and a.attgenerated = '' and a.attname <> all(tg_argv[1:])
     loop
         exit when differs;
-        execute format('select ($1).%1$I::text is distinct from ($2).%1$I::text', one)
+        execute format('select ($1).%1$I::text is distinct from ($2).%1$I::text', column_name)
         into differs using new, old;
     end loop;
     if differs then
@@ -2137,7 +2138,8 @@ begin
 end
 $$;
 
--- Who refers to a batch, besides the chain: all foreign keys, and where events say a table stopped.
+-- All references to batches, besides those of the chain: foreign keys, and the batches in which tables
+-- stopped, by the details of their events.
 create view lockstep.batch_uses as
     select source, batch from lockstep.capture_scopes
     union all select source, start_batch from lockstep.consumers
@@ -2168,7 +2170,7 @@ create view lockstep.batch_uses as
     union all select source, first_batch from lockstep.writes
     union all select source, last_batch from lockstep.writes;
 
--- Who refers to a lease.
+-- All references to leases.
 create view lockstep.lease_uses as
     select source, token from lockstep.batches
     union all select source, token from lockstep.decisions
@@ -2184,8 +2186,8 @@ create view lockstep.lease_uses as
     union all select source, token from lockstep.writes
     union all select source, settled_token from lockstep.writes;
 
--- Rows go only by the functions below, in slices that are each a transaction, and only once the
--- files that they are about were deleted.
+-- Only the functions below delete rows: a slice in each transaction, and only once the files that the
+-- rows are about are deleted.
 create function lockstep.require_deleted(a_source text, through bigint) returns void
 language plpgsql as $$
 begin
@@ -2197,10 +2199,10 @@ begin
 end
 $$;
 
--- Deletes what is about the next `most` numbers of batches after `above`, of those that were forgotten
--- up to `through`: their files; segments, versions of mirrors, writes, anchors and deliveries that
--- have a newer one of a live batch among the forgotten; XA transactions that ended there, unless a
--- table that stopped before may read the log from there again. `reached` is the last number.
+-- Deletes rows about the next `most` ids of batches after `above`, up to `through`, the last batch whose
+-- changes are deleted: files; segments, version sets, writes, anchors and deliveries that are followed
+-- by a newer one up to `through`; XA transactions that ended there, unless a stopped table may read the
+-- log from there again. `reached` is the last id.
 create function lockstep.prune_contents(
     a_source text, above bigint, through bigint, most integer, out gone bigint, out reached bigint, out ended boolean
 ) language plpgsql as $$
@@ -2276,10 +2278,10 @@ begin
 end
 $$;
 
--- Deletes what was decided under the next `most` leases after `above`, up to that of the batch
--- `through`, unless a batch began by it; and the leases, once nothing else refers to them. After the
--- last of them it deletes the rows of `forgotten` before the newest one that was pruned. `reached` is
--- the last lease looked at.
+-- Deletes the decisions under the next `most` leases after `above`, before that of the batch `through`,
+-- except those by which a batch began; and the leases to which nothing refers any more. After the last
+-- lease it also deletes the pruned rows of `forgotten`, except the newest. `reached` is the last lease
+-- that was examined.
 create function lockstep.prune_leases(
     a_source text, above bigint, through bigint, most integer, out gone bigint, out reached bigint, out ended boolean
 ) language plpgsql as $$
@@ -2323,8 +2325,8 @@ end
 $$;
 
 -- Deletes those of the next `most` batches after `above` and before `through` that nothing refers to,
--- with their leases. One that began by a decision stays, and the newest that could be resumed by
--- GTIDs, because it matters whether there ever was one. `reached` is the last batch looked at.
+-- with their leases. A live batch that a decision began stays. So does the newest that could be resumed by
+-- GTIDs, because it matters whether there ever was one. `reached` is the last batch that was examined.
 create function lockstep.prune_batches(
     a_source text, above bigint, through bigint, most integer, out gone bigint, out reached bigint, out ended boolean
 ) language plpgsql as $$
@@ -2382,45 +2384,45 @@ $$;
 
 do $$
 declare
-    rows_of text;
-    but text[];
+    table_name text;
+    columns text[];
 begin
-    -- Never changed, and deleted by lockstep.prune_contents and its neighbours alone.
-    foreach rows_of in array array[
+    -- Never changed, and deleted only by lockstep.prune_contents, prune_leases and prune_batches.
+    foreach table_name in array array[
         'ledger', 'overrides', 'decisions', 'capture_scopes', 'set_anchors',
         'database_versions', 'table_life', 'table_events', 'extents', 'segments',
         'segment_files', 'snapshots', 'snapshot_files', 'revised_files', 'upkept',
         'version_sets'
     ] loop
         execute format('create trigger %1$I before update or delete on lockstep.%2$I'
-            ' for each row execute function lockstep.stays(%1$L)', rows_of || '_stay', rows_of);
+            ' for each row execute function lockstep.stays(%1$L)', table_name || '_stay', table_name);
     end loop;
-    -- Deleted by them alone; what may change of these has a rule of its own.
-    foreach rows_of in array array[
+    -- Deleted only by them; other triggers say which changes of these rows are allowed.
+    foreach table_name in array array[
         'leases', 'batches', 'prepared', 'table_orders', 'revisions', 'writes',
         'consumers', 'deliveries', 'forgotten', 'tightened'
     ] loop
         execute format('create trigger %1$I before delete on lockstep.%2$I'
-            ' for each row execute function lockstep.stays(%1$L)', rows_of || '_stay', rows_of);
+            ' for each row execute function lockstep.stays(%1$L)', table_name || '_stay', table_name);
     end loop;
-    -- The same, but for the values that go when less of a table is shown.
-    for rows_of, but in values
+    -- Never changed, except for values that are cleared, and deleted only by them.
+    for table_name, columns in values
         ('source_files', '{path,size,sha256}'::text[]),
         ('schema_statements', '{text,context,effects}'),
         ('table_versions', '{schema,fingerprint,shown_as,reason}')
     loop
         execute format('create trigger %1$I before update or delete on lockstep.%2$I'
             ' for each row execute function lockstep.stays_but(%1$L%3$s)',
-            rows_of || '_stay', rows_of, (select string_agg(format(', %L', b), '') from unnest(but) b));
+            table_name || '_stay', table_name, (select string_agg(format(', %L', c), '') from unnest(columns) c));
     end loop;
-    -- Recorded by the capture of their batch.
-    foreach rows_of in array array[
+    -- Recorded only by the capture of their batch.
+    foreach table_name in array array[
         'capture_scopes', 'set_anchors', 'source_files', 'prepared', 'schema_statements',
         'database_versions', 'table_versions', 'table_life', 'table_events', 'segments', 'snapshots'
     ] loop
         execute format('create trigger %I before insert on lockstep.%I'
             ' for each row execute function lockstep.while_capturing(%L)',
-            rows_of || '_recorded', rows_of, rows_of || '_while_capturing');
+            table_name || '_recorded', table_name, table_name || '_while_capturing');
     end loop;
 end
 $$;
