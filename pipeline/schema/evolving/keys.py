@@ -117,8 +117,8 @@ def resolve_keys(
 
 
 def _without_prefixes(key: WrittenKey, columns: Columns, facts: ServerDialect) -> WrittenKey:
-    """Return the key without the prefix of any type that is always indexed as a whole,
-    and without DESC, which MySQL 5.7 ignores."""
+    """Return the key without prefixes of columns whose types are always indexed as a
+    whole; for MySQL 5.7, which ignores DESC, also without DESC."""
     parts = []
     for part in key.parts:
         kind = _column_type(part, columns)
