@@ -214,13 +214,12 @@ def _capture_once(
     assert not return_plans.spans, "each table has caught up with the cursor"
     report = _capture_new_log(ports, lease, return_plans, timer_start, read)
     report = replace(report, repairs=repairs)
-    if invisible_tables:
-        states = ports.ledger.table_states(ports.source.name)
-        for invisible in invisible_tables:
-            state = states.get(invisible.table)
-            # The log that was just read may have dropped or renamed the table.
-            if state is not None and state.condition is not TableCondition.DROPPED:
-                ports.progress.note(f"{invisible.table}: {invisible.reason}. {invisible.hint}")
+    states = ports.ledger.table_states(ports.source.name) if invisible_tables else {}
+    for invisible in invisible_tables:
+        state = states.get(invisible.table)
+        # The log that was just read may have dropped or renamed the table.
+        if state is not None and state.condition is not TableCondition.DROPPED:
+            ports.progress.note(f"{invisible.table}: {invisible.reason}. {invisible.hint}")
     for report_before in (catch_up_result, past_report):
         if isinstance(report_before, CaptureReport):
             report = _joined_report(report_before, report)

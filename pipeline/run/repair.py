@@ -200,7 +200,6 @@ def damages_of(ports: RunPorts) -> list[Damage]:
 
 
 def _damages_in(ports: RunPorts, batch: Batch) -> Iterator[Damage]:
-    """Yield the damaged files of a batch."""
     content = batch_content(ports.ledger, batch.source, batch.id)
     for changelog, files in _changelog_files(ports, content):
         for sentence in ports.segments.damage_sentences(changelog.folder, files):
