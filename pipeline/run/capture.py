@@ -24,12 +24,9 @@ from lockstep.pipeline.run.catch_up import catch_up
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.basis import basis_of, bounds_of
 from lockstep.pipeline.run.dump.batch_capture import BatchCapture
-from lockstep.pipeline.run.dump.initial_schemas import (
-    case_folding,
-    spans_of_changes,
-    statements_between,
-)
+from lockstep.pipeline.run.dump.initial_schemas import case_folding, spans_of_changes
 from lockstep.pipeline.run.dump.log_reader import require_complete, require_prepared_after_start
+from lockstep.pipeline.run.dump.logged_statements import statements_between
 from lockstep.pipeline.run.dump.structure_proof import (
     StructureProof,
     note_unproven,
