@@ -380,13 +380,13 @@ def _doubts_of_rewritten(ports: RunPorts, lake: LakeContent, batch: int) -> Iter
         unlisted_files = [file for file in files if file.path not in changelog.files]
         if damages := ports.segments.damage_sentences(changelog.folder, unlisted_files):
             yield (
-                f"captured changes are no longer in {changelog.folder}: {damages[0]}, and somebody "
-                "else put them into a file with later changes"
+                f"captured changes are no longer in {changelog.folder}: {damages[0]}, and another "
+                "program put them into a file with later changes"
             )
         elif any(batch_of(file.path) is None for file in files):
             yield (
-                f"somebody else wrote files to {changelog.folder}: nothing says which batches "
-                "their rows are of, so all of them stay"
+                f"another program wrote files to {changelog.folder}: nothing says which batches "
+                "their rows belong to, so all of them stay"
             )
 
 
