@@ -684,7 +684,7 @@ def plan_reload(
         )
     is_stopped = state is not None and state.has_stopped
     resumes = "; this also resumes the table" if is_stopped else ""
-    sentence = f"the next run rewrites the mirror of {table}{_new_place_clause(ports, state)}"
+    sentence = f"the next run rewrites the mirror of {table}{_new_folder_clause(ports, state)}"
     if isinstance(origin, ChangelogOrigin):
         sentence += f", {origin.clause}: {origin.size}; no row is read from the source"
         sentence += resumes or "; until then the table stops"
@@ -706,7 +706,7 @@ def plan_reload(
     )
 
 
-def _new_place_clause(ports: RunPorts, state: TableState | None) -> str:
+def _new_folder_clause(ports: RunPorts, state: TableState | None) -> str:
     """Return the clause that names the mirror's new folder; empty if the present one
     can be written."""
     if state is None or state.mirror_schema_version is None:

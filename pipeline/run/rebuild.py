@@ -716,10 +716,10 @@ def _require_undamaged(ports: RunPorts, origin: RebuildOrigin) -> None:
     """Raise `PastRefused` if a file of the changelog is missing or damaged."""
     folders = _folders(ports, origin)
     for segment in origin.plan.segments:
-        damages = ports.segments.damage_sentences(folders[segment.schema_version], segment.files)
-        if damages:
+        sentences = ports.segments.damage_sentences(folders[segment.schema_version], segment.files)
+        if sentences:
             raise PastRefused(
-                f"the changelog of {origin.table} is damaged: {damages[0]}",
+                f"the changelog of {origin.table} is damaged: {sentences[0]}",
                 hint="`lockstep replay --from earliest --to latest` may bring it back",
             )
 
