@@ -155,7 +155,7 @@ def reason_schema_versioned(schema: TableSchema) -> str | None:
     resumes it); None for any other table."""
     if not schema.system_versioned:
         return None
-    return "it is system-versioned: rows of the past are logged under the key of the present one"
+    return "it is system-versioned: past versions of a row are logged with the row's present key"
 
 
 def reason_engine_changed(effect: TableEffect) -> str | None:
@@ -508,7 +508,7 @@ def reason_renames_refused(
 
 
 def reason_unclear(
-    before: TableSchema, given_schema: TableSchema, renames: Renames = (), *, may_rename: bool
+    before: TableSchema, given_schema: TableSchema, renames: Renames, *, may_rename: bool
 ) -> str | None:
     """Return why the mirror (the Delta table with the current rows) cannot keep its
     rows under the given structure; None if it can. Either it is unclear which column is
@@ -519,12 +519,14 @@ def reason_unclear(
         return "the statement that stopped it renames, which the given structure does not show"
     origins = match_columns(before, given_schema, renames)
     kept_names = {name for name in origins if name is not None}
-    missing = [name for name in before.names if name not in kept_names]
-    new = [name for name, origin in zip(given_schema.names, origins, strict=True) if origin is None]
-    if missing and new:
+    missing = ", ".join(name for name in before.names if name not in kept_names)
+    added = ", ".join(
+        name for name, origin in zip(given_schema.names, origins, strict=True) if origin is None
+    )
+    if missing and added:
         return (
-            f"by the structure given, {', '.join(missing)} may have been renamed to "
-            f"{', '.join(new)}, or dropped and {', '.join(new)} added"
+            f"the given structure does not say whether {missing} was renamed to {added}, or "
+            f"dropped and {added} added"
         )
     change = TableEffect(
         given_schema.name,
@@ -542,5 +544,5 @@ def reason_unclear(
         reason_values_unknown,
     ):
         if reason := test(change):
-            return f"by the structure given, {reason}"
+            return f"with the given structure, {reason}"
     return None

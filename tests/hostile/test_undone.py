@@ -24,7 +24,7 @@ from lockstep.pipeline.model.claim import BatchSpan, Claim
 from lockstep.pipeline.model.table_state import OrderKind, Supplier, TableCondition
 from lockstep.pipeline.ports.ledger import batch_content
 from lockstep.pipeline.replay.spans import Span
-from lockstep.pipeline.run.mirror_places import former_places
+from lockstep.pipeline.run.mirror_folders import former_folders
 from lockstep.pipeline.run.rebuild import origin_at, rebuild_as_of
 from lockstep.pipeline.run.replay.selection import select_batches
 from lockstep.pipeline.run.status.span_report import report_of_span
@@ -139,7 +139,7 @@ def test_what_was_before_an_undone_run_is_told_to_be_gone(mysql: MySqlStand, dat
     outcome = plan_recovery(follower.ports(), kept.id)
     assert outcome.plan is not None
     told = "".join(recovery_lines(SOURCE, outcome, outcome.plan, []))
-    assert f"`replay` of places before the end of batch {kept.id} do not work any more" in told
+    assert f"`replay` no longer work for places before the end of batch {kept.id}" in told
     undone(follower, kept.id)
     cursor = follower.ledger.cursors(SOURCE).acknowledged
     assert cursor is not None
@@ -345,7 +345,7 @@ def test_a_table_that_was_left_out_is_not_taken_as_it_was(
     recovered(follower)
     if back == "after":
         follower.run()
-        assert former_places(follower.ports()) == []
+        assert former_folders(follower.ports()) == []
         follower.tables = [f"{database}.*"]
     follower.run()
     require_equal(follower, mysql, database)
