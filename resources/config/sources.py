@@ -45,7 +45,7 @@ from lockstep.resources.config.values import (
     SecretReference,
     Section,
     ServerUuid,
-    Start,
+    StartText,
     Text,
     as_list,
     duration_in_seconds,
@@ -110,7 +110,7 @@ class StandbySection(Section):
 
     host: Text
     port: Port = 3306
-    start: Start | None = None
+    start: StartText | None = None
     server_uuid: ServerUuid | None = None
 
 
@@ -246,7 +246,7 @@ class SourceSection(Section):
     tables: Annotated[tuple[Pattern, ...], Field(min_length=1, strict=False)]
     exclude: Annotated[tuple[Pattern, ...], Field(strict=False)] = ()
     passed_statements: Annotated[tuple[Pattern, ...], Field(strict=False)] = ()
-    start: Start | None = None
+    start: StartText | None = None
     schedule: Cron | None = None
     connect_timeout: Seconds = 10.0
     read_timeout: Seconds = 60.0

@@ -81,7 +81,7 @@ def _check_start(text: str) -> str:
     return text
 
 
-Start = Annotated[Text, AfterValidator(_check_start)]
+StartText = Annotated[Text, AfterValidator(_check_start)]
 
 
 def _require_secret_reference(text: str) -> str:
@@ -126,6 +126,10 @@ def duration_in_seconds(value: object) -> object:
     return int(match["number"]) * _SECONDS_OF_UNIT[match["unit"]]
 
 
+Seconds = Annotated[float, Field(gt=0, strict=False), BeforeValidator(duration_in_seconds)]
+"""A number of seconds, which may be written as a duration such as `"5m"`."""
+
+
 def refuse_literal_secrets(options: dict[str, str]) -> dict[str, str]:
     """Return the options. Raise `KeyMistake` if one has a literal value and a name that
     suggests a secret."""
@@ -139,10 +143,6 @@ def refuse_literal_secrets(options: dict[str, str]) -> dict[str, str]:
             "env:NAME or file:PATH",
         )
     return options
-
-
-Seconds = Annotated[float, Field(gt=0, strict=False), BeforeValidator(duration_in_seconds)]
-"""A number of seconds, which may be written as a duration such as `"5m"`."""
 
 
 _SIZE = re.compile(r"(?P<number>\d+)\s*(?P<unit>B|KiB|MiB|GiB|TiB)?")
