@@ -97,7 +97,7 @@ class PostgresDeletions(LedgerPort):
         with self._transaction(lease) as transaction:
             limits = {"above": above, "through": through, "most": most}
             row = transaction.only(f"prune_{rows}", source=lease.source, **limits)
-            return PruneResult(row["gone"], row["reached"], row["ended"])
+            return value_of(PruneResult, row)
 
     def pruned_through(self, source: str) -> int:
         return int(self._only("pruned_through", source=source)["batch"])
