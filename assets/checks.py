@@ -182,10 +182,8 @@ def _judge_gaps(facts: SourceFacts) -> CheckResult:
 
 
 def _judge_partial(facts: SourceFacts) -> CheckResult:
-    extents = facts.extents
-    return CheckResult(
-        not extents, _WARN, {"partial": partial_tables_metadata(extents)} if extents else {}
-    )
+    metadata = {"partial": partial_tables_metadata(facts.extents)} if facts.extents else {}
+    return CheckResult(not facts.extents, _WARN, metadata)
 
 
 def _age_seconds(facts: SourceFacts, moment: datetime | None) -> float | None:

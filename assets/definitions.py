@@ -51,12 +51,7 @@ from lockstep.assets.sessions import (
     session_of,
     sessions_resource,
 )
-from lockstep.assets.table_list import (
-    TableEntry,
-    TableLists,
-    read_table_list,
-    record_keys,
-)
+from lockstep.assets.table_list import TableEntry, TableLists, read_table_list, record_keys
 from lockstep.assets.table_news import standings_of
 from lockstep.pipeline.mirror.layout import is_folder_of
 from lockstep.pipeline.replay.partitions import Partitions
@@ -112,7 +107,7 @@ def definitions_of(
         raise dg.DagsterInvalidDefinitionError(f"{error.message}\nhint: {error.hint}") from None
     source_names = [source.name for source in settings.sources]
     table_lists = {name: read_table_list(settings.state_folder, name) for name in source_names}
-    for name, entries in table_lists.items():
+    for name, entries in table_lists.items():  # The command line cannot call a translator.
         asset_names = Declaration.of(settings, name, translator).names
         keys = {entry.table: asset_names.table_key(entry.table) for entry in entries}
         translated_keys = {
@@ -305,7 +300,7 @@ DROPPED_TAG = "lockstep/dropped"
 _LOG_INPUT = "log"
 
 _MIRROR_CHECKS = (
-    ("c", FOLLOWS_CHECK, "The mirror follows its table and has all of it."),
+    ("c", FOLLOWS_CHECK, "The mirror follows its table and has all of its rows."),
     ("k", KEYS_CHECK, "The mirror has each key once; runs count the keys of small mirrors."),
 )
 """Each check's letter for `output_name`, its name and its description."""
@@ -344,7 +339,7 @@ def mirror_assets(
             for letter in letters
         },
         required_resource_keys={SESSIONS},
-        description="Merges what was captured of the selected tables.",
+        description="Merges the captured changes of the selected tables.",
     )
     @evaluate_annotations
     def merge_selected(context: dg.AssetExecutionContext) -> Iterator[dg.AssetCheckResult]:
@@ -588,7 +583,7 @@ def _upkeep_schedule(source: str, cron: str) -> dg.ScheduleDefinition:
         name=f"{job}_schedule",
         job_name=job,
         cron_schedule=cron,
-        description=f"Does the upkeep of the lake's folders of {source}.",
+        description=f"Carries out the upkeep of the mirrors and changes of {source}.",
         execution_timezone="UTC",
         tags={SOURCE_TAG: source},
         default_status=dg.DefaultScheduleStatus.RUNNING,

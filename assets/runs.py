@@ -131,8 +131,8 @@ def run_assets(
             _acknowledge,
             names.acknowledged_key,
             names.merged_key,
-            "Moves the acknowledged position over every batch that the ledger shows merged, and "
-            "records which Delta versions belong together.",
+            "Moves the acknowledged position past every batch that is merged, and records which "
+            "Delta versions belong together.",
             freshness_policy=freshness,
         ),
     ]

@@ -206,7 +206,7 @@ def new_table_sensor(
             f"Assets are new or changed; {address} reloads the location {location}."
         )
 
-    description = "Shows tables that are new since the definitions were loaded."
+    description = "Has the page reload the definitions when the list of tables changed."
     return _sensor("lockstep_new_tables", 60, description, evaluate)
 
 

@@ -24,6 +24,7 @@ from lockstep.pipeline.schema.types import sql_type
 from lockstep.pipeline.values.errors import ConfigurationError, LockstepError
 from lockstep.pipeline.values.segment import SystemTable
 from lockstep.pipeline.values.table import TableName
+from lockstep.printing import sql_literal
 from lockstep.resources.adapters import Adapters
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ def _source_entries(
     tables_by_database: dict[str, list[DbtTable]] = {}
     for table in tables:
         tables_by_database.setdefault(table.mirror_name.database, []).append(table)
-    transactions = _sql_literal(str(lake / f"{source}/{SystemTable.TRANSACTIONS}"))
+    transactions = sql_literal(str(lake / f"{source}/{SystemTable.TRANSACTIONS}"))
     newest_commit = f"select max(_committed_at) from delta_scan({transactions})"
     for database, database_tables in tables_by_database.items():
         name = database_tables[0].database
@@ -217,7 +218,7 @@ def testable_unique_keys(schema: TableSchema) -> list[tuple[str, ...]]:
 
 
 def _table_entry(dbt_source: str, table: DbtTable) -> dict[str, Any]:
-    scan = f"delta_scan({_sql_literal(table.path)})"
+    scan = f"delta_scan({sql_literal(table.path)})"
     # dbt-duckdb formats this text, so braces are doubled.
     location = _escape_jinja(scan.replace("{", "{{").replace("}", "}}"))
     config: dict[str, Any] = {"external_location": location}
@@ -290,11 +291,6 @@ def _escape_jinja(text: str) -> str:
     """Return a Jinja template that renders to the text: dbt renders all texts of the
     file."""
     return _JINJA_OPENING.sub(lambda match: "{{ '" + match[0] + "' }}", text)
-
-
-def _sql_literal(text: str) -> str:
-    quoted = text.replace("'", "''")
-    return f"'{quoted}'"
 
 
 _RESERVED_WORDS: Final = frozenset(

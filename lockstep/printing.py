@@ -1,5 +1,5 @@
 """What several commands print, or return for `--json`: tables of values, aligned pairs,
-rows that differ, gaps, and tables that stopped or are incomplete."""
+rows that differ, gaps, tables that stopped or are incomplete, and literals of SQL."""
 
 from __future__ import annotations
 
@@ -136,6 +136,11 @@ def origin_values(origin: ChangelogOrigin) -> dict[str, Any]:
         "batches": [content.batch for content in origin.contents],
         "row_images": origin.images,
     }
+
+
+def sql_literal(text: str) -> str:
+    """Return the text as a literal of SQL in which a backslash is no escape."""
+    return "'" + text.replace("'", "''") + "'"
 
 
 def align_pairs(pairs: Mapping[str, str]) -> str:

@@ -125,8 +125,7 @@ class MirrorFacts:
       have unreadable metadata.
     - `first_batches`: the first batch of each write.
     - `published_batches`: batches with files in the table's changelogs.
-    - `mirror_generation`: the highest number of its successive lives
-      (`pipeline.mirror.generations`).
+    - `mirror_generation`: its highest generation (`pipeline.mirror.layout`).
     - `records`: the record of each write's last batch.
     """
 

@@ -53,9 +53,9 @@ class SupplyStanding(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Have:
-    """What there is of one source table. `needs`: what its mirror lacks. `reason`: a
-    sentence that says why the table stopped, or what its mirror lacks. `load`: a read
-    of its rows that was ordered or has begun, and is still valid."""
+    """What there is of one source table. `needs`: what its mirror lacks. `reason`: why
+    the table stopped, or why its rows must be read, as a sentence. `load`: a read of
+    its rows that was ordered or has begun, and is still valid."""
 
     table: TableName
     standing: SupplyStanding
@@ -503,22 +503,22 @@ _NOT_COPIED: Final[tuple[tuple[Callable[[FormerName], bool], str], ...]] = (
     (lambda former: not former.is_captured, "{} is not followed"),
     (
         lambda former: not former.continues_log,
-        "the run does not go on where the one before it ended",
+        "the run does not begin where the previous run ended",
     ),
     (
         lambda former: former.may_be_temporary,
-        "MariaDB logs it for a temporary table in the same way",
+        "MariaDB logs the RENAME of a temporary table in the same way",
     ),
     (lambda former: former.reason_incomplete is not None, "{1}"),
     (lambda former: not former.has_mirror, "{} has no mirror that this ledger wrote"),
-    (lambda former: not former.is_shown_alike, "it is shown otherwise than {} was"),
+    (lambda former: not former.is_shown_alike, "the settings show it otherwise than {}"),
     (
         lambda former: _row_policies(former.policies) != _row_policies(former.new_policies),
         "{} has other policies",
     ),
     (
         lambda former: former.policies.keeps_unmarked_rows,
-        "the mirror of {} has rows that are gone, and nothing marks them",
+        "the mirror of {} has deleted rows, and nothing marks them",
     ),
 )
 

@@ -317,7 +317,7 @@ def declare_tables(settings: Settings, ports: RunPorts) -> None:
     from lockstep.assets.state_files import note_write_errors
     from lockstep.assets.table_list import TableEntry, table_entries, update_table_list
     from lockstep.pipeline.mirror.layout import changelog_path, mirror_path
-    from lockstep.pipeline.run.mirror_places import collisions
+    from lockstep.pipeline.run.mirror_folders import collisions
 
     source = ports.source
     states = ports.ledger.table_states(source.name)
@@ -357,7 +357,7 @@ def _lake_findings(ports: RunPorts) -> tuple[Finding, ...]:
         tables_to_quarantine,
         unrecorded_commit_error,
     )
-    from lockstep.pipeline.run.mirror_places import former_places, pending_moves
+    from lockstep.pipeline.run.mirror_folders import former_folders, pending_moves
 
     error = claim_error(ports)
     if error is not None:
@@ -387,7 +387,7 @@ def _lake_findings(ports: RunPorts) -> tuple[Finding, ...]:
         ),
         *(
             Finding("ok", "lake", f"{folder} is kept for its versions", topic="former mirrors")
-            for folder in former_places(ports)
+            for folder in former_folders(ports)
         ),
     )
 

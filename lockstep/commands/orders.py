@@ -17,12 +17,7 @@ from lockstep.grammar import UsageError
 from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.model.table_state import OrderKind, TableCondition
 from lockstep.pipeline.run.context import RunPorts
-from lockstep.pipeline.run.orders import (
-    OrderOutcome,
-    OrderRequest,
-    give_order,
-    plan_resume,
-)
+from lockstep.pipeline.run.orders import OrderOutcome, OrderRequest, give_order, plan_resume
 from lockstep.pipeline.run.progress import SilentProgress
 from lockstep.pipeline.run.repair import foresee_next_start
 from lockstep.pipeline.run.status.plan import Choice, choose_start

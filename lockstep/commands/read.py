@@ -18,6 +18,7 @@ from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError
 from lockstep.pipeline.values.errors import LakeUnavailable, NothingMatches, VersionSetUnknown
 from lockstep.pipeline.values.table import TableName
+from lockstep.printing import gap_values, sql_literal
 from lockstep.resources.config.secrets import is_reference
 from lockstep.resources.lake.spark.settings import HADOOP_VERSION, S3A_NAMES
 from lockstep.resources.lake.store.paths import S3_SCHEMES, LakePath
@@ -132,7 +133,8 @@ def _mirror_values(ledger: Ledger, source: str, table: TableName, lake: LakePath
     """Return a mirror's path, version and snippets, as JSON."""
     state = ledger.table_states(source)[table]
     cursor = ledger.cursors(source).acknowledged
-    versions = ledger.version_set(source, cursor.batch).entries if cursor else []
+    entries = ledger.version_set(source, cursor.batch).entries if cursor else ()
+    versions = {entry.table: entry.delta_version for entry in entries}
     path = str(lake / state.mirror)
     features, names, _ = _open_table(lake / state.mirror)
     return {
@@ -140,9 +142,7 @@ def _mirror_values(ledger: Ledger, source: str, table: TableName, lake: LakePath
         "table": str(table),
         "path": path,
         "changelog": str(lake / state.changelog),
-        "delta_version": next(
-            (entry.delta_version for entry in versions if entry.table == table), None
-        ),
+        "delta_version": versions.get(table),
         "position": cursor.position if cursor else None,
         "state": state.condition.value,
         "refused": refusal_reasons(features, names.values()),
@@ -177,8 +177,6 @@ def _version_values(
 ) -> dict[str, Any]:
     """Return the mirror's version in the set of a place and its snippets, as JSON.
     Raise `VersionSetUnknown` if the mirror has no version for that place."""
-    from lockstep.printing import gap_values
-
     source = version_set.source
     for missing in version_set.missing:
         if missing.table == table:
@@ -306,7 +304,6 @@ def table_snippets(
         setting = f'spark.conf.set("{_AGE_SETTING}", "false")\n'
         option = f'.option("versionAsOf", {version})'
         argument = f", version => {version}"
-    sql_path = path.replace("'", "''")
     snippets = {
         "Spark": f'{_PACKAGES_COMMENT}{setting}spark.read.format("delta"){option}.load({path!r})',
         "delta-rs": (
@@ -315,7 +312,8 @@ def table_snippets(
             '.execute("select * from t").read_all()'
         ),
         "Polars": f"import polars\npolars.scan_delta({path!r}{keyword}).collect()",
-        "DuckDB": f"install delta; load delta;\nselect * from delta_scan('{sql_path}'{argument});",
+        "DuckDB": "install delta; load delta;\n"
+        f"select * from delta_scan({sql_literal(path)}{argument});",
     }
     refusing_readers = refusal_reasons(features)
     return {
@@ -359,7 +357,7 @@ def _spark_lines(scheme: str, options: Mapping[str, str]) -> str:
     ]
     for name, value in options.items():
         if name in S3A_NAMES:
-            lines.append(f'spark.conf.set("fs.s3a.{S3A_NAMES[name]}", {_python_literal(value)})')
+            lines.append(f'spark.conf.set("fs.s3a.{S3A_NAMES[name]}", {_option_in_python(value)})')
     if "endpoint" in options:
         lines.append('spark.conf.set("fs.s3a.path.style.access", "true")')
     return "\n".join(lines)
@@ -369,7 +367,7 @@ def _environment_lines(options: Mapping[str, str]) -> str:
     """Return the lines for delta-rs and Polars, which read the store's options from the
     environment."""
     pairs = ", ".join(
-        f'"AWS_{name.upper()}": {_python_literal(value)}' for name, value in options.items()
+        f'"AWS_{name.upper()}": {_option_in_python(value)}' for name, value in options.items()
     )
     return f"import os\nos.environ |= {{{pairs}}}" if pairs else ""
 
@@ -380,11 +378,11 @@ def _duckdb_lines(options: Mapping[str, str]) -> str:
         clauses.append("provider credential_chain")
     for name, value in options.items():
         if name == "endpoint":
-            url = _sql_literal(value)
+            url = _option_in_sql(value)
             clauses += [f"endpoint regexp_replace({url}, '.*://', '')", "url_style 'path'"]
             clauses.append(f"use_ssl not starts_with({url}, 'http:')")
         elif name in _DUCKDB_OPTIONS:
-            clauses.append(f"{_DUCKDB_OPTIONS[name]} {_sql_literal(value)}")
+            clauses.append(f"{_DUCKDB_OPTIONS[name]} {_option_in_sql(value)}")
     return f"install httpfs; load httpfs;\ncreate secret ({', '.join(clauses)});"
 
 
@@ -396,7 +394,7 @@ _DUCKDB_OPTIONS: Final = {
 }
 
 
-def _python_literal(value: str) -> str:
+def _option_in_python(value: str) -> str:
     """Return an option's value as an expression of Python."""
     kind, _, target = value.partition(":")
     if not is_reference(value):
@@ -404,10 +402,11 @@ def _python_literal(value: str) -> str:
     return f"os.environ[{target!r}]" if kind == "env" else f"open({target!r}).read().strip()"
 
 
-def _sql_literal(value: str) -> str:
+def _option_in_sql(value: str) -> str:
     """Return an option's value in SQL. A reference to a file becomes a placeholder,
     because DuckDB's shell can read a secret only from an environment variable."""
     kind, _, target = value.partition(":")
     if is_reference(value):
-        return f"getenv('{target}')" if kind == "env" else f"'the content of {target}'"
-    return "'" + value.replace("'", "''") + "'"
+        content = sql_literal(f"the content of {target}")
+        return f"getenv({sql_literal(target)})" if kind == "env" else content
+    return sql_literal(value)

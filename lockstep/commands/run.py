@@ -15,12 +15,7 @@ from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.values.errors import LockstepError
 from lockstep.pipeline.values.segment import RowCounts
 from lockstep.pipeline.values.shown import MOST_NAMES, pluralize
-from lockstep.printing import (
-    comparison_lines,
-    partial_table_lines,
-    show_stopped_tables,
-    show_table,
-)
+from lockstep.printing import comparison_lines, partial_table_lines, show_stopped_tables, show_table
 from lockstep.resources.holders import holder_name
 
 if TYPE_CHECKING:

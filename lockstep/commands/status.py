@@ -63,7 +63,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             catalog: CatalogStanding | None = None
             words_by_table: Mapping[TableName, str] = {}
             if plan is not None:
-                catalog = catalog_standing(adapters, plan.mirror_names)
+                catalog = _catalog_standing(adapters, plan.mirror_names)
                 matching = filter(patterns.matches, states)
                 words_by_table = settings_in_words(matching, plan.table_settings)
             consumers = adapters.consumers().consumers(source.name)
@@ -86,15 +86,16 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     return Outcome.of_sources(answers)
 
 
-def catalog_standing(adapters: Adapters, mirrors: MirrorNames) -> CatalogStanding | None:
-    """Return the state of the catalog's entries, from the ledger. Return None if
-    lockstep.toml has no [catalog], or an invalid one, which `lockstep check`
-    reports."""
+def _catalog_standing(adapters: Adapters, mirror_names: MirrorNames) -> CatalogStanding | None:
+    """Return the state of the catalog's entries, from the ledger; None if lockstep.toml
+    has no [catalog], or an invalid one, which `lockstep check` reports."""
     try:
         registry = adapters.registry()
     except LockstepError:
         return None
-    return None if registry is None else registrations_of(adapters.ledger(), mirrors, registry)
+    if registry is None:
+        return None
+    return registrations_of(adapters.ledger(), mirror_names, registry)
 
 
 def exit_code(standing: Standing, now: datetime, pause: timedelta | None) -> int:

@@ -40,8 +40,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             with ports.ledger.lock(source, holder_name("undo"), None) as lease:
                 # The new ledger is made from the Delta logs of the lake. So before this
                 # ledger is moved away, the logs must list all files that it records.
-                for _ in correct_changelogs(ports, lease):
-                    pass
+                list(correct_changelogs(ports, lease))
         consumers = adapters.consumers().consumers(source)
         lines = list(next_run_lines(ports, outcome))
     later_runs = (

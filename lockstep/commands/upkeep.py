@@ -59,17 +59,13 @@ def _upkeep_report(
             tables = tuple(plan_upkeep(ports, lake, policy, only_tables))
             if only_tables is not None:
                 return UpkeepReport(tables, 0.0)
-            changes = plan_changes(ports, policy.keep_changes, lake.keep)
-            checkpoints = thin_logs(ports, lake, delete=False)
-            former_mirrors = plan_former_folders(ports, lake.keep)
-            clearable_notes = tuple(clearable(ports))
             return UpkeepReport(
                 tables,
                 0.0,
-                changes=changes,
-                cleared_notes=clearable_notes,
-                checkpoints=checkpoints,
-                former_mirrors=former_mirrors,
+                changes=plan_changes(ports, policy.keep_changes, lake.keep),
+                checkpoints=thin_logs(ports, lake, delete=False),
+                former_mirrors=plan_former_folders(ports, lake.keep),
+                cleared_notes=tuple(clearable(ports)),
             )
         return carry_out_upkeep(ports, lake, policy, holder_name("upkeep"), only_tables)
 

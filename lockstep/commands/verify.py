@@ -22,12 +22,7 @@ from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.model.table_state import Supplier
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.table_extents import record_complete, tables_proven_complete
-from lockstep.pipeline.run.orders import (
-    Reload,
-    ReloadFacts,
-    plan_reload,
-    plan_repairs,
-)
+from lockstep.pipeline.run.orders import Reload, ReloadFacts, plan_reload, plan_repairs
 from lockstep.pipeline.run.proof.verify_rows import record_proofs, verify
 from lockstep.pipeline.run.proof.verify_sample import verify_sample
 from lockstep.pipeline.run.reports import TableComparison, VerifyReport

@@ -86,15 +86,13 @@ def _summary_values(version_set: ShownVersions) -> dict[str, Any]:
 
 
 def _summary_cells(version_set: ShownVersions) -> tuple[object, ...]:
-    missing_tables = ", ".join(str(missing.table) for missing in version_set.missing)
-    batch, run = str(version_set.batch.id), version_set.batch.run_id
     return (
         version_set.position,
         _commit_time(version_set),
-        batch,
-        run,
+        str(version_set.batch.id),
+        version_set.batch.run_id,
         len(version_set.entries),
-        missing_tables,
+        ", ".join(str(missing.table) for missing in version_set.missing),
     )
 
 

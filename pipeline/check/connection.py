@@ -242,9 +242,8 @@ def _session_rule(variable: str) -> CheckRule[SourceEvidence]:
             if session.variable == variable and session.value.upper() in values
         ]
         for session in sessions:
-            count = session.session_count
-            number = pluralize(count, "session")
-            sentence = f"{variable} = {session.value} in {number}: {consequence}"
+            count = pluralize(session.session_count, "session")
+            sentence = f"{variable} = {session.value} in {count}: {consequence}"
             yield Fine(sentence) if level == "ok" else Fault(sentence)
         if not sessions:
             is_unseen = "session_overrides" in evidence.survey.unanswered_fields

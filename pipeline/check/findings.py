@@ -49,11 +49,10 @@ class RunEvidence:
         states: Mapping[TableName, TableState],
     ) -> RunEvidence:
         """Return the evidence from the server's answers and the ledger's table states."""
-        following = TableCondition.FOLLOWING
         stopped = {
             table
             for table, state in states.items()
-            if state.condition is not following and patterns.matches(table)
+            if state.condition is not TableCondition.FOLLOWING and patterns.matches(table)
         }
         return cls(
             flavour=server.flavour,

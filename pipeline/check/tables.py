@@ -168,8 +168,11 @@ def _grant_cure(pattern: str, account: str | None) -> str:
 
 
 def _judge_primary_keys(evidence: RunEvidence) -> Iterator[RuleVerdict]:
-    captured_tables = (t for t in evidence.tables if evidence.patterns.matches(t.name))
-    following = [table for table in captured_tables if table.name not in evidence.stopped_tables]
+    following = [
+        table
+        for table in evidence.tables
+        if evidence.patterns.matches(table.name) and table.name not in evidence.stopped_tables
+    ]
     keyless = [table.name for table in following if not table.primary_key]
     if keyless:
         yield Fault(f"no PRIMARY KEY: {', '.join(map(str, keyless))}", "tables")

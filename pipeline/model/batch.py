@@ -6,10 +6,10 @@ its changes as files. States only move forward; the database enforces it.
 
     capturing ──segments durable and recorded──▶ captured ──every table merged──▶ merged
         │                                            │            or quarantined       │
-        └──found by the next run──▶ abandoned ◀──damaged, nothing merged     acknowledged
+        └────did not finish────▶ abandoned ◀──no table shows it yet      acknowledged
 
-The three cursors (captured ≥ merged ≥ acknowledged) are derived from the states and
-never stored.
+`pipeline.run.abandon` lists the reasons for which a batch is abandoned. The captured
+and the acknowledged cursor are derived from the states and never stored.
 """
 
 from __future__ import annotations
@@ -84,9 +84,9 @@ class WaitingFile:
 
 @dataclass(frozen=True, slots=True)
 class PreparedTransaction:
-    """A prepared XA transaction. `batch`: the batch that read its row events, and keeps
-    them until its XA COMMIT. `file`: a file of the spool with the events of all tables,
-    or None if there are none. `position`: where the transaction was prepared."""
+    """A prepared XA transaction. `batch`: the batch that read its row events. `file`: a
+    file of the spool that keeps the events of all tables until the XA COMMIT or XA
+    ROLLBACK; None if there are none. `position`: where the transaction was prepared."""
 
     xid: Xid
     batch: int
@@ -327,7 +327,7 @@ class BatchContent:
         return self.changed_tables | {snapshot.table for snapshot in self.snapshots}
 
     def for_tables(self, tables: Collection[TableName]) -> BatchContent:
-        """Return the content of these tables, without the system tables."""
+        """Return the segments, events and snapshots of these tables, and nothing else."""
         return BatchContent(
             self.batch,
             segments=tuple(segment for segment in self.segments if segment.table in tables),

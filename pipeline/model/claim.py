@@ -118,14 +118,15 @@ def judge_claim(claim: Claim, ledger: LedgerSide) -> ForeignCommit | None:
             f"--source {source}` starts over ({_DRY_RUN})"
         )
         return ForeignCommit(
-            f"the lake's folder {source} belongs to another ledger ({claim.ledger}, "
-            f"{_claim_clause(claim)}); this one is {ledger.id}, and {ledger_clause}",
+            f"the lake's folder {source} belongs to another ledger, {claim.ledger}, and "
+            f"{_claim_clause(claim)}; this ledger is {ledger.id}, and {ledger_clause}",
             hint=lost_ledger_hint if ledger.newest is None else hint,
         )
     if ledger.contradicted:
         return ForeignCommit(
             f"the lake is behind its ledger: with another copy of this ledger, the folder {source} "
-            f"went back to the end of batch {ledger.contradicted[0].after}, and {ledger_clause}",
+            f"went back to the end of batch {ledger.contradicted[0].after}, and the ledger "
+            f"{ledger_clause}",
             hint="stop the runs of one of the two copies for good, and go on with the one that "
             f"agrees with the lake; or with this one: `lockstep recover --source {source}` "
             f"({_DRY_RUN})",
@@ -136,7 +137,7 @@ def judge_claim(claim: Claim, ledger: LedgerSide) -> ForeignCommit | None:
         and (ledger.claimed is None or not _is_claimed_batch(ledger.claimed, claim))
     ):
         return ForeignCommit(
-            f"the ledger is behind its lake: the folder {_claim_clause(claim)}, and "
+            f"the ledger is behind its lake: the folder {_claim_clause(claim)}, and the ledger "
             f"{ledger_clause}",
             hint=hint,
         )
@@ -148,13 +149,13 @@ def judge_claim(claim: Claim, ledger: LedgerSide) -> ForeignCommit | None:
         return ForeignCommit(
             f"the ledger is behind its lake: the folder {source} went back from batch "
             f"{undone.through} to the end of batch {undone.after}, which this ledger does not "
-            f"know; {ledger_clause}",
+            f"know; the ledger {ledger_clause}",
             hint=hint,
         )
     published = ledger.published
     if published is not None and (claim.batch is None or claim.batch < published.id):
         return ForeignCommit(
-            f"the lake is behind its ledger: the folder {_claim_clause(claim)}, and "
+            f"the lake is behind its ledger: the folder {_claim_clause(claim)}, and the ledger "
             f"{ledger_clause}",
             hint=hint,
         )
@@ -169,7 +170,7 @@ def judge_unclaimed(
     recover = f"`lockstep recover --source {source}`"
     if folder.is_empty and published is not None:
         return ForeignCommit(
-            f"the lake is behind its ledger: there is no table of {source} in it, and "
+            f"the lake is behind its ledger: there is no table of {source} in it, and the ledger "
             f"{_ledger_clause(newest)}",
             hint="mount or restore the lake's folder, then run again; or, if it is gone for good, "
             f"{recover} ({_DRY_RUN})",
@@ -198,9 +199,9 @@ def _claim_clause(claim: Claim) -> str:
 
 def _ledger_clause(newest: Batch | None) -> str:
     if newest is None:
-        return "the ledger captured nothing yet"
+        return "captured nothing yet"
     captured = _captured_clause(newest.captured_at)
-    return f"the ledger ends with batch {newest.id} at {newest.captured_end.at}{captured}"
+    return f"ends with batch {newest.id} at {newest.captured_end.at}{captured}"
 
 
 def _captured_clause(moment: datetime | None) -> str:

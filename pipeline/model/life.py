@@ -197,9 +197,9 @@ ConditionAndEvent = tuple[TableCondition | None, type[Event]]
 
 
 def _to_condition(
-    conditions: tuple[TableCondition, ...], event: type[Event], to: TableCondition
+    conditions: tuple[TableCondition, ...], event: type[Event], condition_after: TableCondition
 ) -> dict[ConditionAndEvent, TableCondition]:
-    return {(condition, event): to for condition in conditions}
+    return {(condition, event): condition_after for condition in conditions}
 
 
 def _same_condition(

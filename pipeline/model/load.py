@@ -190,16 +190,16 @@ def reason_void(
     server_uuid: str,
     log: tuple[Coordinates, Coordinates],
     *,
-    gap: bool,
+    has_gap: bool,
 ) -> str | None:
     """Return why the chunks of a load are void, or None if the load continues. `log`:
     where this run begins to read the log of the server `server_uuid`, and the log's
-    end. `gap`: part of the log after the load's `low` was never read."""
+    end. `has_gap`: part of the log after the load's `low` was never read."""
     if load.basis is None:
         return None
     if load.basis.server_uuid != server_uuid:
         return "its rows were read from another server than the one that answers now"
-    if gap:
+    if has_gap:
         return "part of the log after its rows was not read"
     if load.followed_from is None:
         start, end = log

@@ -45,11 +45,11 @@ class Restatement:
         (None: there is no table) lists `files` and no others."""
         if listed is None:
             return cls(None, lost_paths=tuple(file.path for file in files))
-        unlisted = [file for file in files if file.path not in listed]
-        lost_paths = {file.path for file in unlisted if damage_sentences([file])}
+        unlisted_files = [file for file in files if file.path not in listed]
+        lost_paths = {file.path for file in unlisted_files if damage_sentences([file])}
         wanted_paths = {file.path for file in files}
         removed_paths = tuple(path for path in listed if path not in wanted_paths)
-        added_files = tuple(file for file in unlisted if file.path not in lost_paths)
+        added_files = tuple(file for file in unlisted_files if file.path not in lost_paths)
         return cls(None, removed_paths, added_files, tuple(sorted(lost_paths)))
 
     @property

@@ -138,8 +138,8 @@ class Mirrors(Protocol):
         keeps its rows. First make an empty commit directly after it, with this
         metadata, and call `on_commit` with the number of that commit; then delete the
         log before it, and the data files that it does not need. Writes that were
-        planned before the commit fail; later writes of others stay. Repeating it makes
-        another such commit. `require_held` is also called before files are deleted."""
+        planned before the commit fail; later ones stay. Repeating it makes another such
+        commit. `require_held` is also called before files are deleted."""
 
     def remove(self, mirror: str, require_held: RequireHeld = no_check) -> None:
         """Delete the mirror with all its versions; it may be repeated after an

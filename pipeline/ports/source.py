@@ -329,7 +329,7 @@ class SourceServer(Protocol):
         False if the account may not see it."""
 
     def locked_schema(self, table: TableName) -> CurrentSchemas:
-        """Return one table's structure while a lock keeps others from altering it, so
+        """Return one table's structure while a lock keeps it from being altered, so
         every statement that it shows is logged before `head`. `tables` is empty if the
         server does not have the table. Raise `TableBusy` if other sessions prevent the
         lock, and `TableError` if the account may not read all columns."""
@@ -347,7 +347,7 @@ class SourceServer(Protocol):
         """Read a table with the structure `table` in one consistent read, with the
         types in `schema.types` and the same values as in the log. `columns`: read only
         the primary key and these columns. Nobody can alter the table until the snapshot
-        is closed, so it is closed early if somebody waits to do so.
+        is closed, so it is closed early if another session waits for that.
 
         Raise `StructureMoved` if the table has another structure or does not exist.
         Raise `TableBusy` if other sessions prevent the read or wait to alter the table.

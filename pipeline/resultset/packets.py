@@ -45,6 +45,9 @@ _INITIAL_BYTES: Final = 1 << 20
 _ROW_MARKER, _END_MARKER, _ERROR_MARKER = 0x00, 0xFE, 0xFF
 _MIN_ERROR_BYTES: Final = 3
 """The marker and the error number; the text may be missing."""
+_SQL_STATE_END: Final = 9
+_EOF_BYTES: Final = 5
+_MORE_RESULTS: Final = 0x0008
 
 (
     _PIECE_PLACE,
@@ -171,11 +174,6 @@ def _read_error_packet(payload: bytes) -> ErrorPacket:
     text."""
     text = payload[_SQL_STATE_END:] if payload[3:4] == b"#" else payload[_MIN_ERROR_BYTES:]
     return ErrorPacket(int.from_bytes(payload[1:3], "little"), text.decode(errors="replace"))
-
-
-_SQL_STATE_END: Final = 9
-_EOF_BYTES: Final = 5
-_MORE_RESULTS: Final = 0x0008
 
 
 def read_warning_count(payload: bytes) -> int:

@@ -8,13 +8,13 @@ Four steps of a run abandon a batch, each with its reason:
 - `capture`: rows were decoded with a wrong structure (`_abandon_misread`);
 - `catch_up`, `follow_pasts`: the log cannot be read or decoded as planned.
 
-`lockstep recover` takes back the batch of an earlier recovery that did not finish,
-which has no files, in the ledger alone (`_record_basis` in
+`lockstep recover` abandons the batch of an earlier recovery that did not finish. That
+batch has no files, so only the ledger is changed (`_record_basis` in
 `pipeline.run.recovery.recover`).
 
-Only the newest batch can be abandoned, and only while no table shows changes of it. In
-the ledger it stays, as abandoned; its tables get the states that they would have
-without its events (`undo_batch` in `resources.postgres.life_events`).
+Only the newest batch can be abandoned, and only while no table shows changes of it. The
+ledger keeps its row, and gives its tables the states that they would have without its
+events (`undo_batch` in `resources.postgres.life_events`).
 """
 
 from __future__ import annotations

@@ -71,12 +71,11 @@ class RunStart:
 
 @dataclass(frozen=True, slots=True)
 class StartProposal:
-    """A decision about a start, with the facts behind it (`question`). `run_start`:
-    None if the decision is a refusal."""
+    """The start of a run, or the refusal to start, and the facts that decided it
+    (`question`)."""
 
     question: Question
-    decision: Start | Refusal
-    run_start: RunStart | None
+    outcome: RunStart | Refusal
 
 
 def begin(ports: RunPorts, lease: Lease) -> RunStart:
@@ -84,20 +83,20 @@ def begin(ports: RunPorts, lease: Lease) -> RunStart:
     afterwards."""
     override = ports.ledger.open_override(ports.source.name)
     proposal = foresee_start(ports, ports.ledger.cursors(ports.source.name).captured, override)
-    decision, run_start = proposal.decision, proposal.run_start
-    tables = tables_in_gap(ports, decision)
-    at = run_start.start.at if run_start else None
-    record = decision_record(
-        decision, proposal.question, ports.source.patterns, at=at, tables=tables
-    )
-    if not proposal.question.has_gtid_mode_on:
+    question, outcome, patterns = proposal.question, proposal.outcome, ports.source.patterns
+    if isinstance(outcome, Refusal):
+        record = decision_record(outcome, question, patterns)
+    else:
+        decision, at = outcome.decision, outcome.start.at
+        tables = tables_in_gap(ports, decision)
+        record = decision_record(decision, question, patterns, at=at, tables=tables)
+    if not question.has_gtid_mode_on:
         ports.ledger.note_gtids_off(lease)
     entry = ports.ledger.decide(lease, record)
-    if isinstance(decision, Refusal):
-        decision.error.is_recorded = True
-        raise decision.error
-    assert run_start is not None, "a start that is not refused has a place"
-    return replace(run_start, decision_id=entry.id)
+    if isinstance(outcome, Refusal):
+        outcome.error.is_recorded = True
+        raise outcome.error
+    return replace(outcome, decision_id=entry.id)
 
 
 def foresee_start(
@@ -108,13 +107,13 @@ def foresee_start(
     question = gather_facts(ports, cursor, override)
     decision = decide_start(question)
     if isinstance(decision, Refusal):
-        return StartProposal(question, decision, None)
+        return StartProposal(question, decision)
     try:
-        return StartProposal(question, decision, _place_start(ports, question, decision))
+        return StartProposal(question, _place_start(ports, question, decision))
     except LockstepError as error:
         if error.recovery is not Recovery.OPERATOR:
             raise
-        return StartProposal(question, Refusal(decision.rule, error), None)
+        return StartProposal(question, Refusal(decision.rule, error))
 
 
 def start_at_known_place(
@@ -140,17 +139,16 @@ def start_to_continue(ports: RunPorts, cursor: Cursor) -> RunStart:
     """Return the start of a run that would continue at the cursor, after its anchor has
     proven that the log is the same. Write nothing. Raise the error that would refuse
     that run."""
-    proposal = foresee_start(ports, cursor, None)
-    if isinstance(proposal.decision, Refusal):
-        raise proposal.decision.error
-    assert proposal.run_start is not None, "a start that is not refused has a place"
-    return proposal.run_start
+    outcome = foresee_start(ports, cursor, None).outcome
+    if isinstance(outcome, Refusal):
+        raise outcome.error
+    return outcome
 
 
 def gather_facts(ports: RunPorts, cursor: Cursor | None, override: Override | None) -> Question:
     """Return all facts that decide the start, and write nothing."""
     facts = _settled_facts(ports, cursor)
-    set_reading, reused_gtid = compare_gtids(ports, cursor, facts)
+    set_reading, reused_gtid = _compare_gtids(ports, cursor, facts)
     return Question(
         source=ports.source.name,
         facts=facts,
@@ -266,7 +264,7 @@ def read_anchor_of(ports: RunPorts, cursor: Cursor | None, facts: ServerFacts) -
     return compare_anchor(anchor, event)
 
 
-def compare_gtids(
+def _compare_gtids(
     ports: RunPorts, cursor: Cursor | None, facts: ServerFacts
 ) -> tuple[SetReading, str]:
     """Return whether the server executed the same transactions under the GTIDs of the
@@ -295,12 +293,12 @@ def compare_gtids(
     return compare_set(shared_anchors, find_anchors(ports.server, facts.binlogs, facts.head, gtids))
 
 
-def tables_in_gap(ports: RunPorts, decision: Start | Refusal) -> tuple[str, ...]:
+def tables_in_gap(ports: RunPorts, decision: Start) -> tuple[str, ...]:
     """Return the captured tables that may have changes in the part of the log that the
     decision skips, sorted: tables of the ledger, and of the server, where the skipped
     part may have created some. Return the patterns if there is no such table, and
     nothing if no log is skipped."""
-    if isinstance(decision, Refusal) or decision.continuity is not Continuity.GAP:
+    if decision.continuity is not Continuity.GAP:
         return ()
     source, patterns = ports.source.name, ports.source.patterns
     tables = set(ports.server.engines())

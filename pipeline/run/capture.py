@@ -24,12 +24,9 @@ from lockstep.pipeline.run.catch_up import catch_up
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.basis import basis_of, bounds_of
 from lockstep.pipeline.run.dump.batch_capture import BatchCapture
-from lockstep.pipeline.run.dump.initial_schemas import (
-    case_folding,
-    spans_of_changes,
-    statements_between,
-)
+from lockstep.pipeline.run.dump.initial_schemas import case_folding, spans_of_changes
 from lockstep.pipeline.run.dump.log_reader import require_complete, require_prepared_after_start
+from lockstep.pipeline.run.dump.logged_statements import statements_between
 from lockstep.pipeline.run.dump.structure_proof import (
     StructureProof,
     note_unproven,
@@ -52,7 +49,7 @@ from lockstep.pipeline.run.load.loads import (
     readings_to_follow,
     void_load,
 )
-from lockstep.pipeline.run.mirror_places import collisions
+from lockstep.pipeline.run.mirror_folders import collisions
 from lockstep.pipeline.run.repair import repair
 from lockstep.pipeline.run.reports import CaptureReport, RereadCounts, softened_lines
 from lockstep.pipeline.run.reshaping import stop_reshaped_tables
@@ -212,7 +209,8 @@ def _capture_once(
     # The ordinary batch begins at the cursor. A table that still lacked changes from
     # before it would lose them.
     assert not return_plans.spans, "each table has caught up with the cursor"
-    report = _capture_new_log(ports, lease, return_plans, repairs, timer_start, read)
+    report = _capture_new_log(ports, lease, return_plans, timer_start, read)
+    report = replace(report, repairs=repairs)
     if invisible_tables:
         states = ports.ledger.table_states(ports.source.name)
         for invisible in invisible_tables:
@@ -227,7 +225,8 @@ def _capture_once(
 
 
 def _stop_left_out_tables(ports: RunPorts, lease: Lease) -> None:
-    """Stop the tables that the patterns leave out or once left out, before the log is read on."""
+    """Stop the tables that the patterns leave out, or once left out, before more of the
+    log is read."""
     cursor = ports.ledger.cursors(ports.source.name).captured
     place = "" if cursor is None else str(cursor.position.at)
     for table, error in left_out_now(ports).items():
@@ -251,12 +250,12 @@ def _capture_new_log(
     ports: RunPorts,
     lease: Lease,
     return_plans: TablePlans,
-    repairs: tuple[str, ...],
     timer_start: float,
     read: ConditionRead | None,
 ) -> CaptureReport:
     """Decide the start and capture a batch. Begin again as long as tables were decoded
-    with a wrong structure. Capture nothing if the log has nothing new."""
+    with a wrong structure. Capture nothing if the log has nothing new. `timer_start`:
+    when the search for the start began."""
     result: CaptureReport | _MisreadTables = _MisreadTables()
     while isinstance(result, _MisreadTables):
         run_start = begin(ports, lease)
@@ -272,11 +271,10 @@ def _capture_new_log(
         has_work = needs_batch or read is not None or plans
         if not has_work and bounds.is_reached(run_start.start.at):
             require_complete(ports, run_start, bounds, run_start.start.gtid_set)
-            return _record_idle(ports, lease, run_start, bounds, repairs, start_seconds)
-        result = _capture_batch(
-            ports, lease, run_start, bounds, plans, repairs, start_seconds, read, misread=result
-        )
-    return result
+            result = _record_idle(ports, lease, run_start, bounds)
+        else:
+            result = _capture_batch(ports, lease, run_start, bounds, plans, read, misread=result)
+    return replace(result, start_seconds=start_seconds)
 
 
 def _record_idle(
@@ -284,8 +282,6 @@ def _record_idle(
     lease: Lease,
     run_start: RunStart,
     bounds: RunBounds,
-    repairs: tuple[str, ...],
-    start_seconds: float,
 ) -> CaptureReport:
     """Record in the ledger that there is nothing to capture, and return the report."""
     until, start = ports.source.until, run_start.start
@@ -303,8 +299,6 @@ def _record_idle(
         reason=reason,
         start=start,
         end=start,
-        repairs=repairs,
-        start_seconds=start_seconds,
         is_past_end=until is not None and bounds.end < facts.head,
         ended_early=until is not None,
     )
@@ -316,8 +310,6 @@ def _capture_batch(
     run_start: RunStart,
     bounds: RunBounds,
     plans: TablePlans,
-    repairs: tuple[str, ...],
-    start_seconds: float,
     read: ConditionRead | None,
     misread: _MisreadTables,
 ) -> CaptureReport | _MisreadTables:
@@ -333,7 +325,7 @@ def _capture_batch(
     )
     source_readings = [
         _with_misread_error(reading, misread.errors)
-        for reading in read_from_source(ports, lease, run_start, batch, plans)
+        for reading in _read_from_source(ports, lease, run_start, batch, plans)
     ]
     high_watermarks = [reading.high for reading in source_readings]
     if read is not None:
@@ -394,9 +386,7 @@ def _capture_batch(
             f"the run ends at {log_reading.end}, before the log's end: {reached_limit}"
         )
     _note_differences(ports, capture)
-    return capture.report(
-        record, timer_start=timer_start, start_seconds=start_seconds, repairs=repairs
-    )
+    return capture.report(record, timer_start)
 
 
 def _note_differences(ports: RunPorts, capture: BatchCapture) -> None:
@@ -469,10 +459,10 @@ def _stop_unsupported_engines(
     capture: BatchCapture, engines: Mapping[TableName, str], end: Coordinates | None = None
 ) -> None:
     """Quarantine tables whose storage engine is not supported. The server's `engines`
-    count, because the log does not always show the engine: a CREATE TABLE may name none,
-    or an engine that the server replaced. `end`: the end of the batch once it was read; None
-    before that. Until then, a followed table that had a supported engine goes on: the
-    log stops it where it was altered."""
+    decide, because a CREATE TABLE in the log may name no engine, or one that the server
+    replaced. `end`: the end of the batch, or None before the log is read. Before that,
+    a followed table is left alone if its last known engine is supported, since the
+    ALTER TABLE in the log stops it."""
     basis = capture.basis
     for table, engine in engines.items():
         reason = reason_refused(engine)
@@ -505,7 +495,7 @@ def _extended_start(ports: RunPorts, run_start: RunStart, end: Coordinates) -> R
     return replace(run_start, facts=ports.server.facts(), known_until=known_until)
 
 
-def read_from_source(
+def _read_from_source(
     ports: RunPorts, lease: Lease, run_start: RunStart, batch: Batch, plans: TablePlans
 ) -> list[SourceReading]:
     """Read the rows and columns that the tables need from the server, by their plans. A

@@ -30,7 +30,12 @@ from lockstep.pipeline.run.dump.initial_schemas import (
 )
 from lockstep.pipeline.run.dump.structure_proof import note_unproven, prove_structures
 from lockstep.pipeline.run.reports import CaptureReport
-from lockstep.pipeline.run.stop_errors import reread_error, resume_reads_hint, waits_for_rows
+from lockstep.pipeline.run.stop_errors import (
+    NEXT_RUN_READS_HINT,
+    reread_error,
+    resume_reads_hint,
+    waits_for_rows,
+)
 from lockstep.pipeline.run.table_plans import TablePlans
 from lockstep.pipeline.schema.history import SchemaVersion
 from lockstep.pipeline.start.bounds import RunBounds
@@ -173,7 +178,7 @@ def _capture_missing_changes(
         stopped_tables=_quarantines(plans, basis.tables, cursor),
     )
     ports.ledger.record_capture(lease, batch.id, record)
-    return capture.report(record, timer_start=timer_start)
+    return capture.report(record, timer_start)
 
 
 def _version_at(ports: RunPorts, order: TableOrder, plans: TablePlans) -> SchemaVersion | None:
@@ -246,7 +251,7 @@ def _with_rows_needed(quarantine: StoppedTable) -> StoppedTable:
     """Return the quarantine of a table that stopped before its other supply was used.
     All of its rows are read from the source."""
     if quarantine.starts_by_itself:
-        return replace(quarantine, hint=reread_error("").hint, need=Need.ROWS)
+        return replace(quarantine, hint=NEXT_RUN_READS_HINT, need=Need.ROWS)
     return _read_after_resume(quarantine, f"{quarantine.hint}; resumed, it is read from the source")
 
 

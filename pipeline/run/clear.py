@@ -7,16 +7,19 @@ the batch of the tightening is cleared, in five steps:
 
 1. The ledger records that clearing begins. From then on, nobody can read the table's
    old changes.
-2. The old changes are removed from the table's changelogs, and their files are deleted. So are
-   files of other programs, into which changes may have been put, and rows that a killed run left.
-3. All earlier versions of the mirror (the Delta table with the current rows) are removed: its log
-   begins again with an empty commit after the newest version, whose rows were read again. Folders
-   that the mirror had before are deleted.
-4. Texts of old statements are removed from the system table `_transactions`, and values in these
-   texts from the system table `_ddl`. New files replace the old ones, first in the ledger and then
-   in the lake, and the old files are deleted. So are files that a killed replay left.
-5. Values in recorded structures, such as DEFAULTs, are removed from the lake and then from the
-   ledger, which also removes them from statements and records that the table is cleared.
+2. The old changes are removed from the table's changelogs, and their files are deleted.
+   So are files of other programs, into which changes may have been put, and rows that a
+   killed run left.
+3. All earlier versions of the mirror (the Delta table with the current rows) are
+   removed: its log begins again with an empty commit after the newest version, whose
+   rows were read again. Folders that the mirror had before are deleted.
+4. Texts of old statements are removed from the system table `_transactions`, and values
+   in these texts from the system table `_ddl`. New files replace the old ones, first in
+   the ledger and then in the lake, and the old files are deleted. So are files that a
+   killed replay left.
+5. Values in recorded structures, such as DEFAULTs, are removed from the lake and then
+   from the ledger. The ledger also removes them from statements, and records that the
+   table is cleared.
 
 A repeated step does nothing, so an interrupted clearing begins again with the first
 step. Files are deleted at once, without waiting for the retention of versions: hiding
@@ -51,7 +54,11 @@ from lockstep.pipeline.run.agreement.changelog_files import (
 from lockstep.pipeline.run.agreement.lake_logs import mirror_judgement
 from lockstep.pipeline.run.commit_metadata import removal_metadata, upkeep_metadata
 from lockstep.pipeline.run.context import RunPorts
-from lockstep.pipeline.run.mirror_places import delete_former_places, former_places, table_of_folder
+from lockstep.pipeline.run.mirror_folders import (
+    former_folders,
+    remove_former_folders,
+    table_of_folder,
+)
 from lockstep.pipeline.run.reshaping import reason_kept, record_keep_clear
 from lockstep.pipeline.schema.effects import EMPTIED
 from lockstep.pipeline.schema.history import REDACTED_KEY, SchemaStatement
@@ -208,8 +215,8 @@ def _clear_mirror(ports: RunPorts, lease: Lease, note: UnclearedValues) -> None:
 def _clear_former_folders(ports: RunPorts, lease: Lease, note: UnclearedValues) -> None:
     # `table_of_folder` reads the folder's Delta log: a ledger that was recovered from
     # the lake does not know which table's mirror the folder had.
-    folders = former_places(ports)
-    delete_former_places(
+    folders = former_folders(ports)
+    remove_former_folders(
         ports, lease, [folder for folder in folders if table_of_folder(ports, folder) == note.table]
     )
 

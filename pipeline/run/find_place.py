@@ -76,10 +76,10 @@ def find_place(ports: RunPorts, where: StartPlace, facts: ServerFacts) -> Proven
         case GtidSet():
             return _boundary_after_gtids(ports, where, facts)
         case Since(moment, LogFile() as file):
-            place = first_transaction_in_file(ports, file, moment, facts)
+            place = _first_transaction_in_file(ports, file, moment, facts)
             return boundary_at(ports, place or Coordinates(file, FIRST_OFFSET))
         case Since(moment, _, read_until):
-            return boundary_at(ports, first_transaction_since(ports, moment, read_until, facts))
+            return boundary_at(ports, _first_transaction_since(ports, moment, read_until, facts))
         case Coordinates():
             return boundary_at(ports, where)
 
@@ -88,7 +88,7 @@ def boundary_at(ports: RunPorts, at: Coordinates, *, verb: str = "starts") -> Pr
     """Return the boundary between transactions at a place. If the place is inside a
     transaction, return the boundary before it and tell the user. `verb`: completes that
     message ("the run starts at …")."""
-    boundary = find_boundary(ports.server, at, report_progress=search_reporter(ports))
+    boundary = find_boundary(ports.server, at, report_progress=_search_reporter(ports))
     if boundary.is_rewound:
         ports.progress.note(f"{at} lies inside a transaction; the run {verb} at {boundary.at}")
     return ProvenPosition(boundary.at, boundary.gtid_set, boundary.anchor)
@@ -145,24 +145,24 @@ def end_of_transactions_to_leave_out(
 def resolve_start(ports: RunPorts, place: Place, facts: ServerFacts) -> ChosenPlace:
     """Return the place on the server of a start that a person chose, in a form that can
     be compared with a cursor (the end of a batch)."""
-    where = resolve_place(ports, place, facts)
+    where = _resolve_place(ports, place, facts)
     proven_position = find_place(ports, where, facts)
     if isinstance(where, GtidSet):
         return ChosenPlace(where, where)
     return ChosenPlace(proven_position.at, proven_position.gtid_set)
 
 
-def resolve_place(ports: RunPorts, place: Place, facts: ServerFacts) -> StartPlace:
+def _resolve_place(ports: RunPorts, place: Place, facts: ServerFacts) -> StartPlace:
     """Return the coordinates, GTID set or moment to search the log for. Raise
     `StartUnreachable` if the server certainly does not have that place."""
     match place:
         case AtCoordinates(at):
-            require_listed(at, facts)
+            _require_listed(at, facts)
             return at
         case AtMoment(moment):
             return Since(moment)
         case InFile(file, moment):
-            require_listed(Coordinates(file, FIRST_OFFSET), facts)
+            _require_listed(Coordinates(file, FIRST_OFFSET), facts)
             return Since(moment, file)
         case AfterGtids(gtids):
             _require_executed(gtids, facts)
@@ -182,7 +182,7 @@ def _end_of_run(ports: RunPorts, run: str, facts: ServerFacts) -> StartPlace:
         raise StartUnreachable(error.message, hint=error.hint) from error
     end = batch.captured_end
     if end.server_uuid == facts.server_uuid:
-        require_listed(end.at, facts)
+        _require_listed(end.at, facts)
         return end.at
     if batch.by_gtid:
         return end.gtid_set
@@ -192,7 +192,7 @@ def _end_of_run(ports: RunPorts, run: str, facts: ServerFacts) -> StartPlace:
     )
 
 
-def require_listed(at: Coordinates, facts: ServerFacts) -> None:
+def _require_listed(at: Coordinates, facts: ServerFacts) -> None:
     """Raise `StartUnreachable` unless the place is in a log file that the server
     lists."""
     size = facts.size_of(at.file)
@@ -229,7 +229,7 @@ def find_run_end(ports: RunPorts, place: Place, facts: ServerFacts, start: Posit
     span = range(start.at.file.number, end.file.number)
     for log in reversed([log for log in facts.binlogs if log.file.number in span]):
         last = find_last_end(
-            ports.server, log.file, facts.head, report_progress=search_reporter(ports)
+            ports.server, log.file, facts.head, report_progress=_search_reporter(ports)
         )
         if last.offset > FIRST_OFFSET:
             return max(last, start.at)
@@ -243,16 +243,16 @@ def resolve_end(ports: RunPorts, place: Place, facts: ServerFacts, start: Positi
         case Latest():
             return facts.head
         case InFile(file, moment):
-            require_listed(Coordinates(file, FIRST_OFFSET), facts)
-            return first_transaction_in_file(ports, file, moment, facts) or find_last_end(
-                ports.server, file, facts.head, report_progress=search_reporter(ports)
+            _require_listed(Coordinates(file, FIRST_OFFSET), facts)
+            return _first_transaction_in_file(ports, file, moment, facts) or find_last_end(
+                ports.server, file, facts.head, report_progress=_search_reporter(ports)
             )
         case AtMoment(moment):
             return _search_moment(ports, moment, facts).at
         case AfterGtids(gtids):
             return _end_of(ports, gtids, facts, start)
         case _:
-            where = resolve_place(ports, place, facts)
+            where = _resolve_place(ports, place, facts)
     if isinstance(where, GtidSet):
         return _end_of(ports, where, facts, start)
     assert isinstance(where, Coordinates), f"{where} is an end that a case above resolves"
@@ -266,11 +266,11 @@ def _end_of(ports: RunPorts, gtids: GtidSet, facts: ServerFacts, start: Position
         facts.head,
         gtids,
         binlogs=facts.binlogs,
-        report_progress=search_reporter(ports),
+        report_progress=_search_reporter(ports),
     )
 
 
-def first_transaction_since(
+def _first_transaction_since(
     ports: RunPorts, moment: datetime, read_until: datetime | None, facts: ServerFacts
 ) -> Coordinates:
     """Return the beginning of the first transaction after a moment.
@@ -302,7 +302,7 @@ def first_transaction_since(
     return place.at if read_until is None else place.first_begin or place.at
 
 
-def first_transaction_in_file(
+def _first_transaction_in_file(
     ports: RunPorts, file: LogFile, moment: datetime, facts: ServerFacts
 ) -> Coordinates | None:
     """Return the beginning of the first transaction after a moment in a log file; None
@@ -313,7 +313,7 @@ def first_transaction_in_file(
         moment,
         facts.head,
         facts.read_at,
-        report_progress=search_reporter(ports),
+        report_progress=_search_reporter(ports),
     )
     if place is None:
         return None
@@ -330,7 +330,7 @@ def _search_moment(ports: RunPorts, moment: datetime, facts: ServerFacts) -> Mom
         facts.head,
         moment,
         facts.read_at,
-        report_progress=search_reporter(ports),
+        report_progress=_search_reporter(ports),
     )
     _warn_of_clock(ports, moment, place)
     return place
@@ -343,6 +343,6 @@ def _warn_of_clock(ports: RunPorts, moment: datetime, place: MomentPlace) -> Non
         ports.progress.note(sentence)
 
 
-def search_reporter(ports: RunPorts) -> ReportProgress:
+def _search_reporter(ports: RunPorts) -> ReportProgress:
     """Return the callback that reports the progress of a search."""
     return lambda read, total: ports.progress.tell(search_progress(read, total))

@@ -112,7 +112,7 @@ def find_pasts(ports: RunPorts, tables: Collection[TableName]) -> Pasts:
 
 def _scan_log(
     ports: RunPorts, tables: Collection[TableName], facts: ServerFacts, end: Coordinates
-) -> PastScan:
+) -> _PastScan:
     run_start = _start_at(ports, _log_start(facts), facts)
     basis = Basis(
         ports,
@@ -122,7 +122,7 @@ def _scan_log(
         structures=structures_of_server(ports, run_start),
         prepared_transactions={},
     )
-    scan = PastScan(basis, tables)
+    scan = _PastScan(basis, tables)
     LogReading(basis, scan, on_unfollowed=scan.note_unknown_statement).run()
     return scan
 
@@ -140,7 +140,7 @@ def _start_at(ports: RunPorts, place: Coordinates, facts: ServerFacts) -> RunSta
 _WHOLE_LOG_REASON: Final = "the server's log begins there"
 
 
-class PastScan:
+class _PastScan:
     """A `log_reader.LogTaker` that finds where the pasts of tables begin, and keeps no
     rows. `pasts`: at first, each past is the whole log. A change that is missing in the
     log lets the past begin after this change."""
@@ -229,9 +229,9 @@ class PastScan:
         """Let the table's past begin where `past` does, unless it already begins later.
         If XA transactions are prepared there, the log is read from its beginning: their
         rows are logged before this place, and their commits come after it."""
-        prepared = self._buffer.prepared.has_open
         if not past.begins < self.pasts[table].begins:
-            self.pasts[table] = replace(past, read_from=self._start) if prepared else past
+            has_prepared = self._buffer.prepared.has_open
+            self.pasts[table] = replace(past, read_from=self._start) if has_prepared else past
 
 
 def _end_of(group: TransactionGroup, place: Coordinates | None) -> Coordinates:
@@ -318,7 +318,7 @@ def follow_pasts(ports: RunPorts, lease: Lease) -> CaptureReport | None:
     first_place = min(past.read_from for _, past in loads_and_pasts.values())
     run_start = _start_at(ports, first_place, facts)
     names = ", ".join(sorted(map(str, loads_and_pasts)))
-    reason = f"{names} is followed with its past, from {run_start.start} to {cursor.position}"
+    reason = f"the past of {names} is captured, from {run_start.start} to {cursor.position}"
     batch = begin_catching_up(ports, lease, run_start.start, cursor, reason, {})
     try:
         capture, record = _capture_pasts(ports, lease, batch, run_start, loads_and_pasts, cursor)
@@ -329,7 +329,7 @@ def follow_pasts(ports: RunPorts, lease: Lease) -> CaptureReport | None:
         for load, _ in loads_and_pasts.values():
             _give_up_past(ports, lease, load, error.message)
         return None
-    return capture.report(record, timer_start=timer_start)
+    return capture.report(record, timer_start)
 
 
 def _give_up_past(ports: RunPorts, lease: Lease, load: Load, reason: str) -> None:

@@ -58,8 +58,8 @@ def _left_out_tables(
 
 
 def hole_sentence(end: str) -> str:
-    """Return the reason why a table lacks changes. `end`: the end of the part
-    of the log that was not read for it."""
+    """Return the reason why a table lacks changes. `end`: the end of the part of the log
+    that was not read for it."""
     return (
         f"the patterns of earlier runs left it out, so that its changes up to {end} were not read"
     )

@@ -11,7 +11,7 @@ mirror, with these batches and all others that the mirror lacks.
 If a process dies, its own Spark dies with it, but a Spark Connect server continues its
 statement. That does no harm, because its commit is bound to a version of the Delta
 table. But it takes the cores and the memory that the repeated write needs, so the next
-run ends it (`recorded_session`).
+run ends it (`_recorded_session`).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from lockstep.pipeline.run.agreement.lake_logs import (
 )
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.expected_log import waiting_log_bytes
-from lockstep.pipeline.run.mirror_places import FULL_REWRITE_EVENTS, move_reason, replace_mirror
+from lockstep.pipeline.run.mirror_folders import FULL_REWRITE_EVENTS, move_reason, replace_mirror
 from lockstep.pipeline.run.progress import table_progress
 from lockstep.pipeline.run.publish import publish
 from lockstep.pipeline.run.replay.settle import settle_replays
@@ -76,7 +76,7 @@ from lockstep.pipeline.values.policies import Readers
 from lockstep.pipeline.values.retries import MERGE
 from lockstep.pipeline.values.table import TableName
 
-TABLES_AT_ONCE = 4
+_TABLES_AT_ONCE = 4
 """Number of tables that are written at the same time."""
 
 
@@ -104,7 +104,7 @@ def merge(
     merge_start = perf_counter()
     merger = _Merger(ports, lease, only_tables, on_merged, quarantined=list(quarantined))
     merger.check_idle_mirrors()
-    with recorded_session(ports, lease) if has_pending else nullcontext():
+    with _recorded_session(ports, lease) if has_pending else nullcontext():
         while merger.write_round():
             pass
     unfinished = ports.ledger.unfinished_batches(ports.source.name)
@@ -121,7 +121,7 @@ def merge(
 
 
 @contextmanager
-def recorded_session(ports: RunPorts, lease: Lease) -> Iterator[None]:
+def _recorded_session(ports: RunPorts, lease: Lease) -> Iterator[None]:
     """End the statements of dead runs on the Spark Connect server, and record this
     run's session there while it writes, so that the next run can do the same for it.
     After an error the record remains, because the server may still be working."""
@@ -151,7 +151,7 @@ def missing_batches(ports: RunPorts) -> Mapping[TableName, list[Batch]]:
     return {table: [batches[batch_id] for batch_id in pending[table]] for table in sorted(pending)}
 
 
-def new_intent(source: str, state: TableState, batches: Sequence[Batch]) -> Intent:
+def _new_intent(source: str, state: TableState, batches: Sequence[Batch]) -> Intent:
     """Return a new intent (not recorded yet) to write all of these batches."""
     batch_ids = [batch.id for batch in batches]
     app_id = application_id(source, state, "mirror")
@@ -229,12 +229,12 @@ class _Merger:
             if self.only_tables is None or table in self.only_tables
         }
         intents = {
-            table: open_intents.get(table) or new_intent(source, states[table], batches)
+            table: open_intents.get(table) or _new_intent(source, states[table], batches)
             for table, batches in batches_by_table.items()
         }
         app_ids = {table: intent.app_id for table, intent in intents.items()}
         self.records = table_records(ports, batches_by_table, states, app_ids)
-        self.tables_with_all_rows = tables_written_whole(batches_by_table, self.records)
+        self.tables_with_all_rows = _tables_written_whole(batches_by_table, self.records)
         jobs = list[Job]()
         for table, batches in batches_by_table.items():
             intent = intents[table]
@@ -288,7 +288,7 @@ class _Merger:
         name = self.ports.source.new_mirror_name(state)
         try:
             reason = (
-                reason_to_change_readers(self.ports, state) if name is None else move_reason(name)
+                _reason_to_change_readers(self.ports, state) if name is None else move_reason(name)
             )
         except MirrorRefused as error:
             reason = error.reason
@@ -339,7 +339,7 @@ class _Merger:
     def _write(self, jobs: Collection[Job]) -> None:
         """Write several tables at a time. Only this thread writes to the ledger."""
         errors: list[Exception] = []
-        with ThreadPoolExecutor(TABLES_AT_ONCE, thread_name_prefix="merge") as pool:
+        with ThreadPoolExecutor(_TABLES_AT_ONCE, thread_name_prefix="merge") as pool:
             running = {
                 pool.submit(_write_with_retries, self.ports, self.lease, job): job for job in jobs
             }
@@ -488,7 +488,7 @@ def _write_with_retries(
     raise AssertionError("a loop over tries returns or raises")
 
 
-def tables_written_whole(
+def _tables_written_whole(
     batches_by_table: Mapping[TableName, Sequence[Batch]], records: Mapping[TableName, TableRecords]
 ) -> frozenset[TableName]:
     """Return the tables whose next write has all rows."""
@@ -504,7 +504,7 @@ def tables_written_whole(
     )
 
 
-def reason_to_change_readers(ports: RunPorts, state: TableState) -> str | None:
+def _reason_to_change_readers(ports: RunPorts, state: TableState) -> str | None:
     """Return the reason if all rows have to be written to a new mirror because of
     `readers`: the reader features of a Delta table cannot be reduced. Otherwise return
     None. A mirror that keeps rows which the source deleted is never replaced, because

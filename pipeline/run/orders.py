@@ -1,13 +1,13 @@
-"""Plans and records what people order about tables: to stop one, to resume it, to
-reload it. Runs carry the orders out.
+"""Plans and records people's orders about tables: pause, resume, reload. Runs carry them
+out.
 
 Before a resume is recorded, its outcome is shown: the plan of the next run, and what
 today's settings make of the statement at which the table stopped.
 
 A reload writes a mirror (the Delta table with the current rows), or some of its rows,
-again. A person orders it, or a comparison found a difference. The plan decides what
-supplies each one. The next run carries it out; only a reload of rows under a condition
-is carried out by the run to which it is given.
+again. A person orders it, or a comparison found a difference. The plan decides whether
+MySQL, the changelog or the log supplies the rows. The next run carries it out; only a
+reload of rows under a condition is carried out by the run to which it is given.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.logged_statements import dialect_of, recorded_statements
 from lockstep.pipeline.run.follow_pasts import Pasts, find_pasts
 from lockstep.pipeline.run.load.by_condition import condition_refusal
-from lockstep.pipeline.run.mirror_places import collisions, next_place
+from lockstep.pipeline.run.mirror_folders import collisions, next_folder
 from lockstep.pipeline.run.repair import foresee_next_start
 from lockstep.pipeline.run.reports import VerifyReport
 from lockstep.pipeline.run.status.schema_history import unknown_table_error
@@ -391,8 +391,8 @@ def _resume_sentence(
     try:
         if (error := _present_error(ports, table)) is not None:
             return f"it would be quarantined again: {error.reason}. First {error.hint}"
-        if isinstance(decision := next_start().decision, Refusal):
-            return _waits_sentence(table, decision.error)
+        if isinstance(refusal := next_start().outcome, Refusal):
+            return _waits_sentence(table, refusal.error)
         plans = _plans_of_next_run(ports, order)
     except SegmentsLost as error:
         return _waits_sentence(table, error)
@@ -717,7 +717,7 @@ def _new_place_clause(ports: RunPorts, state: TableState | None) -> str:
             ports, state, mirror_judgement(ports, state, examined_version, will_be_replaced=True)
         )
     except MirrorRefused as error:
-        return f" in a new folder, {next_place(ports, state.table)} ({error.reason})"
+        return f" in a new folder, {next_folder(ports, state.table)} ({error.reason})"
     except (TableError, LockstepError):  # the run says what follows
         pass
     return ""

@@ -41,7 +41,7 @@ def capture_progress(
 
 
 def search_progress(read_bytes: int, total_bytes: int) -> StepProgress:
-    """Return the progress of a search in the log. `read_bytes`, `total_bytes`: bytes of the log."""
+    """Return the progress of a search in the log, in bytes of the log."""
     figures = {"log_bytes": read_bytes, "total_bytes": total_bytes}
     return StepProgress(
         "search", read_bytes, total_bytes, f"{read_bytes / 1e6:,.1f} MB of the log", (figures,)

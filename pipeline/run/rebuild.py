@@ -595,13 +595,14 @@ def _places_around_gap(ports: RunPorts, table: TableName, gap: Gap) -> Iterator[
     if any(gap.open_among([table]) for gap in gaps):
         yield f"`lockstep verify {table.word}` finds out whether it is right now"
         return
-    closed_in = [
-        closed.batch
+    closing_batches = [
+        event.batch
         for gap in gaps
-        for closed in gap.closed.values()
-        if closed.table == str(table) and closed.kind is not TableEventKind.DROPPED
+        for event in gap.closed.values()
+        if event.table == str(table) and event.kind is not TableEventKind.DROPPED
     ]
-    for batch in ledger.live_batches(source, last := max(closed_in, default=0), last):
+    last = max(closing_batches, default=0)
+    for batch in ledger.live_batches(source, last, last):
         yield f"it is right again as of {end_text(batch)}"
 
 
@@ -649,7 +650,7 @@ def _earliest_hint(ports: RunPorts, table: TableName) -> str:
 
 
 _NAME: Final = "table"
-"""The name of the table among the mirrors that are written aside."""
+"""The name of the table in the temporary place where it is built (`Copies.build`)."""
 _COPY_TXN: Final = 1
 """The number of the Delta transaction that copies the rows of the first version."""
 _MERGE_TXN: Final = 2
@@ -779,7 +780,7 @@ def _copy_base(
 
 
 def _deletions(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Return rows that are marked as deleted as the changes that mark them."""
+    """Return the changes that mark these rows as deleted again."""
     columns = [pa.array(["delete"] * rows.num_rows, pa.string()), rows.column(DELETED_AT.name)]
     names = ["_change_type", "_committed_at", *changelog_names(schema.names)]
     return pa.table([*columns, *(rows.column(name) for name in schema.names)], names=names)

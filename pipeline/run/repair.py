@@ -35,7 +35,7 @@ from lockstep.pipeline.values.errors import SegmentsLost
 from lockstep.pipeline.values.segment import SegmentFile, SystemTable
 from lockstep.pipeline.values.table import TableName
 
-SWEPT_BATCHES = 10
+_SWEPT_BATCHES = 10
 """Number of newest batches among which abandoned batches are searched for remaining
 files."""
 
@@ -76,7 +76,7 @@ def repair(ports: RunPorts, lease: Lease) -> tuple[str, ...]:
         # Only the newest acknowledged batch can have files left, because the files of
         # each batch are deleted before the next one is acknowledged.
         remove_unneeded_files(ports, acknowledged.batch)
-    for batch in ports.ledger.batches(source, limit=SWEPT_BATCHES):
+    for batch in ports.ledger.batches(source, limit=_SWEPT_BATCHES):
         # A process that hung may have written files after its batch was abandoned.
         if batch.state is BatchState.ABANDONED:
             discard(ports, batch)

@@ -225,21 +225,22 @@ def _tightenings_by_renames(
     batch may have values from before the statement. The next batch read the table
     again. `history`: as for `_tightenings_by_settings`."""
     ledger, source = ports.ledger, ports.source.name
-    noted = {
+    recorded_batches = {
         (note.table, column): note.tightening.last_batch
         for note in ledger.uncleared_values(source)
         for column in note.tightening.columns
     }
-    newest, knowledge = dict[TableName, SchemaVersion](), dict[TableName, Knowledge]()
+    newest_known = dict[TableName, SchemaVersion]()
+    newest_knowledge = dict[TableName, Knowledge]()
     for version in history:
         table = version.table
-        knowledge_before = knowledge.get(table)
-        knowledge[table] = version.knowledge
+        knowledge_before = newest_knowledge.get(table)
+        newest_knowledge[table] = version.knowledge
         # A version without a structure says nothing of what was shown.
         if version.schema is None or ports.shaping.rules_of(table) is None:
             continue
-        before = newest.get(table)
-        newest[table] = version
+        before = newest_known.get(table)
+        newest_known[table] = version
         # A batch that read the table again has no values from before that.
         is_read_again = version.columns_from is None
         last_batch = version.batch - 1 if is_read_again else version.batch
@@ -248,7 +249,7 @@ def _tightenings_by_renames(
             for column in _columns_hidden_by(
                 before, version, may_rename=knowledge_before is Knowledge.UNKNOWN
             )
-            if noted.get((table, column), 0) < last_batch
+            if recorded_batches.get((table, column), 0) < last_batch
         )
         if columns and last_batch > ledger.deletion_notes(source, table).last_batch:
             reason = keep_clear_reason(ports, table)

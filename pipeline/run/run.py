@@ -138,9 +138,9 @@ class RunSession:
         `patient`: wait for the lease while another run has it, instead of raising
         `SourceBusy`. If another step of the same run has it, always wait.
         """
-        for number, wait_seconds in enumerate(STEP.tries(self.pause)):
+        for retry_count, wait_seconds in enumerate(STEP.tries(self.pause)):
             try:
-                if number:
+                if retry_count:
                     self._find_server_again()
                 ports, lease = self._leased_ports(patient)
                 with check_lease_on_error(partial(ports.ledger.require_held, lease)):

@@ -45,7 +45,7 @@ from lockstep.pipeline.run.agreement.lake_logs import foreign_mirrors
 from lockstep.pipeline.run.begin import RunStart, read_anchor_of
 from lockstep.pipeline.run.consent import consent_errors
 from lockstep.pipeline.run.context import RunPorts
-from lockstep.pipeline.run.mirror_places import (
+from lockstep.pipeline.run.mirror_folders import (
     collisions,
     move_reason,
     pending_moves,
@@ -209,7 +209,7 @@ def _have_of_stopped(state: TableState, stale_mirrors: Collection[TableName]) ->
     return Have(state.table, SupplyStanding.STOPPED, needs, _reason(state))
 
 
-def want_of(order: TableOrder) -> Want:
+def _want_of(order: TableOrder) -> Want:
     """Return what a person's order, or Lockstep's own, wants of its table."""
     return Want(
         rewrite=order.kind is OrderKind.RELOAD,
@@ -611,7 +611,7 @@ def plan_returns(
         for order in orders:
             if order.id not in other_orders:
                 reaches[order.table].reason_without_log = reason_without_log
-    wants = {order.table: want_of(order) for order in orders}
+    wants = {order.table: _want_of(order) for order in orders}
 
     def plan_table(table: TableName) -> Plan:
         best = plan(haves[table], wants[table], reaches[table])
@@ -791,7 +791,7 @@ def _valid_and_void_loads(
             has_gap = _has_gap_since(ports, run_start, load.followed_from.batch)
         facts = run_start.facts
         log = (run_start.start.at, facts.head)
-        reason = reason_void(load, states.get(load.table), facts.server_uuid, log, gap=has_gap)
+        reason = reason_void(load, states.get(load.table), facts.server_uuid, log, has_gap=has_gap)
         reason = reason or _reason_shape_changed(ports, load)
         if reason is None and load.is_complete:
             folder = snapshot_path(ports.source.name, load.table)

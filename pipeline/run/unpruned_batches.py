@@ -84,10 +84,10 @@ def history_begin(ledger: Decisions, batches: Sequence[Batch]) -> datetime | Non
     log_end = None if decision is None else LogEnd.of(decision)
     if log_end is not None and log_end.is_start:
         return log_end.asked_at - _COARSEST_COMMIT_TIME
-    end = first.captured_cursor
-    if end.position.file != first.start.file:
+    cursor = first.captured_cursor
+    if cursor.position.file != first.start.file:
         return None
-    return datetime.fromtimestamp(end.anchor.file_created, UTC)
+    return datetime.fromtimestamp(cursor.anchor.file_created, UTC)
 
 
 def batch_of_run(ledger: Ledger, source: str, run: str) -> Batch:

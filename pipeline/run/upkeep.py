@@ -53,7 +53,7 @@ from lockstep.pipeline.run.agreement.changelog_files import (
 from lockstep.pipeline.run.clear import UpkeepTarget, clear, upkeep_target
 from lockstep.pipeline.run.commit_metadata import removal_metadata
 from lockstep.pipeline.run.context import RunPorts
-from lockstep.pipeline.run.mirror_places import delete_former_places, former_places
+from lockstep.pipeline.run.mirror_folders import former_folders, remove_former_folders
 from lockstep.pipeline.upkeep.changes import (
     ChangeFile,
     ChangesPlan,
@@ -376,7 +376,7 @@ def plan_former_folders(ports: RunPorts, keep: timedelta) -> tuple[FormerMirror,
     deleted as a whole, once `keep` has passed since a version set named the new one.
     """
     ledger, source = ports.ledger, ports.source.name
-    folders = former_places(ports)
+    folders = former_folders(ports)
     if not folders:
         return ()
     examined_versions = ledger.examined_versions(source)
@@ -420,7 +420,7 @@ def delete_former_folders(
     folders = [former.folder for former in plan if former.reason_kept is None]
     if not folders:
         return tuple(plan)
-    deleted = _under_lock(ports, holder, lambda lease: delete_former_places(ports, lease, folders))
+    deleted = _under_lock(ports, holder, lambda lease: remove_former_folders(ports, lease, folders))
     if deleted is None:
         reason = "a run has the source: the next upkeep deletes it"
         return tuple(replace(former, reason_kept=former.reason_kept or reason) for former in plan)

@@ -335,7 +335,7 @@ class _TableSearch:
         view = None if code is None else code.view(table.name)
         return None if view is None else view.code
 
-    def _follow_read(self, table: TableName, *, is_named_by_with: bool = False) -> None:
+    def _follow_read(self, table: TableName, *, is_named_by_with: bool) -> None:
         """Follow a table that is read. `is_named_by_with`: a WITH clause defines the
         name. Raise if no known table, view or WITH clause has the name."""
         if (

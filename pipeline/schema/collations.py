@@ -177,7 +177,7 @@ def canonical_charset(name: str) -> str | None:
     return folded if folded in _CHARSETS else None
 
 
-def canonical_collation(name: str, charset: str | None = None) -> str | None:
+def canonical_collation(name: str, charset: str | None) -> str | None:
     """Return a collation's canonical name, in lower case; None if its character set is
     unknown. `charset`: the character set of a name like `uca1400_…`, which MariaDB
     accepts without a set."""

@@ -155,7 +155,7 @@ def reason_schema_versioned(schema: TableSchema) -> str | None:
     resumes it); None for any other table."""
     if not schema.system_versioned:
         return None
-    return "it is system-versioned: rows of the past are logged under the key of the present one"
+    return "it is system-versioned: past versions of a row are logged with the row's present key"
 
 
 def reason_engine_changed(effect: TableEffect) -> str | None:
@@ -508,7 +508,7 @@ def reason_renames_refused(
 
 
 def reason_unclear(
-    before: TableSchema, given_schema: TableSchema, renames: Renames = (), *, may_rename: bool
+    before: TableSchema, given_schema: TableSchema, renames: Renames, *, may_rename: bool
 ) -> str | None:
     """Return why the mirror (the Delta table with the current rows) cannot keep its
     rows under the given structure; None if it can. Either it is unclear which column is
@@ -523,7 +523,7 @@ def reason_unclear(
     new = [name for name, origin in zip(given_schema.names, origins, strict=True) if origin is None]
     if missing and new:
         return (
-            f"by the structure given, {', '.join(missing)} may have been renamed to "
+            f"the given structure does not say whether {', '.join(missing)} was renamed to "
             f"{', '.join(new)}, or dropped and {', '.join(new)} added"
         )
     change = TableEffect(
@@ -542,5 +542,5 @@ def reason_unclear(
         reason_values_unknown,
     ):
         if reason := test(change):
-            return f"by the structure given, {reason}"
+            return f"with the given structure, {reason}"
     return None

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Protocol
 
 from lockstep.pipeline.schema.code import (
@@ -206,6 +207,7 @@ class SchemaTracker:
         self._versions: list[SchemaVersion] = []
         self._statements: list[SchemaStatement] = []
         self._databases: list[DatabaseVersion] = []
+        self._gone_versions: Sequence[SchemaVersion] = ()
 
     @property
     def history(self) -> BatchHistory:
@@ -316,46 +318,52 @@ class SchemaTracker:
         """Record the structures that the run read at its first position. A table that
         was known before keeps its rows, and its columns are matched by their names.
         `gone_versions`: the newest versions of tables that are gone. A new table with
-        the same columns as one of them may have its rows, so the lake shows no more of
-        the new table than of the old one."""
+        at least half of the columns of one of them may have its rows, so the lake shows
+        no more of the new table than of the old one."""
+        self._gone_versions = gone_versions
         for version in versions:
-            predecessor: Predecessor | None = None
+            predecessor = None
             if version.schema is not None:
-                predecessor = self._match_by_name(version.table, version.schema)
-            _, columns_from = predecessor or (None, None)
-            if predecessor is None and version.schema is not None:
-                names = version.schema.names
-                predecessor = next(
-                    (
-                        (gone_version, names)
-                        for gone_version in gone_versions
-                        if gone_version.schema is not None and gone_version.schema.names == names
-                    ),
-                    None,
-                )
+                predecessor = self._possible_predecessor(version.schema)
+            before, columns_from = predecessor or (None, None)
             self._record(
                 version.table,
                 version.schema,
                 version.since,
                 version.origin,
-                columns_from=columns_from,
+                columns_from=columns_from if before and before.table == version.table else None,
                 reason=version.reason,
                 predecessor=predecessor,
                 may_be_renamed=True,
             )
         self._databases += databases
 
-    def _match_by_name(self, table: TableName, after: TableSchema) -> Predecessor | None:
-        """Match columns by their names with those of the last known structure. Return
-        None if no structure was known where the run begins."""
-        if not self._initial.last_number(table):
-            return None
-        for before in reversed(self._initial.versions(table)):
-            if before.schema is not None:
-                columns = map(before.schema.column, after.names)
-                names = (None if column is None else column.name for column in columns)
-                return before, tuple(names)
-        return None
+    def _possible_predecessor(self, after: TableSchema) -> Predecessor | None:
+        """Return the version from which a table may have its rows where the run begins,
+        with its columns matched by their names: its own last known version, or one of a
+        table that is gone. Of several tables that are gone, return one of which the
+        lake shows less than the settings show of the table, if there is one."""
+        if self._initial.last_number(after.name):
+            for own in reversed(self._initial.versions(after.name)):
+                if own.schema is not None:
+                    return own, _names_before(own.schema, after)
+        predecessors = list[Predecessor]()
+        for gone in self._gone_versions:
+            names = () if gone.schema is None else _names_before(gone.schema, after)
+            kept_count = len(names) - names.count(None)
+            if gone.schema is not None and kept_count >= len(gone.schema.names) / 2:
+                predecessors.append((gone, names))
+        shows_more = partial(self._shows_more, after)
+        return next(filter(shows_more, predecessors), next(iter(predecessors), None))
+
+    def _shows_more(self, after: TableSchema, predecessor: Predecessor) -> bool:
+        """Return whether the settings show more of a table than of its predecessor."""
+        if self._shaping is not None:
+            try:
+                self._shaping.for_history(after, *predecessor, may_be_renamed=True)
+            except TableError:
+                return True
+        return False
 
     def record_carried_version(
         self, table: TableName, version: SchemaVersion | None, at: Coordinates
@@ -600,7 +608,7 @@ class SchemaTracker:
             if predecessor is None and version is not None:
                 predecessor = version, columns_from
             if predecessor is None and new is not None and key in later_keys:
-                predecessor = self._match_by_name(new.name, new)
+                predecessor = self._possible_predecessor(new)
             table = new or old
             self._record(
                 key if table is None else table.name,
@@ -627,3 +635,9 @@ class SchemaTracker:
             if new != old:
                 name = new.name if new is not None else key
                 self._databases.append(DatabaseVersion(name, at, new, statement_number))
+
+
+def _names_before(before: TableSchema, after: TableSchema) -> ColumnsFrom:
+    """Return the columns of `after`, matched by their names with those of `before`."""
+    columns = map(before.column, after.names)
+    return tuple(None if column is None else column.name for column in columns)

@@ -359,7 +359,7 @@ def refuse_equal_names(names: Iterable[str]) -> None:
         earlier = names_by_comparable.setdefault(comparable_name(name), name)
         if earlier is not name:
             raise TableError(
-                f"columns {earlier!r} and {name!r} have one name to Delta and Spark, which ignore "
-                "case",
+                f"columns {earlier!r} and {name!r} have the same name for Delta and Spark, which "
+                "ignore case",
                 hint="rename one of them at the source, or exclude the table",
             )

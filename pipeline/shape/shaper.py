@@ -74,16 +74,11 @@ class Shaper:
         """Names of the source's columns that rows passed to `shape_rows` must have."""
         return list(self._shape.source.names)
 
-    @property
-    def takes_all_rows(self) -> bool:
-        """True if the shape has no condition on rows."""
-        return self._shape.row_condition is None
-
-    def treats_any(self, columns: Set[str]) -> bool:
-        """Return whether one of these columns is treated, so that the lake does not
-        show it as it is."""
+    def may_hide(self, columns: Set[str]) -> bool:
+        """Return whether the lake may not show a value of these columns as it is: one
+        of them is treated, or the shape has a condition on rows."""
         treatments = zip(self._shape.source.names, self._shape.treatments, strict=True)
-        return any(
+        return self._shape.row_condition is not None or any(
             treatment is not Visibility.SHOWN and name in columns for name, treatment in treatments
         )
 

@@ -694,7 +694,7 @@ def _toml_table(values: Mapping[str, str]) -> str:
     return f"{{ {', '.join(f'{_toml(name)} = {_toml(text)}' for name, text in values.items())} }}"
 
 
-# -- shapes of structures --------------------------------------------------------------
+# -- shapes of structures and of versions ----------------------------------------------
 
 
 def _declared_structure(schema: TableSchema) -> TableStructure:
@@ -715,9 +715,6 @@ def _missing_key_error() -> TableError:
         "its settings hash columns, and there is no key for the hashes",
         hint='set key = "env:…" under [privacy] in lockstep.toml',
     )
-
-
-# -- shapes of versions ----------------------------------------------------------------
 
 
 def _image_shape(

@@ -158,17 +158,20 @@ def chunk_key(schema: TableSchema) -> tuple[str, ...]:
     If they are fewer than the index has, several rows may have the same values. All
     rows with the same values are then in one chunk.
     """
+    return tuple(column.name for column in _key_columns(schema))
+
+
+def _key_columns(schema: TableSchema) -> list[ColumnSchema]:
     index = chunk_index(schema)
-    if index is None:
-        return ()
-    names = []
-    for part in index.parts:
+    parts = () if index is None else index.parts
+    columns: list[ColumnSchema] = []
+    for part in parts:
         column = _dividing_column(schema, part)
         # All columns have one direction: if they descend, the index is read backwards.
-        if column is None or part.descending != index.parts[0].descending:
+        if column is None or part.descending != parts[0].descending:
             break
-        names.append(column.name)
-    return tuple(names)
+        columns.append(column)
+    return columns
 
 
 def chunk_index(schema: TableSchema) -> KeySchema | None:
@@ -203,10 +206,9 @@ def only_on_mysql(schema: TableSchema) -> bool:
     """Return whether the chunk key can be used on MySQL only. MariaDB has MySQL's
     collations of 0900 since 11.4, but its index on such a CHAR orders the padding,
     too."""
-    columns = map(schema.column, chunk_key(schema))
     return any(
-        column and column.type == "char" and "_0900_" in f"{column.collation}_"
-        for column in columns
+        column.type == "char" and "_0900_" in f"{column.collation}_"
+        for column in _key_columns(schema)
     )
 
 
@@ -290,9 +292,9 @@ class Range:
 def key_expressions(schema: TableSchema) -> tuple[str, ...]:
     """Return the SQL expressions that read a bound's values, one per column of the
     chunk key."""
-    columns = _key_columns(schema)
     return tuple(
-        FORMS[column.type].select_template.format(quoted(column.name)) for column in columns
+        FORMS[column.type].select_template.format(quoted(column.name))
+        for column in _key_columns(schema)
     )
 
 
@@ -303,9 +305,8 @@ def bound_of(schema: TableSchema, answers: Sequence[object]) -> Bound:
     Raise TableError for a value without a literal. Only a YEAR(2) has such values: a
     server orders them by four digits and compares them by two.
     """
-    columns = _key_columns(schema)
-    literals = (_literal(column, answer) for column, answer in zip(columns, answers, strict=True))
-    return Bound(chunk_key(schema), tuple(literals))
+    pairs = zip(_key_columns(schema), answers, strict=True)
+    return Bound(chunk_key(schema), tuple(_literal(column, answer) for column, answer in pairs))
 
 
 def range_condition(key_range: Range) -> str:
@@ -328,11 +329,6 @@ def range_condition(key_range: Range) -> str:
 
 def order_by(columns: Sequence[str]) -> str:
     return ", ".join(map(quoted, columns))
-
-
-def _key_columns(schema: TableSchema) -> list[ColumnSchema]:
-    columns = (schema.column(name) for name in chunk_key(schema))
-    return [column for column in columns if column is not None]
 
 
 def beyond(

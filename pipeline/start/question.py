@@ -90,16 +90,18 @@ class ChosenPlace:
 class Question:
     """All facts from which a start is decided.
 
-    `source`: the source's name, for the commands in hints. `cursor`: the end of the
-    last captured batch if all its files are intact, else the end of the last
-    acknowledged one. `configured_start`: the start in lockstep.toml, which is used only
-    without a cursor. `override`: the start that an operator chose. `chosen_place`: that
-    place on this server, or the error that says why the server does not have it.
-    `set_reading`: NOT_COMPARED unless only the cursor's GTID set says where to
-    continue. `reused_gtid`: the GTID of a transaction that differs. `load_watermark`:
-    the log's head when an unfinished run began to read tables. `unpruned_batches`: all
-    batches up to the cursor that the ledger still has, oldest first; empty unless the
-    server lacks transactions that another server sent.
+    - `source`: the source's name, for the commands in hints.
+    - `cursor`: the end of the last captured batch if all its files are intact, else the
+      end of the last acknowledged one.
+    - `configured_start`: the start in lockstep.toml, used only without a cursor.
+    - `override`: the start that an operator chose. `chosen_place`: that place on this
+      server, or the error that says why the server does not have it; None without an
+      override.
+    - `set_reading`: NOT_COMPARED unless only the cursor's GTID set says where to
+      continue. `reused_gtid`: the GTID of a transaction that differs.
+    - `load_watermark`: the log's head when an unfinished run began to read tables.
+    - `unpruned_batches`: all batches up to the cursor that the ledger still has, oldest
+      first; empty unless the server lacks transactions that another server sent.
     """
 
     source: str = field(kw_only=True)

@@ -63,15 +63,12 @@ from lockstep.pipeline.values.table import TablePatterns
 
 
 def _choice_unreachable(question: Question) -> Answer:
-    choice = question.override
-    if choice is None or isinstance(question.chosen_place, ChosenPlace):
+    choice, error = question.override, question.chosen_place
+    if choice is None or not isinstance(error, LockstepError):
         return None
-    error = question.chosen_place
-    reason = f": {error.message}" if error else ""
     return StartUnreachable(
-        f"{choice.place}, which {choice.author} chose, is not on the server{reason}",
-        hint=(f"{error.hint}; or " if error else "")
-        + f"choose another place: {start_at('PLACE', question.source)}",
+        f"{choice.place}, which {choice.author} chose, is not on the server: {error.message}",
+        hint=f"{error.hint}; or choose another place: {start_at('PLACE', question.source)}",
     )
 
 
@@ -82,10 +79,10 @@ def _choice_before_cursor(question: Question) -> Answer:
     if _continuity(question, cursor, chosen_place) is not None:
         return None
     position = cursor.position
-    without_read = _read_here(question, cursor)
-    if without_read.flavour in (None, chosen_place.gtid_set.flavour):
-        without_read = without_read.union(chosen_place.gtid_set)
-    place = position if _is_same_log(question) else AfterGtids(without_read)
+    skipped_gtids = _read_here(question, cursor)
+    if skipped_gtids.flavour in (None, chosen_place.gtid_set.flavour):
+        skipped_gtids = skipped_gtids.union(chosen_place.gtid_set)
+    place = position if _is_same_log(question) else AfterGtids(skipped_gtids)
     return StartBehindCursor(
         f"{choice.place}, which {choice.author} chose, lies before {position}, up to which "
         "everything was read",
@@ -331,16 +328,17 @@ def _cure_of_lost_transactions(question: Question) -> str:
 def _first_run_with_lost_transactions(question: Question) -> str | None:
     """Return the first run that read a transaction which the server lacks; None if that
     run cannot be undone."""
-    batches = question.unpruned_batches
-    executed = question.executed_gtids
-    lost = next((b for b in batches if not executed.contains(b.captured_end.gtid_set)), None)
-    if lost is None:
+    batches, executed = question.unpruned_batches, question.executed_gtids
+    lost_batches = (
+        batch for batch in batches if not executed.contains(batch.captured_end.gtid_set)
+    )
+    if (first_lost := next(lost_batches, None)) is None:
         return None
-    earlier = list(takewhile(lambda batch: batch.run_id != lost.run_id, batches))
+    earlier = list(takewhile(lambda batch: batch.run_id != first_lost.run_id, batches))
     if not earlier or not earlier[-1].by_gtid:
         return None
     has_later_log = earlier[-1].captured_end.gtid_set.contains(question.purged_gtids)
-    return lost.run_id if has_later_log else None
+    return first_lost.run_id if has_later_log else None
 
 
 def _purged_on_other_server(question: Question) -> Answer:

@@ -351,7 +351,7 @@ def risk_verdict(
     when = f"in {duration_text(room.remaining)}" if room.remaining else "at the next rotation"
     return Verdict(
         State.AT_RISK,
-        f"the server may purge the log at the cursor {when}, and the position with it",
+        f"the server may purge the log at the cursor {when}: the position would be lost",
         f"`lockstep run --source {source}` now; keep logs longer: {RETENTION_VARIABLE}",
         Recovery.OPERATOR,
         stable_text="the server may purge the log at the cursor",

@@ -135,9 +135,9 @@ _HOLDER_SENTENCES: Final = {
     "replay": "a replay is not settled; `lockstep run` continues it",
     "recovery": "a new ledger would continue after one of the eight newest batches",
     "reload": "{0} was not read from the source since; `lockstep run` reads it if `tables` has it",
-    _DROPPED_MIRROR: "the table is gone at the source, and its mirror shows them for good: delete "
-    "the folder {0} of the lake (`rm -r`, or the store's command); then `lockstep run` clears the "
-    "rest",
+    _DROPPED_MIRROR: "the source has no such table any more, and its mirror still shows them: "
+    "delete the folder {0} of the lake (`rm -r`, or the store's command); then `lockstep run` "
+    "clears the rest",
 }
 
 

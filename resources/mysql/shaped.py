@@ -56,7 +56,7 @@ class ShapedTable:
         UNIQUE keys, its chunks may be cut by another key than the one that identifies
         its rows, so both keys count."""
         keys = {*merge_key(self.schema), *row_key(self.schema)}
-        return self.shaper.treats_any(keys) or not self.shaper.takes_all_rows
+        return self.shaper.may_hide(keys)
 
     def for_columns(self, columns: Sequence[str]) -> ShapedTable:
         """Return the table as it is read with these columns and the primary key alone."""

@@ -23,7 +23,12 @@ from lockstep.assets import run_page
 from lockstep.commands import report as report_command
 from lockstep.commands import verify
 from lockstep.commands.check import finding_lines
-from lockstep.commands.read import generation_refusals, refusal_reasons, table_snippets
+from lockstep.commands.read import (
+    generation_refusals,
+    refusal_reasons,
+    store_lines,
+    table_snippets,
+)
 from lockstep.commands.recover import changelog_values
 from lockstep.commands.replay import exit_code, replay_lines, replay_values
 from lockstep.commands.status import (
@@ -401,6 +406,12 @@ def test_snippets_can_be_pasted(path: str) -> None:
     quoted = path.replace("'", "''")
     assert f"delta_scan('{quoted}')" in told["DuckDB"]
     assert Path(path).name in told["Spark"]
+
+
+def test_the_name_of_a_secrets_file_is_quoted_for_duckdb() -> None:
+    """It stands where the file's content belongs."""
+    lines = store_lines("s3://lake", {"secret_access_key": "file:it's"})["DuckDB"]
+    assert "secret 'the content of it''s'" in lines
 
 
 def test_a_reader_that_is_missing_is_named_with_the_reason() -> None:

@@ -24,7 +24,7 @@ from lockstep.pipeline.model.claim import BatchSpan, Claim
 from lockstep.pipeline.model.table_state import OrderKind, Supplier, TableCondition
 from lockstep.pipeline.ports.ledger import batch_content
 from lockstep.pipeline.replay.spans import Span
-from lockstep.pipeline.run.mirror_places import former_places
+from lockstep.pipeline.run.mirror_folders import former_folders
 from lockstep.pipeline.run.rebuild import origin_at, rebuild_as_of
 from lockstep.pipeline.run.replay.selection import select_batches
 from lockstep.pipeline.run.status.span_report import report_of_span
@@ -345,7 +345,7 @@ def test_a_table_that_was_left_out_is_not_taken_as_it_was(
     recovered(follower)
     if back == "after":
         follower.run()
-        assert former_places(follower.ports()) == []
+        assert former_folders(follower.ports()) == []
         follower.tables = [f"{database}.*"]
     follower.run()
     require_equal(follower, mysql, database)

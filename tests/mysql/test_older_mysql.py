@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives import serialization
 
 from demo.mysql_search import Program
 from demo.mysqld import mysql_server
-from lockstep.pipeline.run.begin import foresee_start
+from lockstep.pipeline.run.begin import RunStart, foresee_start
 from lockstep.pipeline.run.dump.initial_schemas import structures_at
 from lockstep.pipeline.run.proof.verify_rows import verify
 from lockstep.pipeline.run.proof.verify_schema import verify_schema
@@ -183,11 +183,11 @@ def test_places_are_of_one_server(shop: Shop) -> None:
     shop.do(*HIDING)
     shop.run()
     ports, table = shop.follower.ports(), TableName(shop.database, "t")
-    proposal = foresee_start(ports, ports.ledger.cursors(SOURCE).captured, None)
-    assert proposal.run_start is not None
-    elsewhere = replace(proposal.run_start.start, server_uuid="another")
+    run_start = foresee_start(ports, ports.ledger.cursors(SOURCE).captured, None).outcome
+    assert isinstance(run_start, RunStart)
+    elsewhere = replace(run_start.start, server_uuid="another")
     places = []
-    for start in (proposal.run_start, replace(proposal.run_start, start=elsewhere)):
+    for start in (run_start, replace(run_start, start=elsewhere)):
         version = structures_at(ports, start).version(table)
         assert version is not None and version.schema is not None
         places.append([column.place for column in version.schema.expression_columns])

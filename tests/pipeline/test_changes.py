@@ -165,7 +165,7 @@ def test_a_changelog_has_each_column_under_a_name_that_delta_takes(names: list[s
 def test_names_that_are_one_to_spark_set_the_table_aside(names: str) -> None:
     """MySQL tells them apart."""
     columns = tuple(Column(name, "int") for name in names)
-    with pytest.raises(TableError, match="have one name to Delta and Spark"):
+    with pytest.raises(TableError, match="have the same name for Delta and Spark"):
         arrow_schema(TableStructure(TableName("shop", "t"), columns, ()))
 
 

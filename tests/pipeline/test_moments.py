@@ -78,6 +78,23 @@ def test_a_moment_in_many_files_reads_some_heads(count: int) -> None:
         assert len(server.dumps) - before < 64 + count // 64 + 5
 
 
+def test_the_bytes_read_for_a_moment_add_up() -> None:
+    """Files before the first one that is read are read after it; what is told never goes back."""
+    server, _ = logged((0, [1.0, 2.0]), (10, [11.0, 12.0]), (20, [21.0, 22.0]))
+    told: list[tuple[int, int]] = []
+    wanted = moment(20.5)
+    find_moment(
+        server,
+        server.binlogs,
+        server.head,
+        wanted,
+        NOW,
+        report_progress=lambda done, total: told.append((done, total)),
+    )
+    assert len(told) > 1
+    assert told == sorted(told)
+
+
 def fewest(
     found: list[tuple[int, Coordinates]], wanted: datetime, head: Coordinates
 ) -> Coordinates:

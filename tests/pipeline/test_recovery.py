@@ -31,7 +31,7 @@ from lockstep.pipeline.recovery import (
     needed_commits,
 )
 from lockstep.pipeline.run.context import RunPorts
-from lockstep.pipeline.run.mirror_places import table_of_folder
+from lockstep.pipeline.run.mirror_folders import table_of_folder
 from lockstep.pipeline.values.position import Anchor, Coordinates, LogFile
 from lockstep.pipeline.values.table import TableName
 

@@ -592,10 +592,10 @@ def test_what_voids_a_load(
     if condition is not None:
         known = replace(LOADING, condition=condition)
     at: Coordinates = place(start)
-    found = reason_void(load, known, server, (at, place(900)), gap=gap)
+    found = reason_void(load, known, server, (at, place(900)), has_gap=gap)
     assert found is None if why is None else found is not None and why in found
 
 
 def test_a_log_that_ends_before_the_load_began_was_reset() -> None:
-    found = reason_void(READING, None, "server", (place(20), place(99)), gap=False)
+    found = reason_void(READING, None, "server", (place(20), place(99)), has_gap=False)
     assert found is not None and "was not captured" in found

@@ -765,7 +765,6 @@ VARIED: dict[str, st.SearchStrategy[Any]] = {
 }
 questions = st.builds(Question, **VARIED)
 choices = st.one_of(
-    st.none(),
     st.just(StartUnreachable("it is not there", hint="choose another")),
     st.builds(reached, places, sets),
     filled.map(reached),

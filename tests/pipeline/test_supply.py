@@ -256,11 +256,11 @@ IGNORED = LakePolicies(truncates=Truncates.IGNORE)
     ("former", "why"),
     [
         (replace(FORMER, is_captured=False), "not followed"),
-        (replace(FORMER, continues_log=False), "does not go on"),
+        (replace(FORMER, continues_log=False), "does not begin"),
         (replace(FORMER, may_be_temporary=True), "temporary table"),
         (replace(FORMER, reason_incomplete="its {rows} are read"), "its {rows} are read"),
         (replace(FORMER, has_mirror=False), "no mirror"),
-        (replace(FORMER, is_shown_alike=False), "shown otherwise"),
+        (replace(FORMER, is_shown_alike=False), "show it otherwise"),
         (replace(FORMER, policies=SOFT), "other policies"),
         (replace(FORMER, policies=IGNORED, new_policies=IGNORED), "nothing marks them"),
     ],

@@ -12,7 +12,7 @@ import pytest
 
 from lockstep.commands import plan as show
 from lockstep.pipeline.model.table_state import OrderKind, Supplier, TableCondition, TableEventKind
-from lockstep.pipeline.run.mirror_places import former_places
+from lockstep.pipeline.run.mirror_folders import former_folders
 from lockstep.pipeline.run.status.plan import make_plan
 from lockstep.pipeline.run.status.version_sets import version_set_at
 from lockstep.pipeline.run.upkeep import delete_former_folders, plan_former_folders
@@ -98,7 +98,7 @@ def a_mirror_goes_where_the_settings_say(shop: Shop) -> Iterator[None]:
     require_same(shop, "a", "b")
     assert place(shop, "a").startswith(f"{shop.name}/a@1-")
     assert shop.follower.lake.tables[former][-1].rows == before
-    former_ones = former_places(shop.follower.ports())
+    former_ones = former_folders(shop.follower.ports())
     assert {former, f"{SOURCE}/{crm}/a", f"{SOURCE}/{crm}/customers"} <= {*former_ones}
     for folder in (former, f"{SOURCE}/{crm}/a"):
         del shop.follower.lake.tables[folder]

@@ -14,7 +14,7 @@ from lockstep.pipeline.model.table_state import TableCondition
 from lockstep.pipeline.ports.ledger import unproven_structures
 from lockstep.pipeline.ports.source import CurrentSchemas, SourceServer
 from lockstep.pipeline.run.dump import structure_proof
-from lockstep.pipeline.run.dump.initial_schemas import statements_between
+from lockstep.pipeline.run.dump.logged_statements import statements_between
 from lockstep.pipeline.schema.effects import LoggedStatement
 from lockstep.pipeline.start.bounds import Budget
 from lockstep.pipeline.status.verdict import verdict

@@ -87,8 +87,8 @@ def test_rows_go_on_where_all_is_told(columns: str, renames: str, renaming: bool
     ("columns", "renames", "renaming", "why"),
     [
         ("id int primary key, s varchar(9), n int", "", True, "renames, which"),
-        ("id int primary key, s2 varchar(9), n int", "", False, "s may have been renamed to s2"),
-        ("id int primary key, s2 varchar(9), m int", "s=s2", True, "n may have been renamed to m"),
+        ("id int primary key, s2 varchar(9), n int", "", False, "s was renamed to s2"),
+        ("id int primary key, s2 varchar(9), m int", "s=s2", True, "n was renamed to m"),
         ("id int primary key, s2 varchar(5), n int", "s=s2", True, "values of s2 may have"),
         ("id int not null, s varchar(9), n int", "", False, "its primary key was (id)"),
         ("id int primary key, s varchar(9), n int, x datetime default now()", "", False, "moment"),

@@ -585,6 +585,47 @@ def test_what_is_hidden_is_not_read_under_a_name_that_the_log_has_yet_to_tell(
         assert hidden in str(customers.mirror(table.name)), case
 
 
+@pytest.mark.parametrize(
+    "skipped, read",
+    [
+        ("comment 'more'", "add column more int"),
+        ("add column more int", "comment 'more'"),
+        ("rename column ssn to social", None),
+        ("drop column email, drop column kind, modify ssn char(9) after phone", None),
+        ("add column more int", None),
+    ],
+)
+def test_a_table_that_was_altered_and_renamed_in_a_skipped_part_needs_consent(
+    mysql: MySqlStand, database: str, skipped: str, read: str | None
+) -> None:
+    """Its settings show what the settings of its former name hide, also if the log that is read
+    alters it again. A new table with few of the columns needs none."""
+    hidden, renamed, new = "333333333", TableName(database, "d"), TableName(database, "e")
+    customers = Customers(mysql, database, ShapeRules(exclude_columns=("ssn",)))
+    follower = customers.follower
+    customers.run()
+    customers.do(
+        f"alter table c {skipped}, rename to d",
+        "create table e (id int primary key, title char(9))",
+        "flush binary logs",
+    )
+    mysql.execute(f"purge binary logs to '{head(mysql).file}'")
+    follower.choose("earliest")
+    customers.do(*([] if read is None else [f"alter table d {read}"]))
+    customers.do("update d set phone = '1' where id = 3", "insert into e values (1, 'one')")
+    for _ in range(2):
+        customers.run()
+        assert (follower.states()[renamed].need, follower.states()[new].need) == (
+            Need.CONSENT,
+            None,
+        )
+        files = [rows.to_pylist() for rows in follower.lake.files.values()]
+        assert hidden not in str([customers.mirror("d"), files])
+    customers.order(OrderKind.RESUME, OrderRequest(renamed, "ada", "because"))
+    customers.run()
+    assert hidden in str(customers.mirror("d"))
+
+
 def test_a_table_whose_columns_stay_is_read_before_the_log(
     mysql: MySqlStand, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

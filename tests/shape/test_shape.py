@@ -430,7 +430,7 @@ def test_defaults_of_hidden_columns_are_given_as_they_are_shown() -> None:
     images = _partial((1, None, None), (2, None, None), [(True, False, False)] * 2)
     inserts = replace(images, change_type=pa.array([0, 0], pa.int8()))
     shaper = _shaper(exclude_columns=("country",), hash_columns={"email": Hash.EXACT})
-    later = with_default_values(inserts, kept, later=shaper.indexes_filled_later)
+    later = with_default_values(inserts, kept, filled_later=shaper.indexes_filled_later)
     whole = with_default_values(shaper.shape_images(later), shown_as.schema)
     hashed = reference.hashed(KEY, "varchar", "de")
     assert whole.columns.to_pylist() == [{"id": n, "email": hashed} for n in (1, 2)]

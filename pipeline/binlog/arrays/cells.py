@@ -48,6 +48,8 @@ JSON: Final = 245
 _FIXED_SIZES: Final = {1: 1, 2: 2, 3: 4, 4: 4, 5: 8, 7: 4, 8: 8, 9: 3, 10: 3, 11: 3, 12: 8, 13: 1}
 """Type code → bytes of a cell. 1, 2, 9, 3, 8: integers; 4, 5: FLOAT, DOUBLE; 7, 10, 11,
 12: TIMESTAMP, DATE, TIME, DATETIME without fractions; 13: YEAR."""
+OLD_TEMPORAL_CODES: Final = frozenset({7, 11, 12})
+"""TIMESTAMP, TIME and DATETIME in the formats before MySQL 5.6 and MariaDB 10.1.2."""
 _TEMPORAL_SIZES: Final = {_TIMESTAMP2: 4, _DATETIME2: 5, _TIME2: 3}
 """Type code → bytes of a cell before its fraction."""
 _LENGTH_PREFIXED_TYPES: Final = frozenset({242, JSON, 252, 255})

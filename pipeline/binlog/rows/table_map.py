@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Final
 
-from lockstep.pipeline.binlog.arrays.cells import JSON, Layout, layout
+from lockstep.pipeline.binlog.arrays.cells import JSON, OLD_TEMPORAL_CODES, Layout, layout
 from lockstep.pipeline.binlog.stream.control import LogWriter
 from lockstep.pipeline.binlog.stream.framing import HEADER_BYTES, Reader
 from lockstep.pipeline.binlog.values.charsets import text_decoder
@@ -24,7 +24,6 @@ _STRING, _GEOMETRY = 254, 255
 _BARE_DOUBLES_BEFORE: Final = 80000
 """MySQL prints whole doubles in JSON documents without ".0" before this version."""
 
-_OLD_TEMPORAL_CODES: Final = frozenset({7, 11, 12})
 _TYPES_BY_CODE: Final = {
     1: ("tinyint", 0),
     2: ("smallint", 0),
@@ -122,7 +121,7 @@ def read_layouts(table_map: TableMap) -> tuple[Layout, ...]:
     """
     _, _, reader = _read_head(table_map.raw)
     layouts, writer = _layouts(reader), table_map.writer
-    if writer.is_mariadb and any(layout.code in _OLD_TEMPORAL_CODES for layout in layouts):
+    if writer.is_mariadb and any(layout.code in OLD_TEMPORAL_CODES for layout in layouts):
         raise TableError(
             "the table has temporal columns in the format before MariaDB 10.1.2",
             hint="rebuild the table with mysql56_temporal_format=ON (ALTER TABLE … FORCE)",

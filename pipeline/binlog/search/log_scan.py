@@ -45,7 +45,7 @@ from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
 from lockstep.pipeline.binlog.transactions.identity import IDENTITY_COLUMNS, read_identity
 from lockstep.pipeline.binlog.transactions.loop import Limits
 from lockstep.pipeline.binlog.transactions.spill import RefusingSpool
-from lockstep.pipeline.ports.source import BinlogDump, BinlogSize
+from lockstep.pipeline.ports.source import BinlogDump, BinlogSize, Received
 from lockstep.pipeline.values.errors import (
     StreamEndedEarly,
     TransactionsWithoutGtid,
@@ -56,7 +56,7 @@ from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.position import Coordinates, LogFile
 
 ReportProgress = Callable[[int, int], None]
-"""Called with the progress of a long search: bytes read, and bytes to read in total."""
+"""Called with the progress of a search: bytes read, and bytes to read in total."""
 
 _TRANSACTIONS: Final = 1 << 14
 _RING_BYTES: Final = 1 << 12
@@ -65,6 +65,19 @@ skipped."""
 
 _MAX_WALKED: Final = 1 << 16
 """Most transactions that are walked before the scan is tried again."""
+
+
+class ScanProgress:
+    """The progress of a search over all its scans. `total`: the bytes to read. More may
+    be read, but `report` is not told of them."""
+
+    def __init__(self, report: ReportProgress | None, total: int) -> None:
+        self._report, self._total, self._bytes_read = report, total, 0
+
+    def add(self, received: Received) -> None:
+        self._bytes_read += received.end - received.begin
+        if self._report is not None:
+            self._report(min(self._bytes_read, self._total), self._total)
 
 
 class Dumps(Protocol):
@@ -96,29 +109,26 @@ def scan(
     end: Coordinates,
     *,
     must_reach_end: bool = True,
-    report_progress: ReportProgress | None = None,
-    total: int = 0,
+    progress: ScanProgress | None = None,
 ) -> Generator[Stretch]:
     """Yield all transactions from `start` to `end`, both places between two
     transactions. There is one stretch for each piece of the dump that ends a
-    transaction. `report_progress` is called for each piece, with `total` as the bytes
-    to read.
+    transaction.
 
     Transactions that a capture refuses are included. DamagedEvent for damage;
     StreamEndedEarly if `must_reach_end` is set and the log ends before `end`. A caller
     that stops early has to close the generator (`contextlib.closing`), which closes the
     dump.
     """
-    at, walk_count, bytes_read = start, 1, 0
+    at, walk_count = start, 1
     while at < end:
         with closing(dumps.dump(at)) as dump:
             dump_start, begins = at, dump.begins or at
             is_refused = False
             buffer = _buffer(begins, end)
             for received in dump:
-                bytes_read += received.end - received.begin
-                if report_progress is not None:
-                    report_progress(min(bytes_read, total), total)
+                if progress is not None:
+                    progress.add(received)
                 buffer.put(received)
                 groups, is_refused = _take_groups(buffer)
                 at = max(buffer.at, dump_start)

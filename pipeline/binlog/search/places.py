@@ -26,7 +26,6 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from typing import Final
 
 import numpy as np
@@ -36,6 +35,7 @@ from lockstep.pipeline.binlog.search.log_scan import (
     FileHead,
     FileHeads,
     ReportProgress,
+    ScanProgress,
     Stretch,
     log_bytes_between,
     read_file_head,
@@ -92,7 +92,7 @@ def find_boundary(
     file_head = read_file_head(dumps, at.file)
     if at.offset == FIRST_OFFSET:
         return Boundary(at, file_head.gtid_set, None, is_rewound=False)
-    executed, last = _executed_before(dumps, at, report_progress)
+    executed, last = _executed_before(dumps, at, ScanProgress(report_progress, at.offset))
     offset = FIRST_OFFSET if last is None else int(last.transactions[0, columns.LAST_OFFSET])
     start = Coordinates(at.file, offset)
     place, event = _boundary_around(dumps, at, start)
@@ -108,16 +108,14 @@ def find_boundary(
 
 
 def _executed_before(
-    dumps: Dumps, at: Coordinates, report_progress: ReportProgress | None
+    dumps: Dumps, at: Coordinates, progress: ScanProgress
 ) -> tuple[GtidSet, Stretch | None]:
     """Return the GTIDs of the transactions that end in the file at or before `at`, and
     the last of these transactions."""
     start = Coordinates(at.file, FIRST_OFFSET)
     collector = GtidCollector()
     last: Stretch | None = None
-    for stretch in scan(
-        dumps, start, at, must_reach_end=False, report_progress=report_progress, total=at.offset
-    ):
+    for stretch in scan(dumps, start, at, must_reach_end=False, progress=progress):
         rows = stretch.transactions
         in_file = np.array([file == at.file for file in stretch.files])[rows[:, columns.FILE]]
         ended_rows = rows[in_file & (rows[:, columns.END_OFFSET] <= at.offset)]
@@ -182,10 +180,8 @@ def find_end_of(
     missing = gtids.difference(start.gtid_set)
     if not missing:
         return start.at
-    total = log_bytes_between(start.at, log_end, binlogs)
-    with closing(
-        scan(dumps, start.at, log_end, report_progress=report_progress, total=total)
-    ) as stretches:
+    progress = ScanProgress(report_progress, log_bytes_between(start.at, log_end, binlogs))
+    with closing(scan(dumps, start.at, log_end, progress=progress)) as stretches:
         for stretch in stretches:
             still_missing = missing.difference(gtid_set(stretch.transactions, stretch.gtid_sources))
             if not still_missing:
@@ -267,10 +263,14 @@ def find_anchors(
     """Return the anchors of the transactions `gtids` that the log has up to `end`, by
     GTID."""
     heads = FileHeads(dumps, binlogs)
+
+    def first_file_after(gtid: GtidSet) -> int:
+        return heads.first(lambda executed: executed.contains(gtid))
+
     gtids_by_file: dict[int, set[str]] = {}
     for gtid in gtids:
-        if first_later := heads.first(partial(_contains, GtidSet.parse(gtid))):
-            gtids_by_file.setdefault(first_later - 1, set()).add(gtid)
+        if file_after := first_file_after(GtidSet.parse(gtid)):
+            gtids_by_file.setdefault(file_after - 1, set()).add(gtid)
     anchors: dict[str, SetAnchor] = {}
     for index, gtids_in_file in gtids_by_file.items():
         start = Coordinates(binlogs[index].file, FIRST_OFFSET)
@@ -278,10 +278,6 @@ def find_anchors(
         file_end = end if is_last else Coordinates(binlogs[index + 1].file, FIRST_OFFSET)
         anchors |= _anchors_between(dumps, start, file_end, gtids_in_file)
     return anchors
-
-
-def _contains(gtid: GtidSet, executed: GtidSet) -> bool:
-    return executed.contains(gtid)
 
 
 def _anchors_between(
@@ -396,10 +392,11 @@ def find_moment(
     if moment > now or (not earlier_count and moment < oldest):
         raise _out_of_range(moment, oldest, now)
     first = last = max(earlier_count - 1, 0)
-    total = log_bytes_between(Coordinates(binlogs[first].file, FIRST_OFFSET), log_end, binlogs)
+    begin = Coordinates(binlogs[first].file, FIRST_OFFSET)
+    progress = ScanProgress(report_progress, log_bytes_between(begin, log_end, binlogs))
 
     def read(index: int) -> _Times:
-        return _read_times(dumps, binlogs[index].file, log_end, divider, report_progress, total)
+        return _read_times(dumps, binlogs[index].file, log_end, divider, progress)
 
     files = [read(first)]
     while files[-1].balance >= 0 and last + 1 < len(binlogs):
@@ -423,10 +420,8 @@ def find_moment_in_file(
     """Return the place of a moment in one file up to `end`; None if the whole file
     comes before the moment."""
     divider = _divider(moment, now)
-    total = end.offset - FIRST_OFFSET if end.file == file else 0
-    place = _place_in(
-        [_read_times(dumps, file, end, divider, report_progress, total)], divider, end
-    )
+    progress = _file_progress(report_progress, file, end)
+    place = _place_in([_read_times(dumps, file, end, divider, progress)], divider, end)
     return None if place.at == end or place.at.file != file else place
 
 
@@ -435,14 +430,17 @@ def find_last_end(
 ) -> Coordinates:
     """Return the end of the last transaction of a file, up to `end`; the file's
     beginning if it has none."""
-    start = Coordinates(file, FIRST_OFFSET)
-    total = end.offset - start.offset if end.file == file else 0
-    place = start
-    for stretch in scan(
-        dumps, start, _file_end(file, end), report_progress=report_progress, total=total
-    ):
+    start = place = Coordinates(file, FIRST_OFFSET)
+    progress = _file_progress(report_progress, file, end)
+    for stretch in scan(dumps, start, _file_end(file, end), progress=progress):
         place = stretch.end(len(stretch.transactions) - 1)
     return place
+
+
+def _file_progress(report: ReportProgress | None, file: LogFile, end: Coordinates) -> ScanProgress:
+    """Return the progress of reading a file up to `end`. If that is in a later file, the
+    total is 0, because the file's size is not known here."""
+    return ScanProgress(report, end.offset - FIRST_OFFSET if end.file == file else 0)
 
 
 def _divider(moment: datetime, now: datetime) -> Divider:
@@ -468,17 +466,12 @@ class _Times:
 
 
 def _read_times(
-    dumps: Dumps,
-    file: LogFile,
-    end: Coordinates,
-    divider: Divider,
-    report_progress: ReportProgress | None,
-    total: int,
+    dumps: Dumps, file: LogFile, end: Coordinates, divider: Divider, progress: ScanProgress
 ) -> _Times:
     """Read a file's transactions up to `end`."""
     start, stop = Coordinates(file, FIRST_OFFSET), _file_end(file, end)
     times, begins = [_NO_TIMES], [_NO_TIMES]
-    for stretch in scan(dumps, start, stop, report_progress=report_progress, total=total):
+    for stretch in scan(dumps, start, stop, progress=progress):
         times.append(latest_commit_times(stretch.transactions))
         begins.append(stretch.transactions[:, columns.BEGIN_OFFSET].copy())
     all_times = np.concatenate(times)

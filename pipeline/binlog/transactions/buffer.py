@@ -565,16 +565,6 @@ def _unexpected_event_error(event: Event, phase: Phase, role: EventRole) -> Dama
     )
 
 
-_VALUES: Final = frozenset(
-    {
-        EventType.INTVAR,
-        EventType.RAND,
-        EventType.USER_VAR,
-        EventType.BEGIN_LOAD_QUERY,
-        EventType.APPEND_BLOCK,
-        EventType.DELETE_FILE,
-    }
-)
 _ROLES: Final[dict[int, EventRole]] = {
     EventType.GTID: EventRole.GTID,
     EventType.ANONYMOUS_GTID: EventRole.GTID,
@@ -584,15 +574,15 @@ _ROLES: Final[dict[int, EventRole]] = {
     EventType.ROWS_QUERY: EventRole.NOTE,
     EventType.MARIADB_ANNOTATE_ROWS: EventRole.NOTE,
     EventType.VIEW_CHANGE: EventRole.NOTE,
-    **dict.fromkeys(_VALUES, EventRole.VALUE),
+    EventType.INTVAR: EventRole.VALUE,
+    EventType.RAND: EventRole.VALUE,
+    EventType.USER_VAR: EventRole.VALUE,
+    EventType.BEGIN_LOAD_QUERY: EventRole.VALUE,
+    EventType.APPEND_BLOCK: EventRole.VALUE,
+    EventType.DELETE_FILE: EventRole.VALUE,
     EventType.HEARTBEAT: EventRole.HEARTBEAT,
     EventType.HEARTBEAT_V2: EventRole.HEARTBEAT,
     **dict.fromkeys(BETWEEN_TRANSACTIONS, EventRole.PLACE),
-}
-_STATEMENTS: Final = {
-    ("BEGIN",): EventRole.BEGIN,
-    ("COMMIT",): EventRole.COMMIT,
-    ("ROLLBACK",): EventRole.ROLLBACK,
 }
 _XA: Final = {
     "START": EventRole.XA_START,
@@ -624,19 +614,22 @@ def _classify(event: Event) -> tuple[EventRole, Query | None]:
 def _classify_statement(text: str) -> EventRole:
     """Return a statement's role. In row format the server itself writes these words, so
     they have only one spelling."""
-    words = text[:80].upper().split()
-    if (statement := tuple(words)) in _STATEMENTS:
-        return _STATEMENTS[statement]
-    match words[:2]:
-        case ["XA", word] if word in _XA:
+    match text[:80].upper().split():
+        case ["BEGIN"]:
+            return EventRole.BEGIN
+        case ["COMMIT"]:
+            return EventRole.COMMIT
+        case ["ROLLBACK"]:
+            return EventRole.ROLLBACK
+        case ["XA", word, *_] if word in _XA:
             return _XA[word]
-        case ["SAVEPOINT", _]:
+        case ["SAVEPOINT", _, *_]:
             return EventRole.SAVEPOINT
-        case ["ROLLBACK", "TO" | "WORK"]:
+        case ["ROLLBACK", "TO" | "WORK", *_]:
             return EventRole.ROLLBACK_TO
-        case ["RELEASE", "SAVEPOINT"]:
+        case ["RELEASE", "SAVEPOINT", *_]:
             return EventRole.RELEASE
-        case ["CREATE", "TABLE" | "OR"]:
+        case ["CREATE", "TABLE" | "OR", *_]:
             return EventRole.CREATE
         case _:
             return EventRole.STATEMENT

@@ -19,9 +19,6 @@ import numpy.typing as npt
 from lockstep.pipeline.binlog.arrays.address_access import multiply_high, put8, put16, u8
 from lockstep.pipeline.binlog.arrays.compiled import kernel_part
 
-MAX_DOUBLE_BYTES: Final = 34
-"""Bytes of a double's longest text: "-0.", 14 zeros and 17 digits."""
-
 INFINITE_EXPONENT: Final = 0x7FF
 """The exponent bits of infinities and NaN."""
 
@@ -210,8 +207,8 @@ def _nearest_digits(significand: int, exponent: int) -> tuple[int, int]:
 
 @kernel_part
 def put_double(at: int, bits: int) -> int:
-    """Write a finite double, at most MAX_DOUBLE_BYTES bytes; return the address after
-    it.
+    """Write a finite double, at most 34 bytes ("-0.", 14 zeros and 17 digits); return
+    the address after it.
 
     The text is that of `my_gcvt` (strings/dtoa.cc), with ".0" after whole numbers
     (`wrapper_to_string`, sql-common/json_dom.cc).

@@ -52,7 +52,7 @@ from lockstep.pipeline.binlog.values.digits import (
     put_unsigned,
 )
 from lockstep.pipeline.binlog.values.numbers import put_decimal
-from lockstep.pipeline.binlog.values.strings import value_spans
+from lockstep.pipeline.binlog.values.strings import MAX_ARRAY_BYTES, value_spans
 from lockstep.pipeline.values.errors import DamagedEvent, TableError
 from lockstep.pipeline.values.table import Column
 
@@ -136,10 +136,6 @@ def documents(column: Column, cells: Cells) -> pa.Array:
     return json_array(cells.data, places, lengths, bare_doubles=cells.layout.bare_doubles)
 
 
-_MAX_TEXT_BYTES: Final = (1 << 31) - 1
-"""Most bytes that the offsets of an Arrow string array can address."""
-
-
 def json_array(
     data: Bytes, at: Integers, length: Integers, *, bare_doubles: bool = False
 ) -> pa.Array:
@@ -179,16 +175,16 @@ class _Text:
         self.offsets = np.frombuffer(self._offsets, np.int32)
         self.offsets[0] = 0
         initial_bytes = document_bytes + document_bytes // 4 + 16 * count + 4 * SLACK
-        self._bytes = pa.allocate_buffer(min(initial_bytes, _MAX_TEXT_BYTES), resizable=True)
+        self._bytes = pa.allocate_buffer(min(initial_bytes, MAX_ARRAY_BYTES), resizable=True)
         self.out = np.frombuffer(self._bytes, np.uint8)
 
     def grow(self) -> None:
-        if len(self.out) == _MAX_TEXT_BYTES:
+        if len(self.out) == MAX_ARRAY_BYTES:
             raise TableError(
                 "JSON documents of one batch have more than 2 GiB of text",
                 hint="exclude the table, or change fewer rows per statement",
             )
-        self._bytes.resize(min(2 * len(self.out), _MAX_TEXT_BYTES))
+        self._bytes.resize(min(2 * len(self.out), MAX_ARRAY_BYTES))
         self.out = np.frombuffer(self._bytes, np.uint8)
 
     def array(self, valid: npt.NDArray[np.bool_], used_bytes: int) -> pa.Array:

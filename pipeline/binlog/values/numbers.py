@@ -34,7 +34,7 @@ from lockstep.pipeline.binlog.arrays.array_access import (
     u24,
     u32,
 )
-from lockstep.pipeline.binlog.arrays.cells import Cells, Int32s, allocate
+from lockstep.pipeline.binlog.arrays.cells import Cells, Int32s, allocate, decimal_size
 from lockstep.pipeline.binlog.arrays.compiled import kernel, kernel_part
 from lockstep.pipeline.binlog.stream.framing import damaged
 from lockstep.pipeline.binlog.stream.ring import Integers
@@ -149,7 +149,6 @@ def _write_bits(data: Bytes, at: Int32s, size: int, is_wide: bool, out: Bytes) -
             put64(out, i * 8, value)
 
 
-_GROUP_BYTES: Final = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 _POSITIVE_BIT: Final = 0x80
 _MINUS, _POINT, _ZERO = b"-.0"
 
@@ -178,7 +177,7 @@ def _digit_groups(precision: int, scale: int) -> Integers:
     """Return (bytes, power of ten) for each group of digits, in order."""
     whole_digits = precision - scale
     digits = [whole_digits % 9, *[9] * (whole_digits // 9), *[9] * (scale // 9), scale % 9]
-    return np.array([(_GROUP_BYTES[n], 10**n) for n in digits if n], np.int64)
+    return np.array([(decimal_size(n, 0), 10**n) for n in digits if n], np.int64)
 
 
 @kernel_part

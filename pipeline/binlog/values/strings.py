@@ -45,7 +45,7 @@ from lockstep.pipeline.schema.collations import UTF8_CHARSETS
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import Column
 
-_MAX_BYTES: Final = (1 << 31) - 1
+MAX_ARRAY_BYTES: Final = (1 << 31) - 1
 """Most bytes that the 32-bit offsets of an Arrow array can address."""
 
 _HIGH_BITS: Final = -0x7F7F7F7F7F7F7F80
@@ -112,7 +112,7 @@ def value_spans(
     total = _measure_spans(
         cells.data, cells.at, -cells.layout.size, padded_length, places, ends.view(np.int32)
     )
-    if total > _MAX_BYTES:
+    if total > MAX_ARRAY_BYTES:
         raise _too_large_error(column)
     return places, offsets, total
 
@@ -189,7 +189,7 @@ def _translate_text(column: Column, cells: Cells, table: Integers) -> pa.Array:
     text_bytes = _translate(cells.data, places, length_bytes, table, has_ascii, ends, out)
     if text_bytes < 0:
         raise _undecodable_error(column)
-    if text_bytes > _MAX_BYTES:
+    if text_bytes > MAX_ARRAY_BYTES:
         raise _too_large_error(column)
     buffer.resize(text_bytes, shrink_to_fit=True)
     return cells.array(pa.string(), offsets, buffer)

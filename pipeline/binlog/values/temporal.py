@@ -30,7 +30,13 @@ from lockstep.pipeline.binlog.arrays.array_access import (
     u24,
     u32,
 )
-from lockstep.pipeline.binlog.arrays.cells import NULLED, Cells, Int32s, allocate
+from lockstep.pipeline.binlog.arrays.cells import (
+    NULLED,
+    OLD_TEMPORAL_CODES,
+    Cells,
+    Int32s,
+    allocate,
+)
 from lockstep.pipeline.binlog.arrays.compiled import kernel, kernel_part
 from lockstep.pipeline.binlog.stream.framing import damaged
 from lockstep.pipeline.binlog.values.digits import MAX_HOURS, put_time
@@ -44,9 +50,6 @@ kernel returns the worst kind that it met."""
 
 _WriteMoments = Callable[[Bytes, Int32s, bool, int, Bytes], int]
 """A kernel that writes moments in microseconds."""
-
-_OLD_FORMAT_CODES: Final = frozenset({7, 11, 12})
-"""Type codes of the formats before MySQL 5.6."""
 
 
 def dates(column: Column, cells: Cells) -> pa.Array:
@@ -70,7 +73,7 @@ def _moments(
     column: Column, cells: Cells, write: _WriteMoments, array_type: pa.DataType
 ) -> pa.Array:
     buffer, out = allocate(len(cells), 8)
-    is_old_format = cells.layout.code in _OLD_FORMAT_CODES
+    is_old_format = cells.layout.code in OLD_TEMPORAL_CODES
     worst = write(cells.data, cells.at, is_old_format, cells.layout.scale, out)
     _check_worst(column, cells, worst)
     return cells.array(array_type, buffer)
@@ -208,7 +211,7 @@ def times(column: Column, cells: Cells) -> pa.Array:
     scale = cells.layout.scale
     buffer, out = allocate(len(cells), len("-838:59:59.") + scale)
     offsets, ends = allocate(len(cells) + 1, 4)
-    is_old_format = cells.layout.code in _OLD_FORMAT_CODES
+    is_old_format = cells.layout.code in OLD_TEMPORAL_CODES
     worst = _write_times(cells.data, cells.at, is_old_format, scale, out, ends.view(np.int32))
     _check_worst(column, cells, worst)
     return cells.array(pa.string(), offsets, buffer)

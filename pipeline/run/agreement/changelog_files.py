@@ -130,18 +130,18 @@ def recorded_files(ports: RunPorts, changelog: ChangelogTable) -> RecordedFiles:
     source = ports.source.name
     table = changelog.table if isinstance(changelog.table, TableName) else None
     deleted_through = ports.ledger.deletion_notes(source, table).last_batch
-    captured = {batch.id for batch in captured_batches(ports.ledger, source)}
+    captured_ids = {batch.id for batch in captured_batches(ports.ledger, source)}
     newest_published = (
-        ports.changelog.newest_batch(changelog.folder, changelog.app_id) if captured else None
+        ports.changelog.newest_batch(changelog.folder, changelog.app_id) if captured_ids else None
     )
     files: dict[str, SegmentFile] = {}
-    waiting = set[str]()
+    waiting_paths = set[str]()
     for batch, batch_files in recorded_files_by_batch(ports, changelog).items():
-        if batch in captured and batch > (newest_published or 0):
-            waiting.update(file.path for file in batch_files)
+        if batch in captured_ids and batch > (newest_published or 0):
+            waiting_paths.update(file.path for file in batch_files)
         elif batch > deleted_through:
             files.update((file.path, file) for file in batch_files)
-    return RecordedFiles(files, frozenset(waiting), deleted_through)
+    return RecordedFiles(files, frozenset(waiting_paths), deleted_through)
 
 
 def listing_difference(
@@ -152,11 +152,11 @@ def listing_difference(
 ) -> FileDifference:
     """Return how the changelog's list differs from the recorded files; an empty
     difference if the changelog does not exist."""
-    listed = ports.changelog.listed_files(changelog.folder)
-    if listed is None:
+    listed_files = ports.changelog.listed_files(changelog.folder)
+    if listed_files is None:
         return FileDifference()
     batches_in = partial(batches_in_file, ports, changelog.folder)
-    return file_difference(listed, recorded, foreign or ForeignFiles(), batches_in)
+    return file_difference(listed_files, recorded, foreign or ForeignFiles(), batches_in)
 
 
 def batches_in_file(ports: RunPorts, folder: str, path: str) -> frozenset[int] | None:

@@ -46,7 +46,7 @@ _MOST_SEARCHED_COMMITS: Final = 50
 
 
 ChangedChangelogs = Sequence[tuple[str, Judgement]]
-"""The folders of changelogs, and of system tables, to which somebody committed, each
+"""The folders of changelogs, and of system tables, that have new commits, each
 with the judgement on these commits."""
 
 
@@ -78,7 +78,7 @@ def mirror_judgement(
     app_id = application_id(source, state, "mirror")
     if newest_writes is None:
         newest_writes = ports.ledger.newest_writes(source, [app_id])[app_id]
-    expected = MirrorRecord(
+    record = MirrorRecord(
         ledger=ports.ledger.identity(),
         app_id=app_id,
         settled=newest_writes.settled_write,
@@ -88,8 +88,8 @@ def mirror_judgement(
         last_txn_version=newest_writes.last_txn_version,
     )
     return judge_mirror_log(
-        ports.mirrors.log_since(state.mirror, expected.base_version),
-        expected,
+        ports.mirrors.log_since(state.mirror, record.base_version),
+        record,
         will_be_replaced=will_be_replaced,
     )
 
@@ -127,10 +127,10 @@ def changelog_error(
         case Ahead():
             raise _ahead_error(ports, folder, judgement)
         case Behind(_, expected):
-            comfort = ". The mirror has all rows" if isinstance(table, TableName) else ""
+            remark = ". The mirror has all rows" if isinstance(table, TableName) else ""
             return TableError(
                 f"the changelog {folder} {_end_in_words(judgement)}, and version {expected} of it "
-                f"is in the ledger: its later changes are lost{comfort}",
+                f"is in the ledger: its later changes are lost{remark}",
                 hint=f"mount or restore the folder before the next run; {keep_hint(table)}",
             )
         case Foreign(commit, effect):
@@ -142,7 +142,7 @@ def changelog_error(
         case Unknown(version):
             return TableError(
                 f"version {version} of {folder} was never examined, and its log no longer has a "
-                "file for it: somebody else may have written it",
+                "file for it: another program may have written it",
                 hint=f"{replay_hint(table)}; {keep_hint(table)}",
             )
         case Moved() | AllExpected():
@@ -243,20 +243,20 @@ def mirrors_with_new_commits(
 ) -> list[TableState]:
     """Return the complete tables whose mirrors have commits after the version that was
     examined last, or were never examined."""
-    complete = [
+    complete_tables = [
         state
         for state in ports.ledger.table_states(ports.source.name).values()
         if state.is_complete and state.mirror_schema_version is not None
     ]
     versions = {
         state.mirror: examined_versions[state.mirror]
-        for state in complete
+        for state in complete_tables
         if state.mirror in examined_versions
     }
     mirrors_with_commits = ports.mirrors.changed_since(versions)
     return [
         state
-        for state in complete
+        for state in complete_tables
         if state.mirror not in versions or state.mirror in mirrors_with_commits
     ]
 
@@ -268,10 +268,10 @@ def tables_to_quarantine(ports: RunPorts, changelogs: ChangedChangelogs) -> list
     out if a person ordered to reload its table, because it is written again."""
     source = ports.source.name
     orders = ports.ledger.open_orders(source)
-    to_reload = {order.table for order in orders if order.kind is OrderKind.RELOAD}
+    tables_to_reload = {order.table for order in orders if order.kind is OrderKind.RELOAD}
     examined_versions = ports.ledger.examined_versions(source)
     changed_mirrors = mirrors_with_new_commits(ports, examined_versions)
-    states = [state for state in changed_mirrors if state.table not in to_reload]
+    states = [state for state in changed_mirrors if state.table not in tables_to_reload]
     stopped_tables = [
         _stopped_table(state.table, _mirror_error(ports, state, judgement))
         for state, judgement in _mirror_judgements(ports, states, examined_versions)
@@ -342,7 +342,7 @@ def _mirror_error(
         case Unknown(version):
             return TableError(
                 f"version {version} of its mirror {mirror} was never examined, and its log no "
-                "longer has a file for it: somebody else may have written it",
+                "longer has a file for it: another program may have written it",
                 hint=f"`lockstep verify {table.word}` compares it with the source; "
                 f"{reload_hint(table)}",
             )
@@ -355,7 +355,7 @@ def _end_in_words(behind: Behind) -> str:
     if behind.newest is None:
         return "is missing"
     if behind.newest >= behind.expected_version:
-        return "was replaced by somebody else"
+        return "was replaced by another program"
     return f"ends at version {behind.newest}"
 
 
@@ -406,7 +406,7 @@ def foreign_mirrors(ports: RunPorts, tables: Iterable[TableName]) -> dict[TableN
         try:
             if _is_foreign(ports, mirror):
                 reasons[table] = (
-                    f"{table} is left out: somebody else made {mirror} in the lake; "
+                    f"{table} is left out: another program made {mirror} in the lake; "
                     f"`lockstep reload {table.word} --from source --reason …` replaces it with "
                     "MySQL's rows"
                 )

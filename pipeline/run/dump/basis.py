@@ -15,7 +15,7 @@ from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.captured_tables import CapturedTables
 from lockstep.pipeline.run.dump.initial_schemas import structures_at
 from lockstep.pipeline.run.find_place import find_run_end
-from lockstep.pipeline.run.mirror_places import blocked_folders, tables_by_precedence
+from lockstep.pipeline.run.mirror_folders import blocked_folders, tables_by_precedence
 from lockstep.pipeline.schema.tracker import SchemaTracker
 from lockstep.pipeline.start.bounds import RunBounds
 from lockstep.pipeline.values.position import Position

@@ -179,17 +179,9 @@ class BatchCapture:
         if self._system_table_rows is not None:
             self._system_table_rows.drop()
 
-    def report(
-        self,
-        record: CaptureRecord,
-        *,
-        timer_start: float,
-        start_seconds: float = 0.0,
-        repairs: tuple[str, ...] = (),
-    ) -> CaptureReport:
+    def report(self, record: CaptureRecord, timer_start: float) -> CaptureReport:
         """Return the report. `timer_start`: the value of `perf_counter` when the
-        capture began. `start_seconds`: the time that it took to find the start.
-        `repairs`: sentences about repairs before the capture."""
+        capture began."""
         run_start, batch = self.basis.run_start, self.batch
         source = self.basis.ports.source
         loads = self.basis.ports.ledger.open_loads(source.name)
@@ -206,8 +198,6 @@ class BatchCapture:
             counts=counts,
             quarantined=record.stopped_tables,
             softened_counts=self.segmenter.nulled_counts + self.segmenter.undefined_code_counts,
-            repairs=repairs,
-            start_seconds=start_seconds,
             capture_seconds=perf_counter() - timer_start,
             continuity=run_start.decision.continuity,
             ended_early=self.reading.reached_limit is not None or source.until is not None,

@@ -533,14 +533,14 @@ class CapturedTables:
     def _undo_parts(self, segment: TableSegment) -> None:
         """Remove the segment's rows of the current transaction from memory and from its
         files."""
-        if (before := segment.totals_before) is None:
+        if (totals := segment.totals_before) is None:
             return
         self._clear(segment)
         if segment.writer is not None:
-            segment.writer.drop(before.file_count)
-        segment.counts = before.counts
-        segment.first_sequence = before.first_sequence
-        segment.last_sequence = before.last_sequence
+            segment.writer.drop(totals.file_count)
+        segment.counts = totals.counts
+        segment.first_sequence = totals.first_sequence
+        segment.last_sequence = totals.last_sequence
         segment.totals_before = None
 
     def drop(self) -> None:

@@ -306,10 +306,10 @@ def _change_by_key(parent_change: CascadedChange, key: ForeignKey) -> CascadedCh
             change.updated_columns = {
                 name.lower(): parent_change.first_delete for name in key.columns
             }
-    referenced = [name.lower() for name in key.referenced]
+    referenced_columns = [name.lower() for name in key.referenced]
     events = [
         parent_change.updated_columns[name]
-        for name in referenced
+        for name in referenced_columns
         if name in parent_change.updated_columns
     ]
     if events and key.on_update in ROW_CHANGING_ACTIONS:

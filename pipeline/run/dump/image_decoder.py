@@ -223,7 +223,7 @@ class ImageDecoder:
     ) -> RowImages:
         if self._structures.is_from_table_map(table):
             schema = None
-        filled_images = with_default_values(images, schema, later=filled_later)
+        filled_images = with_default_values(images, schema, filled_later=filled_later)
         if filled_images is not images:
             self.tables_with_defaults.add(table)
         return filled_images
@@ -255,11 +255,11 @@ _UPDATE = CHANGE_TYPES.index(ChangeType.UPDATE_POSTIMAGE)
 
 
 def with_default_values(
-    images: RowImages, schema: TableSchema | None, *, later: Set[int] = frozenset()
+    images: RowImages, schema: TableSchema | None, *, filled_later: Set[int] = frozenset()
 ) -> RowImages:
     """Return the images with defaults in the columns that inserted rows leave out.
-    `later`: indexes of columns that are not filled here. `schema`: None if the table's
-    defaults are not known.
+    `filled_later`: indexes of columns that are not filled here. `schema`: None if the
+    table's defaults are not known.
 
     Raise `ValueLeftOut` if only the source knows a value, so that the table has to be
     read there. Raise `TableError` if the value may differ from row to row, or if a
@@ -269,7 +269,7 @@ def with_default_values(
     inserted = images.change_type.to_numpy() == _INSERT
     present = unpack_bits(images.present, images.columns.num_columns)
     is_missing = inserted[:, None] & ~present
-    is_missing[:, sorted(later)] = False
+    is_missing[:, sorted(filled_later)] = False
     if not is_missing.any():
         return images
     arrays = list(images.columns.columns)

@@ -10,26 +10,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TypeVar
 
-from lockstep.pipeline.binlog.search.log_scan import end_of_transaction
 from lockstep.pipeline.binlog.stream.framing import FIRST_OFFSET
-from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
-from lockstep.pipeline.binlog.transactions.loop import Limits
 from lockstep.pipeline.mirror.generations import next_generation
 from lockstep.pipeline.model.batch import Batch
 from lockstep.pipeline.ports.ledger import Ledger, Structures
 from lockstep.pipeline.ports.source import Baseline, ServerFacts
 from lockstep.pipeline.run.begin import RunStart, read_anchor_of
 from lockstep.pipeline.run.context import RunPorts
-from lockstep.pipeline.run.dump.logged_statements import (
-    all_statements,
-    dialect_of,
-    dialect_of_writer,
-)
+from lockstep.pipeline.run.dump.logged_statements import dialect_of, statements_between
 from lockstep.pipeline.schema.code import changes_code
 from lockstep.pipeline.schema.effects import LoggedStatement
 from lockstep.pipeline.schema.history import (
@@ -70,9 +62,8 @@ from lockstep.pipeline.schema.tracker import (
 )
 from lockstep.pipeline.shape.shaping import redact_schema
 from lockstep.pipeline.start.question import AnchorReading
-from lockstep.pipeline.values.errors import LockstepError, LogStops, SourceMoving
+from lockstep.pipeline.values.errors import SourceMoving
 from lockstep.pipeline.values.gtid import GtidSet
-from lockstep.pipeline.values.places import start_at
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.retries import STRUCTURES
 from lockstep.pipeline.values.table import TableName
@@ -262,10 +253,10 @@ def structures_of_server(ports: RunPorts, run_start: RunStart) -> SchemaTracker:
         name: first_version(name, knowledge=Knowledge.UNKNOWN, reason=reason)
         for name, reason in reasons_unknown.items()
     }
-    known_later: dict[TableName, LaterStructure] = {}
+    later_structures: dict[TableName, LaterStructure] = {}
     for schema in baseline.tables:
         if schema.name in spans:
-            known_later[schema.name] = LaterStructure(spans[schema.name].end, schema)
+            later_structures[schema.name] = LaterStructure(spans[schema.name].end, schema)
         else:
             versions[schema.name] = first_version(
                 schema.name, knowledge=Knowledge.KNOWN, schema=schema
@@ -284,7 +275,7 @@ def structures_of_server(ports: RunPorts, run_start: RunStart) -> SchemaTracker:
         if fold_case(TableName(database.name, "")) not in created
     )
     structures = _structures_in_memory(ports.ledger, source, versions, databases)
-    tracker = tracker_of(ports, structures, facts, later=known_later)
+    tracker = tracker_of(ports, structures, facts, later=later_structures)
     recorded_versions, names = ports.ledger.schemas_at(source), frozenset(baseline.names)
     gone_versions = [
         recorded
@@ -293,7 +284,7 @@ def structures_of_server(ports: RunPorts, run_start: RunStart) -> SchemaTracker:
     ]
     tracker.record_initial_versions(versions.values(), databases, gone_versions)
     for recorded in recorded_versions:
-        if recorded.table not in versions and recorded.table not in known_later:
+        if recorded.table not in versions and recorded.table not in later_structures:
             tracker.record_carried_version(recorded.table, None, start)
     return tracker
 
@@ -312,7 +303,7 @@ def _log_has_all_statements(
     """Return whether the statements create every table of the server, and none needs a
     table that no earlier one created. If not, tables existed before the log was
     switched on, or before RESET BINARY LOGS AND GTIDS."""
-    created = set[TableName]()
+    created_tables = set[TableName]()
     for statement in statements:
         changes = read_change(statement.text, statement.context)
         if isinstance(changes, Irrelevant):
@@ -320,10 +311,10 @@ def _log_has_all_statements(
         if isinstance(changes, NotUnderstood):
             return False
         for change in changes:
-            if not created.issuperset(map(fold_case, required_tables([change]))):
+            if not created_tables.issuperset(map(fold_case, required_tables([change]))):
                 return False
-            created.update(map(fold_case, restructured_tables([change], ())))
-    return created.issuperset(map(fold_case, baseline.names))
+            created_tables.update(map(fold_case, restructured_tables([change], ())))
+    return created_tables.issuperset(map(fold_case, baseline.names))
 
 
 def undisturbed_baseline(
@@ -351,63 +342,6 @@ def _may_disturb(statement: LoggedStatement, baseline: Baseline) -> bool:
     if statement.gtid and GtidSet.parse(baseline.low_set).contains(GtidSet.parse(statement.gtid)):
         return False
     return not isinstance(read_change(statement.text, statement.context), Irrelevant)
-
-
-def statements_between(
-    ports: RunPorts, run_start: RunStart, start: Coordinates, end: Coordinates
-) -> Iterator[LoggedStatement]:
-    """Yield the statements between two places of the log that may change a structure."""
-    if start >= end:
-        return
-    dump = ports.server.dump(start)
-    buffer = TransactionBuffer(
-        start,
-        begins=dump.begins,
-        is_captured=lambda _: False,
-        spool=ports.spool,
-        limits=Limits(end),
-        leave_out=run_start.leave_out,
-    )
-    buffer.prepared.wants_no_rows = True
-    try:
-        for received in dump:
-            buffer.put(received)
-            while (group := buffer.get()) is not None:
-                dialect = dialect_of_writer(run_start.facts, buffer.description)
-                statements = all_statements(group, dialect)
-                yield from (statement for statement in statements if not statement.replaces_rows)
-                buffer.ack()
-            if buffer.has_stopped or buffer.has_ended:
-                break
-    except LogStops as error:
-        raise with_command_to_continue(error, ports, end) from error
-    finally:
-        dump.close()
-
-
-LogError = TypeVar("LogError", bound=LogStops)
-
-
-def with_command_to_continue(error: LogError, ports: RunPorts, head: Coordinates) -> LogError:
-    """Return the error with a hint that has the command to continue after the
-    transaction which stopped the run. If the end of this transaction cannot be found,
-    return the error unchanged. `head`: the end of the log."""
-    if not error.event_place:
-        return error
-    begin = Coordinates.parse(error.event_place)
-    try:
-        dump = ports.server.dump(begin)
-        try:
-            end = end_of_transaction(dump, begin, head)
-        finally:
-            dump.close()
-    except LockstepError:
-        return error
-    hint = (
-        f"{error.hint}. To go on after this transaction, without its changes: "
-        f"{start_at(end, ports.source.name)}"
-    )
-    return type(error)(error.message, hint=hint, transaction_end=error.transaction_end)
 
 
 def _created_databases(
@@ -485,12 +419,12 @@ def spans_of_changes(
         if isinstance(changes, Irrelevant):
             continue
         if isinstance(changes, NotUnderstood):
-            changed = dict.fromkeys(
+            changed_tables = dict.fromkeys(
                 tables if changes.possible_tables is None else changes.possible_tables, False
             )
         else:
-            changed = restructured_tables(changes, tables)
-        for name, is_created in changed.items():
+            changed_tables = restructured_tables(changes, tables)
+        for name, is_created in changed_tables.items():
             folded = fold_case(name)
             table = spellings.get(folded, folded)
             # The first statement says whether the table was created, the last the end.

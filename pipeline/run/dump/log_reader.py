@@ -22,11 +22,12 @@ from lockstep.pipeline.run.begin import RunStart
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.basis import Basis
 from lockstep.pipeline.run.dump.cascade_watch import CascadeWatch
-from lockstep.pipeline.run.dump.initial_schemas import LogError, with_command_to_continue
 from lockstep.pipeline.run.dump.logged_statements import (
+    LogError,
     all_statements,
     dialect_of_writer,
     recorded_statements,
+    with_command_to_continue,
     with_existing_view,
 )
 from lockstep.pipeline.run.progress import capture_progress

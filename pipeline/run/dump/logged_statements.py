@@ -1,13 +1,15 @@
-"""Turns QUERY events of the log into statements, with facts about the session and the
-server that ran them."""
+"""The statements of the log: they are read from its QUERY events, with facts about the
+session and the server that ran them."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeVar
 
+from lockstep.pipeline.binlog.search.log_scan import end_of_transaction
 from lockstep.pipeline.binlog.stream.commit_times import SECOND, commit_times
 from lockstep.pipeline.binlog.stream.control import (
     FormatDescription,
@@ -16,10 +18,14 @@ from lockstep.pipeline.binlog.stream.control import (
     version_number,
 )
 from lockstep.pipeline.binlog.stream.ring import ORIGIN_SERVER, TransactionGroup
+from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
 from lockstep.pipeline.binlog.transactions.identity import gtid_text
+from lockstep.pipeline.binlog.transactions.loop import Limits
 from lockstep.pipeline.binlog.values.charsets import text_decoder
 from lockstep.pipeline.ports.ledger import Structures
 from lockstep.pipeline.ports.source import ServerFacts, SourceServer
+from lockstep.pipeline.run.begin import RunStart
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.schema.context import ServerDialect, StatementContext, read_context
 from lockstep.pipeline.schema.effects import LoggedStatement
 from lockstep.pipeline.schema.evolve import possible_view
@@ -27,6 +33,9 @@ from lockstep.pipeline.schema.history import SchemaStatement
 from lockstep.pipeline.schema.model import ServerSchema
 from lockstep.pipeline.schema.statements.changes import Irrelevant, NotUnderstood
 from lockstep.pipeline.schema.statements.read import read_change
+from lockstep.pipeline.values.errors import LockstepError, LogStops
+from lockstep.pipeline.values.places import start_at
+from lockstep.pipeline.values.position import Coordinates
 
 _DEFAULT_CHARSET: Final = "utf8mb4"
 _ROW_STATEMENTS: Final = ("INSERT", "REPLACE", "UPDATE", "DELETE")
@@ -96,6 +105,61 @@ def all_statements(group: TransactionGroup, dialect: ServerDialect) -> list[Logg
             )
         )
     return statements
+
+
+def statements_between(
+    ports: RunPorts, run_start: RunStart, start: Coordinates, end: Coordinates
+) -> Iterator[LoggedStatement]:
+    """Yield the statements that may change a structure, from one place of the log to
+    another."""
+    if start >= end:
+        return
+    dump = ports.server.dump(start)
+    buffer = TransactionBuffer(
+        start,
+        begins=dump.begins,
+        is_captured=lambda _: False,
+        spool=ports.spool,
+        limits=Limits(end),
+        leave_out=run_start.leave_out,
+    )
+    buffer.prepared.wants_no_rows = True
+    try:
+        for received in dump:
+            buffer.put(received)
+            while (group := buffer.get()) is not None:
+                dialect = dialect_of_writer(run_start.facts, buffer.description)
+                statements = all_statements(group, dialect)
+                yield from (statement for statement in statements if not statement.replaces_rows)
+                buffer.ack()
+            if buffer.has_stopped or buffer.has_ended:
+                break
+    except LogStops as error:
+        raise with_command_to_continue(error, ports, end) from error
+    finally:
+        dump.close()
+
+
+LogError = TypeVar("LogError", bound=LogStops)
+
+
+def with_command_to_continue(error: LogError, ports: RunPorts, head: Coordinates) -> LogError:
+    """Return the error with a hint that has the command to continue after the
+    transaction which stopped the run. If the end of this transaction cannot be found,
+    return the error unchanged. `head`: the end of the log."""
+    if not error.event_place:
+        return error
+    begin = Coordinates.parse(error.event_place)
+    try:
+        with closing(ports.server.dump(begin)) as dump:
+            end = end_of_transaction(dump, begin, head)
+    except LockstepError:
+        return error
+    hint = (
+        f"{error.hint}. To go on after this transaction, without its changes: "
+        f"{start_at(end, ports.source.name)}"
+    )
+    return type(error)(error.message, hint=hint, transaction_end=error.transaction_end)
 
 
 def with_existing_view(

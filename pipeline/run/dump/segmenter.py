@@ -293,12 +293,12 @@ class Segmenter:
         for table, cascade in self.watch.find_unlogged(group, block, maps).items():
             if not self._has_rows(cascade, block):
                 continue
-            captured = self._tables[table]
-            if captured.begin is None:
+            captured_table = self._tables[table]
+            if captured_table.begin is None:
                 cascades[table] = cascade
                 continue
             # Only the events from `begin` on count for this table.
-            taken_block = block.subset(captured.taken_events(group, block.events))
+            taken_block = block.subset(captured_table.taken_events(group, block.events))
             taken_cascades = self.watch.find_unlogged(group, taken_block, maps)
             if table in taken_cascades:
                 cascades[table] = taken_cascades[table]

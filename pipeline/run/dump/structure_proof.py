@@ -39,8 +39,7 @@ from lockstep.pipeline.model.load import SourceReading
 from lockstep.pipeline.ports.ledger import unproven_structures
 from lockstep.pipeline.ports.source import CurrentSchemas
 from lockstep.pipeline.run.dump.batch_capture import BatchCapture
-from lockstep.pipeline.run.dump.initial_schemas import statements_between
-from lockstep.pipeline.run.dump.logged_statements import with_existing_view
+from lockstep.pipeline.run.dump.logged_statements import statements_between, with_existing_view
 from lockstep.pipeline.run.dump.segmenter import Segmenter
 from lockstep.pipeline.run.stop_errors import resume_reads_hint
 from lockstep.pipeline.schema.code import after_code_statement, changes_code
@@ -161,12 +160,12 @@ def _tables_to_compare(
 ) -> dict[TableName, frozenset[TableName]]:
     """Return the tables to be compared, each with the captured tables that are wrong if
     it differs: itself, if it is captured, and children that its cascades change."""
-    dropped = {reading.table for reading in source_readings if reading.schema is None}
+    dropped_tables = {reading.table for reading in source_readings if reading.schema is None}
     read_tables = {reading.table for reading in source_readings if reading.error is None}
     captured = {
         *segmenter.tables_with_rows(),
         *filter(segmenter.is_wanted, read_tables | earlier_tables),
-    } - dropped
+    } - dropped_tables
     parents = segmenter.parents_with_children(filter(segmenter.watch.watches, earlier_tables))
     tables = captured | {parent for parent, children in parents.items() if children}
     return {

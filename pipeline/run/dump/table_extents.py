@@ -68,15 +68,15 @@ class PartialTables:
     def changed_extents(self, end: Coordinates) -> tuple[Extent, ...]:
         """Return the extents that a capture up to `end` changed. The extent of a table
         that is whole now has no beginning."""
-        lasting = {
+        lasting_extents = {
             table: extent
             for table, extent in self._extents.items()
             if extent.empty_at is None or end < extent.empty_at
         }
         return tuple(
-            lasting.get(table, Extent(table, None))
-            for table in sorted({*self._extents_before, *lasting})
-            if lasting.get(table) != self._extents_before.get(table)
+            lasting_extents.get(table, Extent(table, None))
+            for table in sorted({*self._extents_before, *lasting_extents})
+            if lasting_extents.get(table) != self._extents_before.get(table)
         )
 
 

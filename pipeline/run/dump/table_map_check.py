@@ -108,22 +108,22 @@ def _comparable_attributes(
 ) -> Iterator[tuple[str, object, object]]:
     """Yield each attribute of a column that the table map has: its name, its value in
     the map, and its value in the history."""
-    same_types = {} if OptionalField.CHARSETS in optional_fields else _TYPE_IN_TABLE_MAP
-    described = _fields_of(FAMILIES.get(recorded.type)) & optional_fields
+    shown_types = {} if OptionalField.CHARSETS in optional_fields else _TYPE_IN_TABLE_MAP
+    described_fields = _fields_of(FAMILIES.get(recorded.type)) & optional_fields
     if OptionalField.NAMES in optional_fields:
         yield "name", logged.name, recorded.name
     yield (
         "type",
-        same_types.get(logged.type, logged.type),
-        same_types.get(recorded.type, recorded.type),
+        shown_types.get(logged.type, logged.type),
+        shown_types.get(recorded.type, recorded.type),
     )
     yield "width", _length_and_precision(logged), _length_and_precision(recorded)
     yield "nullable", logged.nullable, recorded.nullable
-    if OptionalField.SIGNS in described:
+    if OptionalField.SIGNS in described_fields:
         yield "unsigned", logged.unsigned, recorded.unsigned
-    if described & {OptionalField.CHARSETS, OptionalField.MEMBER_CHARSETS}:
+    if described_fields & {OptionalField.CHARSETS, OptionalField.MEMBER_CHARSETS}:
         yield "character set", logged.charset, recorded.charset
-    if OptionalField.MEMBERS in described:
+    if OptionalField.MEMBERS in described_fields:
         if recorded.members == placeholder_members(recorded.members):
             yield "number of members", len(logged.members), len(recorded.members)
         else:

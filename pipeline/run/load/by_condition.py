@@ -294,25 +294,25 @@ def _absent_keys(
 ) -> Hashes:
     """Return the hashes of the candidate keys that have no row at the source."""
     no_hashes = np.zeros(0, np.uint64)
-    absent = [no_hashes]
+    absent_keys = [no_hashes]
     for batch in candidates:
-        present = np.concatenate([no_hashes, *map(hasher.key_hashes, snapshot.by_keys(batch))])
-        absent.append(np.setdiff1d(hasher.key_hashes(batch), present))
-    return np.concatenate(absent)
+        present_keys = np.concatenate([no_hashes, *map(hasher.key_hashes, snapshot.by_keys(batch))])
+        absent_keys.append(np.setdiff1d(hasher.key_hashes(batch), present_keys))
+    return np.concatenate(absent_keys)
 
 
 def _put_deleted(
     mirror: MirrorReader,
     limits: Sequence[Limit],
     hasher: RowHasher,
-    absent: Hashes,
+    absent_keys: Hashes,
     deleted_rows: ScratchRows,
 ) -> None:
     """Write the mirror's rows with these keys to `deleted_rows`."""
-    if not len(absent):
+    if not len(absent_keys):
         return
     for batch in mirror.batches(hasher.schema, *_range_of_limits(hasher.schema, limits)):
-        batch_rows = batch.filter(pa.array(np.isin(hasher.key_hashes(batch), absent)))
+        batch_rows = batch.filter(pa.array(np.isin(hasher.key_hashes(batch), absent_keys)))
         if batch_rows.num_rows:
             deleted_rows.put(batch_rows)
 
@@ -365,14 +365,14 @@ def _range_of_limits(schema: pa.Schema, limits: Sequence[Limit]) -> tuple[str, l
 
 def _rows_within(batch: pa.RecordBatch, limits: Sequence[Limit]) -> npt.NDArray[np.bool_]:
     """Return a mask of the rows within the limits. NULL counts as within."""
-    within = np.ones(batch.num_rows, np.bool_)
+    mask = np.ones(batch.num_rows, np.bool_)
     for name, limit in _usable_limits(batch.schema, limits):
         column = _comparable(batch.column(name))
         for value, compare in ((limit.low, pc.greater_equal), (limit.high, pc.less_equal)):
             if value is not None:
-                inside = compare(column, pa.scalar(_scalar(value, column.type), column.type))
-                within &= inside.fill_null(True).to_numpy(zero_copy_only=False).astype(np.bool_)
-    return within
+                is_inside = compare(column, pa.scalar(_scalar(value, column.type), column.type))
+                mask &= is_inside.fill_null(True).to_numpy(zero_copy_only=False).astype(np.bool_)
+    return mask
 
 
 def _usable_limits(schema: pa.Schema, limits: Sequence[Limit]) -> Iterator[tuple[str, Limit]]:

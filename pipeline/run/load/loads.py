@@ -392,8 +392,8 @@ class ChunkReader:
                         futures.add(pool.submit(self._read_chunk, *task))
                     if not futures:
                         break
-                    done, futures = wait(futures, return_when=FIRST_COMPLETED)
-                    for future in done:
+                    done_futures, futures = wait(futures, return_when=FIRST_COMPLETED)
+                    for future in done_futures:
                         self._record_chunk(future.result())
             finally:
                 for future in futures:
@@ -478,18 +478,18 @@ class ChunkReader:
         yet, so that this log is captured before it is lost. The sign is that the server
         purged a file since the last check, and that the file in which the capture
         starts is now the oldest or gone. Return whether reading stops."""
-        oldest = self._ports.server.facts().binlogs[0].file
-        oldest_before = self._oldest_file
-        self._oldest_file = oldest
+        oldest_file = self._ports.server.facts().binlogs[0].file
+        previous_file = self._oldest_file
+        self._oldest_file = oldest_file
         if (
-            oldest_before is None
-            or oldest_before == oldest
-            or oldest.number < self._log_start.file.number
+            previous_file is None
+            or previous_file == oldest_file
+            or oldest_file.number < self._log_start.file.number
         ):
             return False
         self._ports.progress.note(
-            f"reading tables stops for now: the server purged its log up to {oldest}, so the log "
-            "after that is captured first"
+            f"reading tables stops for now: the server purged its log up to {oldest_file}, so the "
+            "log after that is captured first"
         )
         self._deadline = 0.0
         return True

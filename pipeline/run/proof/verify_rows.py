@@ -150,10 +150,12 @@ def tables_to_compare(
                 hint="`lockstep tables` lists all tables",
             )
         return sorted(tables)
-    following = TableCondition.FOLLOWING
-    not_followed = {table for table, state in states.items() if state.condition is not following}
-    captured_tables = filter(ports.source.patterns.matches, server_tables | states.keys())
-    return sorted({*captured_tables} - not_followed)
+    return sorted(
+        table
+        for table in server_tables | states.keys()
+        if ports.source.patterns.matches(table)
+        and (table not in states or states[table].condition is TableCondition.FOLLOWING)
+    )
 
 
 def sides_of(ports: RunPorts, lake: QuietLake, table: TableName) -> BothSides:

@@ -38,7 +38,7 @@ from lockstep.pipeline.run.agreement.claim import (
 from lockstep.pipeline.run.agreement.lake_logs import disagreeing_tables
 from lockstep.pipeline.run.commit_metadata import restatement_metadata
 from lockstep.pipeline.run.context import RunPorts
-from lockstep.pipeline.run.mirror_places import unused_folders
+from lockstep.pipeline.run.mirror_folders import unused_folders
 from lockstep.pipeline.run.recovery.recovered_structures import transaction_numbers
 from lockstep.pipeline.run.repair import damages_of
 from lockstep.pipeline.run.stop_errors import reread_error
@@ -114,10 +114,10 @@ def plan_lake_changes(ports: RunPorts, reloads: Iterable[tuple[TableName, str]])
     reread = {table for table, _ in reloads}
     pending = ports.ledger.pending_batches(source)
     # `keep_ledger` marks a batch as merged if only tables to re-read still need it.
-    waiting = {
+    waiting_batches = {
         batch for table, batches in pending.items() if table not in reread for batch in batches
     }
-    unmerged = _unmerged(ports) & waiting
+    unmerged_batches = _unmerged_batches(ports) & waiting_batches
     void_spans = _claim_with_void(ports, cursor.batch, highest).void
     restatements = {
         (folder := listing.changelog.folder): Restatement.between(
@@ -125,7 +125,7 @@ def plan_lake_changes(ports: RunPorts, reloads: Iterable[tuple[TableName, str]])
             listing.files,
             partial(ports.segments.damage_sentences, folder),
         )
-        for listing in _listings(ports, unmerged, void_spans)
+        for listing in _listings(ports, unmerged_batches, void_spans)
     }
     return LakeChanges(_without_empty(restatements), _unknown_folders(ports))
 
@@ -245,16 +245,16 @@ class _Listing:
     files: tuple[SegmentFile, ...]
 
 
-def _unmerged(ports: RunPorts) -> set[int]:
+def _unmerged_batches(ports: RunPorts) -> set[int]:
     unfinished = ports.ledger.unfinished_batches(ports.source.name)
     return {batch.id for batch in unfinished if batch.state is not BatchState.MERGED}
 
 
 def _listings(
-    ports: RunPorts, unmerged: Collection[int], void_spans: Collection[BatchSpan]
+    ports: RunPorts, unmerged_batches: Collection[int], void_spans: Collection[BatchSpan]
 ) -> Iterator[_Listing]:
     """Yield for each changelog the files that it must list, without those of the
-    batches in `unmerged`: the next run publishes these. A ledger that was made from
+    batches in `unmerged_batches`: the next run publishes these. A ledger that was made from
     the lake has no record of the files of older batches. The changelog keeps them,
     unless the batch is void or its changes were deleted on purpose."""
     ledger, source = ports.ledger, ports.source.name
@@ -264,7 +264,9 @@ def _listings(
         deleted_through = ledger.deletion_notes(source, table).last_batch
         recorded_files = recorded_files_by_batch(ports, changelog).items()
         merged_files = {
-            batch_id: files for batch_id, files in recorded_files if batch_id not in unmerged
+            batch_id: files
+            for batch_id, files in recorded_files
+            if batch_id not in unmerged_batches
         }
         files = [
             file
@@ -289,7 +291,7 @@ def _restate_changelogs(ports: RunPorts, lease: Lease) -> tuple[tuple[str, Resta
     ledger = ports.ledger
     restatements = dict[str, Restatement]()
     void_spans = claim_of(ports, ledger.identity()).void
-    for listing in _listings(ports, _unmerged(ports), void_spans):
+    for listing in _listings(ports, _unmerged_batches(ports), void_spans):
         changelog = listing.changelog
         restatements[changelog.folder] = ports.changelog.restate(
             changelog.folder,

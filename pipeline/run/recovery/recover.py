@@ -78,7 +78,7 @@ from lockstep.pipeline.run.agreement.lake_logs import disagreeing_tables, unreco
 from lockstep.pipeline.run.begin import foresee_start
 from lockstep.pipeline.run.commit_metadata import recovery_metadata
 from lockstep.pipeline.run.context import RunPorts
-from lockstep.pipeline.run.mirror_places import collisions, move_reason, pending_moves
+from lockstep.pipeline.run.mirror_folders import collisions, move_reason, pending_moves
 from lockstep.pipeline.run.recovery.kept_ledger import (
     LakeChanges,
     keep_ledger,
@@ -380,13 +380,13 @@ def _doubts_of_rewritten(ports: RunPorts, lake: LakeContent, batch: int) -> Iter
         unlisted_files = [file for file in files if file.path not in changelog.files]
         if damages := ports.segments.damage_sentences(changelog.folder, unlisted_files):
             yield (
-                f"captured changes are no longer in {changelog.folder}: {damages[0]}, and somebody "
-                "else put them into a file with later changes"
+                f"captured changes are no longer in {changelog.folder}: {damages[0]}, and another "
+                "program put them into a file with later changes"
             )
         elif any(batch_of(file.path) is None for file in files):
             yield (
-                f"somebody else wrote files to {changelog.folder}: nothing says which batches "
-                "their rows are of, so all of them stay"
+                f"another program wrote files to {changelog.folder}: nothing says which batches "
+                "their rows belong to, so all of them stay"
             )
 
 
@@ -688,7 +688,7 @@ def tables_of_next_run(ports: RunPorts, known: KnownTables | None = None) -> Tab
     ledger, source = ports.ledger, ports.source.name
     cursor = ledger.cursors(source).captured
     proposal = foresee_start(ports, cursor, ledger.open_override(source))
-    return plan_tables(ports, proposal.run_start, known)
+    return plan_tables(ports, proposal.outcome, known)
 
 
 def _after_start_over(ports: RunPorts) -> TablePlans:

@@ -11,7 +11,7 @@ from lockstep.pipeline.check import require_ready
 from lockstep.pipeline.model.table_state import StoppedTable
 from lockstep.pipeline.ports.ledger import live_lease
 from lockstep.pipeline.ports.source import ServerFacts
-from lockstep.pipeline.run.begin import RunStart, StartProposal, foresee_start, tables_in_gap
+from lockstep.pipeline.run.begin import RunStart, foresee_start, tables_in_gap
 from lockstep.pipeline.run.consent import consent_errors
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.follow_pasts import plan_pasts
@@ -145,20 +145,18 @@ def make_plan(ports: RunPorts) -> RunPlan:
         if cursor is None:
             ports.mirrors.require_ready()
         require_ready(ports.server, ports.ledger, ports.source)
-        proposal = foresee_start(ports, cursor, override)
+        outcome = foresee_start(ports, cursor, override).outcome
         left_out = left_out_now(ports)
         shapes, known = _shapes_and_tables(ports, left_out)
-        start = _planned_start(ports, proposal)
-        tables = plan_tables(ports, proposal.run_start, known)
-        if isinstance(proposal.decision, Refusal):
-            refusal = proposal.decision.error
-        elif proposal.run_start is not None:
-            reading = read_ahead(ports, proposal.run_start, tables)
+        start = _planned_start(ports, outcome)
+        tables = plan_tables(ports, outcome, known)
+        if isinstance(outcome, Refusal):
+            refusal = outcome.error
+        else:
+            reading = read_ahead(ports, outcome, tables)
             refusal = reading.refusal
             if tables.tables_supplied(RowsFromServer):
-                load_forecasts = forecast_loads(
-                    ports, proposal.run_start.facts, tables.estimated_rows
-                )
+                load_forecasts = forecast_loads(ports, outcome.facts, tables.estimated_rows)
     except LockstepError as error:
         if error.recovery is Recovery.RETRY:
             raise
@@ -190,15 +188,15 @@ def make_plan(ports: RunPorts) -> RunPlan:
 
 
 def plan_tables(
-    ports: RunPorts, run_start: RunStart | None, known: KnownTables | None = None
+    ports: RunPorts, start: RunStart | Refusal, known: KnownTables | None = None
 ) -> TablePlans:
     """Return, with prices, what a run with this start does to each table that it does
-    not simply continue; nothing is written. `run_start`: None if the start is refused;
-    then only stopped tables are planned. `known`: the tables' states; None for the
-    states in the ledger."""
+    not simply continue; nothing is written. If the start is refused, only stopped
+    tables are planned. `known`: the tables' states; None for the states in the
+    ledger."""
     tables = plan_returns(ports, foreseen_orders(ports, known), known=known)
-    if run_start is not None:
-        tables = plan_pasts(ports, plan_readings(ports, run_start, tables, known))
+    if isinstance(start, RunStart):
+        tables = plan_pasts(ports, plan_readings(ports, start, tables, known))
     return with_prices(ports, tables)
 
 
@@ -255,19 +253,19 @@ def forecast_loads(ports: RunPorts, facts: ServerFacts, row_count: int) -> tuple
 
 def next_start(ports: RunPorts) -> PlannedStart:
     """Return where the next run would begin, or raise its refusal."""
-    proposal = foresee_next_start(ports)
-    if isinstance(proposal.decision, Refusal):
-        raise proposal.decision.error
-    return _planned_start(ports, proposal)
+    outcome = foresee_next_start(ports).outcome
+    if isinstance(outcome, Refusal):
+        raise outcome.error
+    return _planned_start(ports, outcome)
 
 
-def _planned_start(ports: RunPorts, proposal: StartProposal) -> PlannedStart:
-    decision = proposal.decision
-    if isinstance(decision, Refusal):
-        return PlannedStart(decision.rule.value, decision.reason, None)
-    position = proposal.run_start.start if proposal.run_start else None
-    tables = tables_in_gap(ports, decision)
-    return PlannedStart(decision.rule.value, decision.reason, position, decision.continuity, tables)
+def _planned_start(ports: RunPorts, outcome: RunStart | Refusal) -> PlannedStart:
+    if isinstance(outcome, Refusal):
+        return PlannedStart(outcome.rule.value, outcome.reason, None)
+    decision, tables = outcome.decision, tables_in_gap(ports, outcome.decision)
+    return PlannedStart(
+        decision.rule.value, decision.reason, outcome.start, decision.continuity, tables
+    )
 
 
 def _waiting_batches(
@@ -345,15 +343,14 @@ def _snapshot_chosen_error() -> NotYet:
 def _examine_choice(ports: RunPorts, proposed_override: Override) -> Choice:
     abandonments = list(batches_to_abandon(ports, proposed_override))
     cursor = cursor_after(ports, abandonments)
-    proposal = foresee_start(ports, cursor, proposed_override)
-    decision = proposal.decision
-    if isinstance(decision, Refusal):
-        raise decision.error
+    outcome = foresee_start(ports, cursor, proposed_override).outcome
+    if isinstance(outcome, Refusal):
+        raise outcome.error
     return Choice(
         proposed_override,
         abandoned_batches=tuple(abandonment.batch.id for abandonment in abandonments),
-        position=proposal.run_start.start if proposal.run_start else None,
+        position=outcome.start,
         captured_end=cursor.position if cursor else None,
-        continuity=decision.continuity,
-        gap_tables=tables_in_gap(ports, decision),
+        continuity=outcome.decision.continuity,
+        gap_tables=tables_in_gap(ports, outcome.decision),
     )

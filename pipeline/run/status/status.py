@@ -27,7 +27,7 @@ from lockstep.pipeline.run.begin import gather_facts
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.table_extents import partial_tables
 from lockstep.pipeline.run.left_out import states_of_next_run
-from lockstep.pipeline.run.mirror_places import former_places, unused_folders
+from lockstep.pipeline.run.mirror_folders import former_folders, unused_folders
 from lockstep.pipeline.run.stop_errors import stopped_tables
 from lockstep.pipeline.start.question import Refusal, Start
 from lockstep.pipeline.start.rules import decide_start
@@ -139,7 +139,7 @@ def standing_of(
         former_folders=tuple(
             unused_folders(ledger, source)
             if isinstance(ports, LockstepError)
-            else former_places(ports)
+            else former_folders(ports)
         ),
     )
 

@@ -53,13 +53,13 @@ may span years."""
 
 @dataclass(frozen=True, slots=True)
 class CopiedRows:
-    """What a write begins with: rows that the table had under former names, or in an
-    earlier version of its own mirror. `origin`: the last former name, or the table
-    itself. `copied_version`: the mirror version to copy; None if the table was empty
-    there. `segments`: the changes under former names after that version, with sequences
-    above `above` and up to `through`. `former_names`: for each former name, oldest
-    first, its first and last schema version. `batches`: the batches of these changes,
-    ascending."""
+    """The rows with which a write begins: those that the table had under former names,
+    or in an earlier version of its own mirror. `origin`: the last former name, or the
+    table itself. `copied_version`: the mirror version to copy; None if the table was
+    empty there. `segments`: the changes under former names after that version, with
+    sequences above `above` and up to `through`. `former_names`: for each former name,
+    oldest first, its first and last schema version. `batches`: the batches of these
+    changes, ascending."""
 
     origin: TableName
     copied_version: MirrorVersion | None
@@ -71,7 +71,7 @@ class CopiedRows:
 
     @property
     def sentence(self) -> str:
-        """What is copied, as a sentence."""
+        """A sentence that says what is copied."""
         if not self.former_names:
             return f"its mirror is written again from {self.copied_version} and its changelog since"
         if self.copied_version is None:

@@ -143,7 +143,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class TableRecords:
-    """What the ledger has of a table that waits for a merge.
+    """The ledger's records of a table that waits for a merge.
 
     - `contents`: the table's content of the batches that the mirror lacks.
     - `history`: all versions of its structure.
@@ -177,7 +177,7 @@ def table_records(
     states: Mapping[TableName, TableState],
     app_ids: Mapping[TableName, str],
 ) -> dict[TableName, TableRecords]:
-    """Return what the ledger has of all these tables. The number of queries does not
+    """Return the ledger's records of all these tables. The number of queries does not
     grow with the number of tables, unless their mirrors lack different batches.
     `missing_batches`: the batches that each mirror lacks, oldest first. `app_ids`: the
     Delta application ids of the mirrors."""
@@ -426,8 +426,8 @@ def _require_matching_key(
     """Raise `TableError` unless the columns that were read from the source can be
     matched with the mirror's rows by its key."""
     assert plan.completion is not None, "columns were read"
-    primary = next(iter(column_lineage.keys[plan.completion.version]), ())
-    if not key or frozenset(key) != frozenset(primary):
+    primary_key = next(iter(column_lineage.keys[plan.completion.version]), ())
+    if not key or frozenset(key) != frozenset(primary_key):
         raise reread_error("its columns were read by another key than the lake's")
     if any(file.has_present for segment in plan.segments for file in segment.files):
         raise reread_error("row images leave columns out while new ones are read from the source")
@@ -453,9 +453,9 @@ def _require_files(
     """Raise `TableError` if a file with changes is missing or damaged. `repair` has
     checked the files of captured batches, but not those of batches that were merged
     without this table."""
-    waiting = {batch.id for batch in task.batches if batch.state is BatchState.CAPTURED}
+    waiting_batches = {batch.id for batch in task.batches if batch.state is BatchState.CAPTURED}
     for segment in segments:
-        files = [file for file in segment.files if batch_of(file.path) not in waiting]
+        files = [file for file in segment.files if batch_of(file.path) not in waiting_batches]
         for reason in ports.segments.damage_sentences(folders[segment.schema_version], files):
             raise reread_error(f"captured changes of it are lost: {reason}")
 

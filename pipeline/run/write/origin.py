@@ -89,8 +89,8 @@ def origin_of_write(
 def _origin_since(base: MirrorVersion, contents: Sequence[TableContent]) -> ChangelogOrigin:
     """Return this version and the contents after it. Raise `TableError` if its schema
     version is unknown."""
-    later = tuple(content for content in contents if content.batch > base.last_batch)
-    return ChangelogOrigin(later, schema_version_shown_by(base, contents), base)
+    later_contents = tuple(content for content in contents if content.batch > base.last_batch)
+    return ChangelogOrigin(later_contents, schema_version_shown_by(base, contents), base)
 
 
 def _last_incomplete_batch(ports: RunPorts, table: TableName) -> int:
@@ -123,15 +123,15 @@ def earliest_readable_version(
             return versions_in_folder[0]
         # Delta deletes the oldest versions first, so the readable ones can be found by
         # bisection.
-        first = bisect_left(
+        first_index = bisect_left(
             versions_in_folder, True, key=lambda version: _is_readable(ports, version)
         )
-        if first < len(versions_in_folder):
-            return versions_in_folder[first]
+        if first_index < len(versions_in_folder):
+            return versions_in_folder[first_index]
     # If a file of the newer versions was lost, some versions in the middle may be
     # readable.
-    readable = (version for version in reversed(versions) if _is_readable(ports, version))
-    return next(readable, None)
+    readable_versions = (version for version in reversed(versions) if _is_readable(ports, version))
+    return next(readable_versions, None)
 
 
 def newest_readable_version(
@@ -161,8 +161,8 @@ def schema_version_shown_by(version: MirrorVersion, contents: Sequence[TableCont
     """Return the schema version that a version of a mirror shows: the last one under
     which batches up to the mirror's last recorded anything. Raise `TableError` if the
     schema version is unknown."""
-    earlier = [content for content in contents if content.batch <= version.last_batch]
-    schema_version = plan_merge(earlier).final_version if earlier else 0
+    earlier_contents = [content for content in contents if content.batch <= version.last_batch]
+    schema_version = plan_merge(earlier_contents).final_version if earlier_contents else 0
     if not schema_version:
         raise reread_error(f"it is not known which structure {version} has")
     return schema_version

@@ -97,8 +97,8 @@ def _earlier_drop(
 ) -> Sequence[RowsLost]:
     """Return the DROP of an earlier batch if these batches create the table again: that
     DROP removed its rows."""
-    first = plan.losses[0].event
-    if first.kind is TableEventKind.DROPPED or not batches:
+    first_event = plan.losses[0].event
+    if first_event.kind is TableEventKind.DROPPED or not batches:
         return ()
     earlier_contents = table_contents(ports.ledger, ports.source.name, table, 1, batches[0].id - 1)
     events = [event for content in earlier_contents for event in content.events]

@@ -11,7 +11,7 @@ their names before the statement. RENAME, and clauses that change rows, are foll
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 
 from lockstep.pipeline.schema.context import ServerDialect, StatementContext
 from lockstep.pipeline.schema.effects import CannotFollow
@@ -297,8 +297,7 @@ def _merge_options(
     """Return the options of two clauses; the later clause wins."""
     if facts.charset_resets_collation and later.charset is not None:
         options = replace(options, collation=None)
-    values = {name: getattr(later, name) for name in WrittenOptions.__dataclass_fields__}
-    written = {name: value for name, value in values.items() if value is not None}
+    written = {name: value for name, value in asdict(later).items() if value is not None}
     return replace(options, **written)
 
 
@@ -439,18 +438,24 @@ def _place_columns(
         placed = replace(placed, column=_with_column_clauses(placed.column, plan, context))
         _insert_column(columns, placed, clause.after)
     visible_columns = [column for column in columns if isinstance(column, _PlacedColumn)]
-    names = {placed.column.name.lower() for placed in visible_columns}
-    if len(names) != len(visible_columns):
+    _refuse_columns(visible_columns, table)
+    return visible_columns, renumber_hidden(columns)
+
+
+def _refuse_columns(placed_columns: Sequence[_PlacedColumn], table: TableSchema) -> None:
+    """Raise CannotFollow if the server would refuse the table's new columns, or may
+    order them in another way."""
+    names = {placed.column.name.lower() for placed in placed_columns}
+    if len(names) != len(placed_columns):
         raise CannotFollow("two columns would have one name")
-    if not visible_columns:
+    if not placed_columns:
         raise CannotFollow("no column would be left")
     # While MySQL's `sql_generate_invisible_primary_key` is on, its column stays first.
     # The log does not have that variable.
     first = table.columns[0]
     is_generated_key = first.name == "my_row_id" and first.invisible and first.auto_increment
-    if is_generated_key and any(column.former_name == first.name for column in visible_columns[1:]):
+    if is_generated_key and any(placed.former_name == first.name for placed in placed_columns[1:]):
         raise CannotFollow("the log does not tell whether a column goes before my_row_id")
-    return visible_columns, renumber_hidden(columns)
 
 
 def _take_out(columns: list[_PlacedColumn | ExpressionColumn], name: str) -> _PlacedColumn:

@@ -219,7 +219,7 @@ def literal_text(constant: Constant, charset: str | None) -> str:
     CannotFollow if only the server can decode the literal's bytes."""
     if constant.kind not in ("hex", "bits"):
         if _UNDECODED_BYTES.search(constant.text):
-            raise CannotFollow("a literal has bytes that are not text in its session")
+            raise CannotFollow("a literal has bytes that are invalid in the client's character set")
         if not _contains_text(charset, constant.text):
             raise CannotFollow(f"a literal has characters that {charset} may not have")
         return constant.text

@@ -72,9 +72,8 @@ def _read_nullability(column: WrittenColumn, reader: StatementReader) -> Written
     return replace(column, nullable=True)
 
 
-def _read_default_or_auto_increment(
-    column: WrittenColumn, reader: StatementReader
-) -> WrittenColumn | None:
+def _read_value_source(column: WrittenColumn, reader: StatementReader) -> WrittenColumn | None:
+    """Read DEFAULT, ON UPDATE or AUTO_INCREMENT."""
     if reader.accept("SERIAL", "DEFAULT", "VALUE"):
         return _with_unique(replace(column, nullable=False, auto_increment=True))
     if reader.accept("DEFAULT"):
@@ -183,7 +182,7 @@ else comes next."""
 
 _ATTRIBUTES: Final[tuple[_ReadAttribute, ...]] = (
     _read_nullability,
-    _read_default_or_auto_increment,
+    _read_value_source,
     _read_key_attribute,
     _read_generated,
     _read_check,

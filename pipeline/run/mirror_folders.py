@@ -1,8 +1,8 @@
-"""Where mirrors are, and when they move. A mirror is the Delta table with the current
-rows of a table; its place is a folder of the lake.
+"""The folders of mirrors in the lake, and when a mirror moves to another one. A mirror is
+the Delta table with the current rows of a table.
 
-When a table is first seen, the settings decide the place of its mirror, and the ledger
-records it. If the settings later name another place, the table is reloaded, and all of
+When a table is first seen, the settings decide the folder of its mirror, and the ledger
+records it. If the settings later name another folder, the table is reloaded, and all of
 its rows are written there. The former folder stays until upkeep deletes it, because
 earlier versions of the mirror are read from it.
 """
@@ -33,7 +33,7 @@ def collisions(
     ports: RunPorts, states: Mapping[TableName, TableState], tables: Iterable[TableName] = ()
 ) -> dict[TableName, TableName]:
     """Return the tables that must not be captured because another table's mirror has
-    the place of their mirror, each with that other table. `tables`: tables of the
+    the folder of their mirror, each with that other table. `tables`: tables of the
     server, which may be new."""
     return ports.source.mirror_names.collisions(tables_by_precedence(ports, states, tables))
 
@@ -41,15 +41,15 @@ def collisions(
 def tables_by_precedence(
     ports: RunPorts, states: Mapping[TableName, TableState], tables: Iterable[TableName] = ()
 ) -> list[TableName]:
-    """Return tables in the order in which they get a place that the settings give to
-    several of them: tables whose mirrors are already at their places, then tables whose
-    mirrors are elsewhere, then new ones. `tables`: tables of the server, which may be
-    new."""
-    plan, tables = ports.source, [*tables]
-    if not plan.mirror_names.may_collide({*states, *tables}):
+    """Return tables in the order in which they get a folder that the settings give to
+    several of them: tables whose mirrors are already in their folders, then tables
+    whose mirrors are elsewhere, then new ones. `tables`: tables of the server, which
+    may be new."""
+    source, tables = ports.source, [*tables]
+    if not source.mirror_names.may_collide({*states, *tables}):
         return []
     misplaced = {
-        table for table, state in states.items() if plan.new_mirror_name(state) is not None
+        table for table, state in states.items() if source.new_mirror_name(state) is not None
     }
     new = sorted(table for table in tables if table not in states)
     return [*sorted(states.keys() - misplaced), *sorted(misplaced), *new]
@@ -95,10 +95,11 @@ def move_reason(name: TableName) -> str:
     return f"its mirror is called {name} now"
 
 
-def former_places(ports: RunPorts) -> list[str]:
+def former_folders(ports: RunPorts) -> list[str]:
     """Return the folders that mirrors of the source had before and that are not deleted
-    yet. A table that was dropped or left out when the ledger was made from the lake is
-    not known to the ledger: its folder is no former one, but still has its mirror."""
+    yet. The folder of a table that the ledger does not know is left out, because it
+    still has the table's mirror: the table was dropped or left out when the ledger was
+    made from the lake."""
     states = ports.ledger.table_states(ports.source.name)
 
     def is_known(folder: str) -> bool:
@@ -143,10 +144,10 @@ def blocked_folders(ports: RunPorts) -> list[str]:
     return [folder for folder in unused_folders(ports.ledger, source.name) if not is_own(folder)]
 
 
-def delete_former_places(ports: RunPorts, lease: Lease, folders: Iterable[str]) -> list[str]:
-    """Delete those of the folders that are former places of mirrors, with all versions,
-    and return them."""
-    former = sorted({*former_places(ports)} & {*folders})
+def remove_former_folders(ports: RunPorts, lease: Lease, folders: Iterable[str]) -> list[str]:
+    """Delete those of the folders that mirrors had before, with all versions, and return
+    them."""
+    former = sorted({*former_folders(ports)} & {*folders})
     for folder in former:
         ports.mirrors.remove(folder, lambda: ports.ledger.require_held(lease))
         ports.ledger.note_examined_versions(lease, {folder: None})
@@ -170,7 +171,7 @@ def _is_rewritten_next(ports: RunPorts, table: TableName) -> bool:
 
 def replace_mirror(ports: RunPorts, lease: Lease, table: TableName, reason: str) -> None:
     """Give the table a new mirror in a new folder. The former one stays as it is."""
-    state, mirror = ports.ledger.table_states(ports.source.name)[table], next_place(ports, table)
+    state, mirror = ports.ledger.table_states(ports.source.name)[table], next_folder(ports, table)
     ports.ledger.give_up(lease, table)
     ports.ledger.record_event(lease, table, MirrorReplaced(mirror))
     former_clause = f"; {state.mirror} stays as it is" if _has_files(ports, state) else ""
@@ -184,19 +185,21 @@ def _has_files(ports: RunPorts, state: TableState) -> bool:
         return True
 
 
-def next_place(ports: RunPorts, table: TableName) -> str:
+def next_folder(ports: RunPorts, table: TableName) -> str:
     """Return the folder of the table's mirror if the present one is replaced."""
-    ledger, plan = ports.ledger, ports.source
-    states = ledger.table_states(plan.name)
+    ledger, source = ports.ledger, ports.source
+    states = ledger.table_states(source.name)
     state = states[table]
     used_folders = {other.mirror for other in states.values()}
-    used_folders |= ledger.examined_versions(plan.name).keys()
+    used_folders |= ledger.examined_versions(source.name).keys()
     generation, mirror_generation = state.generation, state.mirror_generation + 1
-    if plan.new_mirror_name(state) is not None:
+    if source.new_mirror_name(state) is not None:
         # If the mirror gets another name, its folders are numbered from 1 again.
         generation = mirror_generation = 1
-    name, is_configured = plan.mirror_name(table), plan.mirror_names.is_configured(table)
-    find_folder = partial(free_mirror_path, plan.name, name, generation, ignores_case=is_configured)
+    name, is_configured = source.mirror_name(table), source.mirror_names.is_configured(table)
+    find_folder = partial(
+        free_mirror_path, source.name, name, generation, ignores_case=is_configured
+    )
     while ports.mirrors.version(mirror := find_folder(used_folders, mirror_generation)) is not None:
         used_folders.add(mirror)
     return mirror
