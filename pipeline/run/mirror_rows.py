@@ -1,5 +1,5 @@
-"""The rows of a mirror (the Delta table with the current rows), read in the form in which
-they are compared with the rows of the source (MySQL)."""
+"""The rows of a mirror (the Delta table with the current rows), read in the form in
+which they are compared with the rows of the source (MySQL)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""People's orders about tables (pause, resume, reload) are planned and recorded here. Runs
-carry them out.
+"""People's orders about tables (pause, resume, reload) are planned and recorded here.
+Runs carry them out.
 
 Before a resume is recorded, its outcome is shown: the plan of the next run, and what
 today's settings make of the statement at which the table stopped.

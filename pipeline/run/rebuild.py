@@ -267,11 +267,11 @@ def _transactions(ports: RunPorts, batch: Batch) -> pa.Table:
 
 @dataclass(frozen=True, slots=True)
 class RebuildOrigin:
-    """The origin of a table that is rebuilt as of a cut. `changelog_origin`: a mirror version or
-    none, and the changes after it; `plan`: how the changes up to the cut are merged.
-    `versions`: the versions of its structure, oldest first. `lineage`: how their
-    columns become the table's; `key`: its key columns. `extent`: set if the table was
-    partial there.
+    """The origin of a table that is rebuilt as of a cut. `changelog_origin`: a mirror
+    version or none, and the changes after it; `plan`: how the changes up to the cut are
+    merged. `versions`: the versions of its structure, oldest first. `lineage`: how
+    their columns become the table's; `key`: its key columns. `extent`: set if the table
+    was partial there.
     """
 
     table: TableName
