@@ -105,9 +105,9 @@ _ADVISED_RULES: Final = (
         "binlog_row_image",
         ("FULL", "FULL_NODUP"),
         "warning",
-        "rows are logged in part: merges look up what is left out, which costs more, changelogs "
-        "have NULL there, and a table is quarantined where the row is not in its mirror, the log "
-        "identifies its rows by another key, or MariaDB leaves columns out of an update",
+        "rows are logged in part: merges look up the missing columns, which costs more; changelogs "
+        "have NULL in them; a table is quarantined if the row is not in its mirror, if the log "
+        "identifies its rows by another key, or if MariaDB leaves columns out of an update",
         set_global_hint("binlog_row_image", "'FULL'", for_sessions=True),
     ),
     _variable_rule(
@@ -121,30 +121,30 @@ _ADVISED_RULES: Final = (
         "sync_binlog",
         ("1",),
         "warning",
-        "after a crash the log may lack what was committed and, if it was read, is in the lake",
+        "after a crash the log may lack committed transactions that are in the lake",
         set_global_hint("sync_binlog", "1"),
     ),
     _variable_rule(
         "innodb_flush_log_at_trx_commit",
         ("1",),
         "warning",
-        "after a crash tables may lack what the log, and so the lake, already shows",
+        "after a crash tables may lack changes that the log and the lake have",
         set_global_hint("innodb_flush_log_at_trx_commit", "1"),
     ),
     _variable_rule(
         "binlog_order_commits",
         ("ON",),
         "warning",
-        "a consistent read may match no place in the log, so `verify` compares a table that is "
-        "written to row by row",
+        "a consistent read may match no place in the log, so `verify` compares a table row by row "
+        "while sessions write to it",
         set_global_hint("binlog_order_commits", "ON"),
     ),
     _variable_rule(
         "binlog_error_action",
         ("ABORT_SERVER",),
         "warning",
-        "when the log cannot be written (a full disk), the server goes on without it and changes "
-        "are lost without a trace",
+        "when the log cannot be written (a full disk), the server continues without it, and "
+        "changes are lost without a trace",
         set_global_hint("binlog_error_action", "'ABORT_SERVER'"),
     ),
     _variable_rule(
@@ -166,7 +166,7 @@ _ADVISED_RULES: Final = (
         "gtid_strict_mode",
         ("ON",),
         "warning",
-        "GTIDs may be logged out of order, so a failover could not be followed by them",
+        "GTIDs may be logged out of order, so no failover could be followed by GTID",
         set_global_hint("gtid_strict_mode", "ON"),
     ),
     _variable_rule(
@@ -394,7 +394,7 @@ RETENTION_RULES: Final = with_topic(
         "reading tables",
         "binlog_expire_logs_seconds, against `max_seconds` under [sources.snapshot]",
         "warning",
-        "a run reads tables for half of the time that the log is kept at most, so that takes "
+        "a run reads tables for at most half of the time that the log is kept: so reading takes "
         "more runs, and a table that cannot be cut into chunks may never be read",
         _ONE_WEEK_HINT,
         _judge_load_time,

@@ -85,10 +85,10 @@ def coalesced(
     """Return the last image of each key over all parts, with missing values filled from
     earlier images; and the columns in which at least one row still lacks its value.
 
-    The result has the columns of `mapping.folded`. They are followed by a boolean for
-    each of `lacking_columns`, which is true where the value must be looked up in the
-    mirror (`layout.lack_flag_names`), and by the key to look it up with
-    (`layout.origin_names`).
+    The result has the columns of `mapping.folded` without `_sequence`. They are
+    followed by a boolean for each of `lacking_columns`, which is true where the value
+    must be looked up in the mirror (`layout.lack_flag_names`), and by the key to look
+    it up with (`layout.origin_names`).
 
     `marks`: columns of the changelog (`layout.MARKS`) that the result keeps.
     `doubtful_through`: up to this `_sequence` it is unknown which changes the mirror
@@ -177,13 +177,13 @@ class _Rows:
         """Return for each key the index of its row's newest wanted image, or of the
         row's oldest image if none is wanted. Each round doubles the distance, so long
         chains take few rounds."""
-        own = np.arange(len(self.before))
-        reached = np.where(wanted | (self.before < 0), own, self.before)
+        indexes = np.arange(len(self.before))
+        targets = np.where(wanted | (self.before < 0), indexes, self.before)
         while True:
-            further = reached[reached]
-            if (further == reached).all():
-                return reached[self.last]
-            reached = further
+            next_targets = targets[targets]
+            if (next_targets == targets).all():
+                return targets[self.last]
+            targets = next_targets
 
     def oldest(self) -> Indexes:
         """Return for each key the index of its row's oldest image."""

@@ -73,8 +73,8 @@ def next_generation(
         if earlier_condition != (shown_as and shown_as.row_condition):
             return newest + 1
         earlier = _treatments(last.schema, last.shown_as)
-        now = _treatments(source_schema, shown_as)
-        if any(earlier[name] != now[name] for name in earlier.keys() & now.keys()):
+        present = _treatments(source_schema, shown_as)
+        if any(earlier[name] != present[name] for name in earlier.keys() & present.keys()):
             return newest + 1
     return newest if all(can_take(columns, new_columns) for columns in structures) else newest + 1
 
@@ -139,9 +139,7 @@ def shared_columns(
             column = columns.get(
                 comparable_name(name), SharedColumn(name, field.type, (None,) * count)
             )
-            sources = tuple(
-                field.name if at == index else source for at, source in enumerate(column.sources)
-            )
+            sources = (*column.sources[:index], field.name, *column.sources[index + 1 :])
             columns[comparable_name(name)] = replace(column, sources=sources)
     return tuple(columns.values())
 

@@ -144,11 +144,10 @@ def free_mirror_path(
 def is_folder_of(mirror: str, source: str, name: TableName) -> bool:
     """Return whether `mirror` is a mirror's folder for the table name, of any
     incarnation."""
-    _, at, end = mirror.rpartition("/")[2].partition("@")
-    part = _table_part(name.name, f"{at}{end}")
-    return (
-        f"{at}{end}" != NO_MIRROR and mirror == f"{source}/{_database_part(name.database)}/{part}"
-    )
+    _, separator, number = mirror.rpartition("/")[2].partition("@")
+    end = f"{separator}{number}"
+    path = f"{source}/{_database_part(name.database)}/{_table_part(name.name, end)}"
+    return end != NO_MIRROR and mirror == path
 
 
 def rebuilt_path(source: str, table: TableName, at: str) -> str:

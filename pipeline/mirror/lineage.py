@@ -354,9 +354,9 @@ def _unproven(
         for column in columns
         if column.name in names and may_be_ambiguous(column)
     }
-    before = frozenset(next(iter(keys[history.first]), ()))
+    mirror_key = frozenset(next(iter(keys[history.first]), ()))
     for key in map(frozenset, keys[history.last]):
-        if key != before and not ambiguous.isdisjoint(key):
+        if key != mirror_key and not ambiguous.isdisjoint(key):
             yield key
 
 
@@ -471,10 +471,10 @@ class ColumnHistory:
             raise ValueError(f"versions {[version.version for version in versions]}")
         self.tracks: list[ColumnTrack] = []
         self.reasons_broken: list[str] = []
-        now: dict[str, ColumnTrack] = {}
+        tracks: dict[str, ColumnTrack] = {}
         for before, version in zip([None, *versions], versions, strict=False):
             columns_from = self._columns_from(version, before)
-            now = self._add_version(version, columns_from, now, moments.get(version.version))
+            tracks = self._add_version(version, columns_from, tracks, moments.get(version.version))
 
     @property
     def first(self) -> int:
@@ -516,19 +516,19 @@ class ColumnHistory:
         self,
         version: SchemaVersion,
         columns_from: Sequence[str | None],
-        before: Mapping[str, ColumnTrack],
+        earlier_tracks: Mapping[str, ColumnTrack],
         moment: StatementMoment | None,
     ) -> dict[str, ColumnTrack]:
         """Add a version to the tracks of its columns. Return the tracks by the columns'
-        names in lower case; `before` has those of the previous version."""
+        names in lower case; `earlier_tracks` has those of the previous version."""
         number = version.version
         schema = self.schemas[number]
         kinds = mirror_columns(schema).types
-        now = {}
+        tracks = {}
         for column, kind, source in zip(schema.columns, kinds, columns_from, strict=True):
             # A column that was not shown until now begins a track: only the source has
             # its values.
-            track = None if source is None else before.get(source.lower())
+            track = None if source is None else earlier_tracks.get(source.lower())
             if track is None:
                 added = number != self.first
                 track = ColumnTrack(
@@ -539,8 +539,8 @@ class ColumnHistory:
                 track.is_convertible = False
             track.names[number] = column.name
             track.types[number] = kind
-            now[column.name.lower()] = track
-        return now
+            tracks[column.name.lower()] = track
+        return tracks
 
 
 def _shown_schema(version: SchemaVersion) -> TableSchema:

@@ -29,9 +29,9 @@ def last_changes(
     (unique) and others; the result has the same columns."""
     images = last_images(changes, key)
     kind = images.column("_change_type")
-    at = images.schema.get_field_index("_change_type")
+    index = images.schema.get_field_index("_change_type")
     return images.set_column(
-        at, "_change_type", final_change_types(kind, ignores_deletes=ignores_deletes)
+        index, "_change_type", final_change_types(kind, ignores_deletes=ignores_deletes)
     )
 
 
@@ -177,17 +177,19 @@ def folded(
     mapped_parts = [mapped(table, columns, schema, names) for table, columns in parts]
     all_images = pa.concat_tables(mapped_parts)
     spelled = changelog_spelling(schema.names)
-    by = [spelled[name] for name in key]
+    key_columns = [spelled[name] for name in key]
     if not kept:
-        return last_changes(all_images, by, ignores_deletes=ignores_deletes)
+        return last_changes(all_images, key_columns, ignores_deletes=ignores_deletes)
     row_counts = [len(images) for images in mapped_parts]
     for name in kept:
-        at = schema.get_field_index(name)
-        absent = [columns[at].is_absent for _, columns in parts]
+        index = schema.get_field_index(name)
+        absent = [columns[index].is_absent for _, columns in parts]
         flags = pa.array(np.repeat(absent, row_counts))
         all_images = all_images.append_column(keep_flag_names(schema.names)[name], flags)
     all_images = all_images.sort_by("_sequence")
-    return _with_earlier_values(all_images, by, schema, kept, ignores_deletes=ignores_deletes)
+    return _with_earlier_values(
+        all_images, key_columns, schema, kept, ignores_deletes=ignores_deletes
+    )
 
 
 def _with_earlier_values(

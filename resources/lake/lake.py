@@ -158,5 +158,5 @@ def _require_absent(path: Path) -> None:
     is_empty_folder = path.is_dir() and not any(path.iterdir())
     if path.exists() and not is_empty_folder:
         raise ConfigurationError(
-            f"{path} exists already", hint="name another place with `--into`, or remove it"
+            f"{path} exists already", hint="name another folder with `--into`, or remove it"
         )

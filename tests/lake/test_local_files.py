@@ -232,8 +232,8 @@ def refuse_hard_links() -> None:
 
 def refused(lake: Path) -> str:
     return (
-        f"The lake's storage at {lake} allows no hard links, with which commits are made, or no "
-        "change of its files"
+        f"The lake's storage at {lake} does not allow hard links, with which commits are made, or "
+        "changes to its files"
     )
 
 

@@ -31,4 +31,4 @@ class MemoryCopies:
 
     def _require_free(self, target: str) -> None:
         if target in self.lake.tables:
-            raise ConfigurationError(f"{target} exists already", hint="name another place")
+            raise ConfigurationError(f"{target} exists already", hint="name another folder")

@@ -304,8 +304,8 @@ _PROPERTIES: dict[str, str | None] = {
 }
 _PROPERTIES_IN_STORES: dict[str, str | None] = {"delta.checkpointInterval": "10"}
 """Properties of changelogs in an object store, where opening a table takes a request
-for each commit since the last checkpoint. By default, delta-rs makes one every hundred
-commits."""
+for each commit since the last checkpoint. By default, delta-rs makes a checkpoint every
+hundred commits."""
 
 _FIRST_COMMIT_REFUSED = "Invalid table version"
 """The message of delta-rs if the store refuses the first commit as one that exists

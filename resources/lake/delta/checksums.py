@@ -55,9 +55,9 @@ def file_list_settings(
     path: LakePath, version: int, add_actions: Sequence[Mapping[str, Any]] | None
 ) -> Mapping[str, str]:
     """Return the session settings for the commit after a version: `_NO_FILE_LIST` if
-    the version's checksum file lists no files, because Delta would run a query for
-    them. But if `add_actions`, the result of `add_actions_at`, is None, recent commits
-    do not tell the files, so the list is needed."""
+    the version's checksum file lists no files, because Delta would run a query to list
+    them. If `add_actions` (the result of `add_actions_at`) is None, no recent commit
+    tells all files, so the next checksum file must list them all the same."""
     if add_actions is None or "allFiles" in read_checksum_file(path, version):
         return {}
     return _NO_FILE_LIST

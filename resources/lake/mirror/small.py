@@ -70,7 +70,7 @@ def can_be_computed(path: LakePath, write: MirrorWrite, table: DeltaTable | None
         and write.target.policies.keeps_rows
         and (table is not None or write.deleted_rows.files)
     ):
-        return False  # earlier rows stay, which only Spark's way combines with the new ones
+        return False  # earlier rows stay; only the Spark query combines them with the new ones
     if table is None:
         return True
     reads_mirror = isinstance(write, Merge | CountedMerge)

@@ -3,9 +3,9 @@ stopped.
 
 `settings` has its configuration. pyspark starts Java by Spark's own `spark-submit`,
 keeps one Java per Python process, and has no public way to replace it. So Java runs as
-long as the Python process; if Spark is stopped, the next Spark uses the same Java. Java
-ends with the Python process even if that is killed, because its standard input is a
-pipe from the process.
+long as the Python process; if Spark is stopped, the next Spark uses the same Java. If
+the Python process is killed, Java ends, too, because it reads from a pipe of that
+process.
 
 Java's folder is removed when the process ends. If the process is killed, the next
 process removes the folder when it starts (`staging.make_locked_folder`). The background

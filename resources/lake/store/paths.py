@@ -40,8 +40,8 @@ Only S3's protocol was tested. For other protocols, Spark is not set up
 
 LAKE_SCHEMES: Final = ("s3", "gs", "abfss")
 """The schemes that a lake's URL may have. obstore and delta-rs know all of them. For
-`gs` and `abfss`, Hadoop's connectors must be named under `[spark]`. Neither was
-tried."""
+`gs` and `abfss`, Hadoop's connectors must be named under `[spark]`. Neither of these
+two was tried."""
 
 HADOOP_SCHEMES: Final = tuple(dict.fromkeys((*S3_SCHEMES, *LAKE_SCHEMES)))
 """The schemes under which Spark may write to a lake: Delta's log store is ours for each

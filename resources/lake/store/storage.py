@@ -35,7 +35,7 @@ from lockstep.resources.lake.store.answers import explanation_of
 from lockstep.resources.lake.store.paths import ByteSink, LakePath, ObjectFacts, ObjectPath, is_url
 
 _LINKS_REFUSED = (
-    "allows no hard links, with which commits are made, or no change of its files",
+    "does not allow hard links, with which commits are made, or changes to its files",
     "keep the lake in a file system with hard links, or in an object store: exFAT and some mounts "
     "of CIFS and FUSE have none",
 )
