@@ -8,7 +8,7 @@ uses (`pipeline.run.context`).
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -160,14 +160,6 @@ class SourcePlan:
 
     def policies_of(self, table: TableName) -> LakePolicies:
         return replace(self.lake_policies, **policies_given_to(table, self.table_settings))
-
-    @property
-    def all_policies(self) -> Iterator[LakePolicies]:
-        """The policies of the source, and for each block the policies that the source
-        would have with this block alone."""
-        yield self.lake_policies
-        for settings in self.table_settings:
-            yield replace(self.lake_policies, **settings.policies)
 
     def for_readers(self, readers: Readers) -> SourcePlan:
         """Return the settings with mirrors for these readers, instead of the configured

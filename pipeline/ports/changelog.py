@@ -101,7 +101,7 @@ class Changelog(Protocol):
         """Add the files in one commit with the `txn` action (app_id, batch). Create the
         table at its first batch; add the columns of `schema` that it lacks in a commit
         of their own before that. Raise `TableError` if a column has another type (see
-        `mirror.generations`).
+        `mirror.generations`), and `SegmentsLost` if a file is missing or damaged.
 
         If the log already records the batch, or a later one, nothing is committed: the
         batch is skipped if its commit has these files and the same metadata. Otherwise

@@ -15,7 +15,8 @@ class Claims(Protocol):
     themselves."""
 
     def read(self, source: str) -> Claim | Unclaimed:
-        """Return the claim in a source's folder."""
+        """Return the claim in a source's folder. Raise `ForeignCommit` if it cannot be
+        parsed."""
 
     def write(self, claim: Claim) -> None:
         """Write the claim durably and atomically; create the folder."""

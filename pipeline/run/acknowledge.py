@@ -13,7 +13,7 @@ from itertools import takewhile
 from time import perf_counter
 
 from lockstep.pipeline.mirror.layout import snapshot_path
-from lockstep.pipeline.model.batch import Batch, BatchState, RequestCounts
+from lockstep.pipeline.model.batch import Batch, BatchContent, BatchState, RequestCounts
 from lockstep.pipeline.model.life import MirrorRemoved
 from lockstep.pipeline.model.table_state import TableCondition, TableEventKind
 from lockstep.pipeline.ports.ledger import batch_content
@@ -37,7 +37,8 @@ def acknowledge(ports: RunPorts, lease: Lease) -> AcknowledgeReport:
     acknowledged_batches: list[int] = []
     recorded_requests = RequestCounts(0, 0)
     for batch in takewhile(lambda batch: batch.state is BatchState.MERGED, unfinished_batches):
-        _record_mirrors_to_remove(ports, lease, batch.id)
+        content = batch_content(ports.ledger, source, batch.id)
+        _record_mirrors_to_remove(ports, lease, content)
         new_requests = None
         all_requests = ports.count_requests()
         if all_requests is not None:
@@ -46,7 +47,7 @@ def acknowledge(ports: RunPorts, lease: Lease) -> AcknowledgeReport:
             recorded_requests = all_requests
         ports.ledger.acknowledge(lease, batch.id, new_requests)
         # If the run dies before this, `repair` deletes the files.
-        remove_unneeded_files(ports, batch.id)
+        remove_unneeded_files(ports, content)
         acknowledged_batches.append(batch.id)
     remove_dropped_mirrors(ports, lease)
     cursor = ports.ledger.cursors(source).acknowledged
@@ -74,28 +75,28 @@ def _waiting_batches(
     }
 
 
-def _record_mirrors_to_remove(ports: RunPorts, lease: Lease, batch_id: int) -> None:
-    """Record which mirrors are to be deleted, because their tables were dropped in this
-    batch and the policy is `dropped_tables = "drop"`. If a later batch has changes of
-    the table, the mirror is deleted after that batch instead: these changes were
-    captured for the present generation (a number in the paths of mirror and changelog),
-    and a deletion begins a new one."""
-    if not _deletes_some_mirrors(ports):
-        return
+def _record_mirrors_to_remove(ports: RunPorts, lease: Lease, content: BatchContent) -> None:
+    """Record which mirrors are to be deleted, because their tables were dropped in the
+    batch with this content and the policy is `dropped_tables = "drop"`. If a later
+    batch has changes of the table, the mirror is deleted after that batch instead:
+    these changes were captured for the present generation (a number in the paths of
+    mirror and changelog), and a deletion begins a new one."""
     ledger, source = ports.ledger, ports.source.name
-    last_kinds = {
-        event.table: event.kind for event in batch_content(ledger, source, batch_id).events
+    last_kinds = {event.table: event.kind for event in content.events}
+    dropped = {
+        table
+        for table, kind in last_kinds.items()
+        if kind is TableEventKind.DROPPED and _deletes_mirror(ports, table)
     }
-    dropped = {table for table, kind in last_kinds.items() if kind is TableEventKind.DROPPED}
     if not dropped:
         return
     dropped -= ledger.pending_batches(source).keys()
     for later in ledger.unfinished_batches(source):
-        if later.id > batch_id:
+        if later.id > content.batch:
             dropped -= batch_content(ledger, source, later.id).changed_tables
     states = ledger.table_states(source)
     for table in sorted(dropped):
-        if _deletes_mirror(ports, table) and states[table].condition is TableCondition.DROPPED:
+        if states[table].condition is TableCondition.DROPPED:
             ledger.record_event(lease, table, MirrorRemoved())
 
 
@@ -104,32 +105,28 @@ def remove_dropped_mirrors(ports: RunPorts, lease: Lease) -> None:
     this when it begins, to finish an interrupted deletion. A process that hangs here
     cannot delete a new mirror in the same folder: `remove` opens the folder, checks the
     lease, and deletes only what is in the folder that it opened."""
-    if not _deletes_some_mirrors(ports):
-        return
-    examined_versions = ports.ledger.examined_versions(ports.source.name)
-    for state in ports.ledger.table_states(ports.source.name).values():
-        if _deletes_mirror(ports, state.table) and state.is_mirror_removed:
-            ports.mirrors.remove(state.mirror, partial(ports.ledger.require_held, lease))
-            if state.mirror in examined_versions:
-                ports.ledger.note_examined_versions(lease, {state.mirror: None})
-
-
-def _deletes_some_mirrors(ports: RunPorts) -> bool:
-    return any(
-        policies.dropped_tables is DroppedTables.DROP for policies in ports.source.all_policies
-    )
+    ledger, source = ports.ledger, ports.source.name
+    mirrors = [
+        state.mirror
+        for state in ledger.table_states(source).values()
+        if state.is_mirror_removed and _deletes_mirror(ports, state.table)
+    ]
+    examined_versions = ledger.examined_versions(source) if mirrors else {}
+    for mirror in mirrors:
+        ports.mirrors.remove(mirror, partial(ledger.require_held, lease))
+        if mirror in examined_versions:
+            ledger.note_examined_versions(lease, {mirror: None})
 
 
 def _deletes_mirror(ports: RunPorts, table: TableName) -> bool:
     return ports.source.policies_of(table).dropped_tables is DroppedTables.DROP
 
 
-def remove_unneeded_files(ports: RunPorts, batch_id: int) -> None:
-    """Delete the files that nobody reads again after a batch was acknowledged: spooled
-    rows of XA transactions that it saw committed or rolled back, and rows that it read
-    from the source, which the mirrors now have."""
+def remove_unneeded_files(ports: RunPorts, content: BatchContent) -> None:
+    """Delete the files that nobody reads again after the batch with this content was
+    acknowledged: spooled rows of XA transactions that it saw committed or rolled back,
+    and rows that it read from the source, which the mirrors now have."""
     source = ports.source.name
-    content = batch_content(ports.ledger, source, batch_id)
     for transaction in content.ended_transactions:
         if transaction.file is not None:
             ports.spool.delete_file(source, transaction.file)

@@ -16,7 +16,7 @@ from lockstep.pipeline.check import require_ready
 from lockstep.pipeline.model.batch import Batch, BatchState
 from lockstep.pipeline.model.json_values import to_json
 from lockstep.pipeline.model.load import SourceReading
-from lockstep.pipeline.model.table_state import StoppedTable, TableCondition
+from lockstep.pipeline.model.table_state import TableCondition
 from lockstep.pipeline.run.abandon import abandon
 from lockstep.pipeline.run.agreement.claim import require_agreement, require_claim
 from lockstep.pipeline.run.begin import RunStart, begin
@@ -53,7 +53,7 @@ from lockstep.pipeline.run.mirror_folders import collisions
 from lockstep.pipeline.run.repair import repair
 from lockstep.pipeline.run.reports import CaptureReport, RereadCounts, softened_lines
 from lockstep.pipeline.run.reshaping import stop_reshaped_tables
-from lockstep.pipeline.run.stop_errors import collision_error, engine_error
+from lockstep.pipeline.run.stop_errors import collision_error, engine_error, stop_at_cursor
 from lockstep.pipeline.run.table_plans import TablePlans, open_orders, plan_readings, plan_returns
 from lockstep.pipeline.schema.effects import LoggedStatement
 from lockstep.pipeline.schema.model import TableSchema
@@ -66,6 +66,7 @@ from lockstep.pipeline.values.engines import reason_refused
 from lockstep.pipeline.values.errors import LogStops, RowsNotRead, TableError
 from lockstep.pipeline.values.places import AtCoordinates
 from lockstep.pipeline.values.position import Coordinates
+from lockstep.pipeline.values.shown import pluralize
 from lockstep.pipeline.values.table import TableName
 
 
@@ -192,7 +193,7 @@ def _capture_once(
         # The first run of a source fails here instead, before it writes anything.
         ports.mirrors.require_ready()
     invisible_tables = require_ready(ports.server, ports.ledger, ports.source)
-    _stop_left_out_tables(ports, lease)
+    stop_at_cursor(ports, lease, left_out_now(ports).items())
     stop_reshaped_tables(ports, lease)
     past_report = follow_pasts(ports, lease)
     return_plans = plan_returns(ports, open_orders(ports, lease))
@@ -211,27 +212,16 @@ def _capture_once(
     assert not return_plans.spans, "each table has caught up with the cursor"
     report = _capture_new_log(ports, lease, return_plans, timer_start, read)
     report = replace(report, repairs=repairs)
-    if invisible_tables:
-        states = ports.ledger.table_states(ports.source.name)
-        for invisible in invisible_tables:
-            state = states.get(invisible.table)
-            # The log that was just read may have dropped or renamed the table.
-            if state is not None and state.condition is not TableCondition.DROPPED:
-                ports.progress.note(f"{invisible.table}: {invisible.reason}. {invisible.hint}")
+    states = ports.ledger.table_states(ports.source.name) if invisible_tables else {}
+    for invisible in invisible_tables:
+        state = states.get(invisible.table)
+        # The log that was just read may have dropped or renamed the table.
+        if state is not None and state.condition is not TableCondition.DROPPED:
+            ports.progress.note(f"{invisible.table}: {invisible.reason}. {invisible.hint}")
     for report_before in (catch_up_result, past_report):
         if isinstance(report_before, CaptureReport):
             report = _joined_report(report_before, report)
     return report
-
-
-def _stop_left_out_tables(ports: RunPorts, lease: Lease) -> None:
-    """Stop the tables that the patterns leave out, or once left out, before more of the
-    log is read."""
-    cursor = ports.ledger.cursors(ports.source.name).captured
-    place = "" if cursor is None else str(cursor.position.at)
-    for table, error in left_out_now(ports).items():
-        ports.ledger.quarantine(lease, StoppedTable.of(table, error, place))
-        ports.progress.note(f"{table}: {error.reason}")
 
 
 def _joined_report(before: CaptureReport, report: CaptureReport) -> CaptureReport:
@@ -394,8 +384,9 @@ def _note_differences(ports: RunPorts, capture: BatchCapture) -> None:
     log_reading, segmenter = capture.reading, capture.segmenter
     if swapped_count := log_reading.buffer.out_of_order_count:
         ports.progress.note(
-            f"{swapped_count} transactions that were read before come after new ones in this "
-            "server's log: rows that both changed may differ; `lockstep verify` compares them"
+            "this server's log has new transactions before "
+            f"{pluralize(swapped_count, 'transaction')} that earlier runs read: rows that both "
+            "changed may differ; `lockstep verify` compares them"
         )
     for line in (
         *log_reading.row_statements.passed_sentences(),

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from time import perf_counter
@@ -78,18 +78,19 @@ class CatalogStanding:
 
 def registrations_of(ledger: Ledger, mirrors: MirrorNames, registry: Registry) -> CatalogStanding:
     """Return the state of a source's registrations. Only the ledger is read."""
-    states = ledger.table_states(mirrors.source)
-    recorded, _, unnamable, differing = _compare_recorded(ledger, mirrors, registry, states)
+    comparison = _compare_recorded(ledger, mirrors, registry, ledger.table_states(mirrors.source))
     return CatalogStanding(
         registry.catalog.identity,
-        registered=sum(entry.content_hash is not None for entry in recorded.values()),
-        waiting=tuple(sorted(differing)),
-        left=tuple(entry.table for entry in unnamable),
+        registered=sum(
+            entry.content_hash is not None for entry in comparison.recorded_entries.values()
+        ),
+        waiting=tuple(sorted(comparison.differing_tables)),
+        left=tuple(entry.table for entry in comparison.unnamable_entries),
     )
 
 
 class EntryChangeKind(StrEnum):
-    """How a catalog entry was changed."""
+    """The kinds of changes of a catalog entry."""
 
     REGISTERED = "registered"
     CHANGED = "changed"
@@ -235,10 +236,9 @@ class _Registration:
         statement_id, texts = _new_statements(ports, seen)
         words = frozenset(word for text in texts for word in _WORD.findall(text))
         states = ledger.table_states(source)
-        recorded, names, unnamable, differing = _compare_recorded(
-            ledger, ports.source.mirror_names, self.registry, states
-        )
-        self.missing += unnamable
+        comparison = _compare_recorded(ledger, ports.source.mirror_names, self.registry, states)
+        names, recorded_entries = comparison.names, comparison.recorded_entries
+        self.missing += comparison.unnamable_entries
         tables_to_keep = {
             table
             for table, state in states.items()
@@ -249,7 +249,7 @@ class _Registration:
             states[table]
             for table in names
             if self.examine_all
-            or table in differing
+            or table in comparison.differing_tables
             or _may_be_named_in(table.name.lower(), words, texts)
         ]
         wanted_entries: tuple[WantedEntry, ...] = ()
@@ -258,8 +258,8 @@ class _Registration:
                 ports, self.registry, states_to_examine, names
             )
             self.missing += unreadable
-        gone_tables = [table for table in recorded if table not in tables_to_keep]
-        steps = plan_steps(wanted_entries, recorded, gone_tables)
+        gone_tables = [table for table in recorded_entries if table not in tables_to_keep]
+        steps = plan_steps(wanted_entries, recorded_entries, gone_tables)
         return steps, None if statement_id == seen else statement_id
 
     def _take_steps(self, steps: list[EntryStep], timer_start: float) -> None:
@@ -407,16 +407,21 @@ class _Registration:
             self.ports.ledger.note_registration(self.lease, catalog, table, entry)
 
 
+@dataclass(frozen=True, slots=True)
+class _Comparison:
+    """The entries that the ledger recorded, compared with the present mirrors. `names`:
+    for all tables with a mirror, except those of `unnamable_entries`, which can have no
+    name in the catalog. `differing_tables`: their entry has to be made or changed."""
+
+    recorded_entries: Mapping[TableName, RecordedEntry]
+    names: Mapping[TableName, EntryName]
+    unnamable_entries: Sequence[MissingEntry]
+    differing_tables: frozenset[TableName]
+
+
 def _compare_recorded(
     ledger: Writes, mirrors: MirrorNames, registry: Registry, states: Mapping[TableName, TableState]
-) -> tuple[
-    Mapping[TableName, RecordedEntry],
-    dict[TableName, EntryName],
-    list[MissingEntry],
-    frozenset[TableName],
-]:
-    """Return the recorded entries, the names for all tables with a mirror, the tables
-    that can have no name, and the tables whose entry has to be made or changed."""
+) -> _Comparison:
     catalog, source = registry.catalog, mirrors.source
     recorded = ledger.registrations(source, catalog.identity).entries
     tables_with_mirror = [table for table, state in states.items() if _is_shown(state)]
@@ -430,7 +435,7 @@ def _compare_recorded(
         for table, name in names.items()
         if _differs(recorded.get(table), states[table], name, registry)
     )
-    return recorded, names, unnamable, differing
+    return _Comparison(recorded, names, unnamable, differing)
 
 
 def _is_shown(state: TableState) -> bool:

@@ -118,8 +118,8 @@ def read_proven(lease: Lease, capture: BatchCapture) -> None:
 
 def _tables_with_supply(plans: TablePlans, kind: type[Supply]) -> dict[TableName, str]:
     """Return the tables that catch up and also need this supply, each with the reason."""
-    reasons = plans.tables_supplied(kind)
-    return {table: reasons[table] for table in reasons if table in plans.spans}
+    reasons, spans = plans.tables_supplied(kind), plans.spans
+    return {table: reasons[table] for table in reasons if table in spans}
 
 
 def _capture_missing_changes(

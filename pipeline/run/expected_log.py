@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lockstep.pipeline.binlog.search.log_scan import log_bytes_between
-from lockstep.pipeline.ports.ledger import Batches, batch_content
+from lockstep.pipeline.ports.ledger import Batches, Ledger, batch_content
 from lockstep.pipeline.values.places import Latest, Place, Snapshot
 
 if TYPE_CHECKING:
-    from lockstep.pipeline.ports.ledger import Ledger
     from lockstep.pipeline.ports.source import SourceServer
 
 

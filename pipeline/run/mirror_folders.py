@@ -1,5 +1,5 @@
-"""The folders of mirrors in the lake, and when a mirror moves to another one. A mirror is
-the Delta table with the current rows of a table.
+"""The folders of mirrors in the lake, and when a mirror moves to another one. A mirror
+is the Delta table with the current rows of a table.
 
 When a table is first seen, the settings decide the folder of its mirror, and the ledger
 records it. If the settings later name another folder, the table is reloaded, and all of
@@ -10,6 +10,7 @@ earlier versions of the mirror are read from it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -100,16 +101,10 @@ def former_folders(ports: RunPorts) -> list[str]:
     yet. The folder of a table that the ledger does not know is left out, because it
     still has the table's mirror: the table was dropped or left out when the ledger was
     made from the lake."""
+    folders = unused_folders(ports.ledger, ports.source.name)
+    tables = {folder: _readable_table(ports, folder) for folder in folders}
     states = ports.ledger.table_states(ports.source.name)
-
-    def is_known(folder: str) -> bool:
-        try:
-            table = table_of_folder(ports, folder)
-        except TableError:  # its log cannot be read
-            return True
-        return table is None or table in states
-
-    return [*filter(is_known, unused_folders(ports.ledger, ports.source.name))]
+    return [folder for folder, table in tables.items() if table is None or table in states]
 
 
 def unused_folders(ledger: Ledger, source: str) -> list[str]:
@@ -127,6 +122,13 @@ def table_of_folder(ports: RunPorts, folder: str) -> TableName | None:
     return table_of(ports.mirrors.history(folder))
 
 
+def _readable_table(ports: RunPorts, folder: str) -> TableName | None:
+    """Return the result of `table_of_folder`; None also if the log cannot be read."""
+    with suppress(TableError):
+        return table_of_folder(ports, folder)
+    return None
+
+
 def blocked_folders(ports: RunPorts) -> list[str]:
     """Return the unused folders that no new table may use for its mirror. A folder is
     not blocked if it has a table's mirror and the settings name it for this table. So a
@@ -135,10 +137,7 @@ def blocked_folders(ports: RunPorts) -> list[str]:
     source = ports.source
 
     def is_own(folder: str) -> bool:
-        try:
-            table = table_of_folder(ports, folder)
-        except TableError:  # its log cannot be read
-            return False
+        table = _readable_table(ports, folder)
         return table is not None and folder == mirror_path(source.name, source.mirror_name(table))
 
     return [folder for folder in unused_folders(ports.ledger, source.name) if not is_own(folder)]

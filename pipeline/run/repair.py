@@ -49,7 +49,7 @@ class Abandonment:
 
 
 @dataclass(frozen=True, slots=True)
-class Damage:
+class DamagedFile:
     """A captured file that is missing, or differs from its record in the ledger.
     `table`: None if the file has rows of a prepared XA transaction. `sentence`: says
     what is damaged."""
@@ -75,23 +75,23 @@ def repair(ports: RunPorts, lease: Lease) -> tuple[str, ...]:
     if acknowledged is not None:
         # Only the newest acknowledged batch can have files left, because the files of
         # each batch are deleted before the next one is acknowledged.
-        remove_unneeded_files(ports, acknowledged.batch)
+        remove_unneeded_files(ports, batch_content(ports.ledger, source, acknowledged.batch))
     for batch in ports.ledger.batches(source, limit=_SWEPT_BATCHES):
         # A process that hung may have written files after its batch was abandoned.
         if batch.state is BatchState.ABANDONED:
             discard(ports, batch)
     override = ports.ledger.open_override(source)
-    damages = damages_of(ports)
-    abandoned = list(batches_to_abandon(ports, override, damages))
-    abandoned_ids = {abandonment.batch.id for abandonment in abandoned}
+    damaged_files = damaged_files_of(ports)
+    abandonments = list(batches_to_abandon(ports, override, damaged_files))
+    abandoned_ids = {abandonment.batch.id for abandonment in abandonments}
     notes = [
-        abandon(ports, lease, abandonment.batch, abandonment.reason) for abandonment in abandoned
+        abandon(ports, lease, abandonment.batch, abandonment.reason) for abandonment in abandonments
     ]
-    if abandoned:
+    if abandonments:
         ports.segments.abort_uploads(source)
-    for damage in damages:
-        if damage.batch.id not in abandoned_ids:
-            notes += _quarantine_damaged(ports, lease, damage)
+    for file in damaged_files:
+        if file.batch.id not in abandoned_ids:
+            notes += _quarantine_damaged(ports, lease, file)
     notes = [*replay_notes, *notes]
     for note in notes:
         ports.progress.note(note)
@@ -99,42 +99,45 @@ def repair(ports: RunPorts, lease: Lease) -> tuple[str, ...]:
 
 
 def batches_to_abandon(
-    ports: RunPorts, override: Override | None, damages: Sequence[Damage] | None = None
+    ports: RunPorts, override: Override | None, damaged_files: Sequence[DamagedFile] | None = None
 ) -> Iterator[Abandonment]:
     """Yield the batches that `repair` abandons, in its order, and write nothing.
-    `override`: a start that an operator chose for the next run. `damages`: the result
-    of `damages_of`, if the caller has it."""
+    `override`: a start that an operator chose for the next run. `damaged_files`: the
+    result of `damaged_files_of`, if the caller has it."""
     source = ports.source.name
     unfinished = ports.ledger.unfinished_batches(source)
     for batch in unfinished:
         if batch.state is BatchState.CAPTURING:
             yield Abandonment(batch, "its capture did not finish")
-    damages = damages_of(ports) if damages is None else damages
+    if damaged_files is None:
+        damaged_files = damaged_files_of(ports)
     batches = captured_batches(ports.ledger, source)
-    if damages:
-        yield from _batches_to_capture_again(ports, batches, damages)
+    if damaged_files:
+        yield from _batches_to_capture_again(ports, batches, damaged_files)
     elif not any(batch.state is BatchState.MERGED for batch in unfinished):
         yield from _captured_before_override(ports, batches, override)
 
 
 def _batches_to_capture_again(
-    ports: RunPorts, captured: list[Batch], damages: Sequence[Damage]
+    ports: RunPorts, captured: list[Batch], damaged_files: Sequence[DamagedFile]
 ) -> Iterator[Abandonment]:
     """Yield all captured batches from the first damaged one on, unless a table shows
     changes of them. If one does, and rows of a prepared XA transaction are damaged,
     raise `SegmentsLost`: these rows belong to no table yet that could be
     quarantined."""
-    first_damage = damages[0]
-    batches = [batch for batch in captured if batch.id >= first_damage.batch.id]
+    first_file = damaged_files[0]
+    batches = [batch for batch in captured if batch.id >= first_file.batch.id]
     tables = [table for batch in batches for table in _tables_showing(ports, batch)]
     if not tables:
-        yield from (Abandonment(batch, first_damage.sentence) for batch in reversed(batches))
-    elif lost_rows := [damage for damage in damages if damage.table is None]:
-        raise SegmentsLost(
-            f"rows that batch {lost_rows[0].batch.id} keeps for a prepared transaction are damaged "
-            f"({lost_rows[0].sentence}), and {tables[0]} already shows part of what was read since",
-            hint=recovery_hint(ports.source.name),
-        )
+        yield from (Abandonment(batch, first_file.sentence) for batch in reversed(batches))
+        return
+    for file in damaged_files:
+        if file.table is None:
+            raise SegmentsLost(
+                f"rows that batch {file.batch.id} keeps for a prepared transaction are damaged "
+                f"({file.sentence}), and {tables[0]} already shows part of what was read since",
+                hint=recovery_hint(ports.source.name),
+            )
 
 
 def _captured_before_override(
@@ -176,45 +179,44 @@ def foresee_next_start(ports: RunPorts) -> StartProposal:
     return foresee_start(ports, cursor_after(ports, abandonments), override)
 
 
-def _quarantine_damaged(ports: RunPorts, lease: Lease, damage: Damage) -> list[str]:
+def _quarantine_damaged(ports: RunPorts, lease: Lease, file: DamagedFile) -> list[str]:
     """Quarantine the table with a damaged file, and return a sentence about it. Return
     no sentence if the table is already stopped, or if the file is of a system table
     (`_transactions`, `_ddl`): `publish` reports that."""
-    table, batch = damage.table, damage.batch
+    table, batch = file.table, file.batch
     if not isinstance(table, TableName):
         return []
     if ports.ledger.table_states(batch.source)[table].has_stopped:
         return []
     stopped = StoppedTable.of(
-        table, lost_files_error(batch, table, damage.sentence), f"batch {batch.id}"
+        table, lost_files_error(batch, table, file.sentence), f"batch {batch.id}"
     )
     ports.ledger.quarantine(lease, stopped)
     return [f"{table} was quarantined: {stopped.reason}"]
 
 
-def damages_of(ports: RunPorts) -> list[Damage]:
+def damaged_files_of(ports: RunPorts) -> list[DamagedFile]:
     """Return the damaged files of batches that are captured and not merged, oldest
     first."""
     batches = captured_batches(ports.ledger, ports.source.name)
-    return [damage for batch in batches for damage in _damages_in(ports, batch)]
+    return [file for batch in batches for file in _damaged_files_in(ports, batch)]
 
 
-def _damages_in(ports: RunPorts, batch: Batch) -> Iterator[Damage]:
-    """Yield the damaged files of a batch."""
+def _damaged_files_in(ports: RunPorts, batch: Batch) -> Iterator[DamagedFile]:
     content = batch_content(ports.ledger, batch.source, batch.id)
     for changelog, files in _changelog_files(ports, content):
         for sentence in ports.segments.damage_sentences(changelog.folder, files):
-            yield Damage(batch, changelog.table, sentence)
+            yield DamagedFile(batch, changelog.table, sentence)
     for snapshot in content.snapshots:
         folder = snapshot_path(batch.source, snapshot.table)
         for sentence in ports.segments.damage_sentences(folder, snapshot.files):
-            yield Damage(batch, snapshot.table, sentence)
+            yield DamagedFile(batch, snapshot.table, sentence)
     for prepared in ports.ledger.open_prepared(batch.source):
         if prepared.batch == batch.id and prepared.file is not None:
             try:
                 ports.spool.open(batch.source, prepared.file).close()
             except SegmentsLost as error:
-                yield Damage(batch, None, error.message)
+                yield DamagedFile(batch, None, error.message)
 
 
 def _tables_showing(ports: RunPorts, batch: Batch) -> list[str]:

@@ -268,7 +268,6 @@ class TableComparison:
 
     @property
     def difference_count(self) -> int:
-        """The number of rows that differ."""
         return self.only_in_source + self.only_in_lake + self.different
 
     @property

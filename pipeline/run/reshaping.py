@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import replace
 
-from lockstep.pipeline.model.table_state import StoppedTable, TableCondition, TableState
+from lockstep.pipeline.model.table_state import TableCondition
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.run.consent import consent_errors
 from lockstep.pipeline.run.context import RunPorts
-from lockstep.pipeline.run.stop_errors import reread_error
+from lockstep.pipeline.run.stop_errors import reread_error, stop_at_cursor
 from lockstep.pipeline.schema.history import Knowledge, SchemaVersion
 from lockstep.pipeline.schema.history_check import read_stored_context
 from lockstep.pipeline.schema.statements.changes import AlterTable, RenameTables
@@ -35,7 +35,7 @@ def stop_reshaped_tables(ports: RunPorts, lease: Lease) -> None:
     they are read again. Raise `ConfigurationError` if values in the lake were hashed
     with another key than the present one, unless the settings say that the key was
     replaced."""
-    stopping = list(reshaped_tables(ports))
+    errors = list(reshaped_tables(ports))
     # The tightening is recorded before the quarantine. In the other order, a crash in
     # between would leave a table that is read again, and whose old values are never
     # cleared.
@@ -44,11 +44,7 @@ def stop_reshaped_tables(ports: RunPorts, lease: Lease) -> None:
         ports.progress.note(
             f"{tightening.table}: less is shown of it: {tightening.hidden_in_words}"
         )
-    cursor = ports.ledger.cursors(ports.source.name).captured
-    place = "" if cursor is None else str(cursor.position.at)
-    for state, error in stopping:
-        ports.ledger.quarantine(lease, StoppedTable.of(state.table, error, place))
-        ports.progress.note(f"{state.table}: {error.reason}")
+    stop_at_cursor(ports, lease, errors)
     # These reasons are removed last. As long as the ledger has one, the next run stops
     # the table if this one dies.
     for note in _tightenings_to_reread(ports):
@@ -114,7 +110,7 @@ def versions_under_present_key(
             yield version
 
 
-def reshaped_tables(ports: RunPorts) -> Iterator[tuple[TableState, TableError]]:
+def reshaped_tables(ports: RunPorts) -> Iterator[tuple[TableName, TableError]]:
     """Yield the tables that have another shape in the settings than in the lake, and
     the tables to which the settings cannot be applied, each with the error that stops
     it. Raise the same `ConfigurationError` as `stop_reshaped_tables`."""
@@ -128,12 +124,12 @@ def reshaped_tables(ports: RunPorts) -> Iterator[tuple[TableState, TableError]]:
     errors = consent_errors(ports)
     for table, state in sorted(ports.ledger.table_states(source).items()):
         if table in errors:
-            yield state, errors[table]
+            yield table, errors[table]
             continue
         if state.condition is not TableCondition.FOLLOWING or not patterns.matches(table):
             continue
         if table in tables_to_reread:
-            yield state, reread_error("rows that it kept show more than its settings do")
+            yield table, reread_error("rows that it kept show more than its settings do")
             continue
         if table not in shaped_versions and shaping.rules_of(table) is None:
             continue
@@ -143,10 +139,10 @@ def reshaped_tables(ports: RunPorts) -> Iterator[tuple[TableState, TableError]]:
         try:
             reason = shaping.difference_from(newest)
         except TableError as error:
-            yield state, error
+            yield table, error
             continue
         if reason is not None:
-            yield state, reread_error(f"{reason}, so it is read again")
+            yield table, reread_error(f"{reason}, so it is read again")
 
 
 def plaintext_sentence(ports: RunPorts, table: TableName) -> str | None:

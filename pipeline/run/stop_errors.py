@@ -1,8 +1,8 @@
-"""Errors and hints for tables that stop."""
+"""Errors and hints for tables that stop, and their states afterwards."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final
 
@@ -11,6 +11,7 @@ import pyarrow as pa
 from lockstep.pipeline.model.batch import Cursor
 from lockstep.pipeline.model.life import next_state, quarantine_event
 from lockstep.pipeline.model.table_state import StoppedTable, StopPlace, TableState
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.schema.consequences import (
     ENGINE_REFUSED_RULE,
     VERSIONED_RULE,
@@ -18,6 +19,7 @@ from lockstep.pipeline.schema.consequences import (
 )
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.table_effects import reason_schema_versioned
+from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.engines import reason_refused
 from lockstep.pipeline.values.errors import Need, StoppedBy, TableBusy, TableError
 from lockstep.pipeline.values.mirror_names import ONLY_CASE_DIFFERS, MirrorNames
@@ -169,6 +171,18 @@ def states_once_stopped(
         event = quarantine_event(quarantine, StopPlace(at.batch, place))
         stopped_states[table] = next_state(table, states[table], event)
     return stopped_states
+
+
+def stop_at_cursor(
+    ports: RunPorts, lease: Lease, errors: Iterable[tuple[TableName, TableError]]
+) -> None:
+    """Stop tables with these errors at the end of the newest batch, before more of the
+    log is read."""
+    cursor = ports.ledger.cursors(ports.source.name).captured
+    place = "" if cursor is None else str(cursor.position.at)
+    for table, error in errors:
+        ports.ledger.quarantine(lease, StoppedTable.of(table, error, place))
+        ports.progress.note(f"{table}: {error.reason}")
 
 
 @contextmanager

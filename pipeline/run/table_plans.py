@@ -224,7 +224,7 @@ def _want_of(order: TableOrder) -> Want:
 
 @dataclass
 class StoppedReach:
-    """How far each supply of a stopped table reaches, computed on first use. A sentence
+    """The reach of each supply of a stopped table, computed on first use. A sentence
     instead of a value says why a supply cannot be used. `cursor`: the end of the newest
     batch.
 
@@ -350,7 +350,7 @@ class StoppedReach:
 
 @dataclass(frozen=True, slots=True)
 class KnownReach:
-    """How far each supply of a table reaches, known beforehand. By default only the
+    """The reach of each supply of a table, known beforehand. By default only the
     server has anything of it."""
 
     log: None = None
@@ -456,16 +456,16 @@ def _reason_unfit(ports: RunPorts, table: TableName, origin: ChangelogOrigin) ->
 
 
 def _damage_sentence(ports: RunPorts, table: TableName, origin: ChangelogOrigin) -> str | None:
-    damages: list[str] = []
+    sentences: list[str] = []
     for content in origin.contents:
         for segment in content.segments:
             version = ports.ledger.schema_version(ports.source.name, table, segment.schema_version)
             folder = changelog_path(ports.source.name, table, version.generation)
-            damages += ports.segments.damage_sentences(folder, segment.files)
-    if not damages:
+            sentences += ports.segments.damage_sentences(folder, segment.files)
+    if not sentences:
         return None
-    more_clause = f" (and {len(damages) - 1} more)" if len(damages) > 1 else ""
-    return f"its changelog is damaged: {damages[0]}{more_clause}"
+    more_clause = f" (and {len(sentences) - 1} more)" if len(sentences) > 1 else ""
+    return f"its changelog is damaged: {sentences[0]}{more_clause}"
 
 
 # -- plans -----------------------------------------------------------------------------

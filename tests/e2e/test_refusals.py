@@ -134,7 +134,7 @@ def test_a_literal_password(orders: str, remade: Make) -> None:
     made = remade(orders)
     file = made.config
     file.write_text(file.read_text().replace("env:LOCKSTEP_TEST_PASSWORD", "hunter2"))
-    assert "hunter2" not in refused(made, 2, "password", "env:")
+    assert "hunter2" not in refused(made, 2, "a literal secret", "env:")
 
 
 @pytest.mark.parametrize(

@@ -139,7 +139,7 @@ def test_what_was_before_an_undone_run_is_told_to_be_gone(mysql: MySqlStand, dat
     outcome = plan_recovery(follower.ports(), kept.id)
     assert outcome.plan is not None
     told = "".join(recovery_lines(SOURCE, outcome, outcome.plan, []))
-    assert f"`replay` of places before the end of batch {kept.id} do not work any more" in told
+    assert f"`replay` no longer work for places before the end of batch {kept.id}" in told
     undone(follower, kept.id)
     cursor = follower.ledger.cursors(SOURCE).acknowledged
     assert cursor is not None

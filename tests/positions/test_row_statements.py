@@ -184,7 +184,7 @@ def test_a_statement_without_a_table_has_a_hint_of_whole_sentences() -> None:
         target: undetermined_error(statement, Undetermined("it is not read", target)).hint
         for target in (None, TableName("", "beat"), TableName("shop", "beat"))
     }
-    whole = "it was not recorded; have its session log rows (binlog_format=ROW)"
+    whole = "it was not recorded; let the statement's session log rows (binlog_format=ROW)"
     passed = ". If such statements change no captured table, pass them for good: "
     assert hints == {
         None: whole,

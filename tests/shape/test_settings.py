@@ -626,6 +626,25 @@ def test_a_table_that_was_altered_and_renamed_in_a_skipped_part_needs_consent(
     assert hidden in str(customers.mirror("d"))
 
 
+def test_a_new_table_may_have_the_rows_of_each_table_that_is_gone(
+    mysql: MySqlStand, database: str
+) -> None:
+    """Its settings hide what those of one such table hide, but not what those of the other do."""
+    customers = Customers(mysql, database, ShapeRules(exclude_columns=("ssn",)))
+    follower = customers.follower
+    customers.copies("t")
+    for name, hidden in (("t", "phone"), ("d", "ssn")):
+        follower.shapes[f"{database}.{name}"] = ShapeRules(exclude_columns=(hidden,))
+    customers.run()
+    customers.do("rename table t to d", "drop table c", "flush binary logs")
+    mysql.execute(f"purge binary logs to '{head(mysql).file}'")
+    follower.choose("earliest")
+    customers.do("update d set ssn = '1' where id = 3")
+    customers.run()
+    assert follower.states()[TableName(database, "d")].need is Need.CONSENT
+    assert customers.mirror("d") == []
+
+
 def test_a_table_whose_columns_stay_is_read_before_the_log(
     mysql: MySqlStand, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

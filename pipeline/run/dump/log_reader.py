@@ -127,7 +127,7 @@ class LogTaker(Protocol):
         """Take the rows of the group's transactions."""
 
 
-def raise_error(error: UnsupportedStatement) -> None:
+def _raise(error: UnsupportedStatement) -> None:
     """Raise the error of a statement that the run cannot pass."""
     raise error
 
@@ -147,7 +147,7 @@ class LogReading:
         basis: Basis,
         taker: LogTaker,
         *,
-        on_unfollowed: Callable[[UnsupportedStatement], None] = raise_error,
+        on_unfollowed: Callable[[UnsupportedStatement], None] = _raise,
         keeps_all_prepared: bool = False,
         starts_spark: bool = False,
     ) -> None:
@@ -376,7 +376,7 @@ class LogReading:
 
     def _apply_verdict(self, verdict: Verdict, statement: LoggedStatement) -> None:
         """Stop the tables that may have been changed by a statement whose rows were not
-        logged. If the tables cannot be determined, stop the run."""
+        logged. If these tables cannot be determined, call `on_unfollowed`."""
         match verdict:
             case Undetermined():
                 self._on_unfollowed(self._add_places(undetermined_error(statement, verdict)))
@@ -388,7 +388,7 @@ class LogReading:
                     error = TableError(
                         f"a statement was logged instead of its rows, {beginning}, and may have "
                         f"changed it ({reason})",
-                        hint=f"{resume_hint(table)}; and have its session log rows "
+                        hint=f"{resume_hint(table)}; and let the statement's session log rows "
                         "(binlog_format=ROW)",
                     )
                     self._taker.note_unlogged_change(table, statement.begin, error)
@@ -398,9 +398,10 @@ class LogReading:
         of them was prepared, with every name that they got by renames.
 
         MySQL 5.7 unlocks the tables when the session that prepared the transaction
-        ends; other servers when it is committed or rolled back. An unlocked table may
-        be truncated or dropped, which removes the transaction's rows, or renamed, which
-        moves them. The log does not say into which table the commit puts which rows.
+        ends; other servers unlock them when it is committed or rolled back. An unlocked
+        table may be truncated or dropped, which removes the transaction's rows, or
+        renamed, which moves them. The log does not say into which table the commit puts
+        which rows.
         """
         place, batch = committed.prepared, committed.batch
         new_statements = self._structures.history.statements
@@ -511,7 +512,7 @@ def undetermined_error(
     statement: LoggedStatement, undetermined: Undetermined
 ) -> UnsupportedStatement:
     """Return the error for a statement that may change any table."""
-    hint = "it was not recorded; have its session log rows (binlog_format=ROW)"
+    hint = "it was not recorded; let the statement's session log rows (binlog_format=ROW)"
     if undetermined.target is not None and undetermined.target.database:
         hint += (
             ". If such statements change no captured table, pass them for good: "

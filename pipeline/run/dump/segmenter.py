@@ -140,14 +140,14 @@ class Segmenter:
                     if present_name == effect.table:
                         self.present_names[former_name] = effect.to
                 self.present_names[effect.table] = effect.to
-        actions = self._table_changes.apply_statement(statement, followed)
+        consequences = self._table_changes.apply_statement(statement, followed)
         # The system table `_ddl` gets only statements that the history recorded.
         if (
             self._system_table_rows is not None
             and self._system_table_rows.statement_count < self._structures.statement_count
         ):
             self._system_table_rows.add_statement(
-                statement, followed, actions, self._tables.last_sequence
+                statement, followed, consequences, self._tables.last_sequence
             )
 
     def note_unlogged_change(self, table: TableName, at: Coordinates, error: TableError) -> None:
@@ -447,12 +447,12 @@ class SystemTableRows:
         self,
         statement: LoggedStatement,
         followed: FollowedStatement,
-        actions: Mapping[TableName, Consequence],
+        consequences: Mapping[TableName, Consequence],
         sequence: int,
     ) -> None:
-        """Add a statement that the history records. `actions`: its consequence for each
-        table. `sequence`: the sequence number of the last change before it."""
-        self._statements.append(PlacedStatement(statement, followed, dict(actions), sequence))
+        """Add a statement that the history records. `consequences`: by table.
+        `sequence`: the sequence number of the last change before it."""
+        self._statements.append(PlacedStatement(statement, followed, dict(consequences), sequence))
 
     def add_transactions(
         self,

@@ -114,7 +114,7 @@ def quiet_lake(ports: RunPorts) -> QuietLake:
         # If a run acknowledged meanwhile, the states and versions need not fit the
         # cursor.
         if not batches and ledger.cursors(source).acknowledged == cursor:
-            reshaped = {state.table: error.reason for state, error in reshaped_tables(ports)}
+            reshaped = {table: error.reason for table, error in reshaped_tables(ports)}
             facts = ports.server.facts()
             return QuietLake(
                 cursor,

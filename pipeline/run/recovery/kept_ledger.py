@@ -40,7 +40,7 @@ from lockstep.pipeline.run.commit_metadata import restatement_metadata
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.mirror_folders import unused_folders
 from lockstep.pipeline.run.recovery.recovered_structures import transaction_numbers
-from lockstep.pipeline.run.repair import damages_of
+from lockstep.pipeline.run.repair import damaged_files_of
 from lockstep.pipeline.run.stop_errors import reread_error
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.segment import SegmentFile, batch_of
@@ -184,9 +184,9 @@ def _reloads_of_lost_files(ports: RunPorts) -> dict[TableName, str]:
     reason."""
     reasons: dict[TableName, str] = {}
     pending = ports.ledger.pending_batches(ports.source.name)
-    for damage in damages_of(ports):
-        tables = [table for table, batch_ids in pending.items() if damage.batch.id in batch_ids]
-        reasons |= dict.fromkeys(tables, f"captured changes of it are lost: {damage.sentence}")
+    for file in damaged_files_of(ports):
+        tables = [table for table, batch_ids in pending.items() if file.batch.id in batch_ids]
+        reasons |= dict.fromkeys(tables, f"captured changes of it are lost: {file.sentence}")
     return reasons
 
 

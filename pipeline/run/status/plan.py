@@ -215,7 +215,7 @@ def _shapes_and_tables(
     change. Return also the states of all tables as they will be once the run has
     stopped these tables (`stop_reshaped_tables`) and those that are `left_out`."""
     known = KnownTables.of(ports)
-    errors = {state.table: error for state, error in reshaped_tables(ports)}
+    errors = dict(reshaped_tables(ports))
     cursor = ports.ledger.cursors(ports.source.name).captured
     if cursor is None:
         return {}, known
