@@ -28,7 +28,7 @@ from lockstep.pipeline.schema.effects import (
     UnknownTable,
     UnloggedChange,
 )
-from lockstep.pipeline.schema.evolving.alter import alter_table
+from lockstep.pipeline.schema.evolving.alter import alter_table, new_column_names
 from lockstep.pipeline.schema.evolving.column_changes import (
     charset_with_collation,
     chosen_charset,
@@ -103,10 +103,9 @@ def evolve(
 def possible_view(
     schema: ServerSchema, changes: Sequence[SchemaChange], context: StatementContext
 ) -> TableName | None:
-    """Return the table of a CREATE TABLE IF NOT EXISTS that may have created nothing,
-    because a view has the table's name: MySQL and MariaDB log the statement all the
-    same. Return None for all other statements, and if the table is known to exist or
-    proven to be created."""
+    """Return the table of a CREATE TABLE IF NOT EXISTS that may have created nothing:
+    MySQL and MariaDB log the statement even if a view has the table's name. Return None
+    for all other statements, and if the history or `ddl_xid` shows that it is no view."""
     match changes:
         case [CreateTable() | CreateLike() | CreateSelect() as change] if change.if_not_exists:
             name = change.table
@@ -316,15 +315,13 @@ def _apply_alter(
             return schema, [Unchanged(name, "it does not exist")]
         return schema, [UnknownTable(name, "ALTER TABLE"), *unlogged_effects, *rename_effects]
     try:
-        table, new_column_names, columns_from = alter_table(before, change.clauses, schema, context)
+        table, columns_from = alter_table(before, change.clauses, schema, context)
     except CannotFollow as error:
         schema, rename_effects = _apply_rename_to(schema.with_unknown_tables(name), name, target)
         return schema, [NotFollowed(before.name, str(error)), *unlogged_effects, *rename_effects]
     schema = schema.with_table(table)
-    if new_column_names:
-        schema = change_references(
-            schema, before.name, partial(_with_renamed_columns, new_column_names)
-        )
+    if new_names := new_column_names(columns_from, table):
+        schema = change_references(schema, before.name, partial(_with_renamed_columns, new_names))
     after = schema.table(name) or table
     effects: list[Effect] = []
     if after != before or columns_from != before.names:
@@ -339,12 +336,10 @@ def _apply_alter(
     return schema, effects or [Unchanged(before.name, "it did not change")]
 
 
-def _with_renamed_columns(new_column_names: Mapping[str, str], key: ForeignKey) -> ForeignKey:
-    """Return a foreign key after columns of its parent were renamed.
-    `new_column_names`: new names by old names in lower case."""
-    return replace(
-        key, referenced=tuple(new_column_names.get(c.lower(), c) for c in key.referenced)
-    )
+def _with_renamed_columns(new_names: Mapping[str, str], key: ForeignKey) -> ForeignKey:
+    """Return a foreign key after columns of its parent were renamed. `new_names`: what
+    `new_column_names` returns."""
+    return replace(key, referenced=tuple(new_names.get(c.lower(), c) for c in key.referenced))
 
 
 def _apply_rename_to(

@@ -181,8 +181,8 @@ class ExpressionColumn:
 class TableSchema:
     """A table. `columns` are in the order of the row images; the order of `keys` means
     nothing. `expression_columns`: one hidden column for each expression in the keys;
-    empty if their places are unknown (`hidden_columns.hidden_places`). Comparisons
-    ignore them."""
+    empty if their places are unknown (`hidden_columns.hidden_places`). The functions
+    of `compare` ignore them."""
 
     name: TableName
     columns: tuple[ColumnSchema, ...]

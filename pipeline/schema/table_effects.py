@@ -519,12 +519,14 @@ def reason_unclear(
         return "the statement that stopped it renames, which the given structure does not show"
     origins = match_columns(before, given_schema, renames)
     kept_names = {name for name in origins if name is not None}
-    missing = [name for name in before.names if name not in kept_names]
-    new = [name for name, origin in zip(given_schema.names, origins, strict=True) if origin is None]
-    if missing and new:
+    missing = ", ".join(name for name in before.names if name not in kept_names)
+    added = ", ".join(
+        name for name, origin in zip(given_schema.names, origins, strict=True) if origin is None
+    )
+    if missing and added:
         return (
-            f"the given structure does not say whether {', '.join(missing)} was renamed to "
-            f"{', '.join(new)}, or dropped and {', '.join(new)} added"
+            f"the given structure does not say whether {missing} was renamed to {added}, or "
+            f"dropped and {added} added"
         )
     change = TableEffect(
         given_schema.name,

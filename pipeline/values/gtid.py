@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal
 
+from lockstep.pipeline.values.shown import pluralize, quote
+
 Span = tuple[int, int]
 """The first and the last number of an interval, both included."""
 
@@ -22,8 +24,6 @@ _INTERVAL = re.compile(r"([0-9]{1,20})(?:\s*-\s*([0-9]{1,20}))?")
 _MARIADB = re.compile(r"([0-9]{1,10})-([0-9]{1,10})-([0-9]{1,20})(?:\.\.([0-9]{1,20}))?")
 _MAX_NUMBER = (1 << 63) - 1
 _MAX_ID = (1 << 32) - 1
-_MAX_QUOTED = 60
-"""Largest number of characters of a wrong text that a message quotes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +114,10 @@ class GtidSet:
         intervals = self._source_intervals()
         counts = range(len(intervals))
         count = max(1, bisect_right(counts, limit, key=lambda n: len(_text(intervals[:n]))) - 1)
-        more = len(intervals) - count
-        beginning = _text(intervals[:count])
-        return f"{beginning} and {more:,} more interval{'s' * (more > 1)}" if more else beginning
+        beginning, further_count = _text(intervals[:count]), len(intervals) - count
+        if not further_count:
+            return beginning
+        return f"{beginning} and {pluralize(further_count, 'more interval')}"
 
     def __bool__(self) -> bool:
         return bool(self.intervals)
@@ -135,7 +136,7 @@ def _parse_mysql(part: str) -> list[tuple[str, Span]]:
     """Parse `uuid:1-5:7:tag:3` into intervals, each with its source."""
     uuid, *pieces = [piece.strip().lower() for piece in part.split(":")]
     if not _UUID.fullmatch(uuid):
-        raise ValueError(f"{_quote(part)} is not a GTID set such as <uuid>:1-5")
+        raise ValueError(f"{quote(part)} is not a GTID set such as <uuid>:1-5")
     intervals: list[tuple[str, Span]] = []
     source = uuid
     for piece in pieces:
@@ -145,11 +146,11 @@ def _parse_mysql(part: str) -> list[tuple[str, Span]]:
             source = f"{uuid}:{piece}"
         else:
             raise ValueError(
-                f"{_quote(piece)} in {_quote(part)} is neither an interval such as 1-5 nor a tag "
+                f"{quote(piece)} in {quote(part)} is neither an interval such as 1-5 nor a tag "
                 "(a letter or _, then up to 31 letters, digits or _)"
             )
     if _TAG.fullmatch(pieces[-1]):
-        raise ValueError(f"{_quote(part)} ends in a tag; expected <uuid>:<tag>:1-5")
+        raise ValueError(f"{quote(part)} ends in a tag; expected <uuid>:<tag>:1-5")
     return intervals
 
 
@@ -159,7 +160,7 @@ def _parse_mariadb(part: str) -> list[tuple[str, Span]]:
     match = _MARIADB.fullmatch(part)
     if match is None:
         raise ValueError(
-            f"{_quote(part)} is not a GTID set: expected <uuid>:1-5 (MySQL, with a tag "
+            f"{quote(part)} is not a GTID set: expected <uuid>:1-5 (MySQL, with a tag "
             "<uuid>:<tag>:1-5) or <domain>-<server>-<number> such as 0-1-5 (MariaDB)"
         )
     domain, server = int(match[1]), int(match[2])
@@ -174,9 +175,9 @@ def _parse_mariadb(part: str) -> list[tuple[str, Span]]:
 def _span(text: str, first: str, last: str) -> Span:
     span = int(first), int(last)
     if not 1 <= span[0] <= span[1]:
-        raise ValueError(f"{_quote(text)} is not an interval such as 1-5: numbers ascend from 1")
+        raise ValueError(f"{quote(text)} is not an interval such as 1-5: numbers ascend from 1")
     if span[1] > _MAX_NUMBER:
-        raise ValueError(f"{_quote(text)}: a transaction's number is at most {_MAX_NUMBER}")
+        raise ValueError(f"{quote(text)}: a transaction's number is at most {_MAX_NUMBER}")
     return span
 
 
@@ -221,21 +222,17 @@ def _merge_spans(spans: Iterable[Span]) -> tuple[Span, ...]:
 
 def _subtract_spans(spans: Iterable[Span], holes: Sequence[Span]) -> list[Span]:
     """Return the spans without the holes, in one pass; both are disjoint and ascending."""
-    rest: list[Span] = []
+    remaining: list[Span] = []
     index = 0
     for first, last in spans:
         while index < len(holes) and holes[index][0] <= last:
             low, high = holes[index]
             if first < low:
-                rest.append((first, low - 1))
+                remaining.append((first, low - 1))
             first = max(first, high + 1)
             if high > last:
                 break
             index += 1
         if first <= last:
-            rest.append((first, last))
-    return rest
-
-
-def _quote(text: str) -> str:
-    return repr(text if len(text) <= _MAX_QUOTED else text[:_MAX_QUOTED] + "…")
+            remaining.append((first, last))
+    return remaining

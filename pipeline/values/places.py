@@ -21,6 +21,7 @@ from typing import NoReturn
 
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.position import Coordinates, LogFile
+from lockstep.pipeline.values.shown import quote
 
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _CLOCK = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?"
@@ -31,8 +32,6 @@ _FILE_END = re.compile(r"\.[0-9]{6,}\Z")
 _BARE_GTIDS = re.compile(
     r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]+\s*:|[0-9]+-[0-9]+-[0-9]+", re.IGNORECASE
 )
-_MAX_QUOTED = 80
-"""Largest number of characters of a wrong text that a message quotes."""
 
 _FORMS = (
     "2026-11-01T06:00:00Z, binlog.000012:4567, binlog.000012@2026-11-01T06:00:00Z, gtid:<set>, "
@@ -195,15 +194,16 @@ def _parse_prefixed(text: str) -> Place | None:
 
 def _refuse(text: str, forms: str) -> NoReturn:
     """Raise ValueError with the form that the text resembles most."""
-    shown = repr(text if len(text) <= _MAX_QUOTED else text[:_MAX_QUOTED] + "…")
     if _FILE_END.search(text):
         raise ValueError(
-            f"{shown} names a log file and no place in it; expected binlog.000012:4567 or "
+            f"{quote(text)} names a log file and no place in it; expected binlog.000012:4567 or "
             "binlog.000012@2026-11-01T06:00:00Z"
         )
     if _BARE_GTIDS.match(text):
-        raise ValueError(f"{shown} looks like a GTID set; expected it after gtid:, as gtid:<set>")
-    raise ValueError(f"{shown} is not a place in time; expected {forms}")
+        raise ValueError(
+            f"{quote(text)} looks like a GTID set; expected it after gtid:, as gtid:<set>"
+        )
+    raise ValueError(f"{quote(text)} is not a place in time; expected {forms}")
 
 
 def parse_moment(text: str) -> datetime:

@@ -63,10 +63,10 @@ UPDATED_INFIX = "-updated"
 """The text before the ending in names of files with the column `layout.updated_field`:
 the columns that each update changed."""
 
-_MARK: Final = r"r[0-9a-f]{12}-"
+_REVISED_PREFIX: Final = r"r[0-9a-f]{12}-"
 """The beginning of a revised file's name: 12 hex digits of its SHA-256."""
 
-_OF_BATCH: Final = re.compile(rf"(?:{_MARK})?batch-(\d{{12,}})-v(\d+)-")
+_BATCH_FILE: Final = re.compile(rf"(?:{_REVISED_PREFIX})?batch-(\d{{12,}})-v(\d+)-")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class SegmentFile:
 def batch_and_version_of(path: str) -> tuple[int, int] | None:
     """Return the batch and the schema version in the name of a changelog's file, or
     None."""
-    match = _OF_BATCH.match(path)
+    match = _BATCH_FILE.match(path)
     return None if match is None else (int(match[1]), int(match[2]))
 
 
@@ -195,4 +195,4 @@ def with_revised_names(files: Iterable[SegmentFile]) -> tuple[SegmentFile, ...]:
 
 def name_before_revision(path: str) -> str:
     """Return the name that a file had before `with_revised_names`."""
-    return re.sub(f"^{_MARK}", "", path)
+    return re.sub(f"^{_REVISED_PREFIX}", "", path)

@@ -20,6 +20,9 @@ separators and surrogates."""
 MOST_NAMES: Final = 5
 """Largest number of names that a sentence lists."""
 
+_MAX_QUOTED: Final = 80
+"""Largest number of characters of a wrong text that a message quotes."""
+
 _MARKDOWN: Final = frozenset("\\`*_[]<>|#~&!{}")
 
 
@@ -34,6 +37,11 @@ def printable(text: str, keep: str = "") -> str:
         else character
         for character in text
     )
+
+
+def quote(text: str) -> str:
+    """Return the beginning of a wrong text as a Python literal, for a message."""
+    return repr(text if len(text) <= _MAX_QUOTED else text[:_MAX_QUOTED] + "…")
 
 
 def in_markdown(text: str) -> str:

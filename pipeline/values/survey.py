@@ -161,7 +161,7 @@ _LINE = re.compile(
     re.DOTALL,
 )
 _COLUMNS = re.compile(r"\w+ \((?:`(?:[^`]|``)*`|[^)`])*\),? ?")
-_EVERYTHING: Final = frozenset({"ALL", "ALL PRIVILEGES"})
+_ALL_PRIVILEGES: Final = frozenset({"ALL", "ALL PRIVILEGES"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +178,7 @@ class Grant:
     has_column_grants: bool = False
 
     def gives(self, privilege: str) -> bool:
-        return bool(self.privileges & {privilege, *_EVERYTHING})
+        return bool(self.privileges & {privilege, *_ALL_PRIVILEGES})
 
 
 def read_grants(lines: tuple[str, ...]) -> tuple[Grant, ...]:

@@ -83,10 +83,9 @@ def alter_table(
     clauses: tuple[Clause, ...],
     schema: ServerSchema,
     context: StatementContext,
-) -> tuple[TableSchema, Mapping[str, str], tuple[str | None, ...]]:
-    """Return the table after all clauses; the new names of renamed columns, by their
-    old names in lower case; and each column's former name, None for a new column. Raise
-    CannotFollow if a clause does not fit the table."""
+) -> tuple[TableSchema, tuple[str | None, ...]]:
+    """Return the table after all clauses, and each column's former name, None for a new
+    column. Raise CannotFollow if a clause does not fit the table."""
     _refuse_rename_of_own_parent(table, clauses, context)
     plan = _make_plan(table, clauses, context.facts)
     target_charset = _target_charset(table, plan, schema, context)
@@ -100,16 +99,11 @@ def alter_table(
         ]
     new_columns = [resolve_column(column, charset, context) for column in definitions]
     placed_columns, hidden = _place_columns(table, plan, new_columns, target_charset, context)
-    defined = {column.name.lower() for column in new_columns}
-    kept_not_null = {c.name.lower() for c in table.columns if not c.nullable} - defined
+    defined_names = {column.name.lower() for column in new_columns}
+    kept_not_null = {c.name.lower() for c in table.columns if not c.nullable} - defined_names
     columns = with_implicit_timestamps(
-        (placed.column for placed in placed_columns), defined, context
+        (placed.column for placed in placed_columns), defined_names, context
     )
-    new_names = {
-        placed.former_name.lower(): placed.column.name
-        for placed in placed_columns
-        if placed.former_name is not None and placed.former_name != placed.column.name
-    }
     kept_keys = _remaining_keys(table, plan, placed_columns)
     new_keys, references = keys_and_references(tuple(plan.elements), context)
     written_keys = [*map(kept_key, kept_keys), *new_keys]
@@ -133,10 +127,16 @@ def alter_table(
             hidden, kept_keys, keys, len(placed_columns), context
         ),
     )
-    kept_references = _remaining_references(table, plan, new_names)
-    foreign_keys = resolve_references(kept_references, references, after, schema, context)
     former_names = tuple(placed.former_name for placed in placed_columns)
-    return replace(after, foreign_keys=foreign_keys), new_names, former_names
+    kept_references = _remaining_references(table, plan, new_column_names(former_names, after))
+    foreign_keys = resolve_references(kept_references, references, after, schema, context)
+    return replace(after, foreign_keys=foreign_keys), former_names
+
+
+def new_column_names(former_names: tuple[str | None, ...], after: TableSchema) -> Mapping[str, str]:
+    """Return the new names of renamed columns, by their old names in lower case."""
+    pairs = zip(former_names, after.names, strict=True)
+    return {old.lower(): new for old, new in pairs if old is not None and old != new}
 
 
 @dataclass(slots=True)

@@ -117,8 +117,8 @@ def resolve_keys(
 
 
 def _without_prefixes(key: WrittenKey, columns: Columns, facts: ServerDialect) -> WrittenKey:
-    """Return the key without the prefix of any type that is always indexed as a whole,
-    and without DESC, which MySQL 5.7 ignores."""
+    """Return the key without prefixes of columns whose types are always indexed as a
+    whole; for MySQL 5.7, which ignores DESC, also without DESC."""
     parts = []
     for part in key.parts:
         kind = _column_type(part, columns)
@@ -401,7 +401,7 @@ def _generated_key(reference: WrittenReference) -> WrittenKey:
 
 
 def resolve_references(
-    kept: Iterable[ForeignKey],
+    kept_keys: Iterable[ForeignKey],
     written: Iterable[WrittenReference],
     table: TableSchema,
     schema: ServerSchema,
@@ -416,7 +416,7 @@ def resolve_references(
         (_constraint_number(key.name, table.name.name) for key in table.foreign_keys), default=0
     )
     default_action: ReferentialAction = "NO ACTION" if context.facts.is_mysql_8 else "RESTRICT"
-    keys = [*kept]
+    keys = [*kept_keys]
     for reference in written:
         name = reference.name
         if name is None:

@@ -53,8 +53,9 @@ Reading = Understood | NotUnderstood
 class Harmless:
     """A kind of statement that changes neither rows nor structures. `words`: its first
     words, each with its alternatives; OR REPLACE, ALGORITHM, DEFINER and SQL SECURITY
-    may follow the first word. `effect`: its effect. `may_contain_statements`: it may
-    contain statements that run later, separated by semicolons."""
+    may follow the first word. `effect`: the reason why it is harmless, for readers of
+    the list. `may_contain_statements`: it may contain statements that run later,
+    separated by semicolons."""
 
     words: str
     effect: str
