@@ -105,9 +105,9 @@ _ADVISED_RULES: Final = (
         "binlog_row_image",
         ("FULL", "FULL_NODUP"),
         "warning",
-        "rows are logged in part: merges look up what is left out, which costs more, changelogs "
-        "have NULL there, and a table is quarantined where the row is not in its mirror, the log "
-        "identifies its rows by another key, or MariaDB leaves columns out of an update",
+        "rows are logged in part: merges look up the missing columns, which costs more; changelogs "
+        "have NULL in them; a table is quarantined if the row is not in its mirror, if the log "
+        "identifies its rows by another key, or if MariaDB leaves columns out of an update",
         set_global_hint("binlog_row_image", "'FULL'", for_sessions=True),
     ),
     _variable_rule(
@@ -121,30 +121,30 @@ _ADVISED_RULES: Final = (
         "sync_binlog",
         ("1",),
         "warning",
-        "after a crash the log may lack what was committed and, if it was read, is in the lake",
+        "after a crash the log may lack committed transactions that are in the lake",
         set_global_hint("sync_binlog", "1"),
     ),
     _variable_rule(
         "innodb_flush_log_at_trx_commit",
         ("1",),
         "warning",
-        "after a crash tables may lack what the log, and so the lake, already shows",
+        "after a crash tables may lack changes that the log and the lake have",
         set_global_hint("innodb_flush_log_at_trx_commit", "1"),
     ),
     _variable_rule(
         "binlog_order_commits",
         ("ON",),
         "warning",
-        "a consistent read may match no place in the log, so `verify` compares a table that is "
-        "written to row by row",
+        "a consistent read may match no place in the log, so `verify` compares a table row by row "
+        "while sessions write to it",
         set_global_hint("binlog_order_commits", "ON"),
     ),
     _variable_rule(
         "binlog_error_action",
         ("ABORT_SERVER",),
         "warning",
-        "when the log cannot be written (a full disk), the server goes on without it and changes "
-        "are lost without a trace",
+        "when the log cannot be written (a full disk), the server continues without it, and "
+        "changes are lost without a trace",
         set_global_hint("binlog_error_action", "'ABORT_SERVER'"),
     ),
     _variable_rule(
@@ -166,7 +166,7 @@ _ADVISED_RULES: Final = (
         "gtid_strict_mode",
         ("ON",),
         "warning",
-        "GTIDs may be logged out of order, so a failover could not be followed by them",
+        "GTIDs may be logged out of order, so no failover could be followed by GTID",
         set_global_hint("gtid_strict_mode", "ON"),
     ),
     _variable_rule(
@@ -372,10 +372,10 @@ def _judge_managed_service(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
 def duration_text(span: timedelta) -> str:
     """Return a time span in days, hours, minutes or seconds."""
     seconds = span.total_seconds()
-    for size, unit in ((86_400, "days"), (3600, "hours"), (60, "minutes")):
-        if seconds >= size:
-            return f"{seconds / size:.1f}".removesuffix(".0") + f" {unit}"
-    return f"{seconds:.0f} seconds"
+    units = ((86_400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
+    size, unit = next((unit for unit in units if seconds >= unit[0]), units[-1])
+    number = f"{seconds / size:.{0 if size == 1 else 1}f}".removesuffix(".0")
+    return f"{number} {unit}{'' if number == '1' else 's'}"
 
 
 RETENTION_RULES: Final = with_topic(
@@ -394,7 +394,7 @@ RETENTION_RULES: Final = with_topic(
         "reading tables",
         "binlog_expire_logs_seconds, against `max_seconds` under [sources.snapshot]",
         "warning",
-        "a run reads tables for half of the time that the log is kept at most, so that takes "
+        "a run reads tables for at most half of the time that the log is kept: so reading takes "
         "more runs, and a table that cannot be cut into chunks may never be read",
         _ONE_WEEK_HINT,
         _judge_load_time,

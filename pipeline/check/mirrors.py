@@ -247,7 +247,7 @@ COLUMN_RULES: Final = with_topic(
         "names of captured tables that differ in case only",
         "refusal",
         "on a store that ignores case, a run quarantines the table that comes later",
-        "rename one of them, or exclude it; a lake on a case-sensitive store goes on working",
+        "rename one of them, or exclude it; on a case-sensitive store nothing has to be done",
         _judge_name_case,
     ),
     CheckRule(
@@ -444,14 +444,16 @@ SHAPE_RULES: Final = with_topic(
         "names without wildcards in exclude_columns, hash_columns and mask_columns; one whose "
         "column was dropped is only a warning",
         "refusal",
-        "a name that no column has or had would show the column that was meant: runs read nothing",
+        "if no column has or had the name, the column that was meant would be shown: runs read "
+        "nothing",
         UNKNOWN_NAME_HINT,
         _judge_hiding_names,
         error=ConfigurationError,
     ),
     CheckRule(
         "names of columns",
-        "names in include_columns and types, likewise",
+        "names without wildcards in include_columns and types; one whose column was dropped is "
+        "only a warning",
         "refusal",
         "a name that no column has or had is a mistake: the column that was meant is left out, or "
         "has its own type",
@@ -530,7 +532,7 @@ MIRROR_RULES: Final = with_topic(
     ),
     CheckRule(
         "files of changelogs",
-        "the same of each changelog",
+        "whether each file of each changelog's newest version exists",
         "warning",
         "readers of the changelog fail; runs go on, because they only add to it",
         "restore the files, or `lockstep replay --from earliest --to latest --tables TABLE`, which "
@@ -546,7 +548,7 @@ MIRROR_RULES: Final = with_topic(
         "`delta.deletedFileRetentionDuration` and `delta.logRetentionDuration` of each mirror, "
         "against `keep` under [lake]",
         "warning",
-        "VACUUM deletes promised versions' files, and Delta refuses them because of their age",
+        "VACUUM deletes files of promised versions, and Delta refuses versions of such an age",
         "in Spark: ALTER TABLE … SET TBLPROPERTIES with the longer times, as the line says",
         _judge_version_retention,
     ),
