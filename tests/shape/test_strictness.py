@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from lockstep.pipeline.schema.context import ServerDialect, StatementContext
 from lockstep.pipeline.schema.effects import LoggedStatement
 from lockstep.pipeline.schema.history import Knowledge, SchemaVersion, VersionOrigin
+from lockstep.pipeline.schema.history_check import RecordedBatch, follow_again
 from lockstep.pipeline.schema.model import TableSchema, WrittenDefault
 from lockstep.pipeline.schema.rows import row_structure
 from lockstep.pipeline.schema.table_effects import TableEffect, reason_shape_changed
@@ -173,6 +175,37 @@ def test_what_is_hidden_stays_hidden_under_every_name(statements: list[str]) -> 
     assert found.knowledge is Knowledge.UNKNOWN
     assert "settings of" in (found.reason or "")
     assert "secret" not in repr(tracker.history)
+
+
+def test_what_is_hidden_stays_hidden_where_settings_do_not_fit_the_server() -> None:
+    """The condition on rows needs a column that the read structure lacks and that the next
+    statement adds, under which the hidden column gets another name."""
+    context = StatementContext(ServerDialect(), "shop", server_collation="utf8mb4_0900_ai_ci")
+    rules = ShapeRules(exclude_columns=("ssn",), rows="active = 1")
+    customers = TableName("shop", "customers")
+    shaping = Shaping({customers: rules}.get, _KEY, has_rules=True, is_captured=_SHOP.matches)
+    tracker = SchemaTracker(StructuresInMemory(), shaping=shaping)
+    places = [Coordinates(LogFile("binlog", 1), 100 * number) for number in range(1, 6)]
+    texts = (
+        "create database shop",
+        "create table customers (id int primary key, ssn char(9), active int)",
+        "alter table customers that nobody understands",
+        "alter table customers rename column ssn to note, add active int",
+    )
+    for text, (begin, end) in zip(texts, pairwise(places), strict=True):
+        if text == texts[-1]:
+            schema = table("create table customers (id int primary key, ssn char(9))")
+            tracker.record_server_schema(replace(schema, name=customers), begin)
+        tracker.follow(LoggedStatement(text, context, begin, end, "", _MOMENT, _MOMENT))
+    versions = tracker.history.versions
+    assert [version.knowledge for version in versions] == [
+        Knowledge.KNOWN,
+        Knowledge.UNKNOWN,
+        Knowledge.UNKNOWN,
+    ]
+    statements = (replace(each, id=n) for n, each in enumerate(tracker.history.statements))
+    batch = RecordedBatch(1, tuple(statements), versions, databases=(), has_all_tables=True)
+    assert list(follow_again([batch], lower_case_table_names=0)) == []
 
 
 @pytest.mark.parametrize(
