@@ -490,8 +490,8 @@ class ChunkReader:
         ):
             return False
         self._ports.progress.note(
-            f"the reading of tables stops for now: the server purged its log up to {oldest_file}, so "
-            "the log after that is captured first"
+            f"the reading of tables stops for now: the server purged its log up to {oldest_file}, "
+            "so the log after that is captured first"
         )
         self._deadline = 0.0
         return True
