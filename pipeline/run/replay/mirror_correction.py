@@ -87,8 +87,8 @@ def correct_mirror(
     table: TableName,
     span: Sequence[Batch],
     *,
-    new_segments: Sequence[SegmentResult] = (),
-    details: Details | None = None,
+    new_segments: Sequence[SegmentResult],
+    details: Details | None,
 ) -> MirrorCorrection:
     """Compare the keys that the batches of `span` touched with the mirror, and write
     those that differ. With `details`, only report them. `new_segments`: segments whose
