@@ -407,7 +407,7 @@ class Cursors:
 
 
 class ExtraRows(StrEnum):
-    """Why a batch has rows that are not in its own range of the log."""
+    """The reason for which a batch has rows from outside its own range of the log."""
 
     SOURCE = "source"
     """They were read from the source."""

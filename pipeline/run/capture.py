@@ -66,6 +66,7 @@ from lockstep.pipeline.values.engines import reason_refused
 from lockstep.pipeline.values.errors import LogStops, RowsNotRead, TableError
 from lockstep.pipeline.values.places import AtCoordinates
 from lockstep.pipeline.values.position import Coordinates
+from lockstep.pipeline.values.shown import pluralize
 from lockstep.pipeline.values.table import TableName
 
 
@@ -334,7 +335,7 @@ def _capture_batch(
         )
     if ports.source.until is None:  # the log's end moved while tables were read
         basis = replace(basis, bounds=bounds_of(ports, basis.run_start))
-    basis.tables.add_waiting(source_readings)
+    basis.tables.add_readings(source_readings)
     capture = BatchCapture(basis, batch, extents)
     log_reading = capture.reading
     engines = ports.server.engines()
@@ -383,8 +384,9 @@ def _note_differences(ports: RunPorts, capture: BatchCapture) -> None:
     log_reading, segmenter = capture.reading, capture.segmenter
     if swapped_count := log_reading.buffer.out_of_order_count:
         ports.progress.note(
-            f"{swapped_count} transactions that were read before come after new ones in this "
-            "server's log: rows that both changed may differ; `lockstep verify` compares them"
+            "this server's log has new transactions before "
+            f"{pluralize(swapped_count, 'transaction')} that earlier runs read: rows that both "
+            "changed may differ; `lockstep verify` compares them"
         )
     for line in (
         *log_reading.row_statements.passed_sentences(),

@@ -90,7 +90,7 @@ def registrations_of(ledger: Ledger, mirrors: MirrorNames, registry: Registry) -
 
 
 class EntryChangeKind(StrEnum):
-    """How a catalog entry was changed."""
+    """The kinds of changes of a catalog entry."""
 
     REGISTERED = "registered"
     CHANGED = "changed"

@@ -1,5 +1,5 @@
-"""What each step of a run is given: the ports to the outside world (Protocols), the
-settings of the source, and the receiver of its progress."""
+"""The values that each step of a run is given: the ports to the outside world
+(Protocols), the settings of the source, and the receiver of its progress."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Searches the server's log for places: the start and the end of a run, and moments.
+"""The search for places in the server's log: the start and the end of a run, and
+moments.
 
 A start may be named by a GTID set. The run then begins at the start of a log file,
 before the first transaction that is missing in the set. Transactions of the set that

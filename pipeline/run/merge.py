@@ -252,8 +252,8 @@ class _Merger:
 
     @property
     def _counts(self) -> tuple[int, ...]:
-        """Counts. If one of them rises in a round, another round may have something to
-        write."""
+        """Numbers that only rise. If a round raises one, another round may have something
+        to write."""
         return (
             len(self.merges),
             len(self.tables_with_new_mirror),

@@ -1,5 +1,5 @@
-"""The folders of mirrors in the lake, and when a mirror moves to another one. A mirror is
-the Delta table with the current rows of a table.
+"""The folders of mirrors in the lake, and when a mirror moves to another one. A mirror
+is the Delta table with the current rows of a table.
 
 When a table is first seen, the settings decide the folder of its mirror, and the ledger
 records it. If the settings later name another folder, the table is reloaded, and all of

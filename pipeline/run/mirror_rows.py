@@ -1,4 +1,4 @@
-"""Reads the rows of a mirror (the Delta table with the current rows), in the form in
+"""The rows of a mirror (the Delta table with the current rows), read in the form in
 which they are compared with the rows of the source (MySQL)."""
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from lockstep.pipeline.run.context import RunPorts
 
 @dataclass(frozen=True, slots=True)
 class MirrorReader:
-    """Reads a table's mirror at a Delta version. `path`: its folder. `version`: None if
+    """A reader of a table's mirror at a Delta version. `path`: its folder. `version`: None if
     the mirror was never written, so that it has no rows."""
 
     ports: RunPorts

@@ -1,5 +1,5 @@
-"""Plans and records people's orders about tables: pause, resume, reload. Runs carry them
-out.
+"""People's orders about tables (pause, resume, reload) are planned and recorded here.
+Runs carry them out.
 
 Before a resume is recorded, its outcome is shown: the plan of the next run, and what
 today's settings make of the statement at which the table stopped.
@@ -106,14 +106,6 @@ class OrderOutcome:
     sentence: str
 
 
-def _require_captured_table(
-    states: Mapping[TableName, TableState], source: str, table: TableName
-) -> None:
-    """Raise `NothingMatches` for a table that no run has captured."""
-    if table not in states:
-        raise unknown_table_error(table, states, f"the lake of {source}")
-
-
 @dataclass(frozen=True, slots=True)
 class OrderRequest:
     """A person's request for an order. `statement`: a CREATE TABLE with the table's
@@ -204,6 +196,14 @@ def plan_resume(
         _require_no_more_shown(ports, request, history, schema)
     next_start = next_start or partial(foresee_next_start, ports)
     return OrderOutcome(order, _resume_sentence(ports, order, history, next_start))
+
+
+def _require_captured_table(
+    states: Mapping[TableName, TableState], source: str, table: TableName
+) -> None:
+    """Raise `NothingMatches` for a table that no run has captured."""
+    if table not in states:
+        raise unknown_table_error(table, states, f"the lake of {source}")
 
 
 def _require_followed(
@@ -582,7 +582,7 @@ class ReloadFacts:
 
     @cached_property
     def pasts(self) -> Pasts:
-        """What the log has of each table that is not in the lake yet."""
+        """The pasts of the tables that are not in the lake yet."""
         return find_pasts(self.ports, self._new_tables)
 
     @cached_property

@@ -1,5 +1,5 @@
-"""Writes a table as it was at a place of the past to a path of its own. Neither the
-lake nor the ledger is changed, so runs need not wait for a rebuild.
+"""Rebuild: write a table as it was at a place of the past to a path of its own. Neither
+the lake nor the ledger is changed, so runs need not wait for a rebuild.
 
 The place is a cut between two transactions. The ledger knows where batches end. For a
 place inside a batch, the lake's table `_transactions` says where its transactions end.
@@ -267,11 +267,11 @@ def _transactions(ports: RunPorts, batch: Batch) -> pa.Table:
 
 @dataclass(frozen=True, slots=True)
 class RebuildOrigin:
-    """What a table is rebuilt from as of a cut. `changelog_origin`: a mirror version or
-    none, and the changes after it; `plan`: how the changes up to the cut are merged.
-    `versions`: the versions of its structure, oldest first. `lineage`: how their
-    columns become the table's; `key`: its key columns. `extent`: set if the table was
-    partial there.
+    """The origin of a table that is rebuilt as of a cut. `changelog_origin`: a mirror
+    version or none, and the changes after it; `plan`: how the changes up to the cut are
+    merged. `versions`: the versions of its structure, oldest first. `lineage`: how
+    their columns become the table's; `key`: its key columns. `extent`: set if the table
+    was partial there.
     """
 
     table: TableName

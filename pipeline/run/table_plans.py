@@ -224,7 +224,7 @@ def _want_of(order: TableOrder) -> Want:
 
 @dataclass
 class StoppedReach:
-    """How far each supply of a stopped table reaches, computed on first use. A sentence
+    """The reach of each supply of a stopped table, computed on first use. A sentence
     instead of a value says why a supply cannot be used. `cursor`: the end of the newest
     batch.
 
@@ -350,7 +350,7 @@ class StoppedReach:
 
 @dataclass(frozen=True, slots=True)
 class KnownReach:
-    """How far each supply of a table reaches, known beforehand. By default only the
+    """The reach of each supply of a table, known beforehand. By default only the
     server has anything of it."""
 
     log: None = None

@@ -1,5 +1,5 @@
-"""Carries out upkeep: compacts the files of a source's mirrors (the Delta tables with
-the current rows), and deletes files and changes that nothing needs.
+"""Upkeep: compact the files of a source's mirrors (the Delta tables with the current
+rows), and delete files and changes that nothing needs.
 
 No run waits for upkeep. Files of mirrors are rewritten without the source's lock, and
 only while no run holds it. Each upkeep commit is based on the version that was planned.

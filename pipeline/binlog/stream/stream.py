@@ -300,7 +300,8 @@ def _classify(wire: Bytes, event: int, end: int, code: int) -> int:
     if code == EventType.MARIADB_GTID:
         if end - body < 13 or u8(wire, body + 12) & _XA_FLAGS or i64(wire, body) < 0:
             return _PYTHON
-        return EventRole.GTID.value if u8(wire, body + 12) & _STANDALONE else EventRole.GROUP.value
+        is_standalone = u8(wire, body + 12) & _STANDALONE
+        return EventRole.GTID.value if is_standalone else EventRole.GTID_BEGIN.value
     if code == EventType.ROWS_QUERY or code == EventType.MARIADB_ANNOTATE_ROWS:
         return EventRole.NOTE.value
     if code == EventType.HEARTBEAT or code == EventType.HEARTBEAT_V2:

@@ -218,11 +218,10 @@ def _lookup_key(schema: TableSchema) -> tuple[str, ...]:
     another one."""
     keys = list(key_candidates(schema))
     if len(keys) != 1 and not any(key.kind == "primary" for key in schema.keys):
-        problem = f"{'several keys tell' if keys else 'no key tells'} its rows apart"
-        raise ConditionRefused(
-            f"{schema.name}: {problem}, and none is its PRIMARY KEY",
-            hint=_reload_hint(schema.name),
-        )
+        reason = "no key tells its rows apart"
+        if keys:
+            reason = "several keys tell its rows apart, and none is its PRIMARY KEY"
+        raise ConditionRefused(f"{schema.name}: {reason}", hint=_reload_hint(schema.name))
     return keys[0]
 
 

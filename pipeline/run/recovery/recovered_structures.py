@@ -20,7 +20,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
-from lockstep.pipeline.mirror.generations import can_hold_version
+from lockstep.pipeline.mirror.generations import can_take
+from lockstep.pipeline.mirror.layout import changelog_schema
 from lockstep.pipeline.mirror.system_tables import system_table_path
 from lockstep.pipeline.model.changelog_listing import own_files
 from lockstep.pipeline.model.claim import BatchSpan
@@ -496,9 +497,8 @@ def _generation(
     ]
     generation = max(generations, default=min(changelogs_by_generation, default=1))
     while (changelog := changelogs_by_generation.get(generation)) is not None:
-        if can_hold_version(
-            ports.mirrors.schema(changelog.folder, changelog.newest_version), version
-        ):
+        columns = ports.mirrors.schema(changelog.folder, changelog.newest_version)
+        if can_take(columns, changelog_schema(version.shown_structure)):
             break
         generation += 1
     return generation
