@@ -109,8 +109,6 @@ class RequestCounts:
     by Spark, or None if Spark does not report them. delta-rs does not count its
     requests, so they are in neither."""
 
-    json_keys: ClassVar = ("lockstep", "spark")
-
     lockstep: int
     spark: int | None
 

@@ -17,7 +17,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from time import perf_counter
-from typing import ClassVar
 
 from lockstep.pipeline.catalog import (
     CatalogEntry,
@@ -102,8 +101,6 @@ class EntryChangeKind(StrEnum):
 class EntryChange:
     """A change of a catalog entry that was made, or would be made (`differences`)."""
 
-    json_keys: ClassVar = ("kind", "table", "name")
-
     kind: EntryChangeKind
     table: TableName
     name: EntryName
@@ -120,16 +117,6 @@ class CatalogReport:
       examines.
     - `trouble`: the error that ended the registration early. The next run tries again.
     """
-
-    json_keys: ClassVar = (
-        "catalog",
-        "changes",
-        "missing_entries",
-        "correct_count",
-        "waiting",
-        "trouble",
-        "seconds",
-    )
 
     catalog: str
     changes: tuple[EntryChange, ...] = ()

@@ -816,13 +816,12 @@ def _job(copy_ports: RunPorts, origin: RebuildOrigin) -> Job:
     live_batches = copy_ports.ledger.live_batches(source, first, last)
     batches = tuple(batch for batch in live_batches if batch.id in batch_ids)
     may_repeat = may_repeat_merged(copy_ports, origin.plan, origin.key, batches)
-    app_id = _app_id(copy_ports, origin)
     base = origin.changelog_origin.base
     has_base = base is not None
     intent = Intent(
         0,
         origin.table,
-        app_id,
+        _app_id(copy_ports, origin),
         _MERGE_TXN,
         first,
         last,
