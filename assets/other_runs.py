@@ -187,7 +187,7 @@ class OtherRunsReporter:
     def _forget_reports(self) -> None:
         """Have all states of tables, and all partitions, reported again."""
         folder, source = self.settings.state_folder, self.ports.source.name
-        with note_write_errors("What Dagster has", self.log.warning):
+        with note_write_errors("The record of what Dagster shows", self.log.warning):
             forget_reported_states(folder, source)
             if (coverage := read_coverage(folder, source)) is not None:
                 write_coverage(folder, source, replace(coverage, until=coverage.begins))

@@ -29,7 +29,7 @@ from lockstep.pipeline.values.errors import SpanRefused
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.intent import SettledWrite
 from lockstep.pipeline.values.segment import RowCounts
-from lockstep.pipeline.values.shown import batch_words
+from lockstep.pipeline.values.shown import batch_words, pluralize
 from lockstep.resources.config import Settings
 from lockstep.resources.lake.store.paths import LakePath
 from lockstep.resources.private import make_private
@@ -133,6 +133,7 @@ def _template() -> Any:
     )
     environment.filters |= {
         "moment": utc_text,
+        "pluralize": pluralize,
         "quote_json": partial(json.dumps, ensure_ascii=False),
         "format_bytes": format_bytes,
         "format_seconds": format_seconds,

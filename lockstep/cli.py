@@ -45,11 +45,11 @@ _SHARED_MODULES: Final = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code. `--help` and `--version` raise
     SystemExit."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
-    if {"-h", "--help", "--version"} & set(words):
-        parse(words)  # prints to the real standard output and exits
+    argv = list(sys.argv[1:] if arguments is None else arguments)
+    if {"-h", "--help", "--version"} & set(argv):
+        parse(argv)  # prints to the real standard output and exits
     log = JsonLog()
-    wants_json = "--json" in words
+    wants_json = "--json" in argv
     with open_streams() as streams, catch_signals() as signals:
         config: Path | None = None
         signals.announce = partial(_announce_end, streams, log)
@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _report_interruption(last_signal, streams, log), streams, wants_json=wants_json
         )
         try:
-            parsed = parse(words)
+            parsed = parse(argv)
             path = getattr(parsed, "config", None) or os.environ.get("LOCKSTEP_CONFIG")
             config = Path(path or "lockstep.toml").absolute()
             logs_json = getattr(parsed, "log_format", "text") == "json"
@@ -75,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if disk_error is not None:
                 outcome = _report_refusal(disk_error, streams, log)
             else:
-                outcome = _report_defect(error, words, config, streams, log)
+                outcome = _report_defect(error, argv, config, streams, log)
         finally:
             log.close()
         return _answer(outcome, streams, wants_json=wants_json)
@@ -235,7 +235,7 @@ def _report_failure(
 
 def _report_defect(
     error: BaseException,
-    words: Sequence[str],
+    argv: Sequence[str],
     config: Path | None,
     streams: Streams,
     log: JsonLog,
@@ -246,7 +246,7 @@ def _report_defect(
     message = f"Lockstep failed because of a defect of its own: {type(error).__name__}."
     hint = "send us what you did"
     with suppress(OSError):
-        report = write_report(folder, error, " ".join(words), _secrets(config), datetime.now(UTC))
+        report = write_report(folder, error, " ".join(argv), _secrets(config), datetime.now(UTC))
         hint = f"send us {report}"
     return _report_failure(streams, log, exits.DEFECT, "Defect", message, hint)
 

@@ -133,15 +133,15 @@ _COMMANDS: Final[Mapping[str, tuple[str, str]]] = {
 --start START   where the first run starts. snapshot: read the tables, then follow the log
                 (default); earliest: follow all of the log that the server still has; latest; or
                 file:offset
---schedule CRON  when Dagster runs it, such as "*/10 * * * *"
+--schedule CRON  when Dagster starts runs, such as "*/10 * * * *"
 --lake FOLDER   the folder of the Delta tables (default: lake)
---ledger DSN    the Postgres database of the ledger (default: embedded, one of Lockstep's own)
+--ledger DSN    the Postgres database of the ledger (default: embedded, which Lockstep itself runs)
 """,
     ),
     "check": ("Check everything that a run needs, and say how to cure what is wrong", "@source"),
     "tables": ("List the source's tables: captured or not, and why", "@source"),
     "plan": (
-        "Show what the next run would do: start and why, end, rows; writes nothing",
+        "Show what the next run would do and why: start, end, rows; write nothing",
         "@source\n@until",
     ),
     "run": (
@@ -185,7 +185,7 @@ run RUN         the run's id, or the first characters of it
 """,
     ),
     "schema": (
-        "Show a table's structure, now or at a place in the log; `schema verify` proves them all",
+        "Show a table's structure, now or at a place in the log; `schema verify` checks all tables",
         """\
 table TABLE     the table, as database.table; or the word verify: apply every recorded statement
                 again, and compare the newest structures with the server
@@ -256,7 +256,7 @@ tables TABLE*   the tables, each as database.table (default: all)
         "Write a table as it was after any transaction of the past, at a path of its own",
         """\
 table TABLE     the table, as database.table
---as-of PLACE!  show the table as it was after the last transaction at this place
+--as-of PLACE!  write the table as it was after the last transaction up to this place
 --into PATH     the path of the new table (default: a folder beside the lake, which is shown)
 --dry-run       show what the table would be made from, and its path; read no row
 @one-source
@@ -328,7 +328,7 @@ table TABLE?    the table, as database.table
 """,
     ),
     "spark": (
-        "Keep a Spark Connect server running, for runs every minute",
+        "Keep a Spark Connect server running, so that frequent runs need not start Spark",
         """\
 action {serve}  serve at [spark] remote, until Ctrl-C
 --dry-run       say whether it could start; start nothing

@@ -222,7 +222,7 @@ def _type_name(sql_type: str) -> str:
     return "INT" if sql_type == "int" else str(_json_type(sql_type)).upper()
 
 
-def _json_type(sql_type: str) -> Any:
+def _json_type(sql_type: str) -> str | dict[str, Any]:
     """Return a type of Spark SQL in the form of Spark's JSON. A mirror that somebody
     else created can have types that no MySQL column has; these are registered as
     strings."""

@@ -22,17 +22,17 @@ from lockstep.pipeline.proof.proven import ComparisonRecord, open_differences, p
 from lockstep.pipeline.run.catalog import CatalogStanding, registrations_of
 from lockstep.pipeline.run.left_out import states_of_next_run
 from lockstep.pipeline.run.table_plans import only_server_supplies
-from lockstep.pipeline.source_plan import SourcePlan, settings_in_words
+from lockstep.pipeline.source_plan import settings_in_words
 from lockstep.pipeline.status.facts import Headroom, Standing, reason_not_by_gtid
 from lockstep.pipeline.status.verdict import State, Verdict, utc_text, verdict
 from lockstep.pipeline.values.consumers import Consumer
 from lockstep.pipeline.values.decisions import RecordedDecision
 from lockstep.pipeline.values.errors import LockstepError
-from lockstep.pipeline.values.mirror_names import MirrorNames
 from lockstep.pipeline.values.shown import name_list, pluralize
 from lockstep.pipeline.values.table import TableName
 from lockstep.printing import align_pairs, gap_values, partial_table_lines
 from lockstep.resources.adapters import Adapters
+from lockstep.resources.config import SourceSettings
 
 _MAX_BATCHES: Final = 20
 """Largest number of batches in the answer."""
@@ -45,57 +45,49 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """Print the state of each source. The exit code is 0 if nothing waits for a person
     or for a run. If MySQL is down, the answer says so and shows everything that the
     ledger has."""
-    answers: dict[str, tuple[int, dict[str, Any]]] = {}
     with context.adapters() as adapters:
-        for source in context.sources(arguments.source):
-            now = datetime.now(UTC)
-            ledger = adapters.ledger()
-            plan: SourcePlan | None = None
-            with suppress(LockstepError):  # The verdict says what is wrong with the settings.
-                plan = source.plan()
-            patterns = readable_patterns(source)
-            standing, source_verdict = assess_source(adapters, source, now)
-            states = states_of_next_run(ledger, source.name, patterns)
-            orders = ledger.open_orders(source.name)
-            tables = inactive_tables(states, orders, patterns.matches)
-            decisions = ledger.decisions(source.name)
-            code = exit_code(standing, now, longest_pause_from_now(source.schedule))
-            catalog: CatalogStanding | None = None
-            words_by_table: Mapping[TableName, str] = {}
-            if plan is not None:
-                catalog = _catalog_standing(adapters, plan.mirror_names)
-                matching = filter(patterns.matches, states)
-                words_by_table = settings_in_words(matching, plan.table_settings)
-            consumers = adapters.consumers().consumers(source.name)
-            values = {
-                **status_values(standing, source_verdict, now, decisions),
-                "tables": inactive_values(tables),
-                "consumers": [attributes(consumer, _CONSUMER_KEYS) for consumer in consumers],
-                "catalog": catalog,
-                **({"settings": words_by_table} if words_by_table else {}),
+        return Outcome.of_sources(
+            {
+                source.name: _show_status(context, adapters, source)
+                for source in context.sources(arguments.source)
             }
-            answers[source.name] = code, values
-            context.say(
-                *status_lines(standing, source_verdict, now, decisions, inactive_lines(tables))
-            )
-            context.say(*(f"  {table}: {words}" for table, words in words_by_table.items()))
-            if catalog is not None:
-                context.say(_catalog_line(catalog))
-            if consumers:
-                context.say(align_pairs(consumer_pairs(consumers)))
-    return Outcome.of_sources(answers)
+        )
 
 
-def _catalog_standing(adapters: Adapters, mirror_names: MirrorNames) -> CatalogStanding | None:
-    """Return the state of the catalog's entries, from the ledger; None if lockstep.toml
-    has no [catalog], or an invalid one, which `lockstep check` reports."""
-    try:
+def _show_status(
+    context: CommandContext, adapters: Adapters, source: SourceSettings
+) -> tuple[int, dict[str, Any]]:
+    """Print the state of a source; return the exit code and the values in `--json`."""
+    ledger, now = adapters.ledger(), datetime.now(UTC)
+    patterns = readable_patterns(source)
+    standing, source_verdict = assess_source(adapters, source, now)
+    states = states_of_next_run(ledger, source.name, patterns)
+    tables = inactive_tables(states, ledger.open_orders(source.name), patterns.matches)
+    decisions = ledger.decisions(source.name)
+    consumers = adapters.consumers().consumers(source.name)
+    settings: Mapping[TableName, str] = {}
+    registry = None
+    with suppress(LockstepError):  # `lockstep check` says what is wrong with the settings.
+        plan = source.plan()
+        settings = settings_in_words(filter(patterns.matches, states), plan.table_settings)
         registry = adapters.registry()
-    except LockstepError:
-        return None
-    if registry is None:
-        return None
-    return registrations_of(adapters.ledger(), mirror_names, registry)
+    catalog: CatalogStanding | None = None
+    if registry is not None:
+        catalog = registrations_of(ledger, plan.mirror_names, registry)
+    context.say(*status_lines(standing, source_verdict, now, decisions, inactive_lines(tables)))
+    context.say(*(f"  {table}: {words}" for table, words in settings.items()))
+    if catalog is not None:
+        context.say(_catalog_line(catalog))
+    if consumers:
+        context.say(align_pairs(consumer_pairs(consumers)))
+    values = {
+        **status_values(standing, source_verdict, now, decisions),
+        "tables": inactive_values(tables),
+        "consumers": [attributes(consumer, _CONSUMER_KEYS) for consumer in consumers],
+        "catalog": catalog,
+        **({"settings": settings} if settings else {}),
+    }
+    return exit_code(standing, now, longest_pause_from_now(source.schedule)), values
 
 
 def exit_code(standing: Standing, now: datetime, pause: timedelta | None) -> int:

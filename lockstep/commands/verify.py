@@ -129,9 +129,9 @@ def show_verify(context: CommandContext, source: str, report: VerifyReport) -> N
             )
         context.say(*comparison_lines(comparison))
     for skipped in report.not_compared:
-        context.say(f"{skipped.table} was not compared: {skipped.reason}\n  {skipped.hint}")
+        context.say(f"{skipped.table} was not compared: {skipped.reason}\n  hint: {skipped.hint}")
     for unproven in report.not_proven:
-        context.say(f"{unproven.table} is not proven: {unproven.reason}\n  {unproven.hint}")
+        context.say(f"{unproven.table} is not proven: {unproven.reason}\n  hint: {unproven.hint}")
     show_stopped_tables(context, report.quarantined)
 
 

@@ -372,10 +372,10 @@ def _judge_managed_service(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
 def duration_text(span: timedelta) -> str:
     """Return a time span in days, hours, minutes or seconds."""
     seconds = span.total_seconds()
-    for size, unit in ((86_400, "days"), (3600, "hours"), (60, "minutes")):
-        if seconds >= size:
-            return f"{seconds / size:.1f}".removesuffix(".0") + f" {unit}"
-    return f"{seconds:.0f} seconds"
+    units = ((86_400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
+    size, unit = next((unit for unit in units if seconds >= unit[0]), units[-1])
+    number = f"{seconds / size:.{0 if size == 1 else 1}f}".removesuffix(".0")
+    return f"{number} {unit}{'' if number == '1' else 's'}"
 
 
 RETENTION_RULES: Final = with_topic(

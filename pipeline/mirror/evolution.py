@@ -33,16 +33,16 @@ from lockstep.pipeline.ports.mirror_writes import (
 from lockstep.pipeline.schema.types import comparable_name, is_refused
 from lockstep.pipeline.values.policies import Readers
 
-MAPPING: Final = ("delta.columnMapping.mode", "name")
-WIDENING: Final = ("delta.enableTypeWidening", "true")
+MAPPING_PROPERTY: Final = ("delta.columnMapping.mode", "name")
+WIDENING_PROPERTY: Final = ("delta.enableTypeWidening", "true")
 """Properties with which Delta renames and drops columns, and widens types, without a
 rewrite."""
 
-LOCAL_TYPE: Final = pa.timestamp("us")
-LOCAL_FEATURE: Final = "timestampNtz"
-LOCAL: Final = (f"delta.feature.{LOCAL_FEATURE}", "supported")
-"""The property that lets an older mirror get DATETIME columns: in Delta they are
-timestamps without time zone, which need a table feature."""
+NTZ_TYPE: Final = pa.timestamp("us")
+NTZ_FEATURE: Final = "timestampNtz"
+NTZ_PROPERTY: Final = (f"delta.feature.{NTZ_FEATURE}", "supported")
+"""A DATETIME is a timestamp without time zone in Delta, which needs this table feature.
+An older mirror gets the feature by the property."""
 
 
 def evolution_steps(lineage: ColumnLineage) -> tuple[MirrorStep, ...]:
@@ -78,14 +78,18 @@ def evolution_steps(lineage: ColumnLineage) -> tuple[MirrorStep, ...]:
     else:
         needs_mapping = needs_mapping or bool(renamed or lineage.dropped_columns)
         needs_widening, steps = bool(widened), _in_place(lineage, renamed, widened)
-    needs = {MAPPING: needs_mapping, WIDENING: needs_widening, LOCAL: _needs_local(lineage)}
+    needs = {
+        MAPPING_PROPERTY: needs_mapping,
+        WIDENING_PROPERTY: needs_widening,
+        NTZ_PROPERTY: _needs_ntz(lineage),
+    }
     properties = tuple(name_and_value for name_and_value, needed in needs.items() if needed)
     return (*([SetProperties(properties)] if properties else []), *steps)
 
 
-def _needs_local(lineage: ColumnLineage) -> bool:
+def _needs_ntz(lineage: ColumnLineage) -> bool:
     types_before = [column.type for column in lineage.mirror_origins if column.source is not None]
-    return LOCAL_TYPE in lineage.schema.types and LOCAL_TYPE not in types_before
+    return NTZ_TYPE in lineage.schema.types and NTZ_TYPE not in types_before
 
 
 def _in_place(

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from lockstep.pipeline.mirror.layout import captured_schema, changelog_schema, logged_field
+from lockstep.pipeline.mirror.layout import captured_schema, logged_field
 from lockstep.pipeline.mirror.mapping import cast_column
 from lockstep.pipeline.mirror.type_changes import TypeChange, type_change
 from lockstep.pipeline.schema.history import SchemaVersion, ShownAs
@@ -21,12 +21,6 @@ from lockstep.pipeline.schema.treatments import Hash, Treatment, Visibility
 from lockstep.pipeline.schema.types import comparable_name
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import TableStructure
-
-
-def can_hold_version(changelog: pa.Schema, version: SchemaVersion) -> bool:
-    """Return whether images of a version can be added to a changelog with these
-    columns."""
-    return can_take(changelog, changelog_schema(version.shown_structure))
 
 
 def can_take(changelog: pa.Schema, new_columns: pa.Schema) -> bool:

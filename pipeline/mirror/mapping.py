@@ -81,10 +81,6 @@ def is_present(change_type: pa.ChunkedArray) -> pa.ChunkedArray:
     )
 
 
-_ImagesWithColumns = tuple[pa.Table, Sequence[ColumnOrigin]]
-"""Row images, and a `ColumnOrigin` for each column of the mirror."""
-
-
 def cast_value(value: pa.Scalar, kind: pa.DataType) -> pa.Scalar:
     """Cast a value as `cast_column` does."""
     return cast_column(pa.array([value.as_py()], value.type), kind)[0]
@@ -148,7 +144,7 @@ def column_of(rows: pa.Table, column: ColumnOrigin, kind: pa.DataType) -> pa.Chu
 
 
 def folded(
-    parts: Sequence[_ImagesWithColumns],
+    parts: Sequence[tuple[pa.Table, Sequence[ColumnOrigin]]],
     schema: pa.Schema,
     key: Sequence[str],
     marks: Sequence[str] = (),
@@ -160,8 +156,9 @@ def folded(
 
     The columns: `_change_type`, `_sequence`, `marks`, and the mirror's columns as a
     changelog spells them. Then comes a boolean for each of `kept_columns`, which is
-    true where the mirror's value stays (`keep_flag_names`). `parts` must have
-    `_change_type`, `_sequence`, `marks` and, if there are `kept_columns`, `_derived`.
+    true where the mirror's value stays (`keep_flag_names`). `parts`: row images, and an
+    origin for each column of the mirror. The images must have `_change_type`,
+    `_sequence`, `marks` and, if there are `kept_columns`, `_derived`.
 
     If the structure of a key's last image lacks a column, the key's earlier images are
     searched, newest first. An image that has the column gives the value. At an image

@@ -305,9 +305,10 @@ class SchemaTracker:
     def record_table_map(self, structure: TableStructure, at: Coordinates) -> SchemaVersion:
         """Record a structure that a TABLE_MAP event describes."""
         schema = schema_of(structure)
+        version = self._record(structure.name, schema, at, VersionOrigin.TABLE_MAP)
         if self._loaded_schema is not None:
-            self._loaded_schema = self._loaded_schema.with_table(schema)
-        return self._record(structure.name, schema, at, VersionOrigin.TABLE_MAP)
+            self._load(self._loaded_schema.with_table(schema))
+        return version
 
     def record_initial_versions(
         self,
@@ -378,8 +379,10 @@ class SchemaTracker:
 
     def record_server_schema(self, schema: TableSchema, at: Coordinates) -> SchemaVersion:
         """Record the structure that the server had at a position."""
-        self._loaded_schema = self.server_schema().with_table(schema)
-        return self._record(schema.name, schema, at, VersionOrigin.BASELINE)
+        after = self.server_schema().with_table(schema)
+        version = self._record(schema.name, schema, at, VersionOrigin.BASELINE)
+        self._load(after)
+        return version
 
     def record_persons_schema(
         self, schema: TableSchema, at: Coordinates, columns_from: ColumnsFrom | None
@@ -390,10 +393,10 @@ class SchemaTracker:
         # A CREATE TABLE does not show the columns in which MySQL stores expressions of
         # keys.
         schema = replace(schema, expression_columns=())
-        self._loaded_schema = self.server_schema().with_table(schema)
+        after = self.server_schema().with_table(schema)
         versions = reversed(self._all_versions(schema.name))
         before = next((version for version in versions if version.schema is not None), None)
-        return self._record(
+        version = self._record(
             schema.name,
             schema,
             at,
@@ -403,6 +406,8 @@ class SchemaTracker:
             # new name.
             predecessor=(before, columns_from) if before and columns_from is not None else None,
         )
+        self._load(after)
+        return version
 
     def continue_with(self, version: SchemaVersion) -> None:
         """Continue with a version that was recorded before, without recording it
@@ -415,6 +420,12 @@ class SchemaTracker:
         else:
             self._loaded_schema = schema.with_unknown_tables(version.table)
         self._current[version.table] = version
+
+    def _load(self, schema: ServerSchema) -> None:
+        """Set the schema at the current position, but forget the structure of a table
+        to which the settings cannot be applied. Only an earlier version of the table
+        says which values are hidden, so no later statement may make it known again."""
+        self._loaded_schema = schema.with_unknown_tables(*self._shape_errors)
 
     def _record(
         self,
@@ -522,10 +533,7 @@ class SchemaTracker:
             before, after, followed, logged.end, statement_number, predecessors, later_keys
         )
         self._record_databases(before, after, logged.end, statement_number)
-        # If the settings cannot be applied to a table, only its previous version says
-        # which values are hidden. The structure is forgotten, so that no later
-        # statement can reveal them.
-        self._loaded_schema = after.with_unknown_tables(*self._shape_errors)
+        self._load(after)
         return followed
 
     def _predecessors_of(

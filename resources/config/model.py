@@ -28,14 +28,14 @@ from lockstep.pipeline.values.survey import is_loopback
 from lockstep.resources.config.secrets import has_password, is_reference, is_sensitive, resolve
 from lockstep.resources.config.sources import SourceSection
 from lockstep.resources.config.values import (
+    AddressReference,
+    Cron,
     KeyMistake,
+    SecretReference,
     Section,
     Text,
-    check_cron,
     duration_in_seconds,
     refuse_literal_secrets,
-    require_address_reference,
-    require_secret_reference,
     size_in_bytes,
 )
 from lockstep.resources.lake.store.paths import LAKE_SCHEMES
@@ -116,7 +116,9 @@ class LakeSection(Section):
     `keep`: seconds for which each version of a mirror stays readable."""
 
     path: Text = "lake"
-    options: dict[str, Text] = Field(default_factory=dict)
+    options: Annotated[dict[str, Text], AfterValidator(refuse_literal_secrets)] = Field(
+        default_factory=dict
+    )
     keep: _DaysInSeconds = int(DEFAULT_KEEP.total_seconds())
 
     @field_validator("path")
@@ -129,11 +131,6 @@ class LakeSection(Section):
                 f"{', '.join(LAKE_SCHEMES)}"
             )
         return path
-
-    @field_validator("options")
-    @classmethod
-    def _refuse_literal_secrets(cls, options: dict[str, str]) -> dict[str, str]:
-        return refuse_literal_secrets(options)
 
 
 class LedgerSection(Section):
@@ -153,10 +150,7 @@ class LedgerSection(Section):
 class NotifySection(Section):
     """`urls`: references to addresses in apprise's form."""
 
-    urls: Annotated[
-        tuple[Annotated[Text, AfterValidator(require_address_reference)], ...],
-        Field(min_length=1, strict=False),
-    ]
+    urls: Annotated[tuple[AddressReference, ...], Field(min_length=1, strict=False)]
 
 
 class PrivacySection(Section):
@@ -164,7 +158,7 @@ class PrivacySection(Section):
     and hosts that write to one lake need the same key. `replaces`: the fingerprint of
     an earlier key, which this one replaces."""
 
-    key: Annotated[str, AfterValidator(require_secret_reference)]
+    key: SecretReference
     replaces: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")] | None = None
 
 
@@ -177,7 +171,7 @@ class UpkeepSection(Section):
     bytes and times are in seconds. `dagster_runs`: how long Dagster's records of runs
     are kept."""
 
-    schedule: Text | None = None
+    schedule: Cron | None = None
     small_files: Annotated[int, Field(ge=2)] = _UPKEEP_DEFAULTS.small_files
     file_size: Annotated[int, Field(ge=1 << 20), BeforeValidator(size_in_bytes)] | None = None
     deleted_share: Annotated[float, Field(gt=0, le=1, strict=False)] = (
@@ -185,11 +179,6 @@ class UpkeepSection(Section):
     )
     keep_changes: _DaysInSeconds | None = None
     dagster_runs: _DaysInSeconds | None = None
-
-    @field_validator("schedule")
-    @classmethod
-    def _check_schedule(cls, schedule: str | None) -> str | None:
-        return None if schedule is None else check_cron(schedule)
 
 
 class CatalogKind(StrEnum):
@@ -213,7 +202,7 @@ class CatalogSection(Section):
     kind: Annotated[CatalogKind, Field(strict=False)]
     uri: Text | None = None
     name: Text | None = None
-    token: Annotated[str, AfterValidator(require_secret_reference)] | None = None
+    token: SecretReference | None = None
     schemas: Text = DATABASE_PLACEHOLDER
 
     @field_validator("schemas")
@@ -260,37 +249,11 @@ class CatalogSection(Section):
 
 _OWNER = re.compile(r"team:[\w.-]+|[^@\s]+@[^@\s]+\.[^@\s]+")
 
-Word = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_]+$")]
-KeyPart = Annotated[str, StringConstraints(pattern=r"^([A-Za-z0-9_]+|\{source\})$")]
-Location = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.:@-]+$")]
 
-
-class DagsterSection(Section):
-    """How the assets of all sources appear in Dagster: their keys, group, owners and
-    tags."""
-
-    location: Location = "lockstep"
-    webserver: Text | None = None
-    key_prefix: Annotated[tuple[KeyPart, ...], Field(strict=False)] = ("{source}",)
-    group: Word | None = None
-    owners: Annotated[tuple[Text, ...], Field(strict=False)] = ()
-    tags: dict[Text, str] = Field(default_factory=dict)
-    partitions: Annotated[Partitions, Field(strict=False)] = Partitions.HOURLY
-
-    @field_validator("webserver")
-    @classmethod
-    def _check_address(cls, address: str | None) -> str | None:
-        if address is None or is_reference(address):
-            return address
-        return check_page_address(address)
-
-    @field_validator("owners")
-    @classmethod
-    def _check_owners(cls, owners: tuple[str, ...]) -> tuple[str, ...]:
-        for owner in owners:
-            if not _OWNER.fullmatch(owner):
-                raise ValueError(f"{owner!r} is neither an e-mail address nor team:NAME")
-        return owners
+def _check_owner(owner: str) -> str:
+    if not _OWNER.fullmatch(owner):
+        raise ValueError(f"{owner!r} is neither an e-mail address nor team:NAME")
+    return owner
 
 
 def _address(text: str, schemes: Collection[str]) -> SplitResult | None:
@@ -305,14 +268,36 @@ def _address(text: str, schemes: Collection[str]) -> SplitResult | None:
 
 
 def check_page_address(text: str) -> str:
-    """Return the text if it is the address of Dagster's web server. Raise ValueError if
-    it is no address, or contains an account."""
+    """Return the text if it is the address of Dagster's web server, or a reference to
+    one. Raise ValueError if it is no address, or contains an account."""
+    if is_reference(text):
+        return text
     parts = _address(text, ("http", "https"))
     if parts is None:
         raise ValueError("webserver is not an address such as http://127.0.0.1:3000")
     if "@" in parts.netloc:
         raise ValueError("webserver contains an account, which is refused")
     return text
+
+
+Word = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_]+$")]
+KeyPart = Annotated[str, StringConstraints(pattern=r"^([A-Za-z0-9_]+|\{source\})$")]
+Location = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.:@-]+$")]
+
+
+class DagsterSection(Section):
+    """How the assets of all sources appear in Dagster: their keys, group, owners and
+    tags."""
+
+    location: Location = "lockstep"
+    webserver: Annotated[Text, AfterValidator(check_page_address)] | None = None
+    key_prefix: Annotated[tuple[KeyPart, ...], Field(strict=False)] = ("{source}",)
+    group: Word | None = None
+    owners: Annotated[
+        tuple[Annotated[Text, AfterValidator(_check_owner)], ...], Field(strict=False)
+    ] = ()
+    tags: dict[Text, str] = Field(default_factory=dict)
+    partitions: Annotated[Partitions, Field(strict=False)] = Partitions.HOURLY
 
 
 DAGSTER_ENDINGS: Final = (
@@ -323,6 +308,34 @@ DAGSTER_ENDINGS: Final = (
 (`assets/names.py`)."""
 
 _RESERVED_PREFIXES = ("spark.delta.logStore.", "delta.logStore.", "spark.lockstep.")
+
+
+def _flatten(table: Any, prefix: str = "") -> Any:
+    """Return Spark's settings in nested TOML tables by their dotted names; TOML nests a
+    dotted key without quotes. Spark writes booleans in lower case."""
+    if not isinstance(table, dict):
+        return table
+    settings: dict[str, Any] = {}
+    for key, value in table.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, dict):
+            settings |= _flatten(value, f"{name}.")
+        elif isinstance(value, bool):
+            settings[name] = "true" if value else "false"
+        else:
+            settings[name] = str(value) if isinstance(value, int | float) else value
+    return settings
+
+
+def _refuse_reserved_keys(spark: dict[str, str]) -> dict[str, str]:
+    reserved = sorted(key for key in spark if key.startswith(_RESERVED_PREFIXES))
+    if reserved:
+        raise KeyMistake(
+            reserved[0],
+            f"{reserved[0]!r} cannot be set: Lockstep has a log store of its own, which keeps "
+            "a run that lost its lock from committing late",
+        )
+    return spark
 
 
 class ConfigFile(Section):
@@ -336,30 +349,13 @@ class ConfigFile(Section):
     lineage: LineageSection | None = None
     notify: NotifySection | None = None
     catalog: CatalogSection | None = None
-    spark: dict[str, str] = Field(default_factory=dict)
+    spark: Annotated[
+        dict[str, str],
+        BeforeValidator(_flatten),
+        AfterValidator(refuse_literal_secrets),
+        AfterValidator(_refuse_reserved_keys),
+    ] = Field(default_factory=dict)
     sources: Annotated[tuple[SourceSection, ...], Field(min_length=1, strict=False)]
-
-    @field_validator("spark", mode="before")
-    @classmethod
-    def _flatten(cls, spark: Any) -> Any:
-        return dict(_flat_pairs(spark)) if isinstance(spark, dict) else spark
-
-    @field_validator("spark")
-    @classmethod
-    def _refuse_literal_secrets(cls, spark: dict[str, str]) -> dict[str, str]:
-        return refuse_literal_secrets(spark)
-
-    @field_validator("spark")
-    @classmethod
-    def _refuse_reserved_keys(cls, spark: dict[str, str]) -> dict[str, str]:
-        reserved = sorted(key for key in spark if key.startswith(_RESERVED_PREFIXES))
-        if reserved:
-            raise KeyMistake(
-                reserved[0],
-                f"{reserved[0]!r} cannot be set: Lockstep has a log store of its own, which keeps "
-                "a run that lost its lock from committing late",
-            )
-        return spark
 
     @model_validator(mode="after")
     def _require_changes_for_replays(self) -> ConfigFile:
@@ -394,21 +390,3 @@ class ConfigFile(Section):
                     f"'lockstep_{other}'; rename one of them"
                 )
         return self
-
-
-def _flat_pairs(table: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
-    """Return Spark's settings in nested TOML tables as pairs of a dotted name and a
-    value. TOML nests a dotted key without quotes; Spark writes booleans in lower
-    case."""
-    pairs: list[tuple[str, Any]] = []
-    for key, value in table.items():
-        name = f"{prefix}.{key}" if prefix else key
-        if isinstance(value, dict):
-            pairs.extend(_flat_pairs(value, name))
-        elif isinstance(value, bool):
-            pairs.append((name, "true" if value else "false"))
-        elif isinstance(value, int | float):
-            pairs.append((name, str(value)))
-        else:
-            pairs.append((name, value))
-    return pairs

@@ -35,21 +35,22 @@ from lockstep.pipeline.values.policies import (
 )
 from lockstep.resources.config.secrets import is_reference
 from lockstep.resources.config.values import (
+    Cron,
+    HostAndPort,
+    MirrorName,
     NotBuiltYet,
     Pattern,
+    Port,
     Seconds,
+    SecretReference,
     Section,
     ServerUuid,
+    StartText,
     Text,
     as_list,
-    check_cron,
-    check_host_and_port,
-    check_mirror_name,
-    check_start,
     duration_in_seconds,
     host_and_port,
     refuse_plaintext,
-    require_secret_reference,
     size_in_bytes,
 )
 
@@ -80,13 +81,8 @@ class ReplaySection(Section):
     """The schedule on which Dagster replays the last `span` seconds: it reads that part
     of the log again, and corrects the lake."""
 
-    schedule: Text
+    schedule: Cron
     span: Seconds = 21_600
-
-    @field_validator("schedule")
-    @classmethod
-    def _check_schedule(cls, schedule: str) -> str:
-        return check_cron(schedule)
 
 
 _SNAPSHOT_DEFAULTS, _LIMIT_DEFAULTS = SnapshotPlan(), LoadLimits()
@@ -104,7 +100,7 @@ class SnapshotSection(Section):
     chunk_seconds: Seconds = _SNAPSHOT_DEFAULTS.pace.seconds
     max_threads_running: Annotated[int, Field(ge=1)] | None = _LIMIT_DEFAULTS.threads_running
     max_replica_lag: Seconds | None = _LIMIT_DEFAULTS.replica_lag
-    read_from: Annotated[Text, AfterValidator(check_host_and_port)] | None = None
+    read_from: HostAndPort | None = None
 
 
 class StandbySection(Section):
@@ -113,8 +109,8 @@ class StandbySection(Section):
     identifies the standby, instead of its address."""
 
     host: Text
-    port: Annotated[int, Field(ge=1, le=65535)] = 3306
-    start: Annotated[Text, AfterValidator(check_start)] | None = None
+    port: Port = 3306
+    start: StartText | None = None
     server_uuid: ServerUuid | None = None
 
 
@@ -188,7 +184,7 @@ class TableSection(Section):
     ) = None
     types: Annotated[dict[Text, Annotated[Conversion, _BY_WORD]], Field(min_length=1)] | None = None
     rows: Text | None = None
-    into: Annotated[Text, AfterValidator(check_mirror_name)] | None = None
+    into: MirrorName | None = None
     stamps: (
         Annotated[tuple[_Stamp, ...], AfterValidator(_refuse_repeated), Field(strict=False)] | None
     ) = None
@@ -241,17 +237,17 @@ class SourceSection(Section):
 
     name: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
     host: Text
-    port: Annotated[int, Field(ge=1, le=65535)] = 3306
+    port: Port = 3306
     user: Text
-    password: Annotated[Text, AfterValidator(require_secret_reference)]
+    password: SecretReference
     tls: Literal["verify", "required", "off"] = "verify"
     tls_ca: Text | None = None
     tls_force: bool = False
     tables: Annotated[tuple[Pattern, ...], Field(min_length=1, strict=False)]
     exclude: Annotated[tuple[Pattern, ...], Field(strict=False)] = ()
     passed_statements: Annotated[tuple[Pattern, ...], Field(strict=False)] = ()
-    start: Annotated[Text, AfterValidator(check_start)] | None = None
-    schedule: Text | None = None
+    start: StartText | None = None
+    schedule: Cron | None = None
     connect_timeout: Seconds = 10.0
     read_timeout: Seconds = 60.0
     bounds: BoundsSection = BoundsSection()
@@ -276,11 +272,6 @@ class SourceSection(Section):
     fallback_interval: Annotated[int, Field(ge=0), BeforeValidator(duration_in_seconds)] = int(
         _START_DEFAULTS.fallback_interval.total_seconds()
     )
-
-    @field_validator("schedule")
-    @classmethod
-    def _check_schedule(cls, schedule: str | None) -> str | None:
-        return None if schedule is None else check_cron(schedule)
 
     @model_validator(mode="after")
     def _check_tls(self) -> SourceSection:

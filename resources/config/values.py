@@ -61,27 +61,40 @@ def check_table_pattern(text: str) -> str:
     return text
 
 
-def check_mirror_name(text: str) -> str:
+Pattern = Annotated[Text, AfterValidator(check_table_pattern)]
+"""A pattern for tables, `database.table` with wildcards, or a reference to one."""
+
+
+def _check_mirror_name(text: str) -> str:
     """Return the text if it is a valid value of `into`, the name of mirrors."""
     MirrorNameTemplate.parse(text)
     return text
 
 
-def check_start(text: str) -> str:
+MirrorName = Annotated[Text, AfterValidator(_check_mirror_name)]
+
+
+def _check_start(text: str) -> str:
     """Return the text if it names a place in the log, or is a reference."""
     if not is_reference(text):
         parse_configured_start(text)
     return text
 
 
-def require_secret_reference(text: str) -> str:
+StartText = Annotated[Text, AfterValidator(_check_start)]
+
+
+def _require_secret_reference(text: str) -> str:
     """Return the text if it is a reference; a literal secret is refused."""
     if not is_reference(text):
         raise ValueError("a literal secret is refused; write env:NAME or file:PATH")
     return text
 
 
-def require_address_reference(text: str) -> str:
+SecretReference = Annotated[Text, AfterValidator(_require_secret_reference)]
+
+
+def _require_address_reference(text: str) -> str:
     """Return the text if it is a reference; a literal address is refused."""
     if not is_reference(text):
         raise ValueError(
@@ -91,8 +104,7 @@ def require_address_reference(text: str) -> str:
     return text
 
 
-Pattern = Annotated[Text, AfterValidator(check_table_pattern)]
-"""A pattern for tables, `database.table` with wildcards, or a reference to one."""
+AddressReference = Annotated[Text, AfterValidator(_require_address_reference)]
 
 
 def as_list(value: object) -> object:
@@ -114,6 +126,10 @@ def duration_in_seconds(value: object) -> object:
     return int(match["number"]) * _SECONDS_OF_UNIT[match["unit"]]
 
 
+Seconds = Annotated[float, Field(gt=0, strict=False), BeforeValidator(duration_in_seconds)]
+"""A number of seconds, which may be written as a duration such as `"5m"`."""
+
+
 def refuse_literal_secrets(options: dict[str, str]) -> dict[str, str]:
     """Return the options. Raise `KeyMistake` if one has a literal value and a name that
     suggests a secret."""
@@ -127,10 +143,6 @@ def refuse_literal_secrets(options: dict[str, str]) -> dict[str, str]:
             "env:NAME or file:PATH",
         )
     return options
-
-
-Seconds = Annotated[float, Field(gt=0, strict=False), BeforeValidator(duration_in_seconds)]
-"""A number of seconds, which may be written as a duration such as `"5m"`."""
 
 
 _SIZE = re.compile(r"(?P<number>\d+)\s*(?P<unit>B|KiB|MiB|GiB|TiB)?")
@@ -147,7 +159,7 @@ def size_in_bytes(value: object) -> object:
     return int(match["number"]) * _BYTES_OF_UNIT[match["unit"]]
 
 
-def check_cron(text: str) -> str:
+def _check_cron(text: str) -> str:
     """Return the text if it is a cron expression of five fields."""
     from croniter import croniter  # imported only for files with a schedule
 
@@ -155,6 +167,8 @@ def check_cron(text: str) -> str:
         raise ValueError(f"{text!r} is not a cron expression such as */10 * * * *")
     return text
 
+
+Cron = Annotated[Text, AfterValidator(_check_cron)]
 
 _ADDRESS = re.compile(r"(?P<host>[\w.-]+|\[[0-9A-Fa-f:.]+\])(:(?P<port>\d{1,5}))?")
 
@@ -168,13 +182,15 @@ def host_and_port(text: str) -> tuple[str, int]:
     return match["host"].strip("[]"), port
 
 
-def check_host_and_port(text: str) -> str:
+def _check_host_and_port(text: str) -> str:
     """Return the text if it is a host, with or without a port, or a reference."""
     if not is_reference(text):
         host_and_port(text)
     return text
 
 
+HostAndPort = Annotated[Text, AfterValidator(_check_host_and_port)]
+Port = Annotated[int, Field(ge=1, le=65_535)]
 ServerUuid = Annotated[
     str, StringConstraints(pattern=r"^([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|server-id:\d+)$")
 ]

@@ -56,7 +56,7 @@ from lockstep.resources.mysql.connection import (
 from lockstep.resources.mysql.defaults import with_default_values
 from lockstep.resources.mysql.receiving import ReadingCursor
 from lockstep.resources.mysql.schemas import read_schemas
-from lockstep.resources.mysql.select import BEGIN, keep_warnings, select_rows
+from lockstep.resources.mysql.select import BEGIN, keep_warnings, select_rows, structure_moved
 from lockstep.resources.mysql.visible_tables import unreadable_table_error
 from lockstep.resources.mysql.watcher import watch
 from lockstep.resources.mysql.watermarks import (
@@ -69,6 +69,120 @@ from lockstep.resources.mysql.watermarks import (
     snapshot_place,
     xa_commit_count,
 )
+
+
+@contextmanager
+def reading_cursor(
+    settings: ConnectionSettings, *, without_timeout: bool = False
+) -> Iterator[ReadingCursor]:
+    """Yield an unbuffered cursor in a session of its own. If rows are left at the end,
+    the connection is cut instead of reading them. `without_timeout`: the first row may
+    take longer than the read timeout; a watcher is needed then (`watcher.watch`)."""
+    with translate_errors(settings):
+        connection = open_connection(settings)
+        cursor = connection.cursor(ReadingCursor)
+        try:
+            keep_warnings(cursor)
+            if without_timeout:
+                remove_read_timeout(connection)
+            yield cursor
+        finally:
+            _close_session(connection, cursor)
+
+
+def _close_session(connection: pymysql.Connection[Any], cursor: ReadingCursor) -> None:
+    """Close the session. PyMySQL would first read the rest of a result; this function
+    cuts the connection instead."""
+    if cursor.answer is not None and cursor.answer.abandon():
+        return
+    driver: Any = connection  # its private attributes
+    result = driver._result
+    if result is not None and result.unbuffered_active:
+        result.unbuffered_active = False
+        driver._result = None
+        driver._force_close()
+    elif connection.open:
+        cursor.close()
+        connection.close()
+
+
+@contextmanager
+def open_snapshot(
+    settings: ConnectionSettings,
+    table: TableSchema | TableStructure,
+    columns: Sequence[str] | None = None,
+) -> Iterator[TableSnapshot]:
+    """See `pipeline.ports.SourceServer.snapshot`."""
+    with (
+        reading_cursor(settings) as cursor,
+        watch(settings, cursor, table.name, Patience(0.0)) as watched_read,
+    ):
+        with watched_read.raising_busy():
+            snapshot = open_snapshot_in_session(settings, cursor, table, columns)
+        yield replace(snapshot, batches=watched_read.raising_busy_in(snapshot.batches))
+
+
+def open_snapshot_in_session(
+    settings: ConnectionSettings,
+    cursor: ReadingCursor,
+    table: TableSchema | TableStructure,
+    columns: Sequence[str] | None = None,
+    *,
+    exact: bool = False,
+    where: str | None = None,
+    index_hint: str = "",
+    ignores_defaults: bool = False,
+) -> TableSnapshot:
+    """Open a snapshot, which lasts as long as the session of `cursor` (from
+    `reading_cursor`). `where`: a condition in SQL for the rows to read, with its
+    `index_hint`. `ignores_defaults`: a changed default or visibility is no error."""
+    schema: TableSchema | None = None
+    if isinstance(table, TableSchema):
+        schema, structure, key = table, row_structure(table), key_columns(table)
+    else:
+        structure, key = table, frozenset(table.primary_key)
+    read_structure = _narrow(structure, columns)
+    batch_schema = arrow_schema(read_structure)
+    with (
+        connect(settings) as query_connection,
+        query_connection.cursor() as query_cursor,
+        translate_table_errors(settings, structure.name, structure.names),
+    ):
+        read = TableRead(
+            cursor,
+            query_cursor,
+            read_structure,
+            read_dialect(query_cursor),
+            key=key,
+            where=where,
+            index_hint=index_hint,
+        )
+        opened_read = read.open_exactly() if exact else read.open_once()
+        _require_unchanged(query_cursor, structure, schema, ignores_defaults=ignores_defaults)
+    marks = opened_read.marks
+    return TableSnapshot(
+        table=structure.name,
+        schema=batch_schema,
+        low=marks.low.at,
+        high=marks.high,
+        low_set=marks.low.executed_set,
+        exact=marks.is_exact,
+        batches=_translate_table_errors_in(settings, structure, opened_read.batches),
+        prepared_transactions=marks.prepared,
+    )
+
+
+def _narrow(structure: TableStructure, columns: Sequence[str] | None) -> TableStructure:
+    """Return the structure with only the key and these columns, in the table's order.
+    Raise ValueError for a column that the table lacks."""
+    if columns is None:
+        return structure
+    wanted = {*columns, *structure.primary_key}
+    missing = wanted - {column.name for column in structure.columns}
+    if missing:
+        raise ValueError(f"{structure.name} has no column {', '.join(sorted(missing))}")
+    return replace(structure, columns=tuple(c for c in structure.columns if c.name in wanted))
+
 
 _LOCK_SECONDS: Final = 2
 """Seconds that LOCK TABLES waits. Writers queue up after it, so it must not wait long."""
@@ -272,124 +386,6 @@ def _changed_definitions(
     return f"the definition of {', '.join(changed)} differs" if changed else None
 
 
-def structure_moved(table: TableName, difference: str) -> StructureMoved:
-    """Return the error for a table with another structure. `difference`: a phrase for
-    the message."""
-    return StructureMoved(
-        f"{table} no longer has the expected structure: {difference}",
-        hint="run again; a run reads the structure first",
-    )
-
-
-@contextmanager
-def reading_cursor(
-    settings: ConnectionSettings, *, without_timeout: bool = False
-) -> Iterator[ReadingCursor]:
-    """Yield an unbuffered cursor in a session of its own. If rows are left at the end,
-    the connection is cut instead of reading them. `without_timeout`: the first row may
-    take longer than the read timeout; a watcher is needed then (`watcher.watch`)."""
-    with translate_errors(settings):
-        connection = open_connection(settings)
-        cursor = connection.cursor(ReadingCursor)
-        try:
-            keep_warnings(cursor)
-            if without_timeout:
-                remove_read_timeout(connection)
-            yield cursor
-        finally:
-            _close_session(connection, cursor)
-
-
-def has_no_row(cursor: Cursor, table: TableName) -> bool:
-    """Return whether a table is empty. Return False also if the server refuses to read
-    it, for instance because it was dropped."""
-    try:
-        cursor.execute(f"select 1 from {quoted_table(table)} limit 1")
-    except pymysql.MySQLError as error:
-        if meaning_of(number_of(error)) is Meaning.LOST:
-            raise
-        return False
-    return not cursor.fetchall()
-
-
-@contextmanager
-def open_snapshot(
-    settings: ConnectionSettings,
-    table: TableSchema | TableStructure,
-    columns: Sequence[str] | None = None,
-) -> Iterator[TableSnapshot]:
-    """See `pipeline.ports.SourceServer.snapshot`."""
-    with (
-        reading_cursor(settings) as cursor,
-        watch(settings, cursor, table.name, Patience(0.0)) as watched_read,
-    ):
-        with watched_read.raising_busy():
-            snapshot = open_snapshot_in_session(settings, cursor, table, columns)
-        yield replace(snapshot, batches=watched_read.raising_busy_in(snapshot.batches))
-
-
-def open_snapshot_in_session(
-    settings: ConnectionSettings,
-    cursor: ReadingCursor,
-    table: TableSchema | TableStructure,
-    columns: Sequence[str] | None = None,
-    *,
-    exact: bool = False,
-    where: str | None = None,
-    index_hint: str = "",
-    ignores_defaults: bool = False,
-) -> TableSnapshot:
-    """Open a snapshot, which lasts as long as the session of `cursor` (from
-    `reading_cursor`). `where`: a condition in SQL for the rows to read, with its
-    `index_hint`. `ignores_defaults`: a changed default or visibility is no error."""
-    schema: TableSchema | None = None
-    if isinstance(table, TableSchema):
-        schema, structure, key = table, row_structure(table), key_columns(table)
-    else:
-        structure, key = table, frozenset(table.primary_key)
-    read_structure = _narrow(structure, columns)
-    batch_schema = arrow_schema(read_structure)
-    with (
-        connect(settings) as query_connection,
-        query_connection.cursor() as query_cursor,
-        translate_table_errors(settings, structure.name, structure.names),
-    ):
-        read = TableRead(
-            cursor,
-            query_cursor,
-            read_structure,
-            read_dialect(query_cursor),
-            key=key,
-            where=where,
-            index_hint=index_hint,
-        )
-        opened_read = read.open_exactly() if exact else read.open_once()
-        _require_unchanged(query_cursor, structure, schema, ignores_defaults=ignores_defaults)
-    marks = opened_read.marks
-    return TableSnapshot(
-        table=structure.name,
-        schema=batch_schema,
-        low=marks.low.at,
-        high=marks.high,
-        low_set=marks.low.executed_set,
-        exact=marks.is_exact,
-        batches=_translate_table_errors_in(settings, structure, opened_read.batches),
-        prepared_transactions=marks.prepared,
-    )
-
-
-def _narrow(structure: TableStructure, columns: Sequence[str] | None) -> TableStructure:
-    """Return the structure with only the key and these columns, in the table's order.
-    Raise ValueError for a column that the table lacks."""
-    if columns is None:
-        return structure
-    wanted = {*columns, *structure.primary_key}
-    missing = wanted - {column.name for column in structure.columns}
-    if missing:
-        raise ValueError(f"{structure.name} has no column {', '.join(sorted(missing))}")
-    return replace(structure, columns=tuple(c for c in structure.columns if c.name in wanted))
-
-
 @contextmanager
 def translate_table_errors(
     settings: ConnectionSettings, table: TableName, columns: Sequence[str] = ()
@@ -448,19 +444,3 @@ def _translate_table_errors_in(
 ) -> Iterator[pa.RecordBatch]:
     with translate_table_errors(settings, structure.name, structure.names):
         yield from batches
-
-
-def _close_session(connection: pymysql.Connection[Any], cursor: ReadingCursor) -> None:
-    """Close the session. PyMySQL would first read the rest of a result; this function
-    cuts the connection instead."""
-    if cursor.answer is not None and cursor.answer.abandon():
-        return
-    driver: Any = connection  # its private attributes
-    result = driver._result
-    if result is not None and result.unbuffered_active:
-        result.unbuffered_active = False
-        driver._result = None
-        driver._force_close()
-    elif connection.open:
-        cursor.close()
-        connection.close()

@@ -134,14 +134,14 @@ class Receiver:
 
     def _fill_buffers(self) -> None:
         try:
-            while (data := self._free_buffers.get()) is not None:
-                self._pieces.put(self._fill(data))
+            while (buffer := self._free_buffers.get()) is not None:
+                self._pieces.put(self._fill(buffer))
         except BaseException as error:  # noqa: BLE001 - raised in the consumer's thread
             self._pieces.put(error)
 
-    def _fill(self, data: npt.NDArray[np.uint8]) -> Received:
+    def _fill(self, buffer: npt.NDArray[np.uint8]) -> Received:
         """Fill at least half of the buffer, or as much as arrives in time."""
-        view, begin = data.data, self._kind.headroom_bytes
+        view, begin = buffer.data, self._kind.headroom_bytes
         self._await_bytes()
         at = begin
         while True:
@@ -149,7 +149,7 @@ class Receiver:
             if count == 0 and at > begin:
                 # A server may close the connection after its last packet, where the
                 # reader stops.
-                return Received(data, begin, at)
+                return Received(buffer, begin, at)
             if count == 0:
                 raise SourceUnavailable(
                     f"the server closed the connection in the middle of its {self._kind.name}",
@@ -157,7 +157,7 @@ class Receiver:
                 )
             at += count
             if at - begin >= _HALF_BUFFER or not self._wait(self._kind.patience_milliseconds):
-                return Received(data, begin, at)
+                return Received(buffer, begin, at)
 
     def _await_bytes(self) -> None:
         """Wait for bytes. Raise TimeoutError if none arrive within the socket's

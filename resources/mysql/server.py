@@ -60,6 +60,7 @@ from lockstep.pipeline.values.errors import (
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.position import Coordinates, LogFile, ServerProcess
 from lockstep.pipeline.values.retries import TABLE_READ
+from lockstep.pipeline.values.server_errors import Meaning, meaning_of
 from lockstep.pipeline.values.survey import Survey, grant_statement
 from lockstep.pipeline.values.table import TableName, TableStructure, quoted_table
 from lockstep.resources.mysql.chunks import (
@@ -79,11 +80,7 @@ from lockstep.resources.mysql.connection import (
     translate_errors,
 )
 from lockstep.resources.mysql.defaults import with_default_values
-from lockstep.resources.mysql.reader import (
-    has_no_row,
-    open_snapshot,
-    translate_table_errors,
-)
+from lockstep.resources.mysql.reader import open_snapshot, translate_table_errors
 from lockstep.resources.mysql.receiving import (
     MAX_OFFSET,
     MySqlDump,
@@ -423,7 +420,7 @@ class MySqlServer:
         with self._query_sessions.cursor() as cursor:
             if low_mark(cursor, read_dialect(cursor)).at < after:
                 return frozenset()
-            return frozenset(table for table in tables if has_no_row(cursor, table))
+            return frozenset(table for table in tables if _has_no_row(cursor, table))
 
     @contextmanager
     def snapshot(
@@ -726,6 +723,18 @@ def _exists(cursor: Cursor, table: TableName, columns: str = "1") -> bool:
             raise
         return False
     return True
+
+
+def _has_no_row(cursor: Cursor, table: TableName) -> bool:
+    """Return whether a table is empty. Return False also if the server refuses to read
+    it, for instance because it was dropped."""
+    try:
+        cursor.execute(f"select 1 from {quoted_table(table)} limit 1")
+    except pymysql.MySQLError as error:
+        if meaning_of(number_of(error)) is Meaning.LOST:
+            raise
+        return False
+    return not cursor.fetchall()
 
 
 _SHORT_LOCK_WAIT: Final = "set session lock_wait_timeout = 3"

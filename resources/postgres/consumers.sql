@@ -36,7 +36,7 @@ order by c.name collate "C"
 -- name: deliverable
 select b.id, b.changes from lockstep.batches b
 where b.source = %(source)s and b.state = 'acknowledged'
-  and b.id > lockstep.given(%(consumer)s)
+  and b.id > lockstep.delivered_through(%(consumer)s)
   and not exists (
       select from lockstep.batches u
       where u.source = b.source and u.id < b.id and u.state in ('capturing', 'captured', 'merged'))

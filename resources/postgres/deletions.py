@@ -61,12 +61,12 @@ class PostgresDeletions(LedgerPort):
         return DeletionNotes(notes)
 
     def deletable_changes(self, source: str, moment: datetime) -> DeletableChanges:
-        last_old = self._only("acknowledged_before", source=source, moment=moment)
+        newest_old = self._only("acknowledged_before", source=source, moment=moment)
         holders = [
             Holder(row["kind"], row["name"], row["through"])
             for row in self._all("holders", source=source)
         ]
-        return DeletableChanges(last_old["batch"], holders)
+        return DeletableChanges(newest_old["batch"], holders)
 
     def change_files(self, source: str, above: int, through: int) -> list[ChangeFile]:
         rows = self._all("change_files", source=source, above=above, through=through)
@@ -97,11 +97,10 @@ class PostgresDeletions(LedgerPort):
         with self._transaction(lease) as transaction:
             limits = {"above": above, "through": through, "most": most}
             row = transaction.only(f"prune_{rows}", source=lease.source, **limits)
-            return PruneResult(row["gone"], row["reached"], row["ended"])
+            return value_of(PruneResult, row)
 
     def pruned_through(self, source: str) -> int:
-        batch: int = self._only("pruned_through", source=source)["batch"]
-        return batch
+        return int(self._only("pruned_through", source=source)["batch"])
 
     # -- values that a policy no longer shows -----------------------------------------------------
 

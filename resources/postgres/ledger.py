@@ -133,37 +133,37 @@ def migrations() -> tuple[Migration, ...]:
 
 
 def outstanding_migrations(
-    applied: dict[int, str], known: tuple[Migration, ...]
+    applied: dict[int, str], available: tuple[Migration, ...]
 ) -> tuple[Migration, ...]:
-    """Return the migrations of `known` that the ledger lacks. `applied`: number →
+    """Return the migrations of `available` that the ledger lacks. `applied`: number →
     checksum of the migrations that the ledger has.
 
-    Raise `LedgerNewer` if the ledger has a migration that is not in `known`,
+    Raise `LedgerNewer` if the ledger has a migration that is not in `available`,
     `LedgerRefused` if a migration was changed after it was applied.
     """
-    newer = sorted(applied.keys() - {migration.number for migration in known})
+    newer = sorted(applied.keys() - {migration.number for migration in available})
     if newer:
         raise LedgerNewer(
             f"The ledger was written by a newer Lockstep (migration {newer[-1]:04d}).",
             hint="Upgrade Lockstep, or point [ledger] dsn at another database.",
         )
-    for migration in known:
+    for migration in available:
         if applied.get(migration.number, migration.sha256) != migration.sha256:
             raise LedgerRefused(
                 f"The ledger's migration {migration.number:04d} differs from this version's.",
                 hint="Use the version of Lockstep that made this ledger.",
             )
-    return tuple(migration for migration in known if migration.number not in applied)
+    return tuple(migration for migration in available if migration.number not in applied)
 
 
 def migrate(
-    address: LedgerAddress, connection: Connection, known: tuple[Migration, ...] | None = None
+    address: LedgerAddress, connection: Connection, available: tuple[Migration, ...] | None = None
 ) -> None:
-    """Apply the outstanding migrations of `known`, by default all of this version. If
-    several processes try at once, one applies them and the others wait. A ledger that
-    is up to date is only read. After an error the caller has to close the connection,
-    which rolls back."""
-    wanted = migrations() if known is None else known
+    """Apply the outstanding migrations of `available`, by default all of this version.
+    If several processes try at once, one applies them and the others wait. A ledger
+    that is up to date is only read. After an error the caller has to close the
+    connection, which rolls back."""
+    wanted = migrations() if available is None else available
     with translate_errors(address), connection.cursor() as cursor:
         if outstanding_migrations(_applied_checksums(cursor), wanted):
             lock = "begin; select pg_advisory_xact_lock(%s, %s)"
@@ -181,7 +181,7 @@ def _applied_checksums(cursor: Cursor) -> dict[int, str]:
     return dict(cursor.fetchall())
 
 
-def _apply(cursor: Cursor, known: tuple[Migration, ...]) -> None:
+def _apply(cursor: Cursor, available: tuple[Migration, ...]) -> None:
     # `create schema if not exists` would need the privilege to create schemas even if
     # an administrator created this one.
     cursor.execute("select to_regnamespace('lockstep') is not null")
@@ -190,7 +190,7 @@ def _apply(cursor: Cursor, known: tuple[Migration, ...]) -> None:
         cursor.execute("create schema lockstep")
     cursor.execute(_MIGRATIONS_TABLE)
     # Another process may have migrated before this one got the lock.
-    for migration in outstanding_migrations(_applied_checksums(cursor), known):
+    for migration in outstanding_migrations(_applied_checksums(cursor), available):
         cursor.execute(migration.text)
         cursor.execute(
             "insert into lockstep.schema_migrations (number, name, sha256) values (%s, %s, %s)",

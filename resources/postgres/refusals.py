@@ -105,8 +105,8 @@ def refusal(rule: str, complaint: str | None = None) -> LedgerRefused:
     if rule.startswith(("consumers_", "deliveries_")):
         return ConsumerRefused(f"That is refused: {sentence}.", hint=_CONSUMER_DEFECT, rule=rule)
     is_order = rule.startswith("table_orders_")
-    what, hint = ("an order", _ORDER_HINT) if is_order else ("a step", _HINT)
-    return LedgerRefused(f"The ledger refused {what}: {sentence}.", hint=hint)
+    subject, hint = ("an order", _ORDER_HINT) if is_order else ("a step", _HINT)
+    return LedgerRefused(f"The ledger refused {subject}: {sentence}.", hint=hint)
 
 
 def unknown_version(table: TableName, version: int) -> LedgerRefused:

@@ -3,7 +3,7 @@
 -- name: table_states
 select * from lockstep.table_states where source = %(source)s order by database, name
 
--- The newest batch in which a table began anew or was followed again. A version with `columns_from`
+-- The newest batch in which a table began again or was followed again. A version with `columns_from`
 -- continues the version before it.
 -- name: complete_since
 select t.database, t.name, max(t.batch) as batch from (

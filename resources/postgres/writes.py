@@ -272,8 +272,7 @@ class PostgresWrites(LedgerPort):
                 transaction.run("inherit", source=lease.source, **ends)
 
     def highest_number(self) -> int:
-        batch: int = self._only("highest_number")["batch"]
-        return batch
+        return int(self._only("highest_number")["batch"])
 
     def inherited_batches(self, source: str) -> tuple[BatchSpan, ...]:
         rows = self._all("inherited_batches", source=source)

@@ -307,7 +307,7 @@ on conflict (source, folder) do update set delta_version = excluded.delta_versio
 
 -- A new table in such a folder begins at version 0 again, so upkeep's notes about the folder go, too.
 -- name: delete_examined_versions
-with gone as (
+with notes_of_upkeep as (
     delete from lockstep.upkept where source = %(source)s and mirror = any(%(folders)s)
 )
 delete from lockstep.searched_folders where source = %(source)s and folder = any(%(folders)s)

@@ -14,7 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lockstep.pipeline.mirror.evolution import LOCAL, MAPPING, WIDENING, evolution_steps
+from lockstep.pipeline.mirror.evolution import (
+    MAPPING_PROPERTY,
+    NTZ_PROPERTY,
+    WIDENING_PROPERTY,
+    evolution_steps,
+)
 from lockstep.pipeline.mirror.layout import DELETED_AT
 from lockstep.pipeline.mirror.lineage import ColumnLineage, ColumnsRead, lineage
 from lockstep.pipeline.mirror.type_changes import TypeChange, type_change
@@ -93,7 +98,7 @@ STEPS: dict[str, tuple[list[SchemaVersion], LakePolicies, pa.Schema | None, tupl
         history([A, B], ([B, A], ["a", "b"])),
         *(LakePolicies(), AB),
         (
-            SetProperties((MAPPING,)),
+            SetProperties((MAPPING_PROPERTY,)),
             RenameColumn("a", "_lockstep_0"),
             RenameColumn("b", "a"),
             RenameColumn("_lockstep_0", "b"),
@@ -102,18 +107,18 @@ STEPS: dict[str, tuple[list[SchemaVersion], LakePolicies, pa.Schema | None, tupl
     "a dropped column is kept": (DROPPED, LakePolicies(), AB, ()),
     "a dropped column is dropped by policy": (
         *(DROPPED, DROPPING, AB),
-        (SetProperties((MAPPING,)), DropColumns(("a",))),
+        (SetProperties((MAPPING_PROPERTY,)), DropColumns(("a",))),
     ),
     "it cannot be kept without a key": (
         [a_version(1, a_table(A, B, keys=())), a_version(2, a_table(B, keys=()), ["b"])],
         *(LakePolicies(), AB.remove(0)),
-        (SetProperties((MAPPING,)), DropColumns(("a",))),
+        (SetProperties((MAPPING_PROPERTY,)), DropColumns(("a",))),
     ),
     "a column is widened where it is": (
         history([A, DATE], ([a_column("a", "bigint"), B], ["a", None])),
         *(DROPPING, mirror(("a", INT), ("b", pa.date32()))),
         (
-            SetProperties((MAPPING, WIDENING)),
+            SetProperties((MAPPING_PROPERTY, WIDENING_PROPERTY)),
             DropColumns(("b",)),
             WidenColumn("a", pa.int64()),
             AddColumns(pa.schema([("b", INT)])),
@@ -122,7 +127,7 @@ STEPS: dict[str, tuple[list[SchemaVersion], LakePolicies, pa.Schema | None, tupl
     "DATETIME is asked for where the mirror had none": (
         history([DATE], ([a_column("b", "datetime", length=0)], ["b"])),
         *(LakePolicies(), mirror(("b", pa.date32()))),
-        (SetProperties((WIDENING, LOCAL)), WidenColumn("b", pa.timestamp("us"))),
+        (SetProperties((WIDENING_PROPERTY, NTZ_PROPERTY)), WidenColumn("b", pa.timestamp("us"))),
     ),
     "any reader reads an added column": (
         history([A], ([A, B], ["a", None])),

@@ -143,6 +143,19 @@ def test_a_table_is_not_equal_while_a_sample_of_it_differs() -> None:
         assert total.proof == (proof or records[0])
 
 
+def test_one_row_is_not_rows() -> None:
+    """Of a table that differed, and of the highest column."""
+    table = TableName("shop", "orders")
+    report = replace(
+        made(table, "text"),
+        captured_rows=(CapturedRows(2, table, RowCounts(1, 0, 0), 1, 10, 0),),
+        proofs=(ComparisonRecord(table, True, BEGIN, 1, None, None),),
+    )
+    text = " ".join(Reader(render_page(report, Path("/lake"))).text.split())
+    assert "1 row differed," in text
+    assert "The highest column has 1 row." in text
+
+
 def test_a_run_is_told_without_the_runs_before_it() -> None:
     """Its rows alone are counted; those before are in the plot. Needs nothing beside itself."""
     report = made(TableName("shop", "orders"), "text")

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from lockstep.pipeline.mirror.evolution import MAPPING, WIDENING
+from lockstep.pipeline.mirror.evolution import MAPPING_PROPERTY, WIDENING_PROPERTY
 from lockstep.pipeline.mirror.strategy import FEW, NO_FEW_ROWS
 from lockstep.pipeline.ports.mirror_writes import (
     AddColumns,
@@ -36,11 +36,11 @@ BEHIND: Final = pa.schema(
     [("id", pa.int64()), ("n", pa.int64()), ("called", pa.string()), ("m", pa.int16())]
 )
 STEPS: Final[tuple[MirrorStep, ...]] = (
-    SetProperties((MAPPING,)),
+    SetProperties((MAPPING_PROPERTY,)),
     RenameColumn("name", "called"),
     DropColumns(("gone",)),
     AddColumns(pa.schema([BEHIND.field("m")])),
-    SetProperties((WIDENING,)),
+    SetProperties((WIDENING_PROPERTY,)),
     WidenColumn("n", pa.int64()),
 )
 MARKED: Final = 1

@@ -16,7 +16,7 @@ import pytest
 from deltalake import DeltaTable
 
 from lockstep.pipeline.mirror.clustering import clustering_columns, unclusterable_names
-from lockstep.pipeline.mirror.evolution import MAPPING
+from lockstep.pipeline.mirror.evolution import MAPPING_PROPERTY
 from lockstep.pipeline.mirror.strategy import NO_FEW_ROWS
 from lockstep.pipeline.ports.mirror_writes import (
     AddColumns,
@@ -94,7 +94,7 @@ def test_a_mirror_stays_clustered_through_its_life(disk: Lake) -> None:
     assert mirrors.version(MIRROR) == (commits or 0) + 1
     write([ROWS[1]], ("k", "id"), PEOPLE)
     assert clustered(disk) == ("k", "id")
-    evolve(SetProperties((MAPPING,)), RenameColumn("k", "v"))
+    evolve(SetProperties((MAPPING_PROPERTY,)), RenameColumn("k", "v"))
     assert clustered(disk) == ("v", "id")
     renamed = pa.schema([PEOPLE.field(0), PEOPLE.field(1), ("v", pa.int32())])
     write([], ("k", "id"), renamed)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from lockstep.pipeline.mirror.evolution import LOCAL
+from lockstep.pipeline.mirror.evolution import NTZ_PROPERTY
 from lockstep.pipeline.ports.mirror_writes import AddColumns, MirrorWrite, Replace, SetProperties
 from lockstep.pipeline.ports.mirrors import Mirrors
 from lockstep.pipeline.values.errors import MirrorRefused
@@ -54,7 +54,7 @@ def test_no_query_is_made(disk: Lake, folder: Path, spark: SparkProcess) -> None
         mirrors.write(write)
         asked.append(len({*queries()} - before))
     before = set(queries())
-    steps = (AddColumns(pa.schema([name])), SetProperties((LOCAL,)))
+    steps = (AddColumns(pa.schema([name])), SetProperties((NTZ_PROPERTY,)))
     mirrors.evolve(MIRROR, steps, app_id=f"app/{MIRROR}", txn_version=7, after_version=5)
     mirrors.write(Replace(a_target(8, other), ("id",), (own_part((), other),)))
     assert {*queries()} == before

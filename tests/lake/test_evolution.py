@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from lockstep.pipeline.mirror.evolution import LOCAL, MAPPING, WIDENING
+from lockstep.pipeline.mirror.evolution import MAPPING_PROPERTY, NTZ_PROPERTY, WIDENING_PROPERTY
 from lockstep.pipeline.ports.mirror_writes import (
     AddColumns,
     ColumnOrigin,
@@ -46,7 +46,7 @@ ADDED = pa.schema(
     [("d", pa.string()), ("e", pa.decimal128(20, 0)), ("f", pa.timestamp("us")), ("g", pa.bool_())]
 )
 STEPS: tuple[MirrorStep, ...] = (
-    SetProperties((MAPPING, WIDENING, LOCAL)),
+    SetProperties((MAPPING_PROPERTY, WIDENING_PROPERTY, NTZ_PROPERTY)),
     DropColumns(("b",)),
     RenameColumn("a", "_lockstep_0"),
     RenameColumn("c", "a"),
@@ -136,7 +136,7 @@ def test_a_rewrite_is_one_commit(written_lake: Lake) -> None:
         ColumnOrigin("a", pa.int32()),
         ColumnOrigin(value=pa.scalar(datetime(2020, 1, 1), pa.timestamp("us"))),
     )
-    filled = (SetProperties((LOCAL,)), *STEPS[-2:])
+    filled = (SetProperties((NTZ_PROPERTY,)), *STEPS[-2:])
     for _ in range(2):
         *_, commit = lake.mirrors.evolve(
             MIRROR, filled, app_id=APP, txn_version=2, after_version=after

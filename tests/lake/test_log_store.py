@@ -20,7 +20,7 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from lockstep.pipeline.mirror.evolution import LOCAL, MAPPING
+from lockstep.pipeline.mirror.evolution import MAPPING_PROPERTY, NTZ_PROPERTY
 from lockstep.pipeline.mirror.strategy import Scale
 from lockstep.pipeline.ports.mirror_writes import (
     AddColumns,
@@ -194,9 +194,9 @@ def test_delta_with_another_store_is_refused(spark: SparkProcess) -> None:
 
 
 STEPS: dict[str, tuple[MirrorStep, ...]] = {
-    "properties": (SetProperties((LOCAL,)),),
+    "properties": (SetProperties((NTZ_PROPERTY,)),),
     "columns": (
-        SetProperties((MAPPING,)),
+        SetProperties((MAPPING_PROPERTY,)),
         DropColumns(("name",)),
         AddColumns(pa.schema([("name", pa.string())])),
     ),
@@ -292,7 +292,7 @@ def test_a_mirror_that_was_made_anew_takes_no_late_commit(
 ) -> None:
     """In the same folder, at the very version the sleeper was told."""
     begun(disk)
-    steps = (SetProperties((LOCAL,)),)
+    steps = (SetProperties((NTZ_PROPERTY,)),)
 
     def meanwhile() -> None:
         disk.mirrors.remove(MIRROR)

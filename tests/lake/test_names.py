@@ -15,7 +15,7 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.logger import PySparkLogger
 
-from lockstep.pipeline.mirror.evolution import MAPPING
+from lockstep.pipeline.mirror.evolution import MAPPING_PROPERTY
 from lockstep.pipeline.mirror.layout import changelog_names
 from lockstep.pipeline.ports.mirror_writes import (
     AddColumns,
@@ -196,7 +196,7 @@ def test_columns_that_come_later(odd: Odd, readers: Readers) -> None:
     steps: list[MirrorStep] = [AddColumns(pa.schema(added))]
     if readers is Readers.SPARK:
         steps = [
-            SetProperties((MAPPING,)),
+            SetProperties((MAPPING_PROPERTY,)),
             RenameColumn(last, odd.names[0]),
             AddColumns(pa.schema([*added[1:], (last, pa.string())])),
         ]

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from py4j.protocol import Py4JJavaError
 
-from lockstep.pipeline.mirror.evolution import MAPPING, WIDENING
+from lockstep.pipeline.mirror.evolution import MAPPING_PROPERTY, WIDENING_PROPERTY
 from lockstep.pipeline.model.lake_commit import MetadataChange
 from lockstep.pipeline.ports.mirror_writes import (
     AddColumns,
@@ -277,7 +277,10 @@ def test_a_store_that_fails_a_reader_is_named(
     """Also while it is asked whether a table with widened columns has deletion vectors, or which
     files upkeep may delete."""
     faulty.mirrors.write(a_write(faulty.mirrors, 1, "append", [{"id": 1, "name": "a"}]))
-    wider: list[MirrorStep] = [SetProperties((WIDENING,)), WidenColumn("id", pa.decimal128(20, 0))]
+    wider: list[MirrorStep] = [
+        SetProperties((WIDENING_PROPERTY,)),
+        WidenColumn("id", pa.decimal128(20, 0)),
+    ]
     (*_, commit) = faulty.mirrors.evolve(MIRROR, wider, app_id="e", txn_version=2, after_version=0)
     lake = faulty.mirrors._lake  # type: ignore[attr-defined]
     version = DeltaVersion(lake / MIRROR, commit.delta_version, None, 1)
@@ -299,7 +302,7 @@ def test_a_store_that_fails_between_two_steps_is_named(faulty: Lake, faults: Fau
     def dropped() -> None:
         faulty.mirrors.evolve(
             MIRROR,
-            [SetProperties((MAPPING,)), DropColumns(("name",))],
+            [SetProperties((MAPPING_PROPERTY,)), DropColumns(("name",))],
             app_id="e",
             txn_version=2,
             after_version=newest,

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from lockstep.pipeline.mirror.evolution import MAPPING
+from lockstep.pipeline.mirror.evolution import MAPPING_PROPERTY
 from lockstep.pipeline.mirror.strategy import NO_FEW_ROWS
 from lockstep.pipeline.model.foreign_commits import judge_foreign
 from lockstep.pipeline.model.lake_commit import metadata_text
@@ -41,7 +41,7 @@ def test_deleted_rows_go_from_the_files(
     rows = [{"id": number, "name": "x"} for number in range(100)]
     before.write(a_write(before, 1, "append", rows[:1]))
     # From here on Delta puts files into folders below the table's.
-    mapped = SetProperties((MAPPING,))
+    mapped = SetProperties((MAPPING_PROPERTY,))
     mirrors.evolve(MIRROR, (mapped,), app_id=f"app/{MIRROR}", txn_version=2, after_version=0)
     mirrors.write(a_write(mirrors, 3, "append", rows[1:]))
     gone = [{"_change_type": "delete", **row} for row in rows[70:]]

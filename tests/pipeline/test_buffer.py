@@ -273,13 +273,13 @@ _XA = {
 }
 _EVENTS = {
     EventRole.GTID: (EventType.GTID, gtid(2)),
-    EventRole.GROUP: (EventType.MARIADB_GTID, mariadb_gtid(1)),
-    EventRole.XA_GROUP: (EventType.MARIADB_GTID, mariadb_gtid(1, gtrid=b"x")),
+    EventRole.GTID_BEGIN: (EventType.MARIADB_GTID, mariadb_gtid(1)),
+    EventRole.GTID_XA_START: (EventType.MARIADB_GTID, mariadb_gtid(1, gtrid=b"x")),
     EventRole.CHANGE: (EventType.TABLE_MAP, table_map()),
     EventRole.XA_PREPARE: (EventType.XA_PREPARE, xa_prepare(b"x")),
     EventRole.XA_ONE_PHASE: (EventType.XA_PREPARE, xa_prepare(b"x", one_phase=True)),
     EventRole.PAYLOAD: (EventType.TRANSACTION_PAYLOAD, payload(nested_transaction(1))),
-    EventRole.PLACE: (EventType.STOP, b""),
+    EventRole.POSITION: (EventType.STOP, b""),
     EventRole.NOTE: (EventType.ROWS_QUERY, b"\0"),
     EventRole.HEARTBEAT: (EventType.HEARTBEAT, b"binlog.000001"),
     EventRole.VALUE: (EventType.INTVAR, b"\x02" + bytes(8)),

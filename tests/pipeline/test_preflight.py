@@ -771,11 +771,14 @@ def test_retention_against_the_schedule(days: int, pause: int | None, level: str
 
 
 def test_spans_are_spoken_in_a_fitting_unit() -> None:
-    """Whole numbers stay whole."""
-    spans = (timedelta(days=30), timedelta(hours=36), timedelta(minutes=90), timedelta(seconds=5))
-    assert [duration_text(span) for span in spans] == [
-        "30 days",
-        "1.5 days",
-        "1.5 hours",
-        "5 seconds",
-    ]
+    """Whole numbers stay whole, and one of a unit is singular."""
+    spans = {
+        timedelta(days=30): "30 days",
+        timedelta(hours=36): "1.5 days",
+        timedelta(days=1): "1 day",
+        timedelta(minutes=90): "1.5 hours",
+        timedelta(seconds=60): "1 minute",
+        timedelta(seconds=5): "5 seconds",
+        timedelta(seconds=1.2): "1 second",
+    }
+    assert {span: duration_text(span) for span in spans} == spans

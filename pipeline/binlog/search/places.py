@@ -343,7 +343,7 @@ def _hashed_rows(event: Event, code: int, body: bytes) -> bytes:
 
 _NO_TIMES: Final = np.empty(0, np.int64)
 _SAMPLES: Final = 64
-"""Most heads in a sample. The heads of at most so many files are all read at once."""
+"""Most heads in a sample. If there are not more files, all heads are read at once."""
 
 
 @dataclass(frozen=True, slots=True)

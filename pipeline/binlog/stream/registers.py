@@ -103,7 +103,7 @@ class Registers:
         self.array[SEQUENCE] = 1
         self.array[OFFSET] = offset
 
-    # -- where the loop stands -------------------------------------------------------
+    # -- phase and checksums ---------------------------------------------------------
 
     @property
     def phase(self) -> Phase:

@@ -64,8 +64,8 @@ class EventRole(Worded):
     """The kinds of events that the rules distinguish."""
 
     GTID = 0, "GTID"
-    GROUP = 1, "GTID of MariaDB"
-    XA_GROUP = 2, "GTID of MariaDB with an XID"
+    GTID_BEGIN = 1, "GTID of MariaDB"
+    GTID_XA_START = 2, "GTID of MariaDB with an XID"
     BEGIN = 3, "QUERY BEGIN"
     CHANGE = 4, "TABLE_MAP, rows"
     COMMIT = 5, "XID, QUERY COMMIT"
@@ -82,7 +82,7 @@ class EventRole(Worded):
     XA_COMMIT = 16, "QUERY XA COMMIT"
     XA_ROLLBACK = 17, "QUERY XA ROLLBACK"
     PAYLOAD = 18, "TRANSACTION_PAYLOAD"
-    PLACE = 19, "ROTATE, FORMAT_DESCRIPTION, PREVIOUS_GTIDS, STOP …"
+    POSITION = 19, "ROTATE, FORMAT_DESCRIPTION, PREVIOUS_GTIDS, STOP …"
     NOTE = 20, "ROWS_QUERY, ANNOTATE_ROWS"
     HEARTBEAT = 21, "HEARTBEAT"
     VALUE = 22, "INTVAR, RAND, USER_VAR, blocks of LOAD DATA"
@@ -111,9 +111,9 @@ _P, _R, _A = Phase, EventRole, BufferAction
 TRANSITIONS: Final[Mapping[tuple[Phase, EventRole], tuple[BufferAction, Phase]]] = MappingProxyType(
     {
         (_P.BETWEEN, _R.GTID): (_A.BEGIN, _P.ANNOUNCED),
-        (_P.BETWEEN, _R.GROUP): (_A.BEGIN, _P.OPEN),
-        (_P.BETWEEN, _R.XA_GROUP): (_A.BEGIN, _P.XA_OPEN),
-        (_P.BETWEEN, _R.PLACE): (_A.MOVE, _P.BETWEEN),
+        (_P.BETWEEN, _R.GTID_BEGIN): (_A.BEGIN, _P.OPEN),
+        (_P.BETWEEN, _R.GTID_XA_START): (_A.BEGIN, _P.XA_OPEN),
+        (_P.BETWEEN, _R.POSITION): (_A.MOVE, _P.BETWEEN),
         (_P.BETWEEN, _R.HEARTBEAT): (_A.PASS, _P.BETWEEN),
         (_P.ANNOUNCED, _R.BEGIN): (_A.KEEP, _P.OPEN),
         (_P.ANNOUNCED, _R.XA_START): (_A.KEEP, _P.XA_OPEN),

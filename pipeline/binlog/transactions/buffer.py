@@ -582,7 +582,7 @@ _ROLES: Final[dict[int, EventRole]] = {
     EventType.DELETE_FILE: EventRole.VALUE,
     EventType.HEARTBEAT: EventRole.HEARTBEAT,
     EventType.HEARTBEAT_V2: EventRole.HEARTBEAT,
-    **dict.fromkeys(BETWEEN_TRANSACTIONS, EventRole.PLACE),
+    **dict.fromkeys(BETWEEN_TRANSACTIONS, EventRole.POSITION),
 }
 _XA: Final = {
     "START": EventRole.XA_START,
@@ -606,8 +606,8 @@ def _classify(event: Event) -> tuple[EventRole, Query | None]:
     if event.type is EventType.MARIADB_GTID:
         gtid = read_mariadb_gtid(event)
         if gtid.is_prepare:
-            return EventRole.XA_GROUP, None
-        return (EventRole.GTID if gtid.is_standalone or gtid.xid else EventRole.GROUP), None
+            return EventRole.GTID_XA_START, None
+        return (EventRole.GTID if gtid.is_standalone or gtid.xid else EventRole.GTID_BEGIN), None
     return _ROLES.get(event.type, EventRole.CHANGE), None
 
 

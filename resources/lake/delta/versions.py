@@ -197,19 +197,20 @@ _HINT: Final = (
 
 @dataclass(frozen=True, slots=True)
 class DeltaVersion:
-    """A version of the Delta table in a folder. `table_id`: the table's id, None if it
-    was not recorded. `last_batch`: the last batch that the version may show."""
+    """A version of the Delta table in a folder. `table_id`: the table's id.
+    `last_batch`: the last batch that the version may show. Either is None if it is
+    unknown."""
 
     path: LakePath
     version: int
-    table_id: str | None
-    last_batch: int
+    table_id: str | None = None
+    last_batch: int | None = None
 
 
 def open_version(version: DeltaVersion) -> DeltaTable:
     """Open a version. Raise `VersionGone` if it is of another table, or if a file of it
     is missing."""
-    table = _table_or_reason(version.path, version.version, version.table_id, version.last_batch)
+    table = _table_or_reason(version)
     if isinstance(table, str):
         raise VersionGone(
             f"Version {version.version} of {version.path} cannot be read any more: {table}",
@@ -218,24 +219,20 @@ def open_version(version: DeltaVersion) -> DeltaTable:
     return table
 
 
-def reason_unreadable(
-    path: LakePath, version: int, *, table_id: str | None = None, batch: int | None = None
-) -> str | None:
-    """Return the reason why a version of the table at a path cannot be read; None if it
-    can. `table_id`: the id that the table must have. `batch`: the last batch that the
-    version may show. Raise `LakeUnavailable` if the storage fails."""
-    table = _table_or_reason(path, version, table_id, batch)
+def reason_unreadable(version: DeltaVersion) -> str | None:
+    """Return the reason why a version cannot be read; None if it can. Raise
+    `LakeUnavailable` if the storage fails."""
+    table = _table_or_reason(version)
     return table if isinstance(table, str) else None
 
 
-def _table_or_reason(
-    path: LakePath, version: int, table_id: str | None, batch: int | None
-) -> DeltaTable | str:
+def _table_or_reason(version: DeltaVersion) -> DeltaTable | str:
+    path, table_id, last_batch = version.path, version.table_id, version.last_batch
     try:
-        table = delta_table(path, version)
+        table = delta_table(path, version.version)
         if table_id is not None and str(table.metadata().id) != table_id:
             return "another table was created in its folder later"
-        if batch is not None and _last_batch_shown(path, version) > batch:
+        if last_batch is not None and _last_batch_shown(path, version.version) > last_batch:
             return "the lake was set back, and the version was written again"
         missing_count = count_missing_files(path, file_paths(table))
     except (BaseError, DeltaError, OSError) as error:
@@ -286,13 +283,13 @@ def _earliest_place_clause(version: DeltaVersion) -> str:
     if (
         newest is None
         or newest <= version.version
-        or reason_unreadable(version.path, newest) is not None
+        or reason_unreadable(DeltaVersion(version.path, newest)) is not None
     ):
         return ""
     low, high = version.version + 1, newest
     while low < high:
         middle = (low + high) // 2
-        if reason_unreadable(version.path, middle) is None:
+        if reason_unreadable(DeltaVersion(version.path, middle)) is None:
             high = middle
         else:
             low = middle + 1

@@ -28,7 +28,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from obstore.exceptions import BaseError
 
-from lockstep.pipeline.mirror.evolution import LOCAL, LOCAL_FEATURE, LOCAL_TYPE, MAPPING
+from lockstep.pipeline.mirror.evolution import MAPPING_PROPERTY, NTZ_FEATURE, NTZ_PROPERTY, NTZ_TYPE
 from lockstep.pipeline.mirror.layout import DELETED_AT
 from lockstep.pipeline.mirror.strategy import FEW, Scale, Size, scale
 from lockstep.pipeline.model.lake_commit import (
@@ -84,6 +84,7 @@ from lockstep.resources.lake.delta.pin import Head, head_of, pinned_errors
 from lockstep.resources.lake.delta.statement import quoted, step_statement
 from lockstep.resources.lake.delta.versions import (
     AGE_LIMIT_SETTING,
+    DeltaVersion,
     files_size,
     needs_spark,
     reason_unreadable,
@@ -243,7 +244,7 @@ class SparkMirrors:
     def reason_unreadable(
         self, mirror: str, version: int, *, table_id: str | None = None, batch: int | None = None
     ) -> str | None:
-        return reason_unreadable(self._lake / mirror, version, table_id=table_id, batch=batch)
+        return reason_unreadable(DeltaVersion(self._lake / mirror, version, table_id, batch))
 
     def schema(self, mirror: str, version: int) -> pa.Schema:
         with self._folder_of(mirror) as path:
@@ -284,13 +285,14 @@ class SparkMirrors:
 
     def write(self, write: MirrorWrite, require_held: RequireHeld = no_check) -> MirrorCommit:
         target = write.target
+        replaces_rows = isinstance(write, Replace | CountedReplace)
         head = self._checked_head(target.mirror, require_held)
         commit = self._own_commit(target)
         if commit is not None:
             return commit
         with self._folder_of(target.mirror) as path:
             table = delta_table(path) if head.exists else None
-            if table is not None and not isinstance(write, Replace | CountedReplace):
+            if table is not None and not replaces_rows:
                 mark_fields = [DELETED_AT] if target.policies.marks_deleted else []
                 refuse_other_columns(
                     table, pa.schema([*target.schema, *mark_fields]), refuse_missing=True
@@ -299,9 +301,9 @@ class SparkMirrors:
         with exclusive_session(self._spark, few_rows=chosen_scale.is_few_rows) as session:
             try:
                 if (
-                    head.exists
-                    and isinstance(write, Replace | CountedReplace)
-                    and self._enable_features(session, target, head)
+                    table is not None
+                    and replaces_rows
+                    and self._enable_features(session, target, table, head)
                 ):
                     head = self._checked_head(target.mirror, require_held)
                 self._commit_write(session, write, head, chosen_scale)
@@ -327,12 +329,13 @@ class SparkMirrors:
             self._make_durable(target.mirror)
         return replace(commit, scale_reason=chosen_scale.reason)
 
-    def _enable_features(self, session: SparkSession, target: MirrorTarget, head: Head) -> bool:
+    def _enable_features(
+        self, session: SparkSession, target: MirrorTarget, table: DeltaTable, head: Head
+    ) -> bool:
         """Enable the table features that new columns need, in a commit after `head`,
         because Delta does not enable them when the rows are overwritten. Return whether
         a commit was needed."""
-        with self._folder_of(target.mirror) as path:
-            properties = _missing_properties(delta_table(path), target.schema)
+        properties = _missing_properties(table, target.schema)
         if properties:
             user_metadata = metadata_of_kind(target.user_metadata, WriteKind.ALTER)
             with self._pinned(session, target.mirror, head, user_metadata) as path:
@@ -676,8 +679,8 @@ def _refuse_column_names(table: DeltaTable, steps: Sequence[MirrorStep]) -> None
     column mapping, while the table has no column mapping and gets none by these steps.
     A table that escapes such names takes all of them."""
     spell = spelling(table.metadata().configuration)
-    if MAPPING in table.metadata().configuration.items() or any(
-        isinstance(step, SetProperties) and MAPPING in step.properties for step in steps
+    if MAPPING_PROPERTY in table.metadata().configuration.items() or any(
+        isinstance(step, SetProperties) and MAPPING_PROPERTY in step.properties for step in steps
     ):
         return
     for name in chain.from_iterable(map(_new_names, steps)):
@@ -710,12 +713,12 @@ def _missing_properties(table: DeltaTable, schema: pa.Schema) -> tuple[tuple[str
     configuration = table.metadata().configuration
     spell = spelling(configuration)
     properties = []
-    if LOCAL_TYPE in schema.types and LOCAL_FEATURE not in (table.protocol().reader_features or []):
-        properties.append(LOCAL)
-    if MAPPING not in configuration.items() and any(
+    if NTZ_TYPE in schema.types and NTZ_FEATURE not in (table.protocol().reader_features or []):
+        properties.append(NTZ_PROPERTY)
+    if MAPPING_PROPERTY not in configuration.items() and any(
         is_refused(spell(name)) for name in schema.names
     ):
-        properties.append(MAPPING)
+        properties.append(MAPPING_PROPERTY)
     return tuple(properties)
 
 

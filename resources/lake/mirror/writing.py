@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, assert_never
 import pyarrow as pa
 
 from lockstep.pipeline.mirror.coalescing import LOST_ROW_REASON, RESUME_HINT
-from lockstep.pipeline.mirror.evolution import MAPPING
+from lockstep.pipeline.mirror.evolution import MAPPING_PROPERTY
 from lockstep.pipeline.mirror.layout import (
     DELETED_AT,
     MARKS,
@@ -90,7 +90,7 @@ def new_table_properties(target: MirrorTarget, keep: timedelta) -> Mapping[str, 
         "delta.enableInCommitTimestamps": "true",
         **Retention.for_keep(keep).properties(),
     }
-    return properties | dict([MAPPING]) if needs_mapping else properties
+    return properties | dict([MAPPING_PROPERTY]) if needs_mapping else properties
 
 
 def commit_write(

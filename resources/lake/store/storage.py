@@ -65,6 +65,9 @@ _MACHINE_ERRORS = frozenset(
 """Errors of the whole storage or machine, not only of the file for which they were
 raised."""
 
+_FILE_ERRORS = (OSError, DeltaError, JSONDecodeError, UnicodeDecodeError)
+"""Errors of a file or of a Delta table, and of a text that is damaged."""
+
 _OS_ERROR = re.compile(r"os error (\d+)")
 """Matches an errno in an error message of delta-rs."""
 
@@ -75,7 +78,7 @@ def lake_errors(path: LakePath) -> Iterator[None]:
     damaged, into `LakeUnavailable` about `path`."""
     try:
         yield
-    except (BaseError, DeltaError, OSError, JSONDecodeError, UnicodeDecodeError) as error:
+    except (BaseError, *_FILE_ERRORS) as error:
         raise _storage_error(path, error) from error
 
 
@@ -90,10 +93,10 @@ def mirror_errors(lake: LakePath, path: LakePath) -> Iterator[None]:
         _require_lake(lake, error)
         raise
     except LakeUnavailable as error:
-        if isinstance(error.__cause__, OSError | DeltaError | JSONDecodeError | UnicodeDecodeError):
+        if isinstance(error.__cause__, _FILE_ERRORS):
             raise _mirror_error(lake, path, error.__cause__) from error
         raise
-    except (OSError, DeltaError, JSONDecodeError, UnicodeDecodeError, pa.ArrowException) as error:
+    except (*_FILE_ERRORS, pa.ArrowException) as error:
         raise _mirror_error(lake, path, error) from error
     except BaseError as error:
         raise _storage_error(path, error) from error

@@ -377,7 +377,7 @@ begin
         perform lockstep.refuse('batches_begin_capturing', 'a batch begins as capturing');
     end if;
     if new.forgotten_batch is not null then
-        perform lockstep.refuse('batches_begin_without_forgotten', 'a batch begins after one that is there');
+        perform lockstep.refuse('batches_begin_without_forgotten', 'a batch begins without a forgotten batch');
     end if;
     new.previous_batch := new.continued_batch;
     if new.start_decision is not null then
@@ -1837,7 +1837,7 @@ create function lockstep.consumed(a_consumer bigint) returns bigint language sql
 $$;
 
 -- The newest batch that was delivered to a consumer and not rolled back; 0 before the first.
-create function lockstep.given(a_consumer bigint) returns bigint language sql stable as $$
+create function lockstep.delivered_through(a_consumer bigint) returns bigint language sql stable as $$
     select coalesce(
         (select max(d.last_batch) from lockstep.deliveries d
          where d.consumer = a_consumer and d.state <> 'rolled back'),
@@ -1869,7 +1869,8 @@ begin
     end if;
     if new.first_batch is distinct from (
         select min(b.id) from lockstep.batches b
-        where b.source = new.source and b.state = 'acknowledged' and b.id > lockstep.given(new.consumer)) then
+        where b.source = new.source and b.state = 'acknowledged'
+          and b.id > lockstep.delivered_through(new.consumer)) then
         perform lockstep.refuse('deliveries_go_on', 'it does not go on where the last one ended');
     end if;
     return new;
@@ -2202,45 +2203,46 @@ $$;
 -- Deletes rows about the next `most` ids of batches after `above`, up to `through`, the last batch whose
 -- changes are deleted: files; segments, version sets, writes, anchors and deliveries that are followed
 -- by a newer one up to `through`; XA transactions that ended there, unless a stopped table may read the
--- log from there again. `reached` is the last id.
+-- log from there again. `last_id`: the last of these ids.
 create function lockstep.prune_contents(
-    a_source text, above bigint, through bigint, most integer, out gone bigint, out reached bigint, out ended boolean
+    a_source text, above bigint, through bigint, most integer,
+    out deleted_rows bigint, out last_id bigint, out is_complete boolean
 ) language plpgsql as $$
 declare
     deleted bigint;
 begin
     perform lockstep.require_deleted(a_source, through);
     perform set_config('lockstep.pruning', 'on', true);
-    reached := least(above + most, through);
-    ended := reached = through;
+    last_id := least(above + most, through);
+    is_complete := last_id = through;
 
     delete from lockstep.segment_files x using lockstep.segments s
-    where s.id = x.segment and s.source = a_source and s.batch > above and s.batch <= reached;
-    get diagnostics gone = row_count;
+    where s.id = x.segment and s.source = a_source and s.batch > above and s.batch <= last_id;
+    get diagnostics deleted_rows = row_count;
     delete from lockstep.revised_files x using lockstep.segments s
-    where s.id = x.segment and s.source = a_source and s.batch > above and s.batch <= reached;
-    get diagnostics deleted = row_count; gone := gone + deleted;
+    where s.id = x.segment and s.source = a_source and s.batch > above and s.batch <= last_id;
+    get diagnostics deleted = row_count; deleted_rows := deleted_rows + deleted;
     delete from lockstep.segments s
-    where s.source = a_source and s.batch <= reached
+    where s.source = a_source and s.batch <= last_id
       and exists (
           select from lockstep.segments n
           where (n.source, n.database, n.name) = (s.source, s.database, s.name)
             and n.batch > s.batch and n.batch <= prune_contents.through
             and (select b.state <> 'abandoned' from lockstep.batches b where b.id = n.batch));
-    get diagnostics deleted = row_count; gone := gone + deleted;
+    get diagnostics deleted = row_count; deleted_rows := deleted_rows + deleted;
     delete from lockstep.version_sets v
-    where v.source = a_source and v.batch <= reached
+    where v.source = a_source and v.batch <= last_id
       and exists (
           select from lockstep.version_sets n
           where (n.source, n.database, n.name) = (v.source, v.database, v.name)
             and n.batch > v.batch and n.batch <= prune_contents.through);
-    get diagnostics deleted = row_count; gone := gone + deleted;
+    get diagnostics deleted = row_count; deleted_rows := deleted_rows + deleted;
     delete from lockstep.source_files x
-    where x.source = a_source and x.batch > above and x.batch <= reached;
-    get diagnostics deleted = row_count; gone := gone + deleted;
+    where x.source = a_source and x.batch > above and x.batch <= last_id;
+    get diagnostics deleted = row_count; deleted_rows := deleted_rows + deleted;
 
     delete from lockstep.writes w
-    where w.source = a_source and w.last_batch <= reached
+    where w.source = a_source and w.last_batch <= last_id
       and (w.settled_at is not null or w.given_up_at is not null)
       and exists (
           select from lockstep.writes n
@@ -2248,31 +2250,31 @@ begin
             and n.settled_at is not null and n.last_batch between w.last_batch and prune_contents.through
             and n.txn_version > w.txn_version
             and n.delta_version > coalesce(w.delta_version, -1));
-    get diagnostics deleted = row_count; gone := gone + deleted;
+    get diagnostics deleted = row_count; deleted_rows := deleted_rows + deleted;
 
     delete from lockstep.set_anchors w
-    where w.source = a_source and w.batch <= reached
+    where w.source = a_source and w.batch <= last_id
       and exists (
           select from lockstep.set_anchors n
           where (n.source, n.origin) = (w.source, w.origin)
             and n.batch > w.batch and n.batch <= prune_contents.through
             and (select b.state <> 'abandoned' from lockstep.batches b where b.id = n.batch));
-    get diagnostics deleted = row_count; gone := gone + deleted;
+    get diagnostics deleted = row_count; deleted_rows := deleted_rows + deleted;
 
     delete from lockstep.deliveries d
-    where d.source = a_source and d.last_batch <= reached
+    where d.source = a_source and d.last_batch <= last_id
       and d.state <> 'out'
       and exists (
           select from lockstep.deliveries n
           where n.consumer = d.consumer and n.state = 'acknowledged' and n.last_batch > d.last_batch);
-    get diagnostics deleted = row_count; gone := gone + deleted;
+    get diagnostics deleted = row_count; deleted_rows := deleted_rows + deleted;
 
     delete from lockstep.prepared p
-    where p.source = a_source and p.batch <= reached and (p.abandoned or p.ended_by <= reached)
+    where p.source = a_source and p.batch <= last_id and (p.abandoned or p.ended_by <= last_id)
       and not exists (
           select from lockstep.table_states t
           where t.source = a_source and t.stopped_batch <= coalesce(p.ended_by, p.batch));
-    get diagnostics deleted = row_count; gone := gone + deleted;
+    get diagnostics deleted = row_count; deleted_rows := deleted_rows + deleted;
 
     perform set_config('lockstep.pruning', '', true);
 end
@@ -2280,10 +2282,11 @@ $$;
 
 -- Deletes the decisions under the next `most` leases after `above`, before that of the batch `through`,
 -- except those by which a batch began; and the leases to which nothing refers any more. After the last
--- lease it also deletes the pruned rows of `forgotten`, except the newest. `reached` is the last lease
+-- lease it also deletes the pruned rows of `forgotten`, except the newest. `last_id`: the last lease
 -- that was examined.
 create function lockstep.prune_leases(
-    a_source text, above bigint, through bigint, most integer, out gone bigint, out reached bigint, out ended boolean
+    a_source text, above bigint, through bigint, most integer,
+    out deleted_rows bigint, out last_id bigint, out is_complete boolean
 ) language plpgsql as $$
 declare
     deleted bigint;
@@ -2291,34 +2294,34 @@ begin
     perform lockstep.require_deleted(a_source, through);
     perform set_config('lockstep.pruning', 'on', true);
 
-    select max(x.token), count(*) < most into reached, ended from (
+    select max(x.token), count(*) < most into last_id, is_complete from (
         select l.token from lockstep.leases l
         where l.source = a_source and l.token > above and l.token < (
             select b.token from lockstep.batches b
             where (b.source, b.id) = (a_source, prune_leases.through))
         order by l.token limit most) x;
-    reached := coalesce(reached, above);
+    last_id := coalesce(last_id, above);
 
     delete from lockstep.decisions d
-    where d.source = a_source and d.token > above and d.token <= reached
+    where d.source = a_source and d.token > above and d.token <= last_id
       and d.kind in ('start', 'idle', 'refusal', 'failure')
       and not exists (select from lockstep.batches b
                       where (b.source, b.start_decision) = (d.source, d.id));
-    get diagnostics gone = row_count;
-    if ended then
+    get diagnostics deleted_rows = row_count;
+    if is_complete then
         delete from lockstep.forgotten f
         where f.source = a_source and exists (
             select from lockstep.forgotten n
             where n.source = a_source and n.pruned_at is not null
               and n.through > f.through and n.through < prune_leases.through
         ) and f.pruned_at is not null;
-        get diagnostics deleted = row_count; gone := gone + deleted;
+        get diagnostics deleted = row_count; deleted_rows := deleted_rows + deleted;
     end if;
     delete from lockstep.leases l
-    where l.source = a_source and l.token > above and l.token <= reached
+    where l.source = a_source and l.token > above and l.token <= last_id
       and not exists (select from lockstep.lease_uses u
                       where (u.source, u.token) = (l.source, l.token));
-    get diagnostics deleted = row_count; gone := gone + deleted;
+    get diagnostics deleted = row_count; deleted_rows := deleted_rows + deleted;
 
     perform set_config('lockstep.pruning', '', true);
 end
@@ -2326,9 +2329,10 @@ $$;
 
 -- Deletes those of the next `most` batches after `above` and before `through` that nothing refers to,
 -- with their leases. A live batch that a decision began stays. So does the newest that could be resumed by
--- GTIDs, because it matters whether there ever was one. `reached` is the last batch that was examined.
+-- GTIDs, because it matters whether there ever was one. `last_id`: the last batch that was examined.
 create function lockstep.prune_batches(
-    a_source text, above bigint, through bigint, most integer, out gone bigint, out reached bigint, out ended boolean
+    a_source text, above bigint, through bigint, most integer,
+    out deleted_rows bigint, out last_id bigint, out is_complete boolean
 ) language plpgsql as $$
 declare
     deleted bigint;
@@ -2339,15 +2343,15 @@ begin
     perform set_config('lockstep.pruning', 'on', true);
     set constraints lockstep.batches_previous, lockstep.batches_start_at_end_of_continued deferred;
 
-    select max(x.id), count(*) < most into reached, ended from (
+    select max(x.id), count(*) < most into last_id, is_complete from (
         select b.id from lockstep.batches b
         where b.source = a_source and b.id > above and b.id < prune_batches.through
         order by b.id limit most) x;
-    reached := coalesce(reached, above);
+    last_id := coalesce(last_id, above);
 
     with went as (
         delete from lockstep.batches b
-        where b.source = a_source and b.id > above and b.id <= reached
+        where b.source = a_source and b.id > above and b.id <= last_id
           and b.state in ('acknowledged', 'abandoned')
           and (b.state = 'abandoned' or b.start_decision is null)
           and (not b.by_gtid or exists (
@@ -2359,7 +2363,7 @@ begin
     )
     select coalesce(array_agg(w.id), '{}'), coalesce(array_agg(distinct w.token), '{}')
     into batches, tokens from went w;
-    gone := cardinality(batches);
+    deleted_rows := cardinality(batches);
 
     update lockstep.batches b set
         forgotten_batch = coalesce(b.forgotten_batch, b.continued_batch),
@@ -2374,7 +2378,7 @@ begin
       and l.token < (select s.token from lockstep.sources s where s.name = a_source)
       and not exists (select from lockstep.lease_uses u
                       where (u.source, u.token) = (l.source, l.token));
-    get diagnostics deleted = row_count; gone := gone + deleted;
+    get diagnostics deleted = row_count; deleted_rows := deleted_rows + deleted;
 
     perform set_config('lockstep.pruning', '', true);
 end
