@@ -30,12 +30,12 @@ from lockstep.pipeline.shape.shape import (
 )
 from lockstep.pipeline.shape.shaper import Shaper
 from lockstep.pipeline.shape.shaping import Shaping
-from lockstep.pipeline.snapshot.chunks import chunk_key
+from lockstep.pipeline.snapshot.chunks import Bound, Range, chunk_key
 from lockstep.pipeline.upkeep.clearing import Tightening
-from lockstep.pipeline.values.errors import TableError
+from lockstep.pipeline.values.errors import StructureMoved, TableError
 from lockstep.pipeline.values.position import Coordinates, LogFile
 from lockstep.pipeline.values.table import Column, TableName, TablePatterns, TableStructure
-from lockstep.resources.mysql.shaped import ShapedTable
+from lockstep.resources.mysql.shaped import BoundCipher, ShapedTable
 from tests.schema.schemas_made import table
 
 TREATMENTS: list[Treatment] = [
@@ -340,6 +340,24 @@ def test_bounds_are_hidden_with_the_key_that_chunks_are_cut_by(key: str) -> None
     assert chunk_key(schema) == ("id",)
     shaped_tables = [ShapedTable(schema, row_structure(schema), shaper) for shaper in shapers]
     assert [shaped_table.hides_bounds for shaped_table in shaped_tables] == [True, False]
+
+
+def test_a_sealed_bound_opens_only_for_its_table_and_key() -> None:
+    """Otherwise the table is read from its beginning, as one whose structure moved."""
+    schema, other = table("create table t (id int primary key)"), PrivacyKey(b"another key")
+    bound = Bound(("id",), ("7",))
+    sealed = BoundCipher(schema.name, _KEY).encrypt(bound)
+    assert "7" not in sealed.literals
+    assert BoundCipher(schema.name, _KEY).decrypt(sealed) == bound
+    for cipher in (BoundCipher(schema.name, other), BoundCipher(TableName("shop", "u"), _KEY)):
+        with pytest.raises(StructureMoved, match="encrypted by another key"):
+            cipher.decrypt(sealed)
+    with pytest.raises(StructureMoved, match="encrypted by another key"):
+        BoundCipher(schema.name, _KEY).decrypt(bound)
+    shaper = _shaper(schema, hash_columns={"id": Hash.EXACT})
+    without_key = ShapedTable(schema, row_structure(schema), shaper)
+    with pytest.raises(StructureMoved, match="there is no key"):
+        without_key.decrypt_bounds(Range(after=sealed))
 
 
 def _shaper(schema: TableSchema, **rules: object) -> Shaper:
