@@ -307,7 +307,7 @@ def _judge_consumers(facts: SourceFacts) -> CheckResult:
         "changes not read": sum(consumer.changes_behind for consumer, _ in consumers),
     }
     if consumers:
-        heads = ("consumer", "batches behind", "changes behind", "deliveries out", "since")
+        heads = ("consumer", "batches behind", "changes behind", "open deliveries", "since")
         counts = "name, batches_behind, changes_behind, deliveries_out"
         rows = [(*attributes(consumer, counts).values(), since) for consumer, since in consumers]
         figures["consumers' places"] = metadata_table(heads, rows)

@@ -1,11 +1,11 @@
 """Notifies people once when a source needs a person, and once when it no longer does.
 
-`.lockstep/notified.json` keeps the last trouble that each address was notified of:
-`{source: {reference: trouble}}`. A reference, such as `env:NAME`, says where the
-address is found. The file is not in the ledger, because people are also notified when
-the ledger cannot be reached. If sending to an address fails, the next run tries again.
-If the file cannot be written, nothing is sent, because otherwise each run would send
-the same again.
+`.lockstep/notified.json` keeps the `Verdict.trouble_key` of the last trouble that each
+address was notified of: `{source: {reference: key}}`. A reference, such as `env:NAME`,
+says where the address is found. The keys are not in the ledger, because people are also
+notified when the ledger cannot be reached. If sending to an address fails, the next run
+tries again. If the file cannot be written, nothing is sent, because otherwise each run
+would send the same again.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ def readable_patterns(source: SourceSettings) -> TablePatterns:
         return TablePatterns(("*.*",))
 
 
-def trouble_sentence(source: str, trouble: Verdict) -> str:
-    hint = f" What to do: {trouble.hint}" if trouble.hint else ""
-    return f"{source}: {trouble.sentence.removesuffix('.')}.{hint}"
+def trouble_sentence(source: str, source_verdict: Verdict) -> str:
+    hint = f" What to do: {source_verdict.hint}" if source_verdict.hint else ""
+    return f"{source}: {source_verdict.sentence.removesuffix('.')}.{hint}"
 
 
 def notify_people(
@@ -92,50 +92,50 @@ def notify_addresses(
     whether an earlier trouble is over."""
     if not settings.notify_references or source_verdict.is_undecided:
         return
-    trouble = source_verdict.trouble_key if source_verdict.needs_a_person else ""
-    path, failure = settings.state_folder / FILE, f"Nobody was notified of {source}"
+    trouble_key = source_verdict.trouble_key if source_verdict.needs_a_person else ""
+    path, message = settings.state_folder / FILE, f"Nobody was notified of {source}"
     try:
         # The file is locked until all is sent, so that a run that ends meanwhile does
         # not send the same again.
         with edit_json_object(path) as content:
             stored = content.get(source)
-            last_troubles = stored if isinstance(stored, dict) else {}
+            last_keys = stored if isinstance(stored, dict) else {}
             references = settings.notify_references
-            if any(last_troubles.get(reference, "") != trouble for reference in references):
+            if any(last_keys.get(reference, "") != trouble_key for reference in references):
                 # Before anything is sent, this shows whether the file can be written.
                 replace_file(path, json.dumps(content))
-                failure = f"The next run may notify people of {source} again"
-            troubles = _notify_each(settings, source, source_verdict, trouble, last_troubles, note)
-            if troubles or stored:
-                content[source] = troubles
+                message = f"The next run may notify people of {source} again"
+            keys = _notify_each(settings, source, source_verdict, trouble_key, last_keys, note)
+            if keys or stored:
+                content[source] = keys
     except OSError as error:
-        note(f"{failure}: {error}")
+        note(f"{message}: {error}")
 
 
 def _notify_each(
     settings: Settings,
     source: str,
     source_verdict: Verdict,
-    trouble: str,
-    last_troubles: dict[str, str],
+    trouble_key: str,
+    last_keys: dict[str, str],
     note: WriteNote,
 ) -> dict[str, str]:
-    """Send to each address whose last trouble is not the present one. Return the last
-    trouble of each address afterwards."""
-    if trouble:
+    """Send to each address whose last key is not `trouble_key`, which is "" without a
+    trouble. Return the last key of each address afterwards, if it has one."""
+    if trouble_key:
         title = f"Lockstep: {source} needs a person"
         body = trouble_sentence(source, source_verdict)
     else:
         title = f"Lockstep: {source} is well again"
         body = f"{source}: {source_verdict.sentence}."
-    troubles = {}
+    keys = {}
     for reference in settings.notify_references:
-        last_trouble = last_troubles.get(reference, "")
-        is_notified = last_trouble == trouble or _send(
-            settings, reference, title, body, note, is_failure=bool(trouble)
+        last_key = last_keys.get(reference, "")
+        is_notified = last_key == trouble_key or _send(
+            settings, reference, title, body, note, is_failure=bool(trouble_key)
         )
-        troubles[reference] = trouble if is_notified else last_trouble
-    return {reference: text for reference, text in troubles.items() if text}
+        keys[reference] = trouble_key if is_notified else last_key
+    return {reference: key for reference, key in keys.items() if key}
 
 
 def _send(

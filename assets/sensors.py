@@ -84,29 +84,29 @@ def attention_sensor(
     settings: Settings, open_adapters: OpenAdapters, notify: Notify | None
 ) -> dg.SensorDefinition:
     """Return the sensor that reports each trouble once to `notify`, to the tick's log
-    and to the addresses of `[notify]`. Its cursor keeps the last reported trouble of
-    each source."""
+    and to the addresses of `[notify]`. Its cursor keeps the `Verdict.trouble_key` of
+    each source's last reported trouble."""
 
     def evaluate(context: dg.SensorEvaluationContext) -> dg.SkipReason:
-        last_troubles: dict[str, str] = json.loads(context.cursor or "{}")
-        troubles: dict[str, str] = {}
+        last_keys: dict[str, str] = json.loads(context.cursor or "{}")
+        keys: dict[str, str] = {}
         sentences: list[str] = []
         with open_adapters() as adapters:
             for source in settings.sources:
                 _, verdict = assess_source(adapters, source, datetime.now(UTC))
                 notify_addresses(settings, source.name, verdict, context.log.warning)
-                if verdict.is_undecided and source.name in last_troubles:
-                    troubles[source.name] = last_troubles[source.name]
+                if verdict.is_undecided and source.name in last_keys:
+                    keys[source.name] = last_keys[source.name]
                 if not verdict.needs_a_person:
                     continue
-                troubles[source.name] = verdict.trouble_key
+                keys[source.name] = verdict.trouble_key
                 sentences.append(trouble_sentence(source.name, verdict))
-                if last_troubles.get(source.name) != troubles[source.name]:
+                if last_keys.get(source.name) != keys[source.name]:
                     context.log.warning(sentences[-1])
                     if notify is not None and (error := _error_of(notify, source.name, verdict)):
                         sentences.append(f"`notify` failed: {error}; the next tick tries again.")
-                        troubles[source.name] = last_troubles.get(source.name, "")
-        context.update_cursor(json.dumps(troubles))
+                        keys[source.name] = last_keys.get(source.name, "")
+        context.update_cursor(json.dumps(keys))
         return dg.SkipReason("\n".join(sentences) or "Nothing needs a person.")
 
     description = "Reports troubles that no later run cures, with what to do."

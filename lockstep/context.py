@@ -113,11 +113,10 @@ class CommandContext:
         *,
         may_be_new: bool = False,
     ) -> str:
-        """Return the one source that has captured the tables whose full names are among
-        the patterns. If no full name is given, or the tables belong to several sources,
-        return the only configured source; raise `UsageError` if several are configured.
-        Raise `NothingMatches` for a table that no source has captured, unless
-        `may_be_new`."""
+        """Return the one source that has captured the tables which `patterns` name in
+        full, or the only configured source if they name none. Raise `UsageError` if
+        there are several such sources, and `NothingMatches` for a table that no source
+        has captured. `may_be_new`: ignore tables that no source has captured."""
         sources = set[str]()
         for pattern in filterfalse(has_wildcard, patterns):
             with suppress(NothingMatches) if may_be_new else nullcontext():

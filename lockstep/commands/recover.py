@@ -86,7 +86,7 @@ def _outcome_lines(
         case _:
             assert outcome.plan is not None, "a ledger is made from the lake"
             yield from recovery_lines(source, outcome, outcome.plan, consumers)
-    yield from (f"  now at {folder}" for folder in outcome.lake_changes.moved_folders)
+    yield from (f"  moved to {folder}" for folder in outcome.lake_changes.moved_folders)
 
 
 def _kept_ledger_lines(
@@ -163,8 +163,8 @@ def changelog_values(outcome: RecoveryOutcome) -> dict[str, Any]:
 
 
 def recovery_values(outcome: RecoveryOutcome) -> dict[str, Any]:
-    """Return the values in `--json`: the place at which the ledger continues, and its
-    tables."""
+    """Return the values in `--json`: the place at which a ledger made from the lake
+    continues, and its tables."""
     plan, table_plans = outcome.plan, outcome.table_plans
     next_run = {
         "read_again": table_plans.tables_supplied(RowsFromServer),
@@ -197,10 +197,10 @@ def recovery_values(outcome: RecoveryOutcome) -> dict[str, Any]:
 def recovery_lines(
     source: str, outcome: RecoveryOutcome, plan: RecoveryPlan, consumers: Sequence[Consumer]
 ) -> Iterator[str]:
-    """Yield the place at which the ledger continues, and the changes to tables and
-    consumers."""
+    """Yield the place at which a ledger made from the lake continues, and what that
+    changes for tables and consumers."""
     yield (
-        f"{source}: the ledger continues after batch {plan.lake_end.batch} of the ledger "
+        f"{source}: a new ledger continues after batch {plan.lake_end.batch} of the ledger "
         f"{plan.lake_end.ledger}, at {plan.lake_end.end}"
     )
     if plan.highest_batch > plan.lake_end.batch:

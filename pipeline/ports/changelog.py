@@ -15,8 +15,8 @@ from lockstep.pipeline.values.segment import SegmentFile
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A changelog's Delta version after publishing a batch. `was_skipped`: it had the
-    batch already."""
+    """A changelog's Delta version with a batch or a revision. `was_skipped`: an earlier
+    commit had listed its files."""
 
     delta_version: int
     was_skipped: bool

@@ -119,13 +119,13 @@ class Merge:
     """Update, delete and insert rows of the mirror. The write raises `TableError` if a
     change lacks values and its row is not in the mirror.
 
-    `bounds`: leading key columns, each with its least and greatest value in the changes
-    (also in `layout.origin_names`) as SQL literals, as far as these are known. Files
-    outside the bounds are skipped. `completion`: rows that were read from the source,
-    with the key and some other columns. The write sets these columns in rows of the
-    mirror, but not in a row with a change whose `_sequence` is above
-    `completion.above`; it inserts no row of the completion. The changes then keep and
-    lack no column, and have the column `_sequence`.
+    `bounds`: leading key columns, each with its least and greatest value as SQL
+    literals, as far as these are known. They span the keys of the changes and the keys
+    in `layout.origin_names`; files outside of them are skipped. `completion`: rows that
+    were read from the source, with the key and some other columns. The write sets these
+    columns in rows of the mirror, but not in a row with a change whose `_sequence` is
+    above `completion.above`; it inserts no row of the completion. With a completion,
+    `changes` has no kept or lacking columns, and its files have the column `_sequence`.
     """
 
     target: MirrorTarget

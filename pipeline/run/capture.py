@@ -335,7 +335,7 @@ def _capture_batch(
         )
     if ports.source.until is None:  # the log's end moved while tables were read
         basis = replace(basis, bounds=bounds_of(ports, basis.run_start))
-    basis.tables.add_waiting(source_readings)
+    basis.tables.add_readings(source_readings)
     capture = BatchCapture(basis, batch, extents)
     log_reading = capture.reading
     engines = ports.server.engines()

@@ -161,7 +161,7 @@ def _capture_missing_changes(
         ReturningTable(order, plans.spans[order.table].low, _version_at(ports, order, plans))
         for order in plans.catch_up_orders
     ]
-    basis.tables.add_waiting(returning=returning_tables, completed_later=completed_tables)
+    basis.tables.add_returning(returning_tables, completed_later=completed_tables)
     capture = BatchCapture(basis, batch)
     read_proven(lease, capture)
     origins = plans.changelog_origins

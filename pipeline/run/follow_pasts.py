@@ -376,7 +376,7 @@ def _capture_pasts(
     loads_to_begin = {
         table: load for table, (load, past) in loads_and_pasts.items() if not past.is_whole
     }
-    basis.tables.add_waiting(returning=returning, completed_later={*loads_to_begin})
+    basis.tables.add_returning(returning, completed_later={*loads_to_begin})
     capture = BatchCapture(basis, batch)
     # If an XA PREPARE is not in the log, the scan let all pasts begin after the commit
     # of that transaction, so its rows are not needed.

@@ -120,7 +120,9 @@ def _disagreements_of_batch(
 
 
 def _take_as_recorded(tracker: SchemaTracker, version: SchemaVersion) -> None:
-    if version.schema is not None:
+    if version.schema is None:
+        tracker.continue_with(version)
+    else:
         tracker.record_server_schema(version.schema, version.since)
 
 

@@ -207,7 +207,7 @@ class SchemaTracker:
         self._versions: list[SchemaVersion] = []
         self._statements: list[SchemaStatement] = []
         self._databases: list[DatabaseVersion] = []
-        self._gone_versions: Sequence[SchemaVersion] = ()
+        self._shaped_versions: Sequence[SchemaVersion] = ()
 
     @property
     def history(self) -> BatchHistory:
@@ -305,22 +305,23 @@ class SchemaTracker:
     def record_table_map(self, structure: TableStructure, at: Coordinates) -> SchemaVersion:
         """Record a structure that a TABLE_MAP event describes."""
         schema = schema_of(structure)
+        version = self._record(structure.name, schema, at, VersionOrigin.TABLE_MAP)
         if self._loaded_schema is not None:
-            self._loaded_schema = self._loaded_schema.with_table(schema)
-        return self._record(structure.name, schema, at, VersionOrigin.TABLE_MAP)
+            self._load(self._loaded_schema.with_table(schema))
+        return version
 
     def record_initial_versions(
         self,
         versions: Iterable[SchemaVersion],
         databases: Iterable[DatabaseVersion],
-        gone_versions: Sequence[SchemaVersion] = (),
+        shaped_versions: Sequence[SchemaVersion] = (),
     ) -> None:
         """Record the structures that the run read at its first position. A table that
         was known before keeps its rows, and its columns are matched by their names.
-        `gone_versions`: the newest versions of tables that are gone. A new table with
-        at least half of the columns of one of them may have its rows, so the lake shows
-        no more of the new table than of the old one."""
-        self._gone_versions = gone_versions
+        `shaped_versions`: the newest versions of tables that the lake does not show as
+        they are. A new table with at least half of the columns of one of them may have
+        its rows, so the lake shows no more of the new table than of that one."""
+        self._shaped_versions = shaped_versions
         for version in versions:
             predecessor = None
             if version.schema is not None:
@@ -340,19 +341,19 @@ class SchemaTracker:
 
     def _possible_predecessor(self, after: TableSchema) -> Predecessor | None:
         """Return the version from which a table may have its rows where the run begins,
-        with its columns matched by their names: its own last known version, or one of a
-        table that is gone. Of several tables that are gone, return one of which the
-        lake shows less than the settings show of the table, if there is one."""
+        with its columns matched by their names: its own last known version, or that of
+        another table. Of several others, return one of which the lake shows less than
+        the settings show of the table, if there is one."""
         if self._initial.last_number(after.name):
             for own in reversed(self._initial.versions(after.name)):
                 if own.schema is not None:
                     return own, _names_before(own.schema, after)
         predecessors = list[Predecessor]()
-        for gone in self._gone_versions:
-            names = () if gone.schema is None else _names_before(gone.schema, after)
+        for other in self._shaped_versions:
+            names = () if other.schema is None else _names_before(other.schema, after)
             kept_count = len(names) - names.count(None)
-            if gone.schema is not None and kept_count >= len(gone.schema.names) / 2:
-                predecessors.append((gone, names))
+            if other.schema is not None and kept_count >= len(other.schema.names) / 2:
+                predecessors.append((other, names))
         shows_more = partial(self._shows_more, after)
         return next(filter(shows_more, predecessors), next(iter(predecessors), None))
 
@@ -378,8 +379,10 @@ class SchemaTracker:
 
     def record_server_schema(self, schema: TableSchema, at: Coordinates) -> SchemaVersion:
         """Record the structure that the server had at a position."""
-        self._loaded_schema = self.server_schema().with_table(schema)
-        return self._record(schema.name, schema, at, VersionOrigin.BASELINE)
+        after = self.server_schema().with_table(schema)
+        version = self._record(schema.name, schema, at, VersionOrigin.BASELINE)
+        self._load(after)
+        return version
 
     def record_persons_schema(
         self, schema: TableSchema, at: Coordinates, columns_from: ColumnsFrom | None
@@ -390,10 +393,10 @@ class SchemaTracker:
         # A CREATE TABLE does not show the columns in which MySQL stores expressions of
         # keys.
         schema = replace(schema, expression_columns=())
-        self._loaded_schema = self.server_schema().with_table(schema)
+        after = self.server_schema().with_table(schema)
         versions = reversed(self._all_versions(schema.name))
         before = next((version for version in versions if version.schema is not None), None)
-        return self._record(
+        version = self._record(
             schema.name,
             schema,
             at,
@@ -403,6 +406,8 @@ class SchemaTracker:
             # new name.
             predecessor=(before, columns_from) if before and columns_from is not None else None,
         )
+        self._load(after)
+        return version
 
     def continue_with(self, version: SchemaVersion) -> None:
         """Continue with a version that was recorded before, without recording it
@@ -415,6 +420,12 @@ class SchemaTracker:
         else:
             self._loaded_schema = schema.with_unknown_tables(version.table)
         self._current[version.table] = version
+
+    def _load(self, schema: ServerSchema) -> None:
+        """Set the schema at the current position, but forget the structure of a table
+        to which the settings cannot be applied. Only an earlier version of the table
+        says which values are hidden, so no later statement may make it known again."""
+        self._loaded_schema = schema.with_unknown_tables(*self._shape_errors)
 
     def _record(
         self,
@@ -522,10 +533,7 @@ class SchemaTracker:
             before, after, followed, logged.end, statement_number, predecessors, later_keys
         )
         self._record_databases(before, after, logged.end, statement_number)
-        # If the settings cannot be applied to a table, only its previous version says
-        # which values are hidden. The structure is forgotten, so that no later
-        # statement can reveal them.
-        self._loaded_schema = after.with_unknown_tables(*self._shape_errors)
+        self._load(after)
         return followed
 
     def _predecessors_of(

@@ -43,11 +43,10 @@ from lockstep.resources.mysql.connection import (
 from lockstep.resources.mysql.reader import (
     open_snapshot_in_session,
     reading_cursor,
-    structure_moved,
     translate_table_errors,
 )
 from lockstep.resources.mysql.receiving import ReadingCursor
-from lockstep.resources.mysql.select import select_rows
+from lockstep.resources.mysql.select import select_rows, structure_moved
 from lockstep.resources.mysql.visible_tables import scopes_of, select_by_table
 from lockstep.resources.mysql.watcher import WatchedRead, watch
 

@@ -56,7 +56,7 @@ from lockstep.resources.mysql.connection import (
 from lockstep.resources.mysql.defaults import with_default_values
 from lockstep.resources.mysql.receiving import ReadingCursor
 from lockstep.resources.mysql.schemas import read_schemas
-from lockstep.resources.mysql.select import BEGIN, keep_warnings, select_rows
+from lockstep.resources.mysql.select import BEGIN, keep_warnings, select_rows, structure_moved
 from lockstep.resources.mysql.visible_tables import unreadable_table_error
 from lockstep.resources.mysql.watcher import watch
 from lockstep.resources.mysql.watermarks import (
@@ -384,15 +384,6 @@ def _changed_definitions(
     """Return a phrase that names the columns whose definitions differ, or None."""
     changed = [old.name for old, new in zip(expected, now, strict=True) if old != new]
     return f"the definition of {', '.join(changed)} differs" if changed else None
-
-
-def structure_moved(table: TableName, difference: str) -> StructureMoved:
-    """Return the error for a table with another structure. `difference`: a phrase for
-    the message."""
-    return StructureMoved(
-        f"{table} no longer has the expected structure: {difference}",
-        hint="run again; a run reads the structure first",
-    )
 
 
 @contextmanager

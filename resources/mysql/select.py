@@ -87,14 +87,19 @@ def select_rows(
     answer = cursor.ask(_statement(structure, stored_expressions, where, index_hint, order, limit))
     columns = (*structure.columns, *(stored_column(column) for column in stored_expressions))
     if (mismatch := mismatched_column(columns, answer.definitions)) is not None:
-        raise StructureMoved(
-            f"{structure.name} no longer has the expected structure: the definition of "
-            f"{mismatch.name} differs",
-            hint="run again; a run reads the structure first",
-        )
+        raise structure_moved(structure.name, f"the definition of {mismatch.name} differs")
     batches = ResultBatches(columns, answer.definitions, answer.pieces(), sequence=answer.sequence)
     return _checked_batches(
         cursor, answer, batches, structure, tuple(stored_expressions), key_columns
+    )
+
+
+def structure_moved(table: TableName, difference: str) -> StructureMoved:
+    """Return the error for a table with another structure. `difference`: a phrase for
+    the message."""
+    return StructureMoved(
+        f"{table} no longer has the expected structure: {difference}",
+        hint="run again; a run reads the structure first",
     )
 
 

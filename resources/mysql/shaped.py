@@ -35,8 +35,8 @@ from lockstep.pipeline.shape.shaping import Shaping
 from lockstep.pipeline.snapshot.chunks import Bound, Range
 from lockstep.pipeline.values.table import TableName, TableStructure
 from lockstep.resources.mysql.defaults import with_default_values
-from lockstep.resources.mysql.reader import structure_moved
 from lockstep.resources.mysql.schemas import read_schemas
+from lockstep.resources.mysql.select import structure_moved
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from lockstep.pipeline.schema.context import ServerDialect, StatementContext
 from lockstep.pipeline.schema.effects import LoggedStatement
 from lockstep.pipeline.schema.history import Knowledge, SchemaVersion, VersionOrigin
+from lockstep.pipeline.schema.history_check import RecordedBatch, follow_again
 from lockstep.pipeline.schema.model import TableSchema, WrittenDefault
 from lockstep.pipeline.schema.rows import row_structure
 from lockstep.pipeline.schema.table_effects import TableEffect, reason_shape_changed
@@ -28,12 +30,12 @@ from lockstep.pipeline.shape.shape import (
 )
 from lockstep.pipeline.shape.shaper import Shaper
 from lockstep.pipeline.shape.shaping import Shaping
-from lockstep.pipeline.snapshot.chunks import chunk_key
+from lockstep.pipeline.snapshot.chunks import Bound, Range, chunk_key
 from lockstep.pipeline.upkeep.clearing import Tightening
-from lockstep.pipeline.values.errors import TableError
+from lockstep.pipeline.values.errors import StructureMoved, TableError
 from lockstep.pipeline.values.position import Coordinates, LogFile
 from lockstep.pipeline.values.table import Column, TableName, TablePatterns, TableStructure
-from lockstep.resources.mysql.shaped import ShapedTable
+from lockstep.resources.mysql.shaped import BoundCipher, ShapedTable
 from tests.schema.schemas_made import table
 
 TREATMENTS: list[Treatment] = [
@@ -175,6 +177,37 @@ def test_what_is_hidden_stays_hidden_under_every_name(statements: list[str]) -> 
     assert "secret" not in repr(tracker.history)
 
 
+def test_what_is_hidden_stays_hidden_where_settings_do_not_fit_the_server() -> None:
+    """The condition on rows needs a column that the read structure lacks and that the next
+    statement adds, under which the hidden column gets another name."""
+    context = StatementContext(ServerDialect(), "shop", server_collation="utf8mb4_0900_ai_ci")
+    rules = ShapeRules(exclude_columns=("ssn",), rows="active = 1")
+    customers = TableName("shop", "customers")
+    shaping = Shaping({customers: rules}.get, _KEY, has_rules=True, is_captured=_SHOP.matches)
+    tracker = SchemaTracker(StructuresInMemory(), shaping=shaping)
+    places = [Coordinates(LogFile("binlog", 1), 100 * number) for number in range(1, 6)]
+    texts = (
+        "create database shop",
+        "create table customers (id int primary key, ssn char(9), active int)",
+        "alter table customers that nobody understands",
+        "alter table customers rename column ssn to note, add active int",
+    )
+    for text, (begin, end) in zip(texts, pairwise(places), strict=True):
+        if text == texts[-1]:
+            schema = table("create table customers (id int primary key, ssn char(9))")
+            tracker.record_server_schema(replace(schema, name=customers), begin)
+        tracker.follow(LoggedStatement(text, context, begin, end, "", _MOMENT, _MOMENT))
+    versions = tracker.history.versions
+    assert [version.knowledge for version in versions] == [
+        Knowledge.KNOWN,
+        Knowledge.UNKNOWN,
+        Knowledge.UNKNOWN,
+    ]
+    statements = (replace(each, id=n) for n, each in enumerate(tracker.history.statements))
+    batch = RecordedBatch(1, tuple(statements), versions, databases=(), has_all_tables=True)
+    assert list(follow_again([batch], lower_case_table_names=0)) == []
+
+
 @pytest.mark.parametrize(
     "statements",
     [
@@ -307,6 +340,24 @@ def test_bounds_are_hidden_with_the_key_that_chunks_are_cut_by(key: str) -> None
     assert chunk_key(schema) == ("id",)
     shaped_tables = [ShapedTable(schema, row_structure(schema), shaper) for shaper in shapers]
     assert [shaped_table.hides_bounds for shaped_table in shaped_tables] == [True, False]
+
+
+def test_a_sealed_bound_opens_only_for_its_table_and_key() -> None:
+    """Otherwise the table is read from its beginning, as one whose structure moved."""
+    schema, other = table("create table t (id int primary key)"), PrivacyKey(b"another key")
+    bound = Bound(("id",), ("7",))
+    sealed = BoundCipher(schema.name, _KEY).encrypt(bound)
+    assert "7" not in sealed.literals
+    assert BoundCipher(schema.name, _KEY).decrypt(sealed) == bound
+    for cipher in (BoundCipher(schema.name, other), BoundCipher(TableName("shop", "u"), _KEY)):
+        with pytest.raises(StructureMoved, match="encrypted by another key"):
+            cipher.decrypt(sealed)
+    with pytest.raises(StructureMoved, match="encrypted by another key"):
+        BoundCipher(schema.name, _KEY).decrypt(bound)
+    shaper = _shaper(schema, hash_columns={"id": Hash.EXACT})
+    without_key = ShapedTable(schema, row_structure(schema), shaper)
+    with pytest.raises(StructureMoved, match="there is no key"):
+        without_key.decrypt_bounds(Range(after=sealed))
 
 
 def _shaper(schema: TableSchema, **rules: object) -> Shaper:

@@ -312,20 +312,8 @@ class CapturedTables:
     def is_wanted(self, table: TableName) -> bool:
         return self[table].is_wanted
 
-    def add_waiting(
-        self,
-        readings: Sequence[SourceReading] = (),
-        returning: Sequence[ReturningTable] = (),
-        completed_later: Collection[TableName] = (),
-    ) -> None:
-        """Register the tables that do not simply continue with this batch.
-
-        - `readings`: rows or columns that were or are being read from the source.
-        - `returning`: stopped tables that are followed again from the place where they
-          stopped.
-        - `completed_later`: tables that are read from the source after the capture.
-          Values that the log lacks do not stop them.
-        """
+    def add_readings(self, readings: Sequence[SourceReading]) -> None:
+        """Register rows or columns that were or are being read from the source."""
         for reading in readings:
             table = self[reading.table]
             self.waiting_tables[table.name] = table
@@ -335,7 +323,14 @@ class CapturedTables:
                 table.open_load = reading
             else:
                 table.pending_reading = reading
-        for returning_table in returning:
+
+    def add_returning(
+        self, returning_tables: Sequence[ReturningTable], completed_later: Collection[TableName]
+    ) -> None:
+        """Register stopped tables that are followed again. `completed_later`: tables that
+        are read from the source after the capture; until then, values that the log
+        lacks do not stop them."""
+        for returning_table in returning_tables:
             table = self[returning_table.table]
             self.waiting_tables[table.name] = table
             table.is_busy, table.begin = True, returning_table.begin
@@ -591,12 +586,15 @@ class CapturedTables:
 
     def _begin_segment(self, version: SchemaVersion) -> TableSegment:
         """Begin the table's segment under this version. Raise TableError if the table
-        cannot be captured."""
-        # captured_schema raises TableError for a column type that cannot be read.
-        policies = self.policies_of(version.table)
-        schema = captured_schema(version.shown_structure, updated=policies.updated_columns)
-        self._require_no_hole(version)
-        if (conflict := self.name_conflict(version.table)) is not None:
+        cannot be captured: it has a column type that cannot be read, earlier runs did
+        not read changes of it, its mirror's folder is another table's, or its engine is
+        not supported."""
+        table = version.table
+        updated_columns = self.policies_of(table).updated_columns
+        schema = captured_schema(version.shown_structure, updated=updated_columns)
+        if (end := self.end_of_missed_log(table)) is not None:
+            raise TableError(hole_sentence(end), hint=resume_reads_hint(table), need=Need.ROWS)
+        if (conflict := self.name_conflict(table)) is not None:
             raise conflict
         if (
             version.schema is not None
@@ -608,7 +606,7 @@ class CapturedTables:
         if self._in_scratch_folder:
             folder = scratch_path(self._source, folder)
         segment = TableSegment(version, folder, schema)
-        self[version.table].segments[version.version] = segment
+        self[table].segments[version.version] = segment
         self._segments.append(segment)
         return segment
 
@@ -651,12 +649,6 @@ class CapturedTables:
         )
         self._used_folders.add(mirror)
         return new_table(self._source, table, mirror)
-
-    def _require_no_hole(self, version: SchemaVersion) -> None:
-        """Raise TableError if earlier runs did not read changes of the table."""
-        table = version.table
-        if (end := self.end_of_missed_log(table)) is not None:
-            raise TableError(hole_sentence(end), hint=resume_reads_hint(table), need=Need.ROWS)
 
 
 def _unwritten_rows(segment: TableSegment) -> pa.Table:

@@ -77,12 +77,12 @@ class StructureProof:
       error.
     - `parent_schemas`: tables that differ and are not captured, with their structure on
       the server.
-    - `earlier_tables`: tables that earlier runs could not compare.
+    - `unproven_before`: tables that earlier runs could not compare.
     - `compared_tables`: tables that could be compared.
     - `unproven_tables`: tables that could not be compared, because of `reason`.
     """
 
-    earlier_tables: frozenset[TableName]
+    unproven_before: frozenset[TableName]
     errors: Mapping[TableName, TableError] = field(default_factory=dict)
     parent_schemas: Mapping[TableName, TableSchema] = field(default_factory=dict)
     compared_tables: frozenset[TableName] = frozenset()
@@ -102,16 +102,16 @@ def prove_structures(
     """
     segmenter, ports = capture.segmenter, capture.basis.ports
     earlier = unproven_structures(ports.ledger, ports.source.name)
-    earlier_tables = frozenset() if earlier is None else earlier.tables
-    dependents = _tables_to_compare(segmenter, source_readings, earlier_tables)
+    unproven_before = frozenset() if earlier is None else earlier.tables
+    dependents = _tables_to_compare(segmenter, source_readings, unproven_before)
     renamed_tables = _renamed_tables(capture)
     if not dependents and not renamed_tables:
-        return StructureProof(earlier_tables)
+        return StructureProof(unproven_before)
     later, server = _LaterStructures(capture), ports.server
     names_of = {table: {table, segmenter.present_names.get(table, table)} for table in dependents}
     current = server.current_schemas(sorted(renamed_tables.union(*names_of.values())))
     if (reason := later.advance_to(current)) is not None:
-        return StructureProof(earlier_tables, unproven_tables=frozenset(dependents), reason=reason)
+        return StructureProof(unproven_before, unproven_tables=frozenset(dependents), reason=reason)
     # A captured table that the server does not show was dropped. A parent may only be
     # invisible to the account.
     captured_names = frozenset().union(
@@ -144,7 +144,7 @@ def prove_structures(
     unproven_tables = frozenset(table for table in dependents if names_of[table] & unclear.keys())
     reason = "; ".join(dict.fromkeys(unclear.values()))
     return StructureProof(
-        earlier_tables,
+        unproven_before,
         errors=errors,
         parent_schemas=parent_schemas,
         compared_tables=frozenset(dependents) - unproven_tables,
@@ -156,7 +156,7 @@ def prove_structures(
 def _tables_to_compare(
     segmenter: Segmenter,
     source_readings: Sequence[SourceReading],
-    earlier_tables: frozenset[TableName],
+    unproven_before: frozenset[TableName],
 ) -> dict[TableName, frozenset[TableName]]:
     """Return the tables to be compared, each with the captured tables that are wrong if
     it differs: itself, if it is captured, and children that its cascades change."""
@@ -164,9 +164,9 @@ def _tables_to_compare(
     read_tables = {reading.table for reading in source_readings if reading.error is None}
     captured = {
         *segmenter.tables_with_rows(),
-        *filter(segmenter.is_wanted, read_tables | earlier_tables),
+        *filter(segmenter.is_wanted, read_tables | unproven_before),
     } - dropped_tables
-    parents = segmenter.parents_with_children(filter(segmenter.watch.watches, earlier_tables))
+    parents = segmenter.parents_with_children(filter(segmenter.watch.watches, unproven_before))
     tables = captured | {parent for parent, children in parents.items() if children}
     return {
         table: parents.get(table, frozenset()) | ({table} if table in captured else frozenset())
@@ -226,7 +226,7 @@ def note_unproven(lease: Lease, capture: BatchCapture, proof: StructureProof) ->
     This must happen before the batch is recorded. After a crash in between, the next
     run then compares a table needlessly, but forgets none."""
     ports = capture.basis.ports
-    missed_tables = proof.earlier_tables - proof.compared_tables
+    missed_tables = proof.unproven_before - proof.compared_tables
     if missed_tables and not capture.batch.catches_up:
         # This batch has no rows of a stopped table. Such a table is compared once it is
         # followed again, unless all of its rows are read again.
@@ -246,10 +246,12 @@ def note_unproven(lease: Lease, capture: BatchCapture, proof: StructureProof) ->
         ports.progress.note(sentence)
     else:
         rule = "structures-compared"
-        compared_tables = proof.earlier_tables - missed_tables
-        sentence = f"{name_list(sorted(compared_tables))}: the structures are the server's"
+        sentence = (
+            f"the structures of {name_list(sorted(proof.unproven_before - missed_tables))} need no "
+            "comparison any more: they are the server's, or the table was dropped or is read again"
+        )
     still_unproven = proof.unproven_tables | missed_tables
-    if still_unproven != proof.earlier_tables:
+    if still_unproven != proof.unproven_before:
         decision = Decision(
             STRUCTURES_KIND, rule, sentence, structures=tuple(sorted(still_unproven))
         )

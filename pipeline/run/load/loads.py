@@ -23,7 +23,8 @@ from typing import Final
 
 from lockstep.pipeline.mirror.layout import snapshot_path
 from lockstep.pipeline.model.load import Chunk, ChunkRows, Load, LoadBasis, SourceReading
-from lockstep.pipeline.ports.source import Baseline
+from lockstep.pipeline.ports.segments import SegmentWriter
+from lockstep.pipeline.ports.source import Baseline, TableSnapshot
 from lockstep.pipeline.run.begin import RunStart
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.progress import load_progress
@@ -45,6 +46,7 @@ from lockstep.pipeline.values.errors import Need, StructureMoved, TableBusy, Tab
 from lockstep.pipeline.values.position import Coordinates, LogFile
 from lockstep.pipeline.values.retries import TABLE_READ
 from lockstep.pipeline.values.row_groups import row_groups
+from lockstep.pipeline.values.segment import SegmentFile
 from lockstep.pipeline.values.shown import name_list
 from lockstep.pipeline.values.table import TableName
 
@@ -464,7 +466,7 @@ class ChunkReader:
             if not reason:
                 break
             if reason != self._reported_reason:
-                self._ports.progress.note(f"reading tables waits: {reason}")
+                self._ports.progress.note(f"the reading of tables pauses: {reason}")
                 self._reported_reason = reason
             if perf_counter() + limits.pause_seconds >= self._deadline:
                 return False
@@ -488,8 +490,8 @@ class ChunkReader:
         ):
             return False
         self._ports.progress.note(
-            f"reading tables stops for now: the server purged its log up to {oldest_file}, so the "
-            "log after that is captured first"
+            f"the reading of tables stops for now: the server purged its log up to {oldest_file}, "
+            "so the log after that is captured first"
         )
         self._deadline = 0.0
         return True
@@ -509,7 +511,6 @@ class ChunkReader:
         bytes."""
         ports = self._ports
         timer_start = perf_counter()
-        row_count = size = 0
         assert load.basis is not None, "a load that is read has begun"
         schema = load.basis.schema
         is_keyless = not merge_key(schema)
@@ -530,15 +531,7 @@ class ChunkReader:
             writer = ports.segments.open_chunk(
                 folder, load=load.id, chunk=chunk.number, schema=rows.schema
             )
-            try:
-                for group in row_groups(rows.batches):
-                    row_count += group.num_rows
-                    size += group.nbytes
-                    writer.write(group)
-                files = writer.close()
-            except BaseException:
-                writer.drop(0)
-                raise
+            files, row_count, size = _write_files(writer, rows)
             seconds = perf_counter() - timer_start
             return ChunkRows(rows.low, rows.high, row_count, seconds, files), size
 
@@ -644,10 +637,22 @@ def _read_by_key(
             schema_version=0,
             schema=rows.schema,
         )
-        try:
-            for group in row_groups(rows.batches):
-                writer.write(group)
-        except BaseException:
-            writer.drop(0)
-            raise
-        return replace(reading, low=rows.low, high=rows.high, files=writer.close())
+        files, _, _ = _write_files(writer, rows)
+        return replace(reading, low=rows.low, high=rows.high, files=files)
+
+
+def _write_files(
+    writer: SegmentWriter, rows: TableSnapshot
+) -> tuple[tuple[SegmentFile, ...], int, int]:
+    """Write rows to files. Return the files, the number of rows, and their size in
+    bytes. Delete the files if an error interrupts this."""
+    row_count = size = 0
+    try:
+        for group in row_groups(rows.batches):
+            row_count += group.num_rows
+            size += group.nbytes
+            writer.write(group)
+        return writer.close(), row_count, size
+    except BaseException:
+        writer.drop(0)
+        raise
