@@ -148,7 +148,7 @@ class LakeFacts:
     - `tables_without_mirror`: tables with changes but no mirror, with the first batch
       that has changes of the table.
     - `void_spans`: batches that the claim declares void, and batches that
-      `_transactions` once listed and no longer lists.
+      `_transactions` no longer lists although nobody deleted them on purpose.
     - `is_claim_complete`: the claim is known to list all void batches.
     - `highest_batch`: the highest batch number in the claim, in commits of changelogs,
       and in names of listed files.
@@ -653,7 +653,6 @@ def _exact_version(mirror: MirrorFacts, batches: Iterable[int], through: int) ->
 
 
 def _batches_of_table(whole_records: Iterable[BatchRecord], mirror: MirrorFacts) -> frozenset[int]:
-    """Return the batches that concern the mirror's table."""
     touching = (record.batch for record in whole_records if mirror.table in record.touched_tables)
     return mirror.published_batches.union(mirror.first_batches, touching)
 

@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from lockstep.pipeline.proof.hashes import Hashes
+from lockstep.pipeline.proof.hashes import Hashes, membership, sorted_unique
 
 ROW_HASH_TYPE: Final = np.dtype([("key", np.uint64), ("row", np.uint64)])
 
@@ -134,9 +134,9 @@ class RowsBeforeLog:
         incomplete_keys = np.array(sorted(self.incomplete_keys), np.uint64)
         pairs = [(key, row) for key, row in self.earlier_rows.items() if row is not None]
         earlier = np.array(pairs, ROW_HASH_TYPE) if pairs else np.empty(0, ROW_HASH_TYPE)
-        expected = np.concatenate([source[~np.isin(source["key"], changed_keys)], earlier])
-        expected = expected[~np.isin(expected["key"], incomplete_keys)]
-        comparable = lake[~np.isin(lake["key"], incomplete_keys)]
+        expected = np.concatenate([source[~membership(source["key"], changed_keys)], earlier])
+        expected = expected[~membership(expected["key"], incomplete_keys)]
+        comparable = lake[~membership(lake["key"], incomplete_keys)]
         unequal, surplus = unequal_rows(expected, comparable)
         in_source = frozenset(unequal["key"][surplus > 0].tolist())
         in_lake = frozenset(unequal["key"][surplus < 0].tolist())
@@ -144,7 +144,8 @@ class RowsBeforeLog:
         kept: frozenset[int] = frozenset()
         if keeps_deleted:
             keys, counts = np.unique(comparable["key"], return_counts=True)
-            deleted = keys[(counts == 1) & ~np.isin(keys, expected["key"])]
+            expected_keys = sorted_unique(expected["key"])
+            deleted = keys[(counts == 1) & ~membership(keys, expected_keys)]
             kept = in_lake & frozenset(deleted.tolist())
         return WrongRows(
             in_source - both, in_lake - both - kept, both, len(self.incomplete_keys), len(kept)

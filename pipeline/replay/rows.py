@@ -13,19 +13,18 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lockstep.pipeline.mirror.fold import Hashes, key_hashes
 from lockstep.pipeline.mirror.layout import DELETED_AT
 from lockstep.pipeline.mirror.mapping import is_present
+from lockstep.pipeline.proof.hashes import Flags, membership, sorted_unique
 
 DIFFERENT, MISSING, SURPLUS = "different", "not in the mirror", "only in the mirror"
 
 _SEPARATOR: Final = "\x1f"
 _ABSENT: Final = object()
-Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,23 +151,6 @@ def row_difference(
 
 def _pair_hashes(keys: Hashes, rows: Hashes) -> Hashes:
     return keys * np.uint64(0x9E3779B97F4A7C15) + rows
-
-
-def sorted_unique(numbers: Hashes) -> Hashes:
-    """Return each number once, ascending."""
-    ascending = np.sort(numbers)
-    is_first = np.ones(len(ascending), np.bool_)
-    is_first[1:] = ascending[1:] != ascending[:-1]
-    return ascending[is_first]
-
-
-def membership(numbers: Hashes, members: Hashes) -> Flags:
-    """Return for each number whether it is one of `members`, which are
-    `sorted_unique`."""
-    if not len(members):
-        return np.zeros(len(numbers), np.bool_)
-    indexes = np.minimum(np.searchsorted(members, numbers), len(members) - 1)
-    return np.asarray(members[indexes] == numbers)
 
 
 def _with_deletion_times(changes: pa.Table, present: Flags) -> pa.Table:

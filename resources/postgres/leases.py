@@ -48,15 +48,7 @@ class PostgresLeases(LedgerPort):
         connection = connect(address)
         try:
             with translate_errors(address):
-                backend_pid = _try_lock(connection, lock_key)
-                if backend_pid is None and (
-                    self._end_silent_holder(source) or self._is_holder_dead(source)
-                ):
-                    # The holder's connection is about to end.
-                    tries = (_try_lock(connection, lock_key) for _ in LOCK.tries())
-                    backend_pid = next((pid for pid in tries if pid is not None), None)
-            if backend_pid is None:
-                raise self._busy_error(source)
+                backend_pid = self._take_lock(connection, source, lock_key)
             # This runs in the shared session: the backend of the new connection would
             # have to compile the functions of the triggers first.
             row = self._only(
@@ -85,6 +77,20 @@ class PostgresLeases(LedgerPort):
         finally:
             with suppress(psycopg2.Error):
                 connection.close()
+
+    def _take_lock(self, connection: Connection, source: str, lock_key: int) -> int:
+        """Take the lock, and return the pid of the backend that holds it for this
+        process. If the present holder is silent or dead, wait until its connection has
+        ended. Raise `SourceBusy` if the lock stays with another process."""
+        backend_pid = _try_lock(connection, lock_key)
+        if backend_pid is None and (
+            self._end_silent_holder(source) or self._is_holder_dead(source)
+        ):
+            tries = (_try_lock(connection, lock_key) for _ in LOCK.tries())
+            backend_pid = next((pid for pid in tries if pid is not None), None)
+        if backend_pid is None:
+            raise self._busy_error(source)
+        return backend_pid
 
     def _busy_error(self, source: str) -> SourceBusy:
         lease = self.newest_lease(source)
@@ -185,8 +191,8 @@ class PostgresLeases(LedgerPort):
 
 
 def _try_lock(connection: Connection, lock_key: int) -> int | None:
-    """Take the lock, and return the pid of the Postgres backend that holds it for this
-    process; None while another process holds it."""
+    """Take the lock, and return the pid of its Postgres backend; None while another
+    process holds it."""
     with connection.cursor() as cursor:
         cursor.execute(query("try_lock"), {"namespace": LOCK_NAMESPACE, "key": lock_key})
         [(is_locked, backend_pid)] = cursor.fetchall()

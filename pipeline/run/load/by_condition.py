@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from lockstep.pipeline.model.table_state import TableState
 from lockstep.pipeline.ports.segments import NewEventFile
 from lockstep.pipeline.ports.source import ConditionSnapshot
-from lockstep.pipeline.proof.hashes import Hashes, RowHasher
+from lockstep.pipeline.proof.hashes import Hashes, RowHasher, membership, sorted_unique
 from lockstep.pipeline.proof.sampling import ValueRange
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.mirror_rows import MirrorReader
@@ -254,7 +254,7 @@ def _put_matching(
     ports.progress.note(
         f"{order.table}: rows read where {order.condition.short_text}: {matching_rows.row_count:,}"
     )
-    return np.unique(np.concatenate(hashes))
+    return sorted_unique(np.concatenate(hashes))
 
 
 def _keys_not_read(
@@ -274,13 +274,13 @@ def _keys_not_read(
     keys_in_both = [np.zeros(0, np.uint64)]
     for batch in mirror.batches(schema, range_column, spans):
         keys, is_within = hasher.key_hashes(batch), _rows_within(batch, limits)
-        was_read = np.isin(keys, keys_read)
+        was_read = membership(keys, keys_read)
         keys_in_both.append(keys[was_read])
         is_within &= ~was_read
         if is_within.any():
             unread_keys.append(batch.filter(pa.array(is_within)).select(list(hasher.key_columns)))
     matched_keys = np.concatenate(keys_in_both)
-    if repeated_count := len(matched_keys) - len(np.unique(matched_keys)):
+    if repeated_count := len(matched_keys) - len(sorted_unique(matched_keys)):
         raise ConditionRefused(
             f"in the mirror of {table}, {repeated_count:,} rows have the key of another row",
             hint=_reload_hint(table),
@@ -297,7 +297,7 @@ def _absent_keys(
     for batch in candidates:
         present_keys = np.concatenate([no_hashes, *map(hasher.key_hashes, snapshot.by_keys(batch))])
         absent_keys.append(np.setdiff1d(hasher.key_hashes(batch), present_keys))
-    return np.concatenate(absent_keys)
+    return sorted_unique(np.concatenate(absent_keys))
 
 
 def _put_deleted(
@@ -311,7 +311,7 @@ def _put_deleted(
     if not len(absent_keys):
         return
     for batch in mirror.batches(hasher.schema, *_range_of_limits(hasher.schema, limits)):
-        batch_rows = batch.filter(pa.array(np.isin(hasher.key_hashes(batch), absent_keys)))
+        batch_rows = batch.filter(pa.array(membership(hasher.key_hashes(batch), absent_keys)))
         if batch_rows.num_rows:
             deleted_rows.put(batch_rows)
 

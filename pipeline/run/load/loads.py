@@ -466,7 +466,7 @@ class ChunkReader:
             if not reason:
                 break
             if reason != self._reported_reason:
-                self._ports.progress.note(f"reading tables waits: {reason}")
+                self._ports.progress.note(f"the reading of tables pauses: {reason}")
                 self._reported_reason = reason
             if perf_counter() + limits.pause_seconds >= self._deadline:
                 return False
@@ -490,8 +490,8 @@ class ChunkReader:
         ):
             return False
         self._ports.progress.note(
-            f"reading tables stops for now: the server purged its log up to {oldest_file}, so the "
-            "log after that is captured first"
+            f"the reading of tables stops for now: the server purged its log up to {oldest_file}, "
+            "so the log after that is captured first"
         )
         self._deadline = 0.0
         return True

@@ -17,7 +17,7 @@ at that place.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from lockstep.pipeline.mirror.generations import can_take
@@ -146,34 +146,12 @@ def read_lake(ports: RunPorts, after_batch: int | None) -> LakeContent:
         is_changelog = folder.startswith(f"{source}/_changes/")
         table = system_tables.get(folder) or (table_of(commits) if is_changelog else None)
         if table is not None:
-            files = ports.changelog.listed_files(folder) or {}
-            actions = {
-                path: FileAction(path, None, True, size=size) for path, size in files.items()
-            }
-            listing = ChangelogListing(
-                folder, table, commits[0].delta_version, files, own_files(actions, commits)
-            )
+            listing = _read_listing(ports, folder, table, commits)
             changelogs.append(listing)
             batch_ids += [*listing.batches, *transaction_numbers(commits)]
             if table is SystemTable.TRANSACTIONS:
-                records = (record_of(commit, in_transactions=True) for commit in commits)
-                complete_records = [
-                    record for record in records if record is not None and record.is_whole
-                ]
-                listed_batches = listing.batches
-                transaction_records = [
-                    record for record in complete_records if record.batch in listed_batches
-                ]
-                # A batch is void if it was committed, is no longer listed, and was not
-                # deleted on purpose.
-                deleted_through = last_deleted_batch(commits)
-                committed_batches = {
-                    record.batch for record in complete_records if record.batch > deleted_through
-                }
-                void_spans += [
-                    BatchSpan(batch - 1, batch)
-                    for batch in sorted(committed_batches - listed_batches)
-                ]
+                transaction_records, undone_batches = _records_of(commits, listing.batches)
+                void_spans += [BatchSpan(batch - 1, batch) for batch in undone_batches]
         elif not is_changelog and (mirror := mirror_facts(folder, commits)) is not None:
             mirrors.append(mirror)
             highest_txn_version = max([highest_txn_version, *transaction_numbers(commits)])
@@ -197,6 +175,29 @@ def read_lake(ports: RunPorts, after_batch: int | None) -> LakeContent:
         ),
     )
     return LakeContent(facts, tuple(changelogs), newest_versions, highest_txn_version)
+
+
+def _read_listing(
+    ports: RunPorts, folder: str, table: TableName | SystemTable, commits: Sequence[LakeCommit]
+) -> ChangelogListing:
+    files = ports.changelog.listed_files(folder) or {}
+    actions = {path: FileAction(path, None, True, size=size) for path, size in files.items()}
+    newest_version = commits[0].delta_version
+    return ChangelogListing(folder, table, newest_version, files, own_files(actions, commits))
+
+
+def _records_of(
+    commits: Sequence[LakeCommit], listed_batches: Set[int]
+) -> tuple[list[BatchRecord], list[int]]:
+    """Return the whole records of the batches that `_transactions` lists, by its
+    commits. Return also the batches that were undone: they were committed, are no
+    longer listed, and were not deleted on purpose."""
+    all_records = (record_of(commit, in_transactions=True) for commit in commits)
+    records = [record for record in all_records if record is not None and record.is_whole]
+    deleted_through = last_deleted_batch(commits)
+    committed_batches = {record.batch for record in records if record.batch > deleted_through}
+    listed_records = [record for record in records if record.batch in listed_batches]
+    return listed_records, sorted(committed_batches - listed_batches)
 
 
 def transaction_numbers(commits: Iterable[LakeCommit]) -> Iterable[int]:
@@ -333,8 +334,8 @@ class RecoveredStructures:
     with their mirrors. `dropped_tables`: those that were dropped at the source before
     the place. `reloads`: tables that are re-read from MySQL, and why. `tightenings`:
     values that old versions of mirrors may show although the settings hide them; the
-    batch of each is 0 until it is recorded. `tables_needing_consent`: as for
-    `RecoveryPlan`, those that existed at the place."""
+    batch of each is 0 until it is recorded. `tables_needing_consent`: those of the plan
+    that existed at the place."""
 
     versions: tuple[SchemaVersion, ...]
     databases: tuple[DatabaseVersion, ...]

@@ -32,7 +32,8 @@ from lockstep.pipeline.model.lake_commit import WriteKind
 from lockstep.pipeline.model.table_state import TableState
 from lockstep.pipeline.ports.ledger import table_contents
 from lockstep.pipeline.ports.mirror_writes import ColumnOrigin, FoldedChanges, Merge, MirrorTarget
-from lockstep.pipeline.replay.rows import ReplayDifference, RowComparison, membership, sorted_unique
+from lockstep.pipeline.proof.hashes import membership, sorted_unique
+from lockstep.pipeline.replay.rows import ReplayDifference, RowComparison
 from lockstep.pipeline.run.agreement.lake_logs import checked_version, mirror_judgement
 from lockstep.pipeline.run.commit_metadata import commit_metadata
 from lockstep.pipeline.run.context import RunPorts
@@ -87,8 +88,8 @@ def correct_mirror(
     table: TableName,
     span: Sequence[Batch],
     *,
-    new_segments: Sequence[SegmentResult] = (),
-    details: Details | None = None,
+    new_segments: Sequence[SegmentResult],
+    details: Details | None,
 ) -> MirrorCorrection:
     """Compare the keys that the batches of `span` touched with the mirror, and write
     those that differ. With `details`, only report them. `new_segments`: segments whose

@@ -28,7 +28,7 @@ next batches until one records new ones.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -205,13 +205,13 @@ def replay(
         details = None if commit else Details(show_values=show_values)
         comparison = SegmentComparison(ports, selection, details)
         facts = _SpanFacts(ports, selection.batches)
-        compared = [
+        compared_batches = [
             _compare_batch(ports, batch, selection, facts, comparison)
             for batch in selection.batches
         ]
-        segments = [segment for batch in compared for segment in batch.segments]
+        segments = [segment for batch in compared_batches for segment in batch.segments]
         reasons = revise.reasons_to_wait(ports, segments) if commit else {}
-        batches = [_without_waiting_files(batch, reasons) for batch in compared]
+        batches = [_without_waiting_files(batch, reasons) for batch in compared_batches]
         results = [segment for batch in batches for segment in batch.segments]
         revision = revise.begin_revision(ports, lease, results) if commit else None
         if revision is not None:
@@ -220,22 +220,8 @@ def replay(
             changelogs = _latest_checks(
                 changelogs, _correct_changelogs(ports, lease, selection, commit=True)
             )
-        mirrors = []
-        for done_count, table in enumerate(selection.tables, start=1):
-            new_segments = (
-                () if commit else [segment for segment in results if segment.table == table]
-            )
-            mirrors.append(
-                correct_mirror(
-                    ports,
-                    lease,
-                    table,
-                    selection.batches_of(table),
-                    new_segments=new_segments,
-                    details=details,
-                )
-            )
-            ports.progress.tell(table_progress("merge", done_count, len(selection.tables), table))
+        unwritten_segments = () if commit else results
+        mirrors = tuple(_correct_mirrors(ports, lease, selection, unwritten_segments, details))
     finally:
         if ports.ledger.revisions(ports.source.name).open is None:
             ports.segments.delete_folder(scratch_path(ports.source.name))
@@ -248,7 +234,7 @@ def replay(
             for replayed in batches
         ),
         tables=selection.tables,
-        mirrors=tuple(mirrors),
+        mirrors=mirrors,
         lake_end=selection.lake_end,
         committed=commit,
         seconds=perf_counter() - timer_start,
@@ -257,6 +243,28 @@ def replay(
     if commit:
         ports.ledger.decide(lease, _decision(report))
     return report
+
+
+def _correct_mirrors(
+    ports: RunPorts,
+    lease: Lease,
+    selection: Selection,
+    new_segments: Sequence[SegmentResult],
+    details: Details | None,
+) -> Iterator[MirrorCorrection]:
+    """Correct the mirrors of the selected tables (`correct_mirror`), and yield the
+    results."""
+    for done_count, table in enumerate(selection.tables, start=1):
+        segments = [segment for segment in new_segments if segment.table == table]
+        yield correct_mirror(
+            ports,
+            lease,
+            table,
+            selection.batches_of(table),
+            new_segments=segments,
+            details=details,
+        )
+        ports.progress.tell(table_progress("merge", done_count, len(selection.tables), table))
 
 
 def _require_merged(ports: RunPorts) -> None:

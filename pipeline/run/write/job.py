@@ -233,7 +233,7 @@ def task_of(
 ) -> Task:
     """Return the task of one write. `batches`: those that the table's mirror lacks,
     oldest first; the write covers those of its intent. `without_changes`: no change is
-    merged, because the table was dropped and its mirror ends as it is. Raise
+    merged, because the table was dropped and its mirror keeps its rows. Raise
     `TableError` if none of the batches is left."""
     covered_batches = [
         batch for batch in batches if intent.first_batch <= batch.id <= intent.last_batch
@@ -275,24 +275,19 @@ def task_of(
     segments = [*(() if copied_rows is None else copied_rows.segments), *plan.segments]
     files = [file for segment in segments for file in segment.files]
     files += [file for read_files in plan.read_files for file in read_files.files]
-    kind = WriteKind.REWRITE if plan.replaces_rows else WriteKind.MERGE
-    final_version = records.versions.get(plan.final_version)
-    if final_version is None:  # its batch was abandoned
-        final_version = ports.ledger.schema_version(
-            ports.source.name, intent.table, plan.final_version
-        )
+    version = records.versions.get(plan.final_version)
+    if version is None:  # its batch was abandoned
+        version = ports.ledger.schema_version(ports.source.name, intent.table, plan.final_version)
     metadata = commit_metadata(
         ports,
-        kind,
+        WriteKind.REWRITE if plan.replaces_rows else WriteKind.MERGE,
         intent.table,
         covered_batches,
         # A dropped table's commit may have been made with its changes or without them.
         None if plan.is_dropped or commit is not None else files,
-        version=final_version,
+        version=version,
     )
-    return Task(
-        intent, state, tuple(covered_batches), plan, metadata, final_version.schema, copied_rows
-    )
+    return Task(intent, state, tuple(covered_batches), plan, metadata, version.schema, copied_rows)
 
 
 def _may_have_kept_rows(
