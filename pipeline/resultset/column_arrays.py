@@ -150,11 +150,11 @@ def _write_ewkb(data: Bytes, at: Int32s, size: Int32s, ends: Int32s, out: Bytes)
     for row in range(len(at)):
         count = int(size[row]) if at[row] >= 0 else 0
         if count:
-            place = int(at[row])
-            if count < _EWKB_HEADER_BYTES or u8(data, place + _SRID_BYTES) > 1:
+            start = int(at[row])
+            if count < _EWKB_HEADER_BYTES or u8(data, start + _SRID_BYTES) > 1:
                 return False
-            srid = u32(data, place)
-            body, count = place + _SRID_BYTES, count - _SRID_BYTES
+            srid = u32(data, start)
+            body, count = start + _SRID_BYTES, count - _SRID_BYTES
             if srid == 0:
                 copy(out, total, data, body, count)
                 total += count
@@ -278,29 +278,29 @@ def _write_decimals(
     for row in range(len(at)):
         high = low = 0
         if at[row] >= 0:
-            place = int(at[row])
-            end = place + int(size[row])
-            is_negative = place < end and u8(data, place) == _MINUS
+            offset = int(at[row])
+            end = offset + int(size[row])
+            is_negative = offset < end and u8(data, offset) == _MINUS
             if is_negative:
-                place += 1
+                offset += 1
             point = end - scale - 1 if scale else end
-            if point <= place or (scale and u8(data, point) != _POINT):
+            if point <= offset or (scale and u8(data, point) != _POINT):
                 return False
-            while place < point - 1 and u8(data, place) == _ZERO:
-                place += 1
-            is_zero = point - place == 1 and u8(data, place) == _ZERO
-            if point - place + scale - (1 if is_zero else 0) > precision:
+            while offset < point - 1 and u8(data, offset) == _ZERO:
+                offset += 1
+            is_zero = point - offset == 1 and u8(data, offset) == _ZERO
+            if point - offset + scale - (1 if is_zero else 0) > precision:
                 return False
-            while place < end:
+            while offset < end:
                 word, power = 0, 1
-                while place < end and power < _MAX_POWER:
-                    if place != point:
-                        digit = u8(data, place) - _ZERO
+                while offset < end and power < _MAX_POWER:
+                    if offset != point:
+                        digit = u8(data, offset) - _ZERO
                         if digit < 0 or digit > 9:
                             return False
                         word = 10 * word + digit
                         power *= 10
-                    place += 1
+                    offset += 1
                 high, low = multiply_add(high, low, power, word)
             if is_negative:
                 high, low = multiply_add(high, low, -1, 0)
@@ -316,24 +316,24 @@ def _skip_leading_zeros(data: Bytes, at: Int32s, size: Int32s) -> bool:
     for row in range(len(at)):
         if at[row] < 0:
             continue
-        place = int(at[row])
-        end = place + int(size[row])
+        offset = int(at[row])
+        end = offset + int(size[row])
         points = 0
         digits = 0
-        for byte in range(place, end):
+        for byte in range(offset, end):
             value = u8(data, byte)
             if value == _POINT:
                 points += 1
             elif value >= _ZERO and value <= _NINE:
                 digits += 1
-            elif value != _MINUS or byte != place:
+            elif value != _MINUS or byte != offset:
                 return False
         if points > 1 or digits == 0:
             return False
-        while end - place > 1 and u8(data, place) == _ZERO and u8(data, place + 1) != _POINT:
-            place += 1
-        at[row] = place
-        size[row] = end - place
+        while end - offset > 1 and u8(data, offset) == _ZERO and u8(data, offset + 1) != _POINT:
+            offset += 1
+        at[row] = offset
+        size[row] = end - offset
     return True
 
 
@@ -440,22 +440,22 @@ def _write_moments(data: Bytes, at: Int32s, size: Int32s, out: Bytes) -> int:
     for row in range(len(at)):
         value = 0
         if at[row] >= 0:
-            place, count = int(at[row]), int(size[row])
+            start, count = int(at[row]), int(size[row])
             if count not in (0, _DATE_BYTES, _CLOCK_BYTES, _FRACTION_BYTES):
                 return -1
             # Neighbouring rows often have the same date, whose days are then known.
-            date = u32(data, place) if count else 0
+            date = u32(data, start) if count else 0
             if date != last_date:
                 last_date = date
-                days = _days(data, place) if date else _NO_DATE
+                days = _days(data, start) if date else _NO_DATE
             micros = 0
             if count >= _CLOCK_BYTES:
-                hour, minute, second = u8(data, place + 4), u8(data, place + 5), u8(data, place + 6)
+                hour, minute, second = u8(data, start + 4), u8(data, start + 5), u8(data, start + 6)
                 micros = (hour * 3600 + minute * 60 + second) * 1_000_000
                 if hour > 23 or minute > 59 or second > 59:
                     return -1
             if count == _FRACTION_BYTES:
-                fraction = u32(data, place + 7)
+                fraction = u32(data, start + 7)
                 if fraction > 999_999:
                     return -1
                 micros += fraction
@@ -486,14 +486,14 @@ def _write_times(
     ends[0] = 0
     for row in range(len(at)):
         if at[row] >= 0:
-            place, count = int(at[row]), int(size[row])
+            start, count = int(at[row]), int(size[row])
             hour = minute = second = micros = 0
             if count == _TIME_BYTES or count == _LONG_TIME_BYTES:
-                hour = u32(data, place + 1) * 24 + u8(data, place + 5)
-                minute, second = u8(data, place + 6), u8(data, place + 7)
+                hour = u32(data, start + 1) * 24 + u8(data, start + 5)
+                minute, second = u8(data, start + 6), u8(data, start + 7)
                 if count == _LONG_TIME_BYTES:
-                    micros = u32(data, place + 8)
-                if u8(data, place):
+                    micros = u32(data, start + 8)
+                if u8(data, start):
                     put8(out, total, _MINUS)
                     total += 1
             elif count != 0:
@@ -652,8 +652,8 @@ class ResultBatches:
             raise malformed_answer_error("a row does not match the result's columns")
         cells = zip(self._columns, self._definitions, at, size, null_counts.tolist(), strict=True)
         arrays = [
-            _decode_column(column, ColumnValues(rows.data, places, sizes, null_count, definition))
-            for column, definition, places, sizes, null_count in cells
+            _decode_column(column, ColumnValues(rows.data, starts, sizes, null_count, definition))
+            for column, definition, starts, sizes, null_count in cells
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 

@@ -50,7 +50,7 @@ _EOF_BYTES: Final = 5
 _MORE_RESULTS: Final = 0x0008
 
 (
-    _PIECE_PLACE,
+    _PIECE_OFFSET,
     _HEADER_ARRIVED,
     _HEADER_VALUE,
     _REMAINING,
@@ -61,7 +61,7 @@ _MORE_RESULTS: Final = 0x0008
 ) = range(8)
 """Elements of the state that `_unpack` keeps between calls.
 
-PIECE_PLACE: the place in the piece up to which it was read.
+PIECE_OFFSET: the offset in the piece up to which it was read.
 HEADER_ARRIVED, HEADER_VALUE: the bytes of a packet's header that have arrived.
 REMAINING: the bytes of the packet that are still to be copied.
 IS_CONTINUED: 1 if the next packet continues the row.
@@ -121,7 +121,7 @@ class ResultRows:
     def set_piece(self, piece: Bytes) -> None:
         """Set the next piece; it must not be changed before `fill` returns False."""
         self._piece = piece
-        self._state[_PIECE_PLACE] = 0
+        self._state[_PIECE_OFFSET] = 0
 
     def fill(self) -> bool:
         """Copy rows out of the piece. Return False if it is used up, and True if the
@@ -164,7 +164,7 @@ class ResultRows:
         payload = self.data[start:end].tobytes()
         if payload[0] == _ERROR_MARKER and len(payload) >= _MIN_ERROR_BYTES:
             raise _read_error_packet(payload)
-        if int(self._state[_PIECE_PLACE]) != len(self._piece):
+        if int(self._state[_PIECE_OFFSET]) != len(self._piece):
             raise malformed_answer_error("bytes follow its last packet")
         return read_warning_count(payload)
 
@@ -195,7 +195,7 @@ def read_warning_count(payload: bytes) -> int:
 
 
 def _skip_length(payload: bytes, at: int) -> int:
-    """Return the place after the length-encoded integer at `at`."""
+    """Return the offset after the length-encoded integer at `at`."""
     first = payload[at] if at < len(payload) else 0
     return at + {0xFC: 3, 0xFD: 4, 0xFE: 9}.get(first, 1)
 
@@ -205,7 +205,7 @@ def _unpack(piece: Bytes, state: Integers, data: Bytes, starts: Integers, full_b
     """Copy packets from `piece` to `data`, and set the `starts` of rows; return why
     the loop ended (`_PIECE_USED_UP` …). A batch counts as full only before a row's
     first packet."""
-    at, data_end, row_count = state[_PIECE_PLACE], state[_DATA_END], state[_ROW_COUNT]
+    at, data_end, row_count = state[_PIECE_OFFSET], state[_DATA_END], state[_ROW_COUNT]
     header_arrived, header = state[_HEADER_ARRIVED], state[_HEADER_VALUE]
     remaining = state[_REMAINING]
     is_continued, sequence = state[_IS_CONTINUED], state[_SEQUENCE]
@@ -259,7 +259,7 @@ def _unpack(piece: Bytes, state: Integers, data: Bytes, starts: Integers, full_b
             else:
                 row_count += 1
                 starts[row_count] = data_end
-    state[_PIECE_PLACE], state[_DATA_END], state[_ROW_COUNT] = at, data_end, row_count
+    state[_PIECE_OFFSET], state[_DATA_END], state[_ROW_COUNT] = at, data_end, row_count
     state[_HEADER_ARRIVED], state[_HEADER_VALUE] = header_arrived, header
     state[_REMAINING] = remaining
     state[_IS_CONTINUED], state[_SEQUENCE] = is_continued, sequence
@@ -326,8 +326,8 @@ def find_cells(
     for row in range(row_count):
         end = starts[row + 1]
         bitmap = starts[row] + 1
-        place = bitmap + bitmap_bytes
-        if place > end:
+        offset = bitmap + bitmap_bytes
+        if offset > end:
             return row
         for column in range(column_count):
             bit = column + 2
@@ -338,27 +338,27 @@ def find_cells(
                 continue
             count = fixed_sizes[column]
             if count == 0:
-                if place >= end:
+                if offset >= end:
                     return row
-                count = u8(data, place)
-                place += 1
+                count = u8(data, offset)
+                offset += 1
                 if count > 250:
-                    if count == 252 and end - place >= 2:
-                        count = u16(data, place)
-                        place += 2
-                    elif count == 253 and end - place >= 3:
-                        count = u24(data, place)
-                        place += 3
-                    elif count == 254 and end - place >= 8:
-                        count = i64(data, place)
-                        place += 8
+                    if count == 252 and end - offset >= 2:
+                        count = u16(data, offset)
+                        offset += 2
+                    elif count == 253 and end - offset >= 3:
+                        count = u24(data, offset)
+                        offset += 3
+                    elif count == 254 and end - offset >= 8:
+                        count = i64(data, offset)
+                        offset += 8
                     else:
                         return row
                 size[column, row] = count
-            if count < 0 or count > end - place:
+            if count < 0 or count > end - offset:
                 return row
-            at[column, row] = place
-            place += count
-        if place != end:
+            at[column, row] = offset
+            offset += count
+        if offset != end:
             return row
     return -1

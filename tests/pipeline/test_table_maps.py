@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import replace
+from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -14,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lockstep.pipeline.binlog.arrays.cells import layout
-from lockstep.pipeline.binlog.rows.maps import TableMaps
+from lockstep.pipeline.binlog.rows.maps import TableMaps, split_portions
 from lockstep.pipeline.binlog.rows.rows import TableDecoder
 from lockstep.pipeline.binlog.rows.table_map import (
     OptionalField,
@@ -298,6 +299,36 @@ def test_an_update_tells_the_columns_it_changed(
         for told, flags in zip(images.updated.is_valid().to_pylist(), changed, strict=True):
             found.append(flags if told else None)
     assert found == expected
+
+
+@given(st.lists(st.integers(0, 4), max_size=8), st.integers(1, 200))
+def test_events_of_several_portions_keep_their_indexes(counts: list[int], most_bytes: int) -> None:
+    """However few bytes a portion may have: each has what fits, or one event that is larger."""
+    body = struct.pack("<IHHH", 1, 0, 1, 2) + bytes([WIDTH]) + _bits([True] * WIDTH)
+    rows = [[struct.pack("<i", n), *[None] * (WIDTH - 1)] for n in range(4)]
+    block = _block(
+        [
+            (
+                EventType.WRITE_ROWS,
+                body + b"".join(_image(row, [True] * WIDTH) for row in rows[:count]),
+            )
+            for count in counts
+        ]
+    )
+    decoder = TableDecoder(STRUCTURE, LAYOUTS, arrow_schema(STRUCTURE))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("lockstep.pipeline.binlog.rows.maps.MAX_STRING_BYTES", most_bytes)
+        portions = [(first, part.events[:, SIZE].tolist()) for first, part in split_portions(block)]
+        found = [
+            (event, row["i"])
+            for images in decoder.decode(block)
+            for event, row in zip(images.event.to_pylist(), images.columns.to_pylist(), strict=True)
+        ]
+    assert found == [(event, n) for event, count in enumerate(counts) for n in range(count)]
+    assert all(len(sizes) == 1 or sum(sizes) <= most_bytes for _, sizes in portions)
+    for (first, sizes), (next_first, next_sizes) in pairwise(portions):
+        assert next_first == first + len(sizes)
+        assert sum(sizes) + next_sizes[0] > most_bytes
 
 
 @pytest.mark.parametrize("kind", [bytes, bytearray])

@@ -1,2 +1,2 @@
-"""The tools of compiled code: compilation, loads and stores, and the places of values
+"""The tools of compiled code: compilation, loads and stores, and the offsets of values
 (cells)."""

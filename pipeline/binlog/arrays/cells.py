@@ -1,4 +1,4 @@
-"""Cells: the place of each value of a column in the bytes of row events.
+"""Cells: the offset of each value of a column in the bytes of row events.
 
 Sizes: `Field::pack_length_from_metadata` and `calc_field_size` in MySQL's source.
 """
@@ -128,7 +128,7 @@ def cell_length(data: Bytes, at: int, size: int) -> int:
 
 @dataclass(slots=True)
 class Cells:
-    """One column of many row images: `at[i]` is the place of image i's cell in `data`,
+    """One column of many row images: `at[i]` is the offset of image i's cell in `data`,
     or NULL, ABSENT, NULLED. Decoders need not check bounds: the code that found the
     cells did. `has_nulls` is False if every image has a cell. `in_key`: the column is
     part of a key.
@@ -157,7 +157,7 @@ class Cells:
 
 
 def validity_bitmap(at: Int32s) -> pa.Buffer:
-    """Return Arrow's validity bitmap: a bit for each cell, set if it has a place."""
+    """Return Arrow's validity bitmap: a bit for each cell, set if it has an offset."""
     return pa.py_buffer(np.packbits(at >= 0, bitorder="little"))
 
 

@@ -1,4 +1,4 @@
-"""From row events to the place of every cell of every row image.
+"""From row events to the offset of every cell of every row image.
 
 A row image is a row before or after a change; a cell is the value of one column in it.
 The walk checks every length against the event's end, so that the decoders of cells need
@@ -67,7 +67,7 @@ def walk(
     Return why the walk ended (`DONE` …).
 
     `sizes`: per column, as `cells.Layout.size`. `is_json`: per column, True for JSON.
-    The walk writes the place of each cell to `cells` (columns x images), and the event,
+    The walk writes the offset of each cell to `cells` (columns x images), and the event,
     its row and the kind of each image to `event_of`, `row_of` and `kind_of`. It sets
     `has_nulls[c]` if column c is NULL or absent in an image.
     """
@@ -154,7 +154,7 @@ def walk(
 
 @kernel_part
 def _skip_head(data: Bytes, at: int, end: int, event_type: int, expected_count: int) -> int:
-    """Return the place of the bitmap of present columns; -DAMAGED, or -OTHER_COLUMNS if
+    """Return the offset of the bitmap of present columns; -DAMAGED, or -OTHER_COLUMNS if
     the event's number of columns is not `expected_count`."""
     at += 8
     if event_type >= EventType.WRITE_ROWS:
@@ -196,8 +196,8 @@ def _place_cells(
     image: int,
     has_nulls: npt.NDArray[np.bool_],
 ) -> int:
-    """Set the places of one image's cells; return its end, or -1 if it is damaged.
-    `present_bitmap`: the place of the bitmap of present columns. `has_all_columns`: all
+    """Set the offsets of one image's cells; return its end, or -1 if it is damaged.
+    `present_bitmap`: the offset of the bitmap of present columns. `has_all_columns`: all
     columns are present."""
     count = len(sizes)
     columns_present = count
@@ -256,7 +256,7 @@ def _cell_size(data: Bytes, at: int, end: int, size: int) -> int:
 
 @kernel_part
 def _skip_options(data: Bytes, at: int, end: int, is_json: npt.NDArray[np.bool_]) -> int:
-    """Return the place after value options and their bits; -1 if they are damaged."""
+    """Return the offset after value options and their bits; -1 if they are damaged."""
     if at >= end:
         return -1
     option_bits = u8(data, at)
@@ -282,7 +282,7 @@ def _put_unchanged(
 ) -> bool:
     """Replace empty diffs in an after image by the cells of its before image, `image -
     1`. Return False if a diff is not empty, or if the before image lacks the column.
-    `options_at`: place of the value options."""
+    `options_at`: offset of the value options."""
     if not u8(data, options_at) & 1:
         return True
     document_index = 0

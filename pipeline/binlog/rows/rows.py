@@ -86,7 +86,7 @@ def cell_decoder(column: Column) -> Callable[[Column, Cells], pa.Array]:
 
 @dataclass(frozen=True, slots=True)
 class _Images:
-    """Images that `images.walk` located. `cells`: the place of each cell, columns x
+    """Images that `images.walk` located. `cells`: the offset of each cell, columns x
     images, with unused room for images at the end. `has_nulls`: for each column, True
     if a cell is NULL or absent. `event`, `row`, `kind`: for each image its event, its
     row in the event, and its kind. `is_complete`: each image has every column of the
@@ -103,7 +103,7 @@ class _Images:
         return len(self.kind)
 
     def cells_of(self, column: int) -> Int32s:
-        """Return the places of a column's cells."""
+        """Return the offsets of a column's cells."""
         return self.cells[column, : len(self)]
 
 
@@ -193,7 +193,7 @@ class TableDecoder:
         return ImageCounts(images_by_kind=by_kind, rows_by_event=by_event)
 
     def _locate(self, block: Block) -> Iterator[_Images]:
-        """Yield the images of the block's events in batches, with the places of the
+        """Yield the images of the block's events in batches, with the offsets of the
         cells of visible columns."""
         state = np.zeros(images.STATE_SIZE, np.int64)
         events, column_count = block.events, len(self._logged_sizes)
@@ -349,7 +349,7 @@ def _fill_changed(
 
 @kernel_part
 def _cell_changed(data: Bytes, old: int, new: int, size: int) -> bool:
-    """Return whether an update changed a cell. `old`, `new`: its places in the images
+    """Return whether an update changed a cell. `old`, `new`: its offsets in the images
     before and after, negative if it is NULL or absent there (`cells`)."""
     if new == ABSENT or old == new:
         return False

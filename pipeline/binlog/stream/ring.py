@@ -4,7 +4,7 @@ groups of whole transactions that are handed out, with the texts of their statem
 Each byte has a sequence number: the number of bytes that were put before it. Bytes
 before `ack` may be overwritten. Bytes from `ack` to `get` belong to complete
 transactions and may be read. Bytes from `get` to `put` belong to the open transaction.
-A byte's place is its sequence number modulo the ring's size, a power of two. An event
+A byte's offset is its sequence number modulo the ring's size, a power of two. An event
 never wraps: if it does not fit before the ring's end, it is put at the ring's
 beginning, and the bytes before the end stay unused.
 """
@@ -29,7 +29,7 @@ Integers = npt.NDArray[np.int64]
 # Columns of the index of events, one row each.
 AT, SIZE, MAP, TYPE, TIMESTAMP, SERVER_ID, OFFSET, TRANSACTION, FLAGS = range(9)
 EVENT_COLUMNS: Final = 9
-"""AT: place in the data. SIZE: bytes of header and body, without checksum. MAP: number
+"""AT: offset in the data. SIZE: bytes of header and body, without checksum. MAP: number
 of the event's table map (`maps`). TYPE, TIMESTAMP (seconds), SERVER_ID: from the
 header. OFFSET: offset in the log file; for an event inside a payload, the payload's
 offset. TRANSACTION: row in the index of transactions. FLAGS: those of the row event."""

@@ -392,20 +392,20 @@ def _put(
         events[state[EVENTS], columns.AT] = event
         _index_event(events[state[EVENTS]], wire, event, size, map_number, state)
         return LARGE_ROWS
-    place = state[PUT] & len(ring) - 1
-    skipped = len(ring) - place if place + size > len(ring) else 0
+    offset = state[PUT] & len(ring) - 1
+    skipped = len(ring) - offset if offset + size > len(ring) else 0
     if skipped and state[PUT] == state[ACK]:
         # The ring is empty, so the bytes up to its end need not stay reserved.
         state[PUT] += skipped
         state[GET] = state[ACK] = state[PUT]
-        skipped = place = 0
+        skipped = offset = 0
     if state[PUT] + skipped + size - state[ACK] > len(ring):
         return FULL
     if skipped:
-        place = 0
-    copy(ring, place, wire, event, size)
+        offset = 0
+    copy(ring, offset, wire, event, size)
     row = events[state[EVENTS]]
-    row[columns.AT] = place
+    row[columns.AT] = offset
     _index_event(row, wire, event, size, map_number, state)
     state[PUT] += skipped + size
     state[EVENTS] += 1

@@ -47,11 +47,11 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class _BlockPlace:
+class _WrittenBlock:
     """A block's offset in its file, and the number of its events that were not rolled
     back."""
 
-    at: int
+    offset: int
     event_count: int
 
 
@@ -60,14 +60,14 @@ class Spill:
 
     def __init__(self, file: NewEventFile) -> None:
         self.file = file
-        self._places: list[_BlockPlace] = []
+        self._blocks: list[_WrittenBlock] = []
         self._end = 0
         self.maps: set[int] = set()
         """Numbers of the table maps of all events that were added."""
 
     @property
     def block_count(self) -> int:
-        return len(self._places)
+        return len(self._blocks)
 
     def add(self, block: Block, maps: TableMaps) -> None:
         """Append the events of a block. There are always three writes (counts and table
@@ -79,7 +79,7 @@ class Spill:
         self.maps.update(number for number, _ in used_maps)
         header = [_BLOCK_HEADER.pack(len(used_maps), len(gapless.events), len(gapless.data))]
         header += [_MAP_HEADER.pack(number, len(raw)) + raw for number, raw in used_maps]
-        self._places.append(_BlockPlace(self._end, len(gapless.events)))
+        self._blocks.append(_WrittenBlock(self._end, len(gapless.events)))
         for piece in (b"".join(header), gapless.events.tobytes(), gapless.data.data):
             self.file.write(piece)
             self._end += len(piece)
@@ -87,16 +87,16 @@ class Spill:
     def truncate(self, block_count: int, event_count: int) -> None:
         """Keep only the first `block_count` blocks, and the first `event_count` events
         of the next one."""
-        if block_count < len(self._places):
-            cut_block = replace(self._places[block_count], event_count=event_count)
-            self._places[block_count:] = [cut_block]
+        if block_count < len(self._blocks):
+            cut_block = replace(self._blocks[block_count], event_count=event_count)
+            self._blocks[block_count:] = [cut_block]
 
     def read(self) -> Iterator[Block]:
         """Yield the blocks in the order in which they were added, one at a time from
         the file."""
-        for place in self._places:
-            _, block, _ = _read_block(self.file, place.at)
-            yield block.subset(slice(place.event_count))
+        for written in self._blocks:
+            _, block, _ = _read_block(self.file, written.offset)
+            yield block.subset(slice(written.event_count))
 
 
 def read_prepared(file: EventFile, size: int, maps: TableMaps) -> Iterator[Block]:
@@ -347,8 +347,8 @@ class PreparedTransactions:
             return iter(())
         file = self._spool.open(self._source, prepared.file)
         tables = frozenset(tables_in(file, prepared.file.size))
-        place = Coordinates.parse(prepared.position)
-        self._committed = CommittedRows(tables, place, prepared.batch)
+        prepared_at = Coordinates.parse(prepared.position)
+        self._committed = CommittedRows(tables, prepared_at, prepared.batch)
         return _at_commit(read_prepared(file, prepared.file.size, maps), at)
 
     def take_committed(self) -> CommittedRows | None:

@@ -13,7 +13,7 @@ Decimals and temporal values, as in `json_object('price', price, 'at', created_a
 stored in the formats of SQL.
 
 Compiled functions take addresses. A value may use the bytes from `at` to `stop`, and
-its document ends at `end`. The text is written at `place`, and must not reach `limit`.
+its document ends at `end`. The text is written at `to`, and must not reach `limit`.
 Functions return the address after the text, or FULL or DAMAGED, which are negative.
 At least SLACK bytes are free before `limit` when a function is called, apart from a
 comma or colon that was just written.
@@ -130,10 +130,10 @@ _DONE: Final = 0
 
 def documents(column: Column, cells: Cells) -> pa.Array:
     """Return the text of each JSON document, byte for byte as SELECT prints it."""
-    places, offsets, _ = value_spans(column, cells)
+    starts, offsets, _ = value_spans(column, cells)
     lengths = np.diff(np.frombuffer(offsets, np.int32)).astype(np.int64)
-    lengths[places < 0] = -1
-    return json_array(cells.data, places, lengths, bare_doubles=cells.layout.bare_doubles)
+    lengths[starts < 0] = -1
+    return json_array(cells.data, starts, lengths, bare_doubles=cells.layout.bare_doubles)
 
 
 def json_array(
@@ -218,34 +218,32 @@ def _write_documents(
     the document at which it ended, and the number of bytes written before that
     document."""
     source, target, frames = data.ctypes.data, out.ctypes.data, stack.ctypes.data
-    place = int(offsets[first])
+    used_bytes = int(offsets[first])
     for index in range(first, len(at)):
         size = length[index]
         if size > 0:
             if at[index] < 0 or size > len(data) - at[index]:
-                return DAMAGED, index, place
-            begin, begin_place = source + at[index], target + place
+                return DAMAGED, index, used_bytes
+            begin, text_begin = source + at[index], target + used_bytes
             max_text_bytes = TEXT_FACTOR * size + TEXT_EXTRA
             # If the buffer does not end first, only a text longer than `max_text_bytes`
             # reaches this limit.
-            limit = begin_place + min(max_text_bytes + 4 * SLACK, len(out) - place)
-            end_place = _write_document(
-                begin, begin + size, begin_place, limit, frames, bare_doubles
-            )
-            if end_place == FULL:
-                return (FULL if limit == target + len(out) else DAMAGED), index, place
-            if end_place < 0:
-                return end_place, index, place
-            if end_place - begin_place > max_text_bytes:
-                return DAMAGED, index, place
-            place = end_place - target
+            limit = text_begin + min(max_text_bytes + 4 * SLACK, len(out) - used_bytes)
+            text_end = _write_document(begin, begin + size, text_begin, limit, frames, bare_doubles)
+            if text_end == FULL:
+                return (FULL if limit == target + len(out) else DAMAGED), index, used_bytes
+            if text_end < 0:
+                return text_end, index, used_bytes
+            if text_end - text_begin > max_text_bytes:
+                return DAMAGED, index, used_bytes
+            used_bytes = text_end - target
         elif size == 0:
-            if len(out) - place < SLACK:
-                return FULL, index, place
-            put32(target + place, _NULL)
-            place += 4
-        offsets[index + 1] = place
-    return _DONE, len(at), place
+            if len(out) - used_bytes < SLACK:
+                return FULL, index, used_bytes
+            put32(target + used_bytes, _NULL)
+            used_bytes += 4
+        offsets[index + 1] = used_bytes
+    return _DONE, len(at), used_bytes
 
 
 _NO_TYPE: Final = 255
@@ -267,47 +265,47 @@ _STACK_BYTES: Final = MAX_DEPTH * _FRAME
 
 @kernel_part
 def _write_document(
-    begin: int, end: int, place: int, limit: int, stack: int, bare_doubles: bool
+    begin: int, end: int, to: int, limit: int, stack: int, bare_doubles: bool
 ) -> int:
     """Write the text of the document from address `begin` to `end`, which is not empty.
 
     `stack` has _STACK_BYTES for the frames, which replace recursion.
     """
-    if limit - place < SLACK:
+    if limit - to < SLACK:
         return FULL
     value_type, at, stop = u8(begin), begin + 1, end
     bottom = stack - _FRAME
     top, highest = bottom, bottom + _STACK_BYTES
     while True:
         if value_type > LARGE_ARRAY:
-            place = _write_scalar(value_type, at, stop, end, place, limit, bare_doubles)
-            if place < 0:
-                return place
+            to = _write_scalar(value_type, at, stop, end, to, limit, bare_doubles)
+            if to < 0:
+                return to
         else:
             if top == highest or not _open_frame(value_type, at, stop, top + _FRAME):
                 return DAMAGED
             top += _FRAME
-            put8(place, _BRACKET if value_type >= SMALL_ARRAY else _BRACE)
-            place += 1
+            put8(to, _BRACKET if value_type >= SMALL_ARRAY else _BRACE)
+            to += 1
         while top > bottom and i64(top + _LEFT) == 0:
-            if limit - place < SLACK:
+            if limit - to < SLACK:
                 return FULL
-            put8(place, _END_BRACE if i64(top + _KEY) else _END_BRACKET)
-            place += 1
+            put8(to, _END_BRACE if i64(top + _KEY) else _END_BRACKET)
+            to += 1
             top -= _FRAME
         if top == bottom:
-            return place
-        if limit - place < SLACK:
+            return to
+        if limit - to < SLACK:
             return FULL
         # Before the first element, the next text overwrites the comma.
-        put16(place, _NEXT_ELEMENT)
-        place += 0 if i64(top + _FIRST) else 2
+        put16(to, _NEXT_ELEMENT)
+        to += 0 if i64(top + _FIRST) else 2
         put64(top + _FIRST, 0)
         put64(top + _LEFT, i64(top + _LEFT) - 1)
         if i64(top + _KEY):
-            place = _write_key(top, end, place, limit)
-            if place < 0:
-                return place
+            to = _write_key(top, end, to, limit)
+            if to < 0:
+                return to
         value_type, at, stop = _next_element(top)
 
 
@@ -341,18 +339,18 @@ def _open_frame(value_type: int, at: int, stop: int, frame: int) -> bool:
 
 
 @kernel_part
-def _write_key(frame: int, end: int, place: int, limit: int) -> int:
+def _write_key(frame: int, end: int, to: int, limit: int) -> int:
     """Write the next key and its colon."""
     entry, width = i64(frame + _KEY), i64(frame + _WIDTH)
     at, length = i64(frame + _BASE) + _read_number(entry, width), u16(entry + width)
     if at < i64(frame + _BODY) or length > i64(frame + _STOP) - at:
         return DAMAGED
     put64(frame + _KEY, entry + width + 2)
-    place = _write_string(at, length, end, place, limit)
-    if place >= 0:
-        put16(place, _AFTER_KEY)
-        place += 2
-    return place
+    to = _write_string(at, length, end, to, limit)
+    if to >= 0:
+        put16(to, _AFTER_KEY)
+        to += 2
+    return to
 
 
 @kernel_part
@@ -372,53 +370,53 @@ def _next_element(frame: int) -> tuple[int, int, int]:
 
 @kernel_part
 def _write_scalar(
-    value_type: int, at: int, stop: int, end: int, place: int, limit: int, bare_doubles: bool
+    value_type: int, at: int, stop: int, end: int, to: int, limit: int, bare_doubles: bool
 ) -> int:
     """Write a value of any type except objects and arrays."""
     available = stop - at
     if value_type == STRING:
         first, length = _read_length(at, stop)
-        return DAMAGED if length < 0 else _write_string(first, length, end, place, limit)
+        return DAMAGED if length < 0 else _write_string(first, length, end, to, limit)
     if value_type == INT16 and available >= 2:
-        return _write_signed(place, (u16(at) ^ 0x8000) - 0x8000)
+        return _write_signed(to, (u16(at) ^ 0x8000) - 0x8000)
     if value_type == LITERAL and available >= 1:
-        return _write_literal(place, u8(at))
+        return _write_literal(to, u8(at))
     if value_type == DOUBLE and available >= 8:
         double_bits = i64(at)
         if double_bits >> 52 & INFINITE_EXPONENT == INFINITE_EXPONENT:
             return DAMAGED
-        place = put_double(place, double_bits)
-        return place - 2 if bare_doubles and u16(place - 2) == POINT_ZERO else place
+        to = put_double(to, double_bits)
+        return to - 2 if bare_doubles and u16(to - 2) == POINT_ZERO else to
     if value_type == INT32 and available >= 4:
-        return _write_signed(place, (u32(at) ^ 0x80000000) - 0x80000000)
+        return _write_signed(to, (u32(at) ^ 0x80000000) - 0x80000000)
     if value_type == INT64 and available >= 8:
-        return _write_signed(place, i64(at))
+        return _write_signed(to, i64(at))
     if value_type == UINT16 and available >= 2:
-        return put_unsigned(place, u16(at))
+        return put_unsigned(to, u16(at))
     if value_type == UINT32 and available >= 4:
-        return put_unsigned(place, u32(at))
+        return put_unsigned(to, u32(at))
     if value_type == UINT64 and available >= 8:
-        return put_unsigned(place, i64(at))
-    return _write_opaque(at, stop, place, limit) if value_type == OPAQUE else DAMAGED
+        return put_unsigned(to, i64(at))
+    return _write_opaque(at, stop, to, limit) if value_type == OPAQUE else DAMAGED
 
 
 @kernel_part
-def _write_signed(place: int, value: int) -> int:
+def _write_signed(to: int, value: int) -> int:
     if value >= 0:
-        return put_unsigned(place, value)
-    put8(place, _MINUS)
-    return put_unsigned(place + 1, -value)
+        return put_unsigned(to, value)
+    put8(to, _MINUS)
+    return put_unsigned(to + 1, -value)
 
 
 @kernel_part
-def _write_literal(place: int, literal: int) -> int:
+def _write_literal(to: int, literal: int) -> int:
     if literal == FALSE:
-        put64(place, _FALSE)
-        return place + 5
+        put64(to, _FALSE)
+        return to + 5
     if literal > FALSE:
         return DAMAGED
-    put32(place, _TRUE if literal == TRUE else _NULL)
-    return place + 4
+    put32(to, _TRUE if literal == TRUE else _NULL)
+    return to + 4
 
 
 @kernel_part
@@ -437,7 +435,7 @@ def _read_length(at: int, stop: int) -> tuple[int, int]:
 
 
 @kernel_part
-def _write_opaque(at: int, stop: int, place: int, limit: int) -> int:
+def _write_opaque(at: int, stop: int, to: int, limit: int) -> int:
     """Write an opaque value: its SQL type, its length, and its bytes."""
     if at == stop:
         return DAMAGED
@@ -446,28 +444,28 @@ def _write_opaque(at: int, stop: int, place: int, limit: int) -> int:
     if length < 0:
         return DAMAGED
     letters = (length + 2) // 3 * 4
-    if limit - place < _MAX_DECIMAL_BYTES + letters + letters // _BASE64_LINE * 2 + SLACK:
+    if limit - to < _MAX_DECIMAL_BYTES + letters + letters // _BASE64_LINE * 2 + SLACK:
         return FULL
     if value_type == DECIMAL:
-        return _write_decimal(at, length, place)
+        return _write_decimal(at, length, to)
     if value_type not in (DATE, TIME, DATETIME, TIMESTAMP):
-        return _write_base64(value_type, at, length, place)
+        return _write_base64(value_type, at, length, to)
     if length != 8:
         return DAMAGED
-    put8(place, _QUOTE)
-    place = _write_moment(value_type, i64(at), place + 1)
-    if place > 0:
-        put8(place, _QUOTE)
-        place += 1
-    return place
+    put8(to, _QUOTE)
+    to = _write_moment(value_type, i64(at), to + 1)
+    if to > 0:
+        put8(to, _QUOTE)
+        to += 1
+    return to
 
 
 @kernel_part
-def _write_string(at: int, length: int, end: int, place: int, limit: int) -> int:
-    if limit - place < length + SLACK:
+def _write_string(at: int, length: int, end: int, to: int, limit: int) -> int:
+    if limit - to < length + SLACK:
         return FULL
-    put8(place, _QUOTE)
-    place += 1
+    put8(to, _QUOTE)
+    to += 1
     last = at + length
     while at < last:
         count = min(last - at, 8)
@@ -476,15 +474,15 @@ def _write_string(at: int, length: int, end: int, place: int, limit: int) -> int
         if _escape_bits(word) << 64 - 8 * count == 0:
             # Bytes after the string are stored too; the text that follows overwrites
             # them.
-            put64(place, word)
-            place += count
+            put64(to, word)
+            to += count
         else:
-            if limit - place < last - at + 6 * 8 + SLACK:
+            if limit - to < last - at + 6 * 8 + SLACK:
                 return FULL
-            place = _write_escaped(place, word, count)
+            to = _write_escaped(to, word, count)
         at += count
-    put8(place, _QUOTE)
-    return place + 1
+    put8(to, _QUOTE)
+    return to + 1
 
 
 @kernel_part
@@ -510,34 +508,34 @@ def _escape_bits(word: int) -> int:
 
 
 @kernel_part
-def _write_escaped(place: int, word: int, count: int) -> int:
+def _write_escaped(to: int, word: int, count: int) -> int:
     """Write the word's first `count` bytes, with escapes."""
     for at in range(count):
         byte = word >> 8 * at & 0xFF
         if byte >= 0x20 and byte != _QUOTE and byte != _BACKSLASH:
-            put8(place, byte)
-            place += 1
+            put8(to, byte)
+            to += 1
         elif byte >= 0x20 or ESCAPES[byte] != 0:
-            put8(place, _BACKSLASH)
-            put8(place + 1, byte if byte >= 0x20 else ESCAPES[byte])
-            place += 2
+            put8(to, _BACKSLASH)
+            put8(to + 1, byte if byte >= 0x20 else ESCAPES[byte])
+            to += 2
         else:
-            put32(place, _UNICODE)
-            put8(place + 4, _ZERO + (byte >> 4))
+            put32(to, _UNICODE)
+            put8(to + 4, _ZERO + (byte >> 4))
             low_digit = byte & 0xF
-            put8(place + 5, low_digit + (_ZERO if low_digit < 10 else _HEX_LETTER_OFFSET))
-            place += 6
-    return place
+            put8(to + 5, low_digit + (_ZERO if low_digit < 10 else _HEX_LETTER_OFFSET))
+            to += 6
+    return to
 
 
 @kernel_part
-def _write_moment(value_type: int, packed: int, place: int) -> int:
+def _write_moment(value_type: int, packed: int, to: int) -> int:
     """Write a temporal value. Its bits, from the highest: 13 * year + month, 17; day,
     5; hour, 5 (10 for TIME); minute, 6; second, 6; microsecond, 24."""
     is_time = value_type == TIME
     if packed < 0:
-        put8(place, _MINUS)
-        place += 1
+        put8(to, _MINUS)
+        to += 1
         packed = -packed
         if not is_time or packed < 0:
             return DAMAGED
@@ -548,21 +546,21 @@ def _write_moment(value_type: int, packed: int, place: int) -> int:
     if hour > (MAX_HOURS if is_time else 23) or months >= (1 if is_time else 10_000 * MONTHS):
         return DAMAGED
     if not is_time:
-        put_digits(place, months // MONTHS, 4)
-        put8(place + 4, _MINUS)
-        put_digits(place + 5, months % MONTHS, 2)
-        put8(place + 7, _MINUS)
-        put_digits(place + 8, packed >> 41 & 0x1F, 2)
-        place += 10
+        put_digits(to, months // MONTHS, 4)
+        put8(to + 4, _MINUS)
+        put_digits(to + 5, months % MONTHS, 2)
+        put8(to + 7, _MINUS)
+        put_digits(to + 8, packed >> 41 & 0x1F, 2)
+        to += 10
         if value_type == DATE:
-            return place
-        put8(place, _SPACE)
-        place += 1
-    return put_time(place, hour, minute, second, microsecond, 6)
+            return to
+        put8(to, _SPACE)
+        to += 1
+    return put_time(to, hour, minute, second, microsecond, 6)
 
 
 @kernel_part
-def _write_decimal(at: int, length: int, place: int) -> int:
+def _write_decimal(at: int, length: int, to: int) -> int:
     """Write a decimal: precision 1, scale 1, and the number in the format of a
     column."""
     if length < 3:
@@ -572,40 +570,40 @@ def _write_decimal(at: int, length: int, place: int) -> int:
         return DAMAGED
     if _decimal_size(precision, scale) != length - 2:
         return DAMAGED
-    place = put_decimal(at + 2, precision, scale, place)
-    return place if place > 0 else DAMAGED
+    to = put_decimal(at + 2, precision, scale, to)
+    return to if to > 0 else DAMAGED
 
 
 _decimal_size: Final = kernel_part(decimal_size)
 
 
 @kernel_part
-def _write_base64(value_type: int, at: int, length: int, place: int) -> int:
+def _write_base64(value_type: int, at: int, length: int, to: int) -> int:
     """Write `"base64:type15:…"`, in lines of 76 letters."""
-    put64(place, _BASE64_HEAD)
-    put32(place + 8, _BASE64_TYPE)
-    place += 12
+    put64(to, _BASE64_HEAD)
+    put32(to + 8, _BASE64_TYPE)
+    to += 12
     width = count_digits(value_type)
-    put_digits(place, value_type, width)
-    put8(place + width, _COLON)
-    place += width + 1
-    last, line = at + length, place
+    put_digits(to, value_type, width)
+    put8(to + width, _COLON)
+    to += width + 1
+    last, line = at + length, to
     while at < last:
-        if place - line == _BASE64_LINE:
-            put16(place, _NEWLINE)
-            place += 2
-            line = place
+        if to - line == _BASE64_LINE:
+            put16(to, _NEWLINE)
+            to += 2
+            line = to
         bytes_left = last - at
         word = u8(at) << 16
         if bytes_left > 1:
             word |= u8(at + 1) << 8
         if bytes_left > 2:
             word |= u8(at + 2)
-        put8(place, BASE64_LETTERS[word >> 18])
-        put8(place + 1, BASE64_LETTERS[word >> 12 & 63])
-        put8(place + 2, BASE64_LETTERS[word >> 6 & 63] if bytes_left > 1 else _PAD)
-        put8(place + 3, BASE64_LETTERS[word & 63] if bytes_left > 2 else _PAD)
-        place += 4
+        put8(to, BASE64_LETTERS[word >> 18])
+        put8(to + 1, BASE64_LETTERS[word >> 12 & 63])
+        put8(to + 2, BASE64_LETTERS[word >> 6 & 63] if bytes_left > 1 else _PAD)
+        put8(to + 3, BASE64_LETTERS[word & 63] if bytes_left > 2 else _PAD)
+        to += 4
         at += 3
-    put8(place, _QUOTE)
-    return place + 1
+    put8(to, _QUOTE)
+    return to + 1

@@ -224,26 +224,26 @@ def _write_decimal_texts(
 ) -> int:
     """Write texts, and where each ends; return the index of a damaged cell, or -1."""
     source, target = data.ctypes.data, out.ctypes.data
-    place = target
+    to = target
     ends[0] = 0
     for i in range(len(at)):
         if at[i] >= 0:
-            place = put_decimal(source + at[i], precision, scale, place)
-            if place < 0:
+            to = put_decimal(source + at[i], precision, scale, to)
+            if to < 0:
                 return i
-        ends[i + 1] = place - target
+        ends[i + 1] = to - target
     return -1
 
 
 @kernel_part
-def put_decimal(at: int, precision: int, scale: int, place: int) -> int:
-    """Write the decimal at address `at` to address `place` as MySQL prints it: with at
+def put_decimal(at: int, precision: int, scale: int, to: int) -> int:
+    """Write the decimal at address `at` to address `to` as MySQL prints it: with at
     least one digit before the point, and `scale` digits after it. Return the address
     after the text; -1 if a group of digits is too large."""
     flip = 0 if u8_at(at) & _POSITIVE_BIT else 0xFF
     if flip:
-        put8_at(place, _MINUS)
-        place += 1
+        put8_at(to, _MINUS)
+        to += 1
     digits_left, has_digits = precision, False
     sign = _POSITIVE_BIT  # part of the first group
     while digits_left > 0:
@@ -256,17 +256,17 @@ def put_decimal(at: int, precision: int, scale: int, place: int) -> int:
             return -1
         if digits_left == scale:
             if not has_digits:
-                put8_at(place, _ZERO)
-                place += 1
-            put8_at(place, _POINT)
-            place, has_digits = place + 1, True
+                put8_at(to, _ZERO)
+                to += 1
+            put8_at(to, _POINT)
+            to, has_digits = to + 1, True
         if has_digits or number > 0:
             width = digits if has_digits else count_digits(number)
-            put_digits(place, number, width)
-            place, has_digits = place + width, True
+            put_digits(to, number, width)
+            to, has_digits = to + width, True
         at, digits_left = at + size, digits_left - digits
         sign = 0
     if not has_digits:
-        put8_at(place, _ZERO)
-        place += 1
-    return place
+        put8_at(to, _ZERO)
+        to += 1
+    return to

@@ -103,18 +103,18 @@ def _undecodable_error(column: Column) -> TableError:
 def value_spans(
     column: Column, cells: Cells, padded_length: int = 0
 ) -> tuple[Integers, pa.Buffer, int]:
-    """Return the place of each value's bytes (-1 if an image has no value), the offsets
+    """Return where each value's bytes start (-1 if an image has no value), the offsets
     of an Arrow array, and the total number of bytes. Values shorter than
     `padded_length` count as `padded_length` bytes."""
-    places = np.empty(len(cells), np.int64)
+    starts = np.empty(len(cells), np.int64)
     offsets, ends = allocate(len(cells) + 1, 4)
     # `-layout.size` is the number of bytes of the length before each value.
     total = _measure_spans(
-        cells.data, cells.at, -cells.layout.size, padded_length, places, ends.view(np.int32)
+        cells.data, cells.at, -cells.layout.size, padded_length, starts, ends.view(np.int32)
     )
     if total > MAX_ARRAY_BYTES:
         raise _too_large_error(column)
-    return places, offsets, total
+    return starts, offsets, total
 
 
 def _too_large_error(column: Column) -> TableError:
@@ -126,17 +126,17 @@ def _too_large_error(column: Column) -> TableError:
 
 @kernel
 def _measure_spans(
-    data: Bytes, at: Int32s, length_bytes: int, padded_length: int, places: Integers, ends: Int32s
+    data: Bytes, at: Int32s, length_bytes: int, padded_length: int, starts: Integers, ends: Int32s
 ) -> int:
     total = 0
     ends[0] = 0
     for i in range(len(at)):
-        place = int(at[i])
-        if place >= 0:
-            total += max(cell_length(data, place, length_bytes), padded_length)
-            places[i] = place + length_bytes
+        cell = int(at[i])
+        if cell >= 0:
+            total += max(cell_length(data, cell, length_bytes), padded_length)
+            starts[i] = cell + length_bytes
         else:
-            places[i] = -1
+            starts[i] = -1
         ends[i + 1] = total
     return total
 
@@ -144,21 +144,21 @@ def _measure_spans(
 def _copy_values(
     column: Column, cells: Cells, array_type: pa.DataType, padded_length: int = 0
 ) -> pa.Array:
-    places, offsets, total = value_spans(column, cells, padded_length)
+    starts, offsets, total = value_spans(column, cells, padded_length)
     buffer, out = allocate(total, 1)
     ends = np.frombuffer(offsets, np.int32)
-    _copy(cells.data, places, -cells.layout.size, ends, out)
+    _copy(cells.data, starts, -cells.layout.size, ends, out)
     return cells.array(array_type, offsets, buffer)
 
 
 @kernel
-def _copy(data: Bytes, places: Integers, length_bytes: int, ends: Int32s, out: Bytes) -> None:
-    for i in range(len(places)):
-        place = places[i]
-        if place < 0:
+def _copy(data: Bytes, starts: Integers, length_bytes: int, ends: Int32s, out: Bytes) -> None:
+    for i in range(len(starts)):
+        start = starts[i]
+        if start < 0:
             continue
-        begin, length = int(ends[i]), cell_length(data, place - length_bytes, length_bytes)
-        copy(out, begin, data, place, length)
+        begin, length = int(ends[i]), cell_length(data, start - length_bytes, length_bytes)
+        copy(out, begin, data, start, length)
         for padding in range(begin + length, int(ends[i + 1])):
             put8(out, padding, 0)
 
@@ -180,13 +180,13 @@ def _conversion_table(charset: str) -> Integers | None:
 
 
 def _translate_text(column: Column, cells: Cells, table: Integers) -> pa.Array:
-    places, offsets, total = value_spans(column, cells)
+    starts, offsets, total = value_spans(column, cells)
     # Each character is written as four bytes, so the last one needs more room.
     buffer = pa.allocate_buffer((total + 3) * int(table[:, 0].max()), resizable=True)
     out = np.frombuffer(buffer, np.uint8)
     ends, length_bytes = np.frombuffer(offsets, np.int32), -cells.layout.size
     has_ascii = bool((table[:128, 1] == np.arange(128)).all() and (table[:128, 0] == 1).all())
-    text_bytes = _translate(cells.data, places, length_bytes, table, has_ascii, ends, out)
+    text_bytes = _translate(cells.data, starts, length_bytes, table, has_ascii, ends, out)
     if text_bytes < 0:
         raise _undecodable_error(column)
     if text_bytes > MAX_ARRAY_BYTES:
@@ -213,7 +213,7 @@ def _is_ascii(data: Bytes, at: int, length: int) -> bool:
 @kernel
 def _translate(
     data: Bytes,
-    places: Integers,
+    starts: Integers,
     length_bytes: int,
     table: Integers,
     has_ascii: bool,
@@ -223,15 +223,15 @@ def _translate(
     """Write the values in UTF-8, and where each ends. Return their total bytes, or -1
     if a value is invalid. `has_ascii`: bytes below 0x80 are ASCII in this set."""
     end = 0
-    for i in range(len(places)):
-        place = places[i]
-        if place >= 0:
-            length = cell_length(data, place - length_bytes, length_bytes)
-            if has_ascii and _is_ascii(data, place, length):
-                copy(out, end, data, place, length)
+    for i in range(len(starts)):
+        start = starts[i]
+        if start >= 0:
+            length = cell_length(data, start - length_bytes, length_bytes)
+            if has_ascii and _is_ascii(data, start, length):
+                copy(out, end, data, start, length)
                 end += length
             else:
-                for byte in range(place, place + length):
+                for byte in range(start, start + length):
                     code = u8(data, byte)
                     if table[code, 0] == 0:
                         return -1
@@ -264,40 +264,40 @@ def _first_ambiguous(column: Column, cells: Cells, charset: str) -> int:
 def geometries(column: Column, cells: Cells) -> pa.Array:
     """Return geometries of any kind as EWKB. Raise DamagedEvent for a value shorter
     than its header."""
-    places, offsets, total = value_spans(column, cells)
+    starts, offsets, total = value_spans(column, cells)
     ends = np.frombuffer(offsets, np.int32)
     buffer, out = allocate(total, 1)
-    if not _write_geometries(cells.data, places, ends, out):
+    if not _write_geometries(cells.data, starts, ends, out):
         raise damaged("a GEOMETRY value ends within its header")
     return cells.array(pa.binary(), offsets, buffer)
 
 
 @kernel
-def _write_geometries(data: Bytes, places: Integers, ends: Int32s, out: Bytes) -> bool:
-    out_place = 0
+def _write_geometries(data: Bytes, starts: Integers, ends: Int32s, out: Bytes) -> bool:
+    out_end = 0
     begin = 0
-    for i in range(len(places)):
-        place, length = places[i], int(ends[i + 1]) - begin
+    for i in range(len(starts)):
+        start, length = starts[i], int(ends[i + 1]) - begin
         begin += length
         if length:
             if length < _HEADER_BYTES:
                 return False
-            srid, is_big_endian = u32(data, place), u8(data, place + 4) == 0
+            srid, is_big_endian = u32(data, start), u8(data, start + 4) == 0
             if srid == 0:
-                copy(out, out_place, data, place + 4, length - 4)
-                out_place += length - 4
+                copy(out, out_end, data, start + 4, length - 4)
+                out_end += length - 4
             else:
                 # The byte order and the type, the SRID, and the rest.
-                copy(out, out_place, data, place + 4, 5)
-                flag_at = out_place + (1 if is_big_endian else 4)
+                copy(out, out_end, data, start + 4, 5)
+                flag_at = out_end + (1 if is_big_endian else 4)
                 put8(out, flag_at, u8(out, flag_at) | _HAS_SRID)
                 if is_big_endian:
                     srid = srid >> 24 | srid >> 8 & 0xFF00 | (srid & 0xFF00) << 8 | srid << 24
-                put32(out, out_place + 5, srid)
+                put32(out, out_end + 5, srid)
                 rest = length - _HEADER_BYTES
-                copy(out, out_place + _HEADER_BYTES, data, place + _HEADER_BYTES, rest)
-                out_place += length
-        ends[i + 1] = out_place
+                copy(out, out_end + _HEADER_BYTES, data, start + _HEADER_BYTES, rest)
+                out_end += length
+        ends[i + 1] = out_end
     return True
 
 
