@@ -653,7 +653,6 @@ def _exact_version(mirror: MirrorFacts, batches: Iterable[int], through: int) ->
 
 
 def _batches_of_table(whole_records: Iterable[BatchRecord], mirror: MirrorFacts) -> frozenset[int]:
-    """Return the batches that concern the mirror's table."""
     touching = (record.batch for record in whole_records if mirror.table in record.touched_tables)
     return mirror.published_batches.union(mirror.first_batches, touching)
 

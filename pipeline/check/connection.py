@@ -305,8 +305,8 @@ def _judge_server_id(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
             faults.append(Fault(sentence))
     yield from faults
     if not faults:
-        now = f", {dump_count} dumps now" if dump_count else ""
-        yield Fine(f"server_id {server_id}; each of our dumps has an id from {id_range}{now}")
+        dumps = f", {dump_count} dumps now" if dump_count else ""
+        yield Fine(f"server_id {server_id}; each of our dumps has an id from {id_range}{dumps}")
 
 
 def _is_replica(evidence: SourceEvidence) -> bool:

@@ -317,9 +317,9 @@ def _judge_shapes(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
             for error in faults:
                 yield Fault(error.reason, str(schema.name), error.hint)
         else:
-            words = evidence.shaping.describe(schema) or "is shown as it is"
-            later = evidence.shaping.describe_later_columns(schema)
-            yield Fine(f"{words}; {later}", str(schema.name))
+            columns = evidence.shaping.describe(schema) or "is shown as it is"
+            later_columns = evidence.shaping.describe_later_columns(schema)
+            yield Fine(f"{columns}; {later_columns}", str(schema.name))
 
 
 def _judge_shown_again(evidence: SourceEvidence) -> Iterator[RuleVerdict]:

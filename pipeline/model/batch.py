@@ -109,8 +109,6 @@ class RequestCounts:
     by Spark, or None if Spark does not report them. delta-rs does not count its
     requests, so they are in neither."""
 
-    json_keys: ClassVar = ("lockstep", "spark")
-
     lockstep: int
     spark: int | None
 
@@ -352,15 +350,15 @@ class BatchContent:
     def captured_rows(self) -> Iterator[CapturedRows]:
         """Yield the size of each table's part that has rows, sorted by name."""
         for table, content in self.by_table().items():
-            captured = [file for segment in content.segments for file in segment.files]
-            read = content.snapshot.files if content.snapshot is not None else ()
+            captured_files = [file for segment in content.segments for file in segment.files]
+            read_files = content.snapshot.files if content.snapshot is not None else ()
             rows = CapturedRows(
                 self.batch,
                 table,
                 sum((segment.counts for segment in content.segments), RowCounts()),
-                sum(file.images for file in captured),
-                sum(file.size for file in (*captured, *read)),
-                sum(file.images for file in read),
+                sum(file.images for file in captured_files),
+                sum(file.size for file in (*captured_files, *read_files)),
+                sum(file.images for file in read_files),
             )
             if rows.image_count or rows.rows_read:
                 yield rows

@@ -189,8 +189,8 @@ def judge_mirror_log(
             return judgement
     if not will_be_replaced and judgements:
         return judgements[0]
-    if not will_be_replaced and log.missing is not None:
-        return Unknown(log.missing)
+    if not will_be_replaced and log.missing_version is not None:
+        return Unknown(log.missing_version)
     return AllExpected(log.newest)
 
 
@@ -271,8 +271,8 @@ def judge_changelog_log(
             return Ahead(commit)
     if foreign is not None:
         return foreign
-    if log.missing is not None:
-        return Unknown(log.missing)
+    if log.missing_version is not None:
+        return Unknown(log.missing_version)
     return moved or AllExpected(log.newest)
 
 

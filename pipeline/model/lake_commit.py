@@ -168,13 +168,13 @@ class LogSince:
     """A table's log from a given version on. `base`: the commit of that version, or
     None if the log no longer has it. `commits`: the commits after it, ascending and
     without a hole. `newest`: the table's newest version, or None if there is no table.
-    `missing`: the first version that the log lacks although it has later ones, or
+    `missing_version`: the first version that the log lacks although it has later ones, or
     None."""
 
     newest: int | None
     base: LakeCommit | None = None
     commits: tuple[LakeCommit, ...] = ()
-    missing: int | None = None
+    missing_version: int | None = None
 
 
 def table_of(commits: Iterable[LakeCommit]) -> TableName | None:

@@ -79,11 +79,10 @@ class RowHasher:
     def texts(self, batch: pa.RecordBatch, names: Sequence[str] | None = None) -> list[pa.Array]:
         """Return each column's canonical texts, NULL for NULL. `names`: the columns'
         names; None for all."""
-        chosen = self.structure.names if names is None else names
         columns = {column.name: column for column in self.structure.columns}
         return [
             canonical_form(columns[name], self.flavour).texts_of(_one_chunk(batch.column(name)))
-            for name in chosen
+            for name in (self.structure.names if names is None else names)
         ]
 
     def _hashes(self, texts_by_column: Sequence[pa.Array]) -> Hashes:

@@ -608,7 +608,6 @@ def _commit_times(transactions: pa.Table, batch: Batch) -> Integers:
 
 
 def _count_before_end_of(times: Integers, moment: datetime, batch: Batch) -> int:
-    """Return the number of transactions before the end of a moment."""
     end = _committed_at(batch)
     divider = Divider(microseconds(moment) + 1, None if end is None else microseconds(end))
     return divider.divide(times).place

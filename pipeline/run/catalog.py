@@ -17,7 +17,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from time import perf_counter
-from typing import ClassVar
 
 from lockstep.pipeline.catalog import (
     CatalogEntry,
@@ -102,8 +101,6 @@ class EntryChangeKind(StrEnum):
 class EntryChange:
     """A change of a catalog entry that was made, or would be made (`differences`)."""
 
-    json_keys: ClassVar = ("kind", "table", "name")
-
     kind: EntryChangeKind
     table: TableName
     name: EntryName
@@ -120,16 +117,6 @@ class CatalogReport:
       examines.
     - `trouble`: the error that ended the registration early. The next run tries again.
     """
-
-    json_keys: ClassVar = (
-        "catalog",
-        "changes",
-        "missing_entries",
-        "correct_count",
-        "waiting",
-        "trouble",
-        "seconds",
-    )
 
     catalog: str
     changes: tuple[EntryChange, ...] = ()
@@ -200,7 +187,7 @@ class _Registration:
     examine_all: bool
     changes: list[EntryChange] = field(default_factory=list)
     freed_names: set[EntryName] = field(default_factory=set)
-    missing: list[MissingEntry] = field(default_factory=list)
+    missing_entries: list[MissingEntry] = field(default_factory=list)
     correct_count: int = 0
     waiting_count: int = 0
     has_refusal: bool = False
@@ -220,7 +207,7 @@ class _Registration:
         return CatalogReport(
             self.registry.catalog.identity,
             changes=tuple(self.changes),
-            missing_entries=tuple(self.missing),
+            missing_entries=tuple(self.missing_entries),
             correct_count=self.correct_count,
             waiting=self.waiting_count,
             trouble=trouble,
@@ -238,7 +225,7 @@ class _Registration:
         states = ledger.table_states(source)
         comparison = _compare_recorded(ledger, ports.source.mirror_names, self.registry, states)
         names, recorded_entries = comparison.names, comparison.recorded_entries
-        self.missing += comparison.unnamable_entries
+        self.missing_entries += comparison.unnamable_entries
         tables_to_keep = {
             table
             for table, state in states.items()
@@ -257,7 +244,7 @@ class _Registration:
             wanted_entries, unreadable = _wanted_entries(
                 ports, self.registry, states_to_examine, names
             )
-            self.missing += unreadable
+            self.missing_entries += unreadable
         gone_tables = [table for table in recorded_entries if table not in tables_to_keep]
         steps = plan_steps(wanted_entries, recorded_entries, gone_tables)
         return steps, None if statement_id == seen else statement_id
@@ -277,7 +264,7 @@ class _Registration:
                 self.has_refusal = True
                 entry = step.wanted or step.recorded
                 assert entry is not None, "a step has one or the other"
-                self.missing.append(
+                self.missing_entries.append(
                     MissingEntry(entry.table, entry.name, error.message, error.hint)
                 )
 
@@ -377,9 +364,9 @@ class _Registration:
         if is_at_one_of(existing, (entry.location,)):
             reason, hint = "somebody else registered the mirror under that name", _TAKE_OVER_HINT
         else:
-            whose = f"one of {existing.source}" if existing.source else "not Lockstep's"
-            reason, hint = f"another table has that name in the catalog, {whose}", _TAKEN_HINT
-        self.missing.append(MissingEntry(entry.table, entry.name, reason, hint))
+            owner = f"one of {existing.source}" if existing.source else "not Lockstep's"
+            reason, hint = f"another table has that name in the catalog, {owner}", _TAKEN_HINT
+        self.missing_entries.append(MissingEntry(entry.table, entry.name, reason, hint))
         if recorded is not None:
             self._note(recorded.table, None)
 

@@ -155,7 +155,7 @@ def _unlist_foreign_files(ports: RunPorts, lease: Lease, note: UnclearedValues) 
 
 def _clear_changes(ports: RunPorts, lease: Lease, note: UnclearedValues) -> None:
     """Carry out step 2."""
-    source, through = ports.source.name, note.tightening.last_batch
+    source, last = ports.source.name, note.tightening.last_batch
     require_held = partial(ports.ledger.require_held, lease)
     if ports.ledger.pending_batches(source).get(note.table):
         raise TableError("its changes wait to be merged", hint=_NEXT_RUN)
@@ -167,7 +167,7 @@ def _clear_changes(ports: RunPorts, lease: Lease, note: UnclearedValues) -> None
     for changelog in changelogs_of(source, [state]):
         listed = ports.changelog.listed_files(changelog.folder) or {}
         old_paths = [
-            path for path in listed if (batch := batch_of(path)) is not None and batch <= through
+            path for path in listed if (batch := batch_of(path)) is not None and batch <= last
         ]
         if old_paths:
             ports.changelog.revise(
@@ -177,11 +177,11 @@ def _clear_changes(ports: RunPorts, lease: Lease, note: UnclearedValues) -> None
                 schema=_NO_COLUMNS,
                 removed_paths=old_paths,
                 files=(),
-                user_metadata=removal_metadata(ports, WriteKind.FORGET, note.table, (1, through)),
+                user_metadata=removal_metadata(ports, WriteKind.FORGET, note.table, (1, last)),
                 require_held=require_held,
             )
         kept_names = listed.keys() - {*old_paths}
-        ports.segments.delete_batches(changelog.folder, through, kept_names, require_held)
+        ports.segments.delete_batches(changelog.folder, last, kept_names, require_held)
 
 
 def _clear_mirror(ports: RunPorts, lease: Lease, note: UnclearedValues) -> None:
@@ -274,13 +274,13 @@ def _clear_texts(
 ) -> None:
     """Carry out step 4 for one system table. The ledger records the new files first:
     whenever a run corrects what the lake lists, it follows the ledger."""
-    source, through = ports.source.name, note.tightening.last_batch
+    source, last = ports.source.name, note.tightening.last_batch
     folder = system_table_path(source, table)
     require_held = partial(ports.ledger.require_held, lease)
-    above = ports.ledger.deletion_notes(source).last_batch
+    pruned = ports.ledger.deletion_notes(source).last_batch
     listed = ports.changelog.listed_files(folder) or {}
     files, cleared = dict[str, SegmentFile](), list[ClearedFile]()
-    for batch, file in _system_files(ports, table, above, through, listed):
+    for batch, file in _system_files(ports, table, pruned, last, listed):
         new_file = _redacted_file(ports, note, table, batch, file, statements)
         if new_file is not None:
             cleared.append(ClearedFile(batch, table, file.path, new_file))
@@ -290,7 +290,7 @@ def _clear_texts(
         ports.ledger.clear_files(lease, cleared)
         ports.segments.delete_folder(scratch_path(source, folder))
     surplus = [
-        path for path in listed if above < (batch_of(path) or 0) <= through and path not in files
+        path for path in listed if pruned < (batch_of(path) or 0) <= last and path not in files
     ]
     waiting_batches = {batch.id for batch in captured_batches(ports.ledger, source)}
     unlisted = [
@@ -308,26 +308,27 @@ def _clear_texts(
             schema=SYSTEM_TABLE_SCHEMAS[table],
             removed_paths=surplus,
             files=unlisted,
-            user_metadata=removal_metadata(ports, WriteKind.REVISE, table, (1, through)),
+            user_metadata=removal_metadata(ports, WriteKind.REVISE, table, (1, last)),
             require_held=require_held,
         )
     kept_paths = {*listed, *files} - {*surplus}
-    ports.segments.delete_batches(folder, through, kept_paths, require_held)
+    ports.segments.delete_batches(folder, last, kept_paths, require_held)
 
 
 def _system_files(
-    ports: RunPorts, table: SystemTable, above: int, through: int, listed: Mapping[str, int]
+    ports: RunPorts, table: SystemTable, pruned: int, last: int, listed: Mapping[str, int]
 ) -> Iterator[tuple[int, SegmentFile]]:
-    """Yield the files of the batches after `above` and up to `through`, each with its
-    batch. They include files that only the lake lists (`listed`: the size of each file
-    by its path), because the ledger that recorded them was lost. A missing file is not
-    yielded, since it has no values left: an earlier clearing deleted it, and this
-    ledger was restored from a copy without that clearing."""
+    """Yield the files of the batches after `pruned`, the last batch whose changes
+    are deleted, and up to `last`, each with its batch. They include files that only the
+    lake lists (`listed`: the size of each file by its path), because the ledger that
+    recorded them was lost. A missing file is not yielded, since it has no values left:
+    an earlier clearing deleted it, and this ledger was restored from a copy without
+    that clearing."""
     folder = system_table_path(ports.source.name, table)
     recorded_batches = set[int]()
-    for first in range(above + 1, through + 1, _PAGE_SIZE):
-        last = min(first + _PAGE_SIZE - 1, through)
-        for content in ports.ledger.contents(ports.source.name, first, last):
+    for first in range(pruned + 1, last + 1, _PAGE_SIZE):
+        page_end = min(first + _PAGE_SIZE - 1, last)
+        for content in ports.ledger.contents(ports.source.name, first, page_end):
             for segment in content.system_segments:
                 for file in segment.files if segment.table is table else ():
                     if not _is_missing(ports, folder, file.path):
@@ -335,7 +336,7 @@ def _system_files(
                         yield content.batch, file
     for path, size in listed.items():
         batch = batch_of(path) or 0
-        is_old = above < batch <= through and batch not in recorded_batches
+        is_old = pruned < batch <= last and batch not in recorded_batches
         if is_old and not _is_missing(ports, folder, path):
             yield batch, SegmentFile(path, size=size)
 

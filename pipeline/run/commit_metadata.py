@@ -193,11 +193,12 @@ def _batch_fields(ports: RunPorts, batch: Batch) -> Mapping[str, Any]:
         table: _standing(state) for table, state in states.items() if not state.is_complete
     }
     standings |= dict.fromkeys(tables_needing_consent(ports), NEEDS_CONSENT)
+    touched_tables = batch_content(ledger, source, batch.id).tables
     # The lake gets the structures before the commit that names them.
     structures = _new_structures(ports, batch)
     key = ports.claims.store_structures(source, structures) if structures else None
     return {
-        "touched": [_name_parts(table) for table in sorted(_touched_tables(ports, batch))],
+        "touched": [_name_parts(table) for table in sorted(touched_tables)],
         "not_following": [[*_name_parts(table), standings[table]] for table in sorted(standings)],
         "partial": [
             [*_name_parts(extent.table), str(extent.begins)]
@@ -214,10 +215,6 @@ def _standing(state: TableState) -> str:
     return "being read" if state.is_loading else state.condition.value
 
 
-def _touched_tables(ports: RunPorts, batch: Batch) -> set[TableName]:
-    return batch_content(ports.ledger, batch.source, batch.id).tables
-
-
 def _uncaptured_tables(
     ports: RunPorts, batch: Batch, tables: Iterable[TableName]
 ) -> Iterator[TableName]:
@@ -228,12 +225,10 @@ def _uncaptured_tables(
     if patterns is not None:
         yield from (table for table in tables if not patterns.matches(table))
     for later in ledger.unfinished_batches(source):
-        if later.id > batch.id and later.catches_up:
-            yield from _touched_tables(ports, later)
-        elif later.id > batch.id:
-            yield from (
-                snapshot.table for snapshot in batch_content(ledger, source, later.id).snapshots
-            )
+        if later.id > batch.id:
+            content = batch_content(ledger, source, later.id)
+            read_tables = {snapshot.table for snapshot in content.snapshots}
+            yield from content.tables if later.catches_up else read_tables
 
 
 def _new_structures(ports: RunPorts, batch: Batch) -> list[TableSchema]:

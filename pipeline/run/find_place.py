@@ -206,10 +206,10 @@ def _require_listed(at: Coordinates, facts: ServerFacts) -> None:
 
 
 def _require_executed(gtids: GtidSet, facts: ServerFacts) -> None:
-    missing = gtids.difference(GtidSet.parse(facts.gtid_executed))
-    if missing:
+    missing_gtids = gtids.difference(GtidSet.parse(facts.gtid_executed))
+    if missing_gtids:
         raise StartUnreachable(
-            f"the server never executed {missing.shortened_text()}",
+            f"the server never executed {missing_gtids.shortened_text()}",
             hint="choose a set that lies within @@gtid_executed",
         )
 

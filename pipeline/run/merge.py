@@ -152,16 +152,15 @@ def missing_batches(ports: RunPorts) -> Mapping[TableName, list[Batch]]:
 
 
 def _new_intent(source: str, state: TableState, batches: Sequence[Batch]) -> Intent:
-    """Return a new intent (not recorded yet) to write all of these batches."""
-    batch_ids = [batch.id for batch in batches]
-    app_id = application_id(source, state, "mirror")
+    """Return a new intent (not recorded yet) to write all of these batches, which are
+    given oldest first."""
     return Intent(
         id=0,
         table=state.table,
-        app_id=app_id,
+        app_id=application_id(source, state, "mirror"),
         txn_version=0,
-        first_batch=min(batch_ids),
-        last_batch=max(batch_ids),
+        first_batch=batches[0].id,
+        last_batch=batches[-1].id,
         step="merge",
     )
 

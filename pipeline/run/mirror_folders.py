@@ -52,8 +52,8 @@ def tables_by_precedence(
     misplaced = {
         table for table, state in states.items() if source.new_mirror_name(state) is not None
     }
-    new = sorted(table for table in tables if table not in states)
-    return [*sorted(states.keys() - misplaced), *sorted(misplaced), *new]
+    new_tables = sorted(table for table in tables if table not in states)
+    return [*sorted(states.keys() - misplaced), *sorted(misplaced), *new_tables]
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,11 +146,11 @@ def blocked_folders(ports: RunPorts) -> list[str]:
 def remove_former_folders(ports: RunPorts, lease: Lease, folders: Iterable[str]) -> list[str]:
     """Delete those of the folders that mirrors had before, with all versions, and return
     them."""
-    former = sorted({*former_folders(ports)} & {*folders})
-    for folder in former:
+    folders_to_delete = sorted({*former_folders(ports)} & {*folders})
+    for folder in folders_to_delete:
         ports.mirrors.remove(folder, lambda: ports.ledger.require_held(lease))
         ports.ledger.note_examined_versions(lease, {folder: None})
-    return former
+    return folders_to_delete
 
 
 def _is_rewritten_next(ports: RunPorts, table: TableName) -> bool:

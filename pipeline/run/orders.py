@@ -161,8 +161,8 @@ def give_order(
     for load in loads:  # The pause voided them.
         ports.segments.delete_load(snapshot_path(ports.source.name, table), load.id)
     place = f" at {order.stopped.at}" if order.stopped is not None else ""
-    back = f"`lockstep resume {table.word}` brings it back"
-    return OrderOutcome(order, f"{table} stops{place}; the other tables go on. {back}")
+    back_clause = f"`lockstep resume {table.word}` brings it back"
+    return OrderOutcome(order, f"{table} stops{place}; the other tables go on. {back_clause}")
 
 
 def plan_resume(

@@ -433,7 +433,7 @@ def _origin_from_changelog(
     ledger, source = ports.ledger, ports.source.name
     gaps = [gap.batch for gap in ledger.gaps(source, cut.batch.id)]
     overlaps = ledger.live_batches(source, last=cut.batch.id, continuity=Continuity.OVERLAP)
-    read_twice = [batch.id for batch in overlaps]
+    overlapping_batches = [batch.id for batch in overlaps]
     deletion_notes = ledger.deletion_notes(source, table)
     policies = ports.source.policies_of(table)
     settling_events = [
@@ -447,7 +447,7 @@ def _origin_from_changelog(
             contents,
             is_adopted=False,
             batches_after_gaps=gaps,
-            overlapping_batches=read_twice,
+            overlapping_batches=overlapping_batches,
             deleted_through=deletion_notes.last_batch,
             reason_deleted=reason,
         )
@@ -460,7 +460,9 @@ def _origin_from_changelog(
         if policies.keeps_rows and had_rows:
             raise _unusable("rows that were deleted before are kept in its mirror")
     else:
-        if not contents or any(batch > contents[0].batch for batch in (*gaps, *read_twice)):
+        if not contents or any(
+            batch > contents[0].batch for batch in (*gaps, *overlapping_batches)
+        ):
             raise _unusable("its changelog lacks or repeats changes since the table was empty")
         if deletion_notes.newest is not None and contents[0].batch <= deletion_notes.last_batch:
             raise _unusable(deletion_notes.newest.sentence)
@@ -495,8 +497,8 @@ def _rebuild_origin(
     """Return the origin with these changes. `schema`: the columns of the mirror version
     with which it begins; None if none of its rows count. Raise `TableError` if the
     changes do not fit them."""
-    first = changes.version if plan.first_version is None else plan.first_version
-    versions = tuple(versions_between(ports, table, first, plan.final_version))
+    first_version = changes.version if plan.first_version is None else plan.first_version
+    versions = tuple(versions_between(ports, table, first_version, plan.final_version))
     lineage = lineage_over(ports, versions, mirror=schema)
     if lineage.reasons_to_reread:
         raise _unusable(lineage.reasons_to_reread[0])
@@ -814,13 +816,12 @@ def _job(copy_ports: RunPorts, origin: RebuildOrigin) -> Job:
     live_batches = copy_ports.ledger.live_batches(source, first, last)
     batches = tuple(batch for batch in live_batches if batch.id in batch_ids)
     may_repeat = may_repeat_merged(copy_ports, origin.plan, origin.key, batches)
-    app_id = _app_id(copy_ports, origin)
     base = origin.changelog_origin.base
     has_base = base is not None
     intent = Intent(
         0,
         origin.table,
-        app_id,
+        _app_id(copy_ports, origin),
         _MERGE_TXN,
         first,
         last,

@@ -54,8 +54,8 @@ class CaptureReport:
     - `repairs`: sentences about repairs of what dead runs left.
     - `is_past_end`: nothing was read, because the start is at the chosen end or after
       it.
-    - `ended_early`: the log had more, but a person chose the end, or a limit of the run
-      was reached.
+    - `ended_early`: the log may have more, because a person chose the end, or a limit of
+      the run was reached.
     - `unfinished_loads`: tables with rows that have yet to be read from the source.
     - `finished_loads`: tables that were read completely, and are merged from this batch
       on.

@@ -265,11 +265,11 @@ def _columns_hidden_by(
     names, names_before = (
         [name.lower() for name in schema.names] for schema in (after.schema, before.schema)
     )
-    gone = [name for name in names_before if name not in names] if may_rename else []
+    gone_names = [name for name in names_before if name not in names] if may_rename else []
     for column, origin in zip(after.schema.names, after.columns_from or names, strict=True):
         name = column.lower()
         is_new = after.columns_from is None and name not in names_before
-        origins = gone if is_new else [(origin or column).lower()]
+        origins = gone_names if is_new else [(origin or column).lower()]
         treatment = treatments.get(name, Visibility.SHOWN)
         shown_before = [treatments_before.get(former, Visibility.SHOWN) for former in origins]
         shows_less = not all(shows_no_more(earlier, treatment) for earlier in shown_before)
@@ -330,8 +330,8 @@ def _new_name(ports: RunPorts, end: SchemaVersion, tables: Iterable[TableName]) 
 def _spelling(name: TableName, names: Iterable[TableName]) -> TableName | None:
     """Return which of the names is this one. A statement may spell a name in another
     case than the server's tables have it."""
-    is_same = [other for other in names if str(other).lower() == str(name).lower()]
-    return name if name in is_same else next(iter(is_same), None)
+    spellings = [other for other in names if str(other).lower() == str(name).lower()]
+    return name if name in spellings else next(iter(spellings), None)
 
 
 def _with_name(version: SchemaVersion, name: TableName) -> SchemaVersion:

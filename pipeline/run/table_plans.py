@@ -614,8 +614,8 @@ def plan_returns(
     wants = {order.table: _want_of(order) for order in orders}
 
     def plan_table(table: TableName) -> Plan:
-        best = plan(haves[table], wants[table], reaches[table])
-        return best if ports.source.until is None else best.without_reading_rows
+        table_plan = plan(haves[table], wants[table], reaches[table])
+        return table_plan if ports.source.until is None else table_plan.without_reading_rows
 
     plans = {table: plan_table(table) for table in haves}
     first_span = None
@@ -754,8 +754,8 @@ def plan_readings(
         if load is not None:
             have = replace(have, reason=load.reason, needs=have.needs | {Need.ROWS})
         wants.setdefault(table, Want() if load is None else Want(author=load.author))
-        best = plan(have, wants[table], KnownReach())
-        plans[table] = best if ports.source.until is None else best.without_reading_rows
+        table_plan = plan(have, wants[table], KnownReach())
+        plans[table] = table_plan if ports.source.until is None else table_plan.without_reading_rows
     return replace(
         return_plans,
         plans=plans,

@@ -126,8 +126,8 @@ def pruned_clause(ledger: Ledger, source: str) -> str:
     batches = ledger.live_batches(source, last_pruned, last_pruned) if last_pruned else []
     if not batches:
         return ""
-    begin = end_text(batches[0])
-    return f"; the ledger no longer has what was read before {begin}, as {KEEP_CHANGES} says"
+    pruned_end = end_text(batches[0])
+    return f"; the ledger no longer has what was read before {pruned_end}, as {KEEP_CHANGES} says"
 
 
 @dataclass(frozen=True, slots=True)

@@ -272,9 +272,9 @@ def carry_out_upkeep(
     checkpoints = thin_logs(ports, lake, delete=True)
     changes = delete_changes(ports, plan_changes(ports, policy.keep_changes, lake.keep), holder)
     cleared = _under_lock(ports, holder, partial(clear, ports)) or ()
-    former = delete_former_folders(ports, plan_former_folders(ports, lake.keep), holder)
+    former_mirrors = delete_former_folders(ports, plan_former_folders(ports, lake.keep), holder)
     seconds = perf_counter() - timer_start
-    return UpkeepReport(tuple(tables), seconds, changes, cleared, checkpoints, former)
+    return UpkeepReport(tuple(tables), seconds, changes, cleared, checkpoints, former_mirrors)
 
 
 def _commit_steps(ports: RunPorts, lake: MirrorUpkeep, table: TableUpkeep) -> UpkeepTarget | None:
@@ -486,13 +486,13 @@ def _with_old_changes(ports: RunPorts, plan: ChangesPlan, moment: datetime) -> C
     """Extend the plan by the changes that were acknowledged before a moment."""
     ledger, source = ports.ledger, ports.source.name
     changes = ledger.deletable_changes(source, moment)
-    above = ledger.deletion_notes(source).last_batch
-    if changes.last_old_batch <= above:
+    deleted_through = ledger.deletion_notes(source).last_batch
+    if changes.last_old_batch <= deleted_through:
         return plan
-    through, sentence = last_deletable_batch(changes, above)
-    files = [] if through is None else ledger.change_files(source, above, through)
+    last_batch, sentence = last_deletable_batch(changes, deleted_through)
+    files = [] if last_batch is None else ledger.change_files(source, deleted_through, last_batch)
     total = FileTotal.of([file.size for file in files])
-    return replace(plan, last_batch=through, holder_sentence=sentence, unlisted=total)
+    return replace(plan, last_batch=last_batch, holder_sentence=sentence, unlisted=total)
 
 
 def _file_total(ports: RunPorts, notes: Iterable[DeletedChanges]) -> FileTotal:
@@ -537,13 +537,13 @@ def _prune_ledger(ports: RunPorts, holder: str, note: DeletedChanges) -> int:
     count = 0
     with suppress(SourceBusy):
         for rows in PrunableRows:
-            above = note.after_batch if rows is PrunableRows.CONTENTS else 0
+            last_id = note.after_batch if rows is PrunableRows.CONTENTS else 0
             is_complete = False
             while not is_complete:
                 with ledger.lock(ports.source.name, holder, None) as lease:
-                    result = ledger.prune(lease, rows, above, note.last_batch, _BATCHES_AT_ONCE)
+                    result = ledger.prune(lease, rows, last_id, note.last_batch, _BATCHES_AT_ONCE)
                 count += result.deleted_rows
-                above = result.last_id
+                last_id = result.last_id
                 is_complete = result.is_complete
         with ledger.lock(ports.source.name, holder, None) as lease:
             ledger.note_deletion_step(lease, DeletionStep.PRUNED, note.last_batch)

@@ -20,6 +20,7 @@ from lockstep.pipeline.values.table import TableName
 
 # information_schema's names of data types.
 INTEGER_BITS: Final = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
+SIZED_STRINGS: Final = frozenset({"char", "varchar", "binary", "varbinary"})
 TEXT_FAMILY: Final = ("tinytext", "text", "mediumtext", "longtext")
 CHARACTER_STRINGS: Final = frozenset({"char", "varchar", *TEXT_FAMILY})
 BLOB_FAMILY: Final = ("tinyblob", "blob", "mediumblob", "longblob")

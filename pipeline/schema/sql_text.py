@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from lockstep.pipeline.schema.model import (
+    SIZED_STRINGS,
     ColumnSchema,
     ExpressionDefault,
     ForeignKey,
@@ -15,7 +16,6 @@ from lockstep.pipeline.schema.model import (
     WrittenDefault,
 )
 
-_SIZED_STRINGS: Final = {"char", "varchar", "binary", "varbinary"}
 _DEFAULT_ACTIONS: Final = {"NO ACTION", "RESTRICT"}
 """The default action of foreign keys: NO ACTION since MySQL 8.0, RESTRICT in other
 servers. Both mean the same in InnoDB."""
@@ -30,7 +30,7 @@ def type_in_sql(column: ColumnSchema) -> str:
     elif column.precision is not None:
         scale = column.scale
         inside = str(column.precision) if scale is None else f"{column.precision},{scale}"
-    elif column.length or (column.length == 0 and column.type in _SIZED_STRINGS):
+    elif column.length or (column.length == 0 and column.type in SIZED_STRINGS):
         inside = str(column.length)
     size = f"({inside})" if inside else ""
     signs = f"{' unsigned' if column.unsigned else ''}{' zerofill' if column.zerofill else ''}"

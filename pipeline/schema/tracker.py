@@ -207,7 +207,7 @@ class SchemaTracker:
         self._versions: list[SchemaVersion] = []
         self._statements: list[SchemaStatement] = []
         self._databases: list[DatabaseVersion] = []
-        self._gone_versions: Sequence[SchemaVersion] = ()
+        self._shaped_versions: Sequence[SchemaVersion] = ()
 
     @property
     def history(self) -> BatchHistory:
@@ -314,14 +314,14 @@ class SchemaTracker:
         self,
         versions: Iterable[SchemaVersion],
         databases: Iterable[DatabaseVersion],
-        gone_versions: Sequence[SchemaVersion] = (),
+        shaped_versions: Sequence[SchemaVersion] = (),
     ) -> None:
         """Record the structures that the run read at its first position. A table that
         was known before keeps its rows, and its columns are matched by their names.
-        `gone_versions`: the newest versions of tables that are gone. A new table with
-        at least half of the columns of one of them may have its rows, so the lake shows
-        no more of the new table than of the old one."""
-        self._gone_versions = gone_versions
+        `shaped_versions`: the newest versions of tables that the lake does not show as
+        they are. A new table with at least half of the columns of one of them may have
+        its rows, so the lake shows no more of the new table than of that one."""
+        self._shaped_versions = shaped_versions
         for version in versions:
             predecessor = None
             if version.schema is not None:
@@ -341,19 +341,19 @@ class SchemaTracker:
 
     def _possible_predecessor(self, after: TableSchema) -> Predecessor | None:
         """Return the version from which a table may have its rows where the run begins,
-        with its columns matched by their names: its own last known version, or one of a
-        table that is gone. Of several tables that are gone, return one of which the
-        lake shows less than the settings show of the table, if there is one."""
+        with its columns matched by their names: its own last known version, or that of
+        another table. Of several others, return one of which the lake shows less than
+        the settings show of the table, if there is one."""
         if self._initial.last_number(after.name):
             for own in reversed(self._initial.versions(after.name)):
                 if own.schema is not None:
                     return own, _names_before(own.schema, after)
         predecessors = list[Predecessor]()
-        for gone in self._gone_versions:
-            names = () if gone.schema is None else _names_before(gone.schema, after)
+        for other in self._shaped_versions:
+            names = () if other.schema is None else _names_before(other.schema, after)
             kept_count = len(names) - names.count(None)
-            if gone.schema is not None and kept_count >= len(gone.schema.names) / 2:
-                predecessors.append((gone, names))
+            if other.schema is not None and kept_count >= len(other.schema.names) / 2:
+                predecessors.append((other, names))
         shows_more = partial(self._shows_more, after)
         return next(filter(shows_more, predecessors), next(iter(predecessors), None))
 

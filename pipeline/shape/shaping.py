@@ -209,7 +209,8 @@ class Shaping:
         if not self.is_captured(schema.name):
             shape = self._as_strict(shape, schema, before, origins)
         shown_as = self._shown_as(schema, shape)
-        if (error := _consent_error(before, shown_as, schema, origins)) is not None:
+        error = _consent_error(before, shown_as, schema, origins, is_certain=not may_be_renamed)
+        if error is not None:
             raise error
         hidden_before = before.hidden_columns
         hidden |= {name for name, origin in origins.items() if origin in hidden_before}
@@ -248,7 +249,7 @@ class Shaping:
         without_rows = replace(before, shown_as=replace(before.shown_as, row_condition=None))
         for hidden in sorted(before.hidden_columns):
             origins = dict.fromkeys(suspects, hidden)
-            if error := _consent_error(without_rows, shown_as, schema, origins):
+            if error := _consent_error(without_rows, shown_as, schema, origins, is_certain=False):
                 return error
         return None
 
@@ -631,11 +632,14 @@ def _consent_error(
     after: ShownAs | None,
     schema: TableSchema,
     origins: Mapping[str, str],
+    *,
+    is_certain: bool,
 ) -> TableError | None:
     """Return an error if the lake would show more of a table than of the version
     `before`, from which the table has its rows or columns; otherwise None. The error's
     hint has the lines of lockstep.toml that hide what would be shown. `origins`: a
-    column's name now → its name in `before`, both in lower case."""
+    column's name now → its name in `before`, both in lower case. `is_certain`: False if
+    the table or the columns only may have come from there."""
     shown_before = before.shown_as
     if shown_before is None or before.schema is None:
         return None
@@ -654,7 +658,7 @@ def _consent_error(
             continue
         reasons.append(
             f"its column {column.name!r} shows more than the settings of {before.table} show of "
-            f"{origin!r}, whose values it has"
+            f"{origin!r}, whose values it {'has' if is_certain else 'may have'}"
         )
     lines = [*_hiding_lines(hiding)]
     condition = shown_before.row_condition

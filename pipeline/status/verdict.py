@@ -328,14 +328,14 @@ def _chosen_start_verdict(standing: Standing) -> Verdict | None:
 
 
 def risk_verdict(
-    source: str, room: Headroom | None, longest_pause: timedelta | None
+    source: str, headroom: Headroom | None, longest_pause: timedelta | None
 ) -> Verdict | None:
     """Return a verdict if the server may purge the log at the cursor (the place up to
     which the log was read) before the next runs; else None. `longest_pause`: the
     longest time between two scheduled runs."""
-    if room is None:
+    if headroom is None:
         return None
-    if room.is_purged:
+    if headroom.is_purged:
         return Verdict(
             State.AT_RISK,
             "the log file at the cursor is already gone from the server; GTIDs still say where to "
@@ -343,12 +343,14 @@ def risk_verdict(
             f"`lockstep run --source {source}` now; keep logs longer: {RETENTION_VARIABLE}",
             Recovery.OPERATOR,
         )
-    if room.retention is None or room.remaining is None:
+    if headroom.retention is None or headroom.remaining is None:
         return None
-    safe_time = max(min(_DAY, room.retention / 2), longest_pause or timedelta())
-    if room.remaining >= safe_time:
+    safe_time = max(min(_DAY, headroom.retention / 2), longest_pause or timedelta())
+    if headroom.remaining >= safe_time:
         return None
-    when = f"in {duration_text(room.remaining)}" if room.remaining else "at the next rotation"
+    when = (
+        f"in {duration_text(headroom.remaining)}" if headroom.remaining else "at the next rotation"
+    )
     return Verdict(
         State.AT_RISK,
         f"the server may purge the log at the cursor {when}: the position would be lost",

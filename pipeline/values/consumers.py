@@ -98,12 +98,12 @@ class DeliveryBounds:
 def next_batches(waiting: Iterable[tuple[int, int]], bounds: DeliveryBounds) -> tuple[int, ...]:
     """Return the ids of the next delivery's batches; none only if no batch waits.
     `waiting`: the id and the number of row images of each batch, oldest first."""
-    chosen: list[int] = []
+    batch_ids: list[int] = []
     changes = 0
     for batch, images in waiting:
         exceeds_changes = bounds.max_changes is not None and changes + images > bounds.max_changes
-        if chosen and (exceeds_changes or len(chosen) >= bounds.most_batches):
+        if batch_ids and (exceeds_changes or len(batch_ids) >= bounds.most_batches):
             break
-        chosen.append(batch)
+        batch_ids.append(batch)
         changes += images
-    return tuple(chosen)
+    return tuple(batch_ids)

@@ -61,7 +61,7 @@ class GtidSet:
 
     @classmethod
     def _of(cls, spans: Mapping[str, Iterable[Span]]) -> GtidSet:
-        joined = {source: _merge_spans(spans[source]) for source in sorted(spans, key=_rank)}
+        joined = {source: _merge_spans(spans[source]) for source in sorted(spans, key=_sort_key)}
         intervals = {source: disjoint for source, disjoint in joined.items() if disjoint}
         mysql_source = next(filter(_is_mysql, intervals), None)
         mariadb_source = next((source for source in intervals if not _is_mysql(source)), None)
@@ -185,7 +185,7 @@ def _is_mysql(source: str) -> bool:
     return source.count("-") > 1  # a UUID has four, a tag none
 
 
-def _rank(source: str) -> tuple[int, int, str]:
+def _sort_key(source: str) -> tuple[int, int, str]:
     """Return the sort key of a source in the canonical text."""
     if _is_mysql(source):
         return 0, 0, source
@@ -195,17 +195,18 @@ def _rank(source: str) -> tuple[int, int, str]:
 
 def _text(source_intervals: Sequence[tuple[str, Span]]) -> str:
     members: dict[str, list[str]] = {}
-    before = ""
+    previous_source = ""
     for source, (first, last) in source_intervals:
         uuid, _, tag = source.partition(":")
         if _is_mysql(source):
             texts = members.setdefault(uuid, [uuid])
-            texts += [tag] if tag and source != before else []
+            if tag and source != previous_source:
+                texts.append(tag)
             texts.append(f"{first}" if first == last else f"{first}-{last}")
         else:
             number = f"{last}" if first == 1 else f"{first}..{last}"
             members[f"{source}-{number}"] = [f"{source}-{number}"]
-        before = source
+        previous_source = source
     return ",".join(":".join(texts) for texts in members.values())
 
 

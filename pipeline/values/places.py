@@ -24,9 +24,9 @@ from lockstep.pipeline.values.position import Coordinates, LogFile
 from lockstep.pipeline.values.shown import quote
 
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-_CLOCK = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?"
-_LOCAL = re.compile(_CLOCK)
-_MOMENT = re.compile(_CLOCK + r"(?:Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])")
+_DATE_AND_TIME = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?"
+_WITHOUT_ZONE = re.compile(_DATE_AND_TIME)
+_MOMENT = re.compile(_DATE_AND_TIME + r"(?:Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])")
 _RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 _FILE_END = re.compile(r"\.[0-9]{6,}\Z")
 _BARE_GTIDS = re.compile(
@@ -209,7 +209,7 @@ def _refuse(text: str, forms: str) -> NoReturn:
 def parse_moment(text: str) -> datetime:
     """Return the moment in UTC. Raise ValueError if the text has no offset or is no
     moment."""
-    if _LOCAL.fullmatch(text):
+    if _WITHOUT_ZONE.fullmatch(text):
         raise ValueError(f"{text!r} does not say in which time zone; expected {_MOMENT_FORM}")
     if not _MOMENT.fullmatch(text):
         raise ValueError(f"{text!r} is not a moment; expected {_MOMENT_FORM}")

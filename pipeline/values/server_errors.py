@@ -103,21 +103,21 @@ _MEANINGS: Final = {
         1410: "grant",
     },
 }
-_BY_NUMBER: Final = {
+_MEANING_BY_NUMBER: Final = {
     number: meaning for meaning, numbers in _MEANINGS.items() for number in numbers
 }
 _WITHOUT_VALUES: Final = frozenset({1153, 1203, 1226})
 """Errors whose texts quote only an account or a limit, never a value of a row."""
 
-_CLIENT: Final = range(2000, 3000)
+_CLIENT_NUMBERS: Final = range(2000, 3000)
 _QUOTED: Final = re.compile(r"'([^']*)'")
 
 
 def meaning_of(number: int) -> Meaning:
     """Return the class of an error number. 0 stands for an error without a number."""
-    if number <= 0 or number in _CLIENT:
+    if number <= 0 or number in _CLIENT_NUMBERS:
         return Meaning.LOST
-    return _BY_NUMBER.get(number, Meaning.REFUSED)
+    return _MEANING_BY_NUMBER.get(number, Meaning.REFUSED)
 
 
 def explain(number: int, text: str, names: Collection[str] = ()) -> str:

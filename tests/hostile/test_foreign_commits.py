@@ -149,7 +149,7 @@ def test_commits_that_were_cleaned_up_unseen_are_unknown(made: DeltaTable) -> No
     unseen = judge_changelog_log(log_since(path, 1), 1, "ledger", {})
     assert isinstance(unseen, Unknown | Foreign)
     assert log_since(path, newest).commits == ()
-    assert log_since(path, newest).missing is None
+    assert log_since(path, newest).missing_version is None
 
 
 def _batch(number: int, end: str, captured: datetime) -> Batch:

@@ -276,14 +276,9 @@ def structures_of_server(ports: RunPorts, run_start: RunStart) -> SchemaTracker:
     )
     structures = _structures_in_memory(ports.ledger, source, versions, databases)
     tracker = tracker_of(ports, structures, facts, later=later_structures)
-    recorded_versions, names = ports.ledger.schemas_at(source), frozenset(baseline.names)
-    gone_versions = [
-        recorded
-        for recorded in recorded_versions
-        if recorded.shown_as is not None and recorded.table not in names
-    ]
-    tracker.record_initial_versions(versions.values(), databases, gone_versions)
-    for recorded in recorded_versions:
+    shaped_versions = ports.ledger.schemas_at(source, shaped=True)
+    tracker.record_initial_versions(versions.values(), databases, shaped_versions)
+    for recorded in ports.ledger.schemas_at(source):
         if recorded.table not in versions and recorded.table not in later_structures:
             tracker.record_carried_version(recorded.table, None, start)
     return tracker

@@ -219,7 +219,7 @@ def _highest_numbers(ports: RunPorts) -> tuple[int, int]:
     examined_versions = ports.ledger.examined_versions(source)
     for state in ports.ledger.table_states(source).values():
         log = ports.mirrors.log_since(state.mirror, examined_versions.get(state.mirror, -1))
-        if log.missing is not None:
+        if log.missing_version is not None:
             app_id = application_id(source, state, "mirror")
             write_numbers.append(
                 ports.ledger.newest_writes(source, [app_id])[app_id].last_txn_version

@@ -334,8 +334,8 @@ class RecoveredStructures:
     with their mirrors. `dropped_tables`: those that were dropped at the source before
     the place. `reloads`: tables that are re-read from MySQL, and why. `tightenings`:
     values that old versions of mirrors may show although the settings hide them; the
-    batch of each is 0 until it is recorded. `tables_needing_consent`: as for
-    `RecoveryPlan`, those that existed at the place."""
+    batch of each is 0 until it is recorded. `tables_needing_consent`: those of the plan
+    that existed at the place."""
 
     versions: tuple[SchemaVersion, ...]
     databases: tuple[DatabaseVersion, ...]

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from itertools import chain
 from typing import ClassVar
 
 import pyarrow as pa
@@ -114,13 +115,13 @@ class SegmentComparison:
     def _compare(
         self, batch: Batch, segment: Segment, new_segment: Segment | None, folder: str
     ) -> SegmentResult:
-        damage = next(iter(self.ports.segments.damage_sentences(folder, segment.files)), None)
-        if damage is None:
-            listed_paths = self._files_listed_in(folder)
-            for file in segment.files:
-                if file.path not in listed_paths:
-                    damage = f"the changelog {folder} does not list {file.path}"
-                    break
+        damages = self.ports.segments.damage_sentences(folder, segment.files)
+        unlisted = (
+            f"the changelog {folder} does not list {file.path}"
+            for file in segment.files
+            if file.path not in self._files_listed_in(folder)
+        )
+        damage = next(chain(damages, unlisted), None)
         if damage is not None:
             standing = SegmentStanding.DAMAGED
         elif new_segment is None:

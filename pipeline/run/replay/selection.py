@@ -51,7 +51,6 @@ class Selection:
         return table in self.hidden and batch.id <= self.hidden[table].last_batch
 
     def hidden_tables(self, ports: RunPorts, batch: Batch) -> frozenset[TableName]:
-        """Return the tables whose changes in this batch are no longer shown."""
         tables = batch_content(ports.ledger, batch.source, batch.id).changed_tables
         return frozenset(table for table in tables if self.is_hidden(table, batch))
 

@@ -35,11 +35,12 @@ from lockstep.pipeline.schema.evolving.defaults import (
     with_plain_default,
     zero_default,
 )
-from lockstep.pipeline.schema.evolving.keys import STRING_TYPES, column_character_bytes
+from lockstep.pipeline.schema.evolving.keys import column_character_bytes
 from lockstep.pipeline.schema.model import (
     BLOB_FAMILY,
     CHARACTER_STRINGS,
     LOB_SIZES,
+    SIZED_STRINGS,
     TEXT_FAMILY,
     ColumnSchema,
     ExpressionDefault,
@@ -292,11 +293,9 @@ def _column_of_type(
         texts = (literal_text(member, column.charset) for member in written_type.members)
         column = replace(column, members=tuple(text.rstrip(" ") for text in texts))
     # TEXT(0) is a TINYTEXT in MySQL 8.0, and the same as TEXT in MariaDB and MySQL 5.7.
-    return _fitting_column(
-        column,
-        has_length=written_type.length is not None
-        and bool(written_type.length or context.facts.is_mysql_8),
-    )
+    length = written_type.length
+    has_length = length is not None and (length > 0 or context.facts.is_mysql_8)
+    return _fitting_column(column, has_length=has_length)
 
 
 def _charset_of_type(
@@ -344,8 +343,7 @@ def convert_column(column: ColumnSchema, charset: Charset) -> ColumnSchema:
     if column.members and not _has_same_bytes(column, charset):
         column = _with_decoded_members(column, charset.name)
     former_bytes = column_character_bytes(column)
-    # The value of a default that is not plain may be another one in the new character
-    # set.
+    # In the new character set, a default that is not plain may have another value.
     after = with_plain_default(_with_charset(column, charset))
     if column.type in TEXT_FAMILY:
         name = _smallest_type(
@@ -374,7 +372,7 @@ def text_type_with_convert(column: ColumnSchema, before: ColumnSchema) -> Column
         # Digits, point and sign (`my_decimal_precision_to_length` in decimal.h).
         size = before.precision + bool(before.scale) + (not before.unsigned)
     else:
-        size = before.length if before.type in STRING_TYPES else _PRINTED_LENGTHS.get(before.type)
+        size = before.length if before.type in SIZED_STRINGS else _PRINTED_LENGTHS.get(before.type)
     if size is None:
         raise CannotFollow(f"only the server knows how long the text {column.name} may be")
     return replace(column, type=_smallest_type(family, size * column_character_bytes(column)))

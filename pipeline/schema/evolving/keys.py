@@ -22,6 +22,7 @@ from lockstep.pipeline.schema.effects import CannotFollow
 from lockstep.pipeline.schema.model import (
     GEOMETRY_TYPES,
     LOB_SIZES,
+    SIZED_STRINGS,
     ColumnSchema,
     ForeignKey,
     KeyPart,
@@ -41,8 +42,7 @@ from lockstep.pipeline.values.table import TableName
 
 _KINDS_WITHOUT_PREFIX: Final = frozenset({"fulltext", "spatial"})
 
-STRING_TYPES: Final = frozenset({"char", "varchar", "binary", "varbinary"})
-PREFIX_TYPES: Final = STRING_TYPES | frozenset(LOB_SIZES)
+PREFIX_TYPES: Final = SIZED_STRINGS | frozenset(LOB_SIZES)
 """Types of which a key can index a prefix."""
 
 _POINT_BYTES: Final = 25
@@ -330,7 +330,7 @@ def indexed_prefix_length(part: KeyPart, column: ColumnSchema) -> int | None:
     the same name gets this number as its prefix."""
     if part.prefix is not None:
         return part.prefix
-    if column.type in STRING_TYPES:
+    if column.type in SIZED_STRINGS:
         return column.length
     if column.type in LOB_SIZES:
         return 0  # FULLTEXT, or a hash of the whole in MariaDB
