@@ -395,5 +395,5 @@ def _with_members(column: Column, members: list[bytes]) -> Column:
     except UnicodeDecodeError as error:
         raise TableError(
             f"the members of an ENUM or SET are not valid in {column.charset}",
-            hint="report this log to us, and exclude the table meanwhile",
+            hint="exclude the table, and report this log to us",
         ) from error
