@@ -3,9 +3,9 @@ rows) are clustered (Delta Lake documentation, "Use liquid clustering for Delta
 tables").
 
 A setting can name a column that the table does not have (for example after a rename),
-or one by which Delta cannot cluster. The table is written all the same, since
-clustering changes no row: the mirror keeps its present clustering, and the commands
-`check` and `plan` report the name.
+or one by which Delta cannot cluster. The table is still written, since clustering
+changes no row: the mirror keeps its present clustering, and the commands `check` and
+`plan` report the name.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ def _database_part(name: str) -> str:
     return path_part(name, hidden=False)
 
 
-def _table_part(name: str, end: str = "") -> str:
+def _table_part(name: str, end: str) -> str:
     return path_part(name, end, hidden=name not in _DELTA_FOLDERS)
 
 

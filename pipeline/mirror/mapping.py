@@ -44,8 +44,8 @@ def final_change_types(kind: pa.ChunkedArray, *, ignores_deletes: bool) -> pa.Ch
     """Return the new `_change_type` of each key's last image. It is unchanged if the
     row is present after the image, otherwise "delete". With `ignores_deletes`, a row
     that a DELETE removed stays and gets `KEPT_CHANGE_TYPE`. A row that an UPDATE moved
-    to another key gets "delete" all the same, since the mirror then has the row under
-    the new key."""
+    to another key still gets "delete", since the mirror then has the row under the new
+    key."""
     removed_type: str | pa.ChunkedArray = ChangeType.DELETE.value
     if ignores_deletes:
         removed_type = pc.if_else(

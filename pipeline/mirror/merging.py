@@ -327,7 +327,7 @@ def reload_origin(
 
 def last_batch_to_show(contents: Sequence[TableContent], before: int) -> int:
     """Return the last batch that the changelog alone cannot apply to a mirror; 0 for
-    none. If a mirror goes on from one of its versions with the changelog, the version
+    none. If the changelog is applied to an earlier version of a mirror, the version
     must show this batch. Such a batch settled the table's rows, or brought values from
     the source, or, if it is before `before`, wrote the mirror again."""
     return max(

@@ -119,6 +119,9 @@ def test_identifiers_are_quoted_everywhere() -> None:
         source_columns=["id", "x`; drop"],
         key=["id"],
         bounds=[("id", "1", "2")],
+        keep_marks={},
+        soft=False,
+        completed_columns=(),
     )
     assert text == (
         "merge into delta.`/lake/a``b` as t using changes as s\n"

@@ -491,6 +491,22 @@ def test_what_could_not_be_compared_is_right_after_all(shop: Shop) -> None:
     assert asked.names[-1] == {"b"}
 
 
+def test_what_was_dropped_before_it_could_be_compared_is_not_called_right(shop: Shop) -> None:
+    """Nobody compares it any more, and the decision does not say that somebody did."""
+    shop.do(ROW)
+    watched(shop, after=lambda current: replace(current, server_uuid="another"))
+    shop.run()
+    require_open(shop, "a", "another server (another) answered")
+    shop.do("drop table a", "insert into b values (3, 30, 300)")
+    shop.run()
+    (decision,) = shop.follower.ledger.decisions(SOURCE, limit=1)
+    assert decision.decision.reason == (
+        f"the structures of {shop.name}.a need no comparison any more: they are the server's, or "
+        "the table was dropped or is read again"
+    )
+    assert unproven_structures(shop.follower.ledger, SOURCE) is None
+
+
 def test_a_paused_table_is_compared_when_it_is_back(shop: Shop) -> None:
     """What could not be compared before its pause is not forgotten in it. The log is not enough to
     bring it back, so it is read from the source."""

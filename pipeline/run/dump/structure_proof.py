@@ -246,8 +246,10 @@ def note_unproven(lease: Lease, capture: BatchCapture, proof: StructureProof) ->
         ports.progress.note(sentence)
     else:
         rule = "structures-compared"
-        compared_tables = proof.unproven_before - missed_tables
-        sentence = f"{name_list(sorted(compared_tables))}: the structures are the server's"
+        sentence = (
+            f"the structures of {name_list(sorted(proof.unproven_before - missed_tables))} need no "
+            "comparison any more: they are the server's, or the table was dropped or is read again"
+        )
     still_unproven = proof.unproven_tables | missed_tables
     if still_unproven != proof.unproven_before:
         decision = Decision(

@@ -298,7 +298,7 @@ def _damage(path: LakePath, file: SegmentFile) -> str | None:
 class ParquetSegmentWriter:
     """`pipeline.ports.SegmentWriter`: files of limited size, written by another thread.
     A file's name consists of `stem`, a number, `name_mark` and one of `FILE_ENDINGS`;
-    `name_mark` and the ending tell which columns the file has besides
+    `name_mark` and the ending say which columns the file has besides
     `layout.changelog_schema`.
 
     Encoding Parquet takes as long as decoding the log and releases the GIL, so the two

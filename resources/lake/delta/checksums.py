@@ -56,8 +56,8 @@ def file_list_settings(
 ) -> Mapping[str, str]:
     """Return the session settings for the commit after a version: `_NO_FILE_LIST` if
     the version's checksum file lists no files, because Delta would run a query to list
-    them. If `add_actions` (the result of `add_actions_at`) is None, no recent commit
-    tells all files, so the next checksum file must list them all the same."""
+    them. If `add_actions` (the result of `add_actions_at`) is None, no recent checksum
+    file lists the files, so the next one must."""
     if add_actions is None or "allFiles" in read_checksum_file(path, version):
         return {}
     return _NO_FILE_LIST

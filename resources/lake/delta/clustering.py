@@ -41,7 +41,7 @@ def was_ever_clustered(table: DeltaTable) -> bool:
 
 def clustering_of(path: LakePath, table: DeltaTable) -> tuple[str, ...] | None:
     """Return the columns by which a table is clustered, in the source's names; None if
-    no recent commit tells them."""
+    no recent commit has them."""
     if not was_ever_clustered(table):
         return ()
     columns = _recent_columns(path, table.version())
@@ -102,7 +102,7 @@ def _indexed_columns(table: DeltaTable) -> Collection[str] | None:
 
 def statement_to_uncluster(path: LakePath, columns: Collection[str]) -> str | None:
     """Return the statement that must run before these columns are dropped; None if the
-    table is clustered by none of them. If recent commits do not tell the clustering,
+    table is clustered by none of them. If recent commits do not show the clustering,
     the statement ends it."""
     table = delta_table(path)
     names = clustering_of(path, table)

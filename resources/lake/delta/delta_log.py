@@ -8,7 +8,7 @@ files and protocol.
 Two functions of delta-rs are avoided. `history` numbers commits by counting down, so
 all commits before one without a commitInfo, or before a missing file, get a wrong
 version. No table is opened for its `version` alone, because that lists all files, which
-takes 0.6 ms for a log of one commit and 6 to 16 ms for a thousand. File names tell the
+takes 0.6 ms for a log of one commit and 6 to 16 ms for a thousand. File names give the
 version in 0.1 ms, or in two requests to a store, and a run needs the version several
 times for each table that it writes.
 """

@@ -8,7 +8,6 @@ come from the source's log, so each is quoted in every statement.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
 from typing import Final, assert_never
 
 import pyarrow as pa
@@ -30,7 +29,6 @@ that were read from MySQL by key."""
 _IS_DELETE = "s.`_change_type` = 'delete'"
 _IS_NO_DELETE = "s.`_change_type` <> 'delete'"
 _IS_COMPLETION = f"s.`_change_type` = '{COMPLETION}'"
-_NO_MARKS: Mapping[str, str] = MappingProxyType({})
 
 CHANGES_VIEW: Final = "changes"
 """The view with the changes that a MERGE reads."""
@@ -47,9 +45,9 @@ def merge_statement(
     source_columns: Sequence[str],
     key: Sequence[str],
     bounds: Sequence[tuple[str, str, str]],
-    keep_marks: Mapping[str, str] = _NO_MARKS,
-    soft: bool = False,
-    completed_columns: Sequence[str] = (),
+    keep_marks: Mapping[str, str],
+    soft: bool,
+    completed_columns: Sequence[str],
 ) -> str:
     """Return the MERGE of folded changes into a mirror.
 

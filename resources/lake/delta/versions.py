@@ -316,7 +316,7 @@ def files_size(files: Iterable[LakePath]) -> Size | None:
 
 def row_count_and_sizes(table: DeltaTable) -> tuple[int | None, list[int]]:
     """Return the number of rows in a table's files, deleted rows included (None if the
-    log does not tell it), and the size of each file in bytes."""
+    log does not have it), and the size of each file in bytes."""
     actions = pa.table(table.get_add_actions(flatten=True))
     if not actions.num_rows:
         return 0, []
@@ -327,7 +327,7 @@ def row_count_and_sizes(table: DeltaTable) -> tuple[int | None, list[int]]:
 
 def table_size(table: DeltaTable) -> Size | None:
     """Return the rows in a table's files, deleted rows included, and the files' bytes;
-    None if the log does not tell them."""
+    None if the log does not have them."""
     try:
         row_count, sizes = row_count_and_sizes(table)
     except (DeltaError, pa.ArrowException):
@@ -336,7 +336,7 @@ def table_size(table: DeltaTable) -> Size | None:
 
 
 def visible_size(path: LakePath, table: DeltaTable) -> MirrorSize | None:
-    """Return the size of the table's version; None if the log does not tell how many
+    """Return the size of the table's version; None if the log does not say how many
     rows its files have."""
     row_count, sizes = row_count_and_sizes(table)
     if row_count is None:
@@ -350,10 +350,10 @@ def count_deleted_rows(path: LakePath, table: DeltaTable, row_count: int | None)
     """Return how many of the `row_count` rows of the table's files are marked as
     deleted.
 
-    The version's checksum file tells it; otherwise the deletion vectors are counted.
-    Return None if they cannot be read, as in a table with widened columns, or if there
-    are more rows than `_MOST_COUNTED_ROWS`. Raise `OSError` if the checksum file cannot
-    be read.
+    The number is taken from the version's checksum file. If there is none, the deletion
+    vectors are counted. Return None if they cannot be read, as in a table with widened
+    columns, or if there are more rows than `_MOST_COUNTED_ROWS`. Raise `OSError` if the
+    checksum file cannot be read.
     """
     if row_count == 0 or "deletionVectors" not in (table.protocol().reader_features or ()):
         return 0

@@ -96,8 +96,8 @@ def commit_rows(
     version: int,
     app_transaction: tuple[str, int],
     replace_rows: bool,
-    replace_columns: bool = False,
-    new_properties: Mapping[str, str] | None = None,
+    replace_columns: bool,
+    new_properties: Mapping[str, str] | None,
 ) -> None:
     """Make the only commit of a write, directly after `version` (-1 for a new table).
 

@@ -5,7 +5,7 @@ OPTIMIZE, REORG and VACUUM by Spark, and deletion of old checkpoints.
 
 Delta in Java makes the commits, because delta-rs' OPTIMIZE refuses tables with deletion
 vectors. Like all commits, they are bound to the version on which they were planned
-(`pin`), so a concurrent writer of the mirror wins. delta-rs tells which files VACUUM
+(`pin`), so a concurrent writer of the mirror wins. delta-rs lists the files that VACUUM
 would delete, but its own VACUUM is not used, because it also deletes files of deletion
 vectors that are in use.
 """

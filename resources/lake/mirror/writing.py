@@ -3,7 +3,7 @@ Each `MirrorWrite` is one commit.
 
 In a mirror without a key, rows are compared by all their values, and equal rows are
 counted. A MERGE takes -0.0 and 0.0 for equal, so its delete removes rows with either.
-Rows are counted by their text, which tells the two apart, and those that remain are
+Rows are counted by their text, in which the two differ, and those that remain are
 inserted again bit for bit.
 
 Files are read with explicit schemas, because Spark would need a job of its own to infer
