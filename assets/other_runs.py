@@ -103,6 +103,16 @@ class ReportCursor:
         return self.through or (newest.token - 1 if newest.live else newest.token)
 
 
+@dataclass(frozen=True, slots=True)
+class _ShownVersion:
+    """A version of a mirror that Dagster shows. `position`: the position up to which it
+    has the changes."""
+
+    version: int
+    position: str | None
+    reported_at: datetime
+
+
 @dataclass(slots=True)
 class OtherRunsReporter:
     """A collector of one source's events, which the steps of a Dagster run would have
@@ -209,10 +219,8 @@ class OtherRunsReporter:
                 continue
             version = newest_write.delta_version
             position = None if end is None else str(end)
-            shown_versions = self.versions_in_dagster(
-                self.names.table_key(table), states[table].mirror
-            )
-            if any(shown[:2] == (version, position) for shown in shown_versions):
+            shown_versions = self._shown_versions(self.names.table_key(table), states[table].mirror)
+            if (version, position) in {(shown.version, shown.position) for shown in shown_versions}:
                 yield None
                 continue
             oldest_batch = min(intent.first_batch, intent.last_batch - MAX_SUMMED_BATCHES + 1)
@@ -233,8 +241,8 @@ class OtherRunsReporter:
                 comments=comments.get(table, {}),
             )
             if any(
-                shown_version > version and reported_at > newest_write.settled_at
-                for shown_version, _, reported_at in shown_versions
+                shown.version > version and shown.reported_at > newest_write.settled_at
+                for shown in shown_versions
             ):
                 # A Dagster run reported a newer version, which must stay the latest.
                 self.log_event(dg.AssetObservation(event.asset_key, metadata=event.metadata))
@@ -242,13 +250,10 @@ class OtherRunsReporter:
                 self.log_event(event)
             yield merge
 
-    def versions_in_dagster(
-        self, key: dg.AssetKey, mirror: str
-    ) -> list[tuple[int, str | None, datetime]]:
-        """Return the versions of this mirror that Dagster shows, newest first: each
-        with the position up to which it has changes, and the time of its report. The
-        folder is compared too, because a mirror in another folder begins with version 0
-        again."""
+    def _shown_versions(self, key: dg.AssetKey, mirror: str) -> list[_ShownVersion]:
+        """Return the versions of the mirror that Dagster shows, newest first. The
+        folder is compared as well, because a mirror in another folder begins with
+        version 0 again."""
         versions = []
         for record in self.instance.fetch_materializations(key, limit=_SEARCHED_EVENTS).records:
             event = record.asset_materialization
@@ -257,7 +262,7 @@ class OtherRunsReporter:
                 version, tags = metadata["Delta version"].value, event.tags or {}
                 if isinstance(version, int):
                     reported_at = datetime.fromtimestamp(record.timestamp, UTC)
-                    versions.append((version, tags.get(DATA_VERSION), reported_at))
+                    versions.append(_ShownVersion(version, tags.get(DATA_VERSION), reported_at))
         return versions
 
     def _report_steps(self, runs: RunsOutsideDagster) -> None:

@@ -135,7 +135,7 @@ def run_source(
         _update_pages(settings, record, adapters, run_id, progress)
     finally:
         if sender is not None:
-            # The run that took this run's lease sends its end (`on_lease`).
+            # If another run took the lease, its `on_lease` sends the end of this run.
             sender.send_end(partial(adapters.ports, source, progress), found_dead=True)
     return record
 

@@ -257,12 +257,7 @@ def _correct_mirrors(
     for done_count, table in enumerate(selection.tables, start=1):
         segments = [segment for segment in new_segments if segment.table == table]
         yield correct_mirror(
-            ports,
-            lease,
-            table,
-            selection.batches_of(table),
-            new_segments=segments,
-            details=details,
+            ports, lease, table, selection.batches_of(table), new_segments=segments, details=details
         )
         ports.progress.tell(table_progress("merge", done_count, len(selection.tables), table))
 
@@ -554,11 +549,7 @@ def _capture_again(
         decide_copies=partial(_original_copies, content.events),
     )
     segmenter = Segmenter(
-        tables,
-        basis.structures,
-        ports.shaping,
-        table_changes,
-        unshaped_tables=unshaped_tables,
+        tables, basis.structures, ports.shaping, table_changes, unshaped_tables=unshaped_tables
     )
     LogReading(basis, segmenter, keeps_all_prepared=True).run()
     segments = tables.finish()
