@@ -139,6 +139,7 @@ _EXPECTATIONS: Mapping[str, str] = {
     "model_attributes_type": "must be a table",
     "dict_type": "must be a table",
     "greater_than": "must be more than zero",
+    "less_than": "must be a number of seconds below a hundred years",
     "float_type": "must be a number",
     "float_parsing": "must be a number",
 }

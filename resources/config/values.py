@@ -1,11 +1,12 @@
 """Types and validators of single values in lockstep.toml. A validator raises ValueError
-with a sentence. It accepts every reference (`env:NAME`, `file:PATH`), which is resolved
-later."""
+with a sentence. A value that may also be a reference (`env:NAME`, `file:PATH`), which
+is resolved later, has the validator `unless_reference`."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Annotated
 
 from pydantic import (
@@ -90,27 +91,23 @@ MirrorName = Annotated[Text, AfterValidator(_check_mirror_name)]
 StartText = Annotated[Text, unless_reference(parse_configured_start)]
 
 
-def _require_secret_reference(text: str) -> str:
-    """Return the text if it is a reference; a literal secret is refused."""
-    if not is_reference(text):
-        raise ValueError("a literal secret is refused; write env:NAME or file:PATH")
-    return text
+def _only_reference(refusal: str) -> AfterValidator:
+    """Return the validator of a text that must be a reference. `refusal`: the sentence
+    that refuses any other text."""
+
+    def validate(text: str) -> str:
+        if not is_reference(text):
+            raise ValueError(f"{refusal}; write env:NAME or file:PATH")
+        return text
+
+    return AfterValidator(validate)
 
 
-SecretReference = Annotated[Text, AfterValidator(_require_secret_reference)]
-
-
-def _require_address_reference(text: str) -> str:
-    """Return the text if it is a reference; a literal address is refused."""
-    if not is_reference(text):
-        raise ValueError(
-            "a literal address is refused, because it contains a token or a password; write "
-            "env:NAME or file:PATH"
-        )
-    return text
-
-
-AddressReference = Annotated[Text, AfterValidator(_require_address_reference)]
+SecretReference = Annotated[Text, _only_reference("a literal secret is refused")]
+AddressReference = Annotated[
+    Text,
+    _only_reference("a literal address is refused, because it contains a token or a password"),
+]
 
 
 def as_list(value: object) -> object:
@@ -132,8 +129,11 @@ def duration_in_seconds(value: object) -> object:
     return int(match["number"]) * _SECONDS_OF_UNIT[match["unit"]]
 
 
-Seconds = Annotated[float, Field(gt=0, strict=False), BeforeValidator(duration_in_seconds)]
-"""A number of seconds, which may be written as a duration such as `"5m"`."""
+_HUNDRED_YEARS = 100 * 365 * 86_400
+
+Seconds = Annotated[float, Field(gt=0, lt=_HUNDRED_YEARS), BeforeValidator(duration_in_seconds)]
+"""A number of seconds, which may be written as a duration such as `"5m"`. Larger ones,
+and infinity, fit no timeout."""
 
 
 def refuse_literal_secrets(options: dict[str, str]) -> dict[str, str]:
@@ -165,12 +165,19 @@ def size_in_bytes(value: object) -> object:
     return int(match["number"]) * _BYTES_OF_UNIT[match["unit"]]
 
 
+_ANY_MOMENT = datetime(2000, 1, 1, tzinfo=UTC)
+
+
 def _check_cron(text: str) -> str:
-    """Return the text if it is a cron expression of five fields."""
-    from croniter import croniter  # imported only for files with a schedule
+    """Return the text if it is a cron expression of five fields that names a time."""
+    from croniter import CroniterBadDateError, croniter  # only for files with a schedule
 
     if len(text.split()) != 5 or not croniter.is_valid(text):
         raise ValueError(f"{text!r} is not a cron expression such as */10 * * * *")
+    try:
+        croniter(text, _ANY_MOMENT).get_next()
+    except CroniterBadDateError:
+        raise ValueError(f"the cron expression {text!r} names no day of the calendar") from None
     return text
 
 

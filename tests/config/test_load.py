@@ -64,6 +64,9 @@ IN_THE_CLEAR = 'use "verify" or "required", or add tls_force = true'
 OF_A_SOURCE = {
     'tls = "of"': "'tls' must be 'verify', 'required' or 'off'",
     'schedule = "hourly"': "'hourly' is not a cron expression such as */10 * * * *",
+    'schedule = "0 0 31 2 *"': "the cron expression '0 0 31 2 *' names no day of the calendar",
+    "read_timeout = true": "'read_timeout' must be a number",
+    "read_timeout = inf": "'read_timeout' must be a number of seconds below a hundred years",
     'port = "3306"': "'port' must be a number without quotes",
     'deletes = "hard"': "'deletes' must be 'remove', 'soft' or 'ignore'",
     'updated_columns = "yes"': "'updated_columns' must be true or false",
@@ -115,7 +118,9 @@ IN_A_SECTION = {
     ("bounds", "max_transactions = 0"): "'max_transactions' must be more than zero",
     ("bounds", "max_transactions = -1"): "'max_transactions' must be more than zero",
     ("bounds", "max_seconds = 0"): "'max_seconds' must be more than zero",
-    ("bounds", "max_seconds = nan"): "'max_seconds' must be more than zero",
+    ("bounds", "max_seconds = nan"): (
+        "'max_seconds' must be a number of seconds below a hundred years"
+    ),
     ("bounds", "max_byte = 5"): "unknown key 'max_byte'; did you mean 'max_bytes'?",
     ("trigger", 'bites = "1GiB"'): "unknown key 'bites'; did you mean 'bytes'?",
     ("standby", 'hots = "x"\nhost = "x"'): "unknown key 'hots'; did you mean 'host'?",
