@@ -3,7 +3,8 @@
 A run that was killed stays "started" in Dagster for ever. The next run of the source,
 or a sensor, reports it as failed. The leases in the ledger show which runs died: a run
 holds the lease of its source while it works. A run is dead if its lease is no longer
-held, or if within `GRACE` it neither took a lease nor noted that it waits for one.
+held, or if within `GRACE` it neither took a lease nor noted that it waits for one. To
+hold the lock of a source is to hold its newest lease.
 
 If the steps of a run are separate processes, each takes a lease and releases it. Such a
 run does not count as dead between two steps, nor during steps that are not Lockstep's.
@@ -22,7 +23,7 @@ from lockstep.assets.names import RELEASED, SOURCE_TAG, WAITS_TAG, job_name, lea
 from lockstep.pipeline.values.decisions import Lease, LeaseView
 
 GRACE = timedelta(minutes=10)
-"""Longest time that a run may take before its first step asks for the lock."""
+"""Longest time that a run may take before its first step asks for a lease."""
 
 _UNDER_WAY_STATUSES = [
     dg.DagsterRunStatus.STARTING,
@@ -35,7 +36,7 @@ _UNDER_WAY_STATUSES = [
 class RunUnderWay:
     """A Dagster run that has not ended. `token`: the token of its last lease, or None.
     `last_sign_at`: the time at which its process began, or last noted that it waits for
-    the lock. `has_released`: the run released that lease."""
+    a lease. `has_released`: the run released that lease."""
 
     run_id: str
     token: int | None
@@ -48,21 +49,21 @@ def reason_dead(run: RunUnderWay, lease: LeaseView | None, now: datetime) -> str
     own_lease = lease if lease is not None and lease.run_id == run.run_id else None
     if own_lease is not None and own_lease.live:
         return None
-    # A run that released its lease may be between two steps. It is dead only if it took
-    # another lease afterwards.
+    # A run that released its lease may be between two steps. It is dead only if a later
+    # step took another lease, which is not held any more.
     took_another = own_lease is not None and own_lease.token != run.token
     if run.has_released and not took_another:
         return None
     if own_lease is not None or run.token is not None:
         return "The process of this run is gone: its lease on the source is not held any more."
     if now - run.last_sign_at > GRACE:
-        return "The process of this run is gone: it never took its source's lock."
+        return "The process of this run is gone: it never took a lease on the source."
     return None
 
 
 def runs_under_way(instance: dg.DagsterInstance, source: str) -> list[RunUnderWay]:
     """Return the Dagster runs of the source that have not ended. Runs of upkeep are
-    left out: they take the lock only to record, so nothing shows that one of them is
+    left out: they take a lease only to record, so nothing shows that one of them is
     dead."""
     records = instance.get_run_records(
         dg.RunsFilter(statuses=_UNDER_WAY_STATUSES, tags={SOURCE_TAG: source})
@@ -70,11 +71,12 @@ def runs_under_way(instance: dg.DagsterInstance, source: str) -> list[RunUnderWa
     return [
         RunUnderWay(
             run_id=record.dagster_run.run_id,
-            token=_token(record.dagster_run.tags, source),
+            token=token,
             last_sign_at=_last_sign_of_life(record),
-            has_released=RELEASED in record.dagster_run.tags.get(lease_tag(source), ""),
+            has_released=has_released,
         )
         for record in records
+        for token, has_released in [_read_lease_tag(record.dagster_run.tags, source)]
         if record.dagster_run.job_name != job_name(source, "upkeep")
     ]
 
@@ -110,7 +112,7 @@ def tag_run_and_report_dead(
             lease.run_id, {SOURCE_TAG: source, lease_tag(source): str(lease.token)}
         )
     other_runs = [run for run in runs_under_way(instance, source) if run.run_id != lease.run_id]
-    # This run holds the lock now, so the previous lease is not live any more.
+    # This run holds the lease now, so the previous lease is not live any more.
     former_lease = previous and replace(previous, live=False)
     return report_dead_runs(instance, other_runs, former_lease, now)
 
@@ -143,6 +145,7 @@ def _last_sign_of_life(record: dg.RunRecord) -> datetime:
     return began_at
 
 
-def _token(tags: Mapping[str, str], source: str) -> int | None:
-    text, _, _ = tags.get(lease_tag(source), "").partition(" ")
-    return int(text) if text.isdigit() else None
+def _read_lease_tag(tags: Mapping[str, str], source: str) -> tuple[int | None, bool]:
+    """Return the token of the run's last lease, if any, and whether it was released."""
+    token, _, note = tags.get(lease_tag(source), "").partition(" ")
+    return int(token) if token.isdigit() else None, note == RELEASED

@@ -100,7 +100,7 @@ _REQUIRED_RULES: Final = (
 """Global settings without which a run refuses to read. A session may differ from them;
 then a run stops at the session's events."""
 
-_ADVISED_RULES: Final = (
+_CHECKED_RULES: Final = (
     _variable_rule(
         "binlog_row_image",
         ("FULL", "FULL_NODUP"),
@@ -135,8 +135,8 @@ _ADVISED_RULES: Final = (
         "binlog_order_commits",
         ("ON",),
         "warning",
-        "a consistent read may match no place in the log, so `verify` compares a table row by row "
-        "while sessions write to it",
+        "transactions may commit in another order than that of the log, so a consistent read may "
+        "match no place in it; `verify` then compares rows one by one while sessions write",
         set_global_hint("binlog_order_commits", "ON"),
     ),
     _variable_rule(
@@ -185,8 +185,8 @@ _ADVISED_RULES: Final = (
         "set global enforce_gtid_consistency = WARN; (and ON, once the error log stays quiet)",
     ),
 )
-"""Settings that only `check` reports. Variables that the server does not have are
-skipped."""
+"""Settings that only `check` reports: a run reads the log whatever they are. Variables
+that the server does not have are skipped."""
 
 
 def _judge_version(evidence: RunEvidence) -> Iterator[RuleVerdict]:
@@ -217,13 +217,16 @@ def _judge_metadata(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
 
 def _judge_encryption(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     if evidence.variable("binlog_encryption", "encrypt_binlog") == "ON":
-        yield Fine("its files are encrypted, but a dump sends events in plain text: keep TLS on")
+        yield Fine(
+            "the log's files are encrypted, but the server sends their events in plain text: keep "
+            "TLS on"
+        )
 
 
 def _judge_compression(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     settings = map(evidence.variable, ("binlog_transaction_compression", "log_bin_compress"))
     if "ON" in settings:
-        yield Fine("it is compressed, which costs some time and has no other effect")
+        yield Fine("the log is compressed, which costs some time and has no other effect")
 
 
 RUN_RULES: Final = with_topic(
@@ -241,7 +244,7 @@ RUN_RULES: Final = with_topic(
 )
 CHECK_RULES: Final = with_topic(
     "the log",
-    *_ADVISED_RULES,
+    *_CHECKED_RULES,
     CheckRule(
         "binlog_row_metadata",
         "global variable; any value will do",
@@ -255,7 +258,7 @@ CHECK_RULES: Final = with_topic(
         "encryption",
         "binlog_encryption, encrypt_binlog",
         "ok",
-        "nothing: a dump is not encrypted by it",
+        "nothing: files are encrypted, the events that a run reads are not",
         "nothing to do",
         _judge_encryption,
     ),
@@ -366,7 +369,10 @@ def _judge_size_limit(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
 def _judge_managed_service(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     folder = evidence.variable("basedir") or ""
     if folder.startswith(_RDS_PATH) or evidence.variable("aurora_version") is not None:
-        yield Fault("this looks like Amazon RDS, which purges logs as soon as it can")
+        yield Fault(
+            "this looks like Amazon RDS, which purges logs as soon as it can unless 'binlog "
+            "retention hours' is set (`call mysql.rds_show_configuration` shows it)"
+        )
 
 
 def duration_text(span: timedelta) -> str:

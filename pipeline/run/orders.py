@@ -141,10 +141,11 @@ def give_order(
 ) -> OrderOutcome:
     """Record an order. `planned`: the result of `plan_resume`, if the caller has it.
 
-    Raise `NothingMatches` for an unknown table, `ConfigurationError` for a statement
-    that cannot be used or for a resume of a table that no run follows, and
-    `LedgerRefused` for an order that does not fit the table's state; then nothing is
-    recorded. A pause needs no run, so it is recorded for any captured table.
+    Raise `NothingMatches` for an unknown table, or for a resume of a table that no
+    pattern of the source matches; `ConfigurationError` for a statement that cannot be
+    used, or for a resume of a table whose mirror's name is taken; and `LedgerRefused`
+    for an order that does not fit the table's state. Then nothing is recorded. A pause
+    needs no run, so it is recorded for any captured table.
     """
     ledger, table = ports.ledger, request.table
     _require_captured_table(ledger.table_states(ports.source.name), ports.source.name, table)
@@ -193,7 +194,7 @@ def plan_resume(
     if schema is not None and request.renames:
         _require_renames(request, history.schema_before, schema)
     if schema is not None and not history.is_followed:
-        _require_no_more_shown(ports, request, history, schema)
+        _require_nothing_hidden_shown(ports, request, history, schema)
     next_start = next_start or partial(foresee_next_start, ports)
     return OrderOutcome(order, _resume_sentence(ports, order, history, next_start))
 
@@ -209,8 +210,9 @@ def _require_captured_table(
 def _require_followed(
     ports: RunPorts, states: Mapping[TableName, TableState], table: TableName
 ) -> None:
-    """Raise `ConfigurationError` if no run with the present settings follows the table:
-    an order to resume it would wait for ever."""
+    """Raise an error if no run with the present settings follows the table, so that an
+    order to resume it would wait for ever: `NothingMatches` if no pattern matches it,
+    `ConfigurationError` if another table has its mirror's name."""
     if not ports.source.patterns.matches(table):
         raise NothingMatches(
             f"no run follows {table}: the source's patterns do not match it",
@@ -236,7 +238,7 @@ def _require_renames(
         )
 
 
-def _require_no_more_shown(
+def _require_nothing_hidden_shown(
     ports: RunPorts, request: OrderRequest, history: HistoryAtStop, definition: TableSchema
 ) -> None:
     """Raise `ConfigurationError` if a given structure would show hidden values. Such a
@@ -293,13 +295,14 @@ class HistoryAtStop:
     def reason_log_insufficient(self, order: TableOrder, shaping: Shaping) -> str | None:
         """Return why the log alone does not suffice; None if it does. Either the table
         would stop here again, or its earlier rows do not fit the given structure."""
-        empties_table = self.consequence is not None and self.consequence.action in _EMPTIED
-        if self.reason_to_read is not None and not (empties_table and order.schema is None):
-            return self.reason_to_read
         if order.schema is None:
-            if self.consequence is None or self.is_followed:
+            if self.consequence is None:
                 return None
-            return self.consequence.reason
+            if not self.is_followed:
+                return self.consequence.reason
+            return None if self.consequence.action in _EMPTIED else self.reason_to_read
+        if self.reason_to_read is not None:
+            return self.reason_to_read
         schema = self.schema_after if self.is_followed else self.schema_before
         if schema is None:
             return None
@@ -610,9 +613,10 @@ class ReloadFacts:
         """Return whether the table's rows are being read from MySQL and the table has
         not stopped since."""
         load, state = self.loads.get(table), self.states.get(table)
-        if state is not None and (state.has_stopped or state.is_loading):
-            return state.is_loading
-        return load is not None and load.basis is not None
+        if state is not None and state.is_loading:
+            return True
+        has_stopped = state is not None and state.has_stopped
+        return not has_stopped and load is not None and load.basis is not None
 
     def origin(self, request: OrderRequest, supplier: Supplier | None) -> OriginOrReason:
         """Return the changelog from which the mirror would be written, or a sentence
@@ -724,14 +728,14 @@ def _new_folder_clause(ports: RunPorts, state: TableState | None) -> str:
 
 
 def plan_condition_reload(
-    ports: RunPorts, order: RereadRows, facts: ReloadFacts | None = None
+    ports: RunPorts, reread: RereadRows, facts: ReloadFacts | None = None
 ) -> Reload:
     """Return the reload of the rows that meet a condition. The run that is given its
     `condition_rows` carries it out. If these rows cannot be merged alone, return the
     reload of all rows."""
-    table, condition = order.table, order.condition
+    table, condition = reread.table, reread.condition
     if (refusal := condition_refusal(ports, table)) is not None:
-        request = OrderRequest(table, order.author, f"{order.reason}; {refusal.message}")
+        request = OrderRequest(table, reread.author, f"{reread.reason}; {refusal.message}")
         return plan_reload(ports, request, Supplier.SOURCE, facts)
     column_names = ", ".join(dict.fromkeys(limit.column for limit in condition.limits))
     other_rows = (
@@ -743,9 +747,9 @@ def plan_condition_reload(
         f"rows of {table} are read from the source again, where {condition.short_text}; "
         f"{other_rows} are looked up by key, and deleted if the source does not have them"
     )
-    request, source = OrderRequest(table, order.author, order.reason), Supplier.SOURCE
+    request, source = OrderRequest(table, reread.author, reread.reason), Supplier.SOURCE
     rows = ports.server.estimated_rows_where(table, condition)
-    return Reload(request, source, source, sentence, estimated_rows=rows, condition_rows=order)
+    return Reload(request, source, source, sentence, estimated_rows=rows, condition_rows=reread)
 
 
 def plan_repairs(ports: RunPorts, report: VerifyReport, author: str) -> list[Reload]:
@@ -754,16 +758,16 @@ def plan_repairs(ports: RunPorts, report: VerifyReport, author: str) -> list[Rel
     mirror alone, because consumers must find every change in the changelog. Tables that
     are stopped or incomplete are left out."""
     states = ports.ledger.table_states(ports.source.name)
-    differing_tables = [
+    differences = [
         difference
         for difference in report.tables
         if not difference.equal
         and difference.table in states
         and states[difference.table].is_complete
     ]
-    facts = ReloadFacts(ports, [difference.table for difference in differing_tables])
+    facts = ReloadFacts(ports, [difference.table for difference in differences])
     repairs = []
-    for difference in differing_tables:
+    for difference in differences:
         count = difference.difference_count
         rows = "1 row that differs" if count == 1 else f"{count:,} rows that differ"
         verb = "is" if count == 1 else "are"
@@ -774,8 +778,8 @@ def plan_repairs(ports: RunPorts, report: VerifyReport, author: str) -> list[Rel
             repairs.append(plan_reload(ports, request, Supplier.SOURCE, facts))
         else:
             where = read_condition(difference.where)
-            order = RereadRows(request.table, where, author, request.reason)
-            repair = plan_condition_reload(ports, order, facts)
+            reread = RereadRows(request.table, where, author, request.reason)
+            repair = plan_condition_reload(ports, reread, facts)
             if repair.condition_rows is not None:
                 # The comparison has named the keys already.
                 sentence = f"{difference.table}: {rows} {verb} read from the source by key, at once"

@@ -42,8 +42,8 @@ class OnSourceChanged(Policy):
 
 @dataclass(frozen=True, slots=True)
 class StartPolicies:
-    """The policies for the start of a source's runs. `fallback_interval`: how long
-    before the wanted commit time a search by commit time begins to read."""
+    """The policies for the start of a source's runs. `fallback_interval`: a search by
+    commit time begins to read this long before the last commit time that was read."""
 
     on_position_lost: OnPositionLost = OnPositionLost.REFUSE
     on_source_changed: OnSourceChanged = OnSourceChanged.REFUSE
@@ -64,8 +64,9 @@ class OnRewrite(Policy):
 class DroppedColumns(Policy):
     """A dropped column stays in the mirror with its old values and is no longer filled;
     or it is removed. A later column of that name replaces the kept one. A write that
-    replaces all rows (a TRUNCATE, a re-read, `lockstep reload`) removes it, also from
-    rows that `deletes` keeps; earlier versions of the mirror still have its values."""
+    replaces all rows (a TRUNCATE, a re-read, `lockstep reload`) removes the kept column,
+    also from rows that `deletes` keeps; earlier versions of the mirror still have its
+    values."""
 
     KEEP = "keep"
     DROP = "drop"
@@ -84,8 +85,9 @@ class DroppedTables(Policy):
 class Deletes(Policy):
     """A deleted row is removed from the mirror; or it stays, with the moment in
     `_deleted_at`; or it stays as if nothing had happened. With `soft` and `ignore`, a
-    table without a key is quarantined. When a table is re-read from MySQL, kept rows
-    that MySQL no longer has get NULL for values that do not fit a column's new type."""
+    table without a key is quarantined. When a table is re-read from MySQL, the mirror
+    keeps the rows that MySQL no longer has; if a column's type has changed, those of
+    their values that do not fit the new type become NULL."""
 
     REMOVE = "remove"
     SOFT = "soft"
@@ -104,9 +106,9 @@ class Truncates(Policy):
 
 
 class Readers(Policy):
-    """Mirrors may use deletion vectors, column mapping and type widening; or none of
-    them, so that every Delta reader can open them, and renames and widenings rewrite
-    the table."""
+    """Mirrors may use deletion vectors, column mapping and type widening; or they use
+    none of these features, so that every Delta reader can open the mirrors, and renames
+    and widenings rewrite the table."""
 
     SPARK = "spark"
     ANY = "any"

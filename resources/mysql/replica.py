@@ -49,8 +49,9 @@ _WAIT_SECONDS: Final = 1
 
 class Replica:
     """Reads from `replica`, a replica of `source`: always from the server that answered
-    first at its address. Threads may share it: once one thread has found that the
-    replica reached a place, all use that place."""
+    first at its address. Threads may share it: once one thread has waited until the
+    replica reached a place, all use that place for reads of the same table with the
+    same `since`."""
 
     def __init__(self, source: ConnectionSettings, replica: ConnectionSettings) -> None:
         self._source, self._configured_replica = source, replica
@@ -138,6 +139,7 @@ class Replica:
         with self._cursors() as (source, replica):
             self._require_usable_settings(source, replica)
             low = low_mark(source, read_dialect(source))
+            # The set is read again after the place, so that it includes all before it.
             low = replace(low, executed_set=_executed_set(source))
             self._wait_until_executed(replica, low.executed_set)
             self._require_no_own_transactions(source, replica)
@@ -181,7 +183,8 @@ class Replica:
 
     def _require_no_own_transactions(self, source: Cursor, replica: Cursor) -> None:
         """Raise ServerSettings if the replica has transactions of its own: the source's
-        log, which is captured, does not have them."""
+        log, which is captured, does not have them. A transaction that the source is still
+        committing may be on the replica already, so there are several tries."""
         for _ in COMMITTED.tries():
             executed = _executed_set(replica)
             source.execute("select gtid_subtract(%s, @@global.gtid_executed)", (executed,))

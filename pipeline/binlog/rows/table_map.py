@@ -69,8 +69,8 @@ _BYTE_STRINGS: Final = {"char": "binary", "varchar": "varbinary", "text": "blob"
 
 
 class OptionalField(Enum):
-    """The fields of a table map's optional metadata, each with the types that it may
-    have in the map."""
+    """Kinds of optional metadata that a table map may have besides the primary key,
+    each with the numbers of the fields that may hold it."""
 
     NAMES = frozenset({_COLUMN_NAME})
     SIGNS = frozenset({_SIGNEDNESS})
@@ -123,9 +123,10 @@ def read_layouts(table_map: TableMap) -> tuple[Layout, ...]:
             "the table has temporal columns in the format before MariaDB 10.1.2",
             hint="rebuild the table with mysql56_temporal_format=ON (ALTER TABLE … FORCE)",
         )
-    if writer.version is None or not writer.is_mysql_between(0, _BARE_DOUBLES_BEFORE - 1):
-        return tuple(layouts)
-    return tuple(replace(layout, bare_doubles=layout.code == JSON) for layout in layouts)
+    # A writer of an unknown version counts as a recent one.
+    if writer.version is not None and writer.is_mysql_between(0, _BARE_DOUBLES_BEFORE - 1):
+        return tuple(replace(layout, bare_doubles=layout.code == JSON) for layout in layouts)
+    return tuple(layouts)
 
 
 def _layouts(reader: Reader) -> list[Layout]:
@@ -229,6 +230,7 @@ def _column(layout: Layout) -> Column:
         case 15 | 16 | 253 | 254:  # VARCHAR, BIT, VAR_STRING, STRING
             return replace(column, length=layout.width)
         case 242 | 245 | 247 | 248 | 252 | 255:  # VECTOR, JSON, ENUM, SET, BLOB, GEOMETRY
+            # A negative size is the number of bytes of the length before each value.
             return replace(column, length=abs(layout.size))
         case _:
             return column
@@ -311,7 +313,7 @@ class _OptionalMetadata:
         else:
             return []
         if len(set(key)) < len(key) or any(index >= len(self._codes) for index in key):
-            raise _metadata_error("a primary key with columns that it does not have")
+            raise _metadata_error("a primary key that has a column twice, or an unknown one")
         return key
 
     def columns(self) -> list[Column]:
@@ -388,12 +390,12 @@ def _with_charset(column: Column, collation: int) -> Column:
 def _with_members(column: Column, members: list[bytes]) -> Column:
     # The names of members are always text, even if the column's character set is
     # binary.
-    charset = column.charset or "binary"
-    decode = text_decoder("utf8mb4" if charset == "binary" else charset)
+    charset = "utf8mb4" if column.charset in (None, "binary") else column.charset
+    decode = text_decoder(charset)
     try:
         return replace(column, members=tuple(decode(member) for member in members))
     except UnicodeDecodeError as error:
         raise TableError(
-            f"the members of an ENUM or SET are not valid in {column.charset}",
+            f"the members of an ENUM or SET are not valid in {charset}",
             hint="exclude the table, and report this log to us",
         ) from error

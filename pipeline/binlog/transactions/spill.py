@@ -100,10 +100,10 @@ class Spill:
 
 
 def read_prepared(file: EventFile, size: int, maps: TableMaps) -> Iterator[Block]:
-    """Yield the blocks of a file that an earlier run may have written, with table maps
-    numbered as in `maps`; close the file after the last block. The rows are decoded as
-    rows of the server version that commits them, because no server can be upgraded
-    while transactions are prepared."""
+    """Yield the blocks of a prepared transaction's file, which an earlier run wrote,
+    with table maps numbered as in `maps`; close the file after the last block. The rows
+    are decoded as rows of the server version that commits them, because no server can
+    be upgraded while transactions are prepared."""
     at = 0
     while at < size:
         table_maps, block, at = _read_block(file, at)
@@ -155,13 +155,14 @@ def _read_block(file: EventFile, at: int) -> tuple[list[tuple[int, TableMap]], B
     if not (is_inside & has_map).all():
         raise SegmentsLost(
             "the index in a file of row events does not match its bytes",
-            hint="it was not recorded; run again",
+            hint="nothing was recorded; run again, and if that fails, restore the file from a "
+            "copy of the lake",
         )
     return table_maps, Block(data, events), at + data_bytes
 
 
 def _never(*_: object) -> NoReturn:
-    raise RuntimeError("a reading that captures nothing must not write to a spool")
+    raise RuntimeError("this spool keeps no rows, so this method must not be called")
 
 
 class RefusingSpool:
@@ -224,7 +225,8 @@ class SummarisedFile(Generic[T]):
             self._pieces.clear()
 
     def read(self, at: int, count: int) -> bytes:
-        """Return zeros, which `_read_block` reads as a block without events."""
+        """Give the summary of the block that begins at `at`, if any, to `on_read`; return
+        zeros, which `_read_block` reads as a block without events."""
         if count and at in self._blocks:
             self._on_read(self._blocks[at])
         return bytes(count)
@@ -279,9 +281,10 @@ class PreparedTransactions:
         self._bytes_in_memory = 0
         self.ended: list[EndedTransaction] = []
         self.is_before_start = False
-        """The reading is before the start: earlier batches recorded its transactions."""
+        """The reading has not reached its start: earlier batches recorded the transactions
+        before it."""
         self.is_recorded_before = False
-        """An earlier batch recorded the current transaction."""
+        """An earlier batch recorded the transaction that is being read now."""
         self.wants_no_rows = False
         """The reading wants no rows, so those of prepared transactions do not matter."""
         self.leaves_out_unread = False
@@ -330,7 +333,7 @@ class PreparedTransactions:
         if waiting is not None:
             self._bytes_in_memory -= waiting.bytes
             self._committed = CommittedRows(_tables(waiting, maps), waiting.at, None)
-            return _at_commit(_blocks(waiting), at)
+            return _at_commit(_take_blocks(waiting), at)
         prepared = self._end_recorded(xid, committed=True)
         if prepared is None and self.leaves_out_unread:
             self.unread_commits.append((xid, at))
@@ -375,7 +378,7 @@ class PreparedTransactions:
             file = None
             if waiting.events is not None:
                 spill = Spill(self._spool.create_prepared_file(self._source, batch, number))
-                for block in _blocks(waiting):
+                for block in _take_blocks(waiting):
                     spill.add(block, maps)
                 file = self._spool.seal(spill.file)
             records.append(PreparedTransaction(xid, batch, str(waiting.at), file))
@@ -404,7 +407,8 @@ def _tables(waiting: _PreparedRows, maps: TableMaps) -> frozenset[TableName]:
     return frozenset(maps.table_maps[number].table for number in numbers)
 
 
-def _blocks(waiting: _PreparedRows) -> Iterator[Block]:
+def _take_blocks(waiting: _PreparedRows) -> Iterator[Block]:
+    """Yield the blocks; close the transaction's scratch file after the last one."""
     if isinstance(waiting.events, Block):
         yield waiting.events
     elif waiting.events is not None:

@@ -2,10 +2,12 @@
 MySQL 5.6 and before it.
 
 Formats since 5.6 (`my_datetime_packed_from_binary` and similar functions in MySQL's
-`mysys/my_time.cc`): packed, big-endian, offset by half the range, with a byte for two
-digits of a fraction. The formats before 5.6 (`Field_newdate`, `Field_datetime`,
-`Field_timestamp`, `Field_time`) are decimal numbers. Only MySQL has zero and partial
-dates (year, month or day is 0): they become NULL and are counted. An invalid date
+`mysys/my_time.cc`) are big-endian, with a byte for two digits of a fraction: DATETIME
+and TIME are packed bit fields, offset by half the range, and a TIMESTAMP is a number of
+seconds. The formats before 5.6 (`Field_datetime`, `Field_timestamp`, `Field_time`) are
+little-endian: DATETIME and TIME are decimal numbers. A DATE (`Field_newdate`) has had
+one format all the time, little-endian bit fields. Zero and partial dates (year, month
+or day is 0) have no value in Arrow: they become NULL and are counted. An invalid date
 (February 31) raises a TableError, so that only its table is stopped.
 """
 
@@ -43,9 +45,9 @@ from lockstep.pipeline.binlog.values.digits import MAX_HOURS, put_time
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import Column
 
-_GOOD, _PARTIAL, _WRONG, _BROKEN = range(4)
+_GOOD, _PARTIAL, _INVALID, _DAMAGED = range(4)
 """Kinds of values, from the best to the worst. _PARTIAL: a zero or partial date, which
-becomes NULL. _WRONG: an invalid date. _BROKEN: bytes that are no such value. Each
+becomes NULL. _INVALID: an invalid date. _DAMAGED: bytes that are no such value. Each
 kernel returns the worst kind that it met."""
 
 _WriteMoments = Callable[[Bytes, Int32s, bool, int, Bytes], int]
@@ -55,7 +57,7 @@ _WriteMoments = Callable[[Bytes, Int32s, bool, int, Bytes], int]
 def dates(column: Column, cells: Cells) -> pa.Array:
     """Return DATEs as date32."""
     buffer, out = allocate(len(cells), 4)
-    _check_worst(column, cells, _write_dates(cells.data, cells.at, out))
+    _count_or_raise(column, cells, _write_dates(cells.data, cells.at, out))
     return cells.array(pa.date32(), buffer)
 
 
@@ -75,21 +77,21 @@ def _moments(
     buffer, out = allocate(len(cells), 8)
     is_old_format = cells.layout.code in OLD_TEMPORAL_CODES
     worst = write(cells.data, cells.at, is_old_format, cells.layout.scale, out)
-    _check_worst(column, cells, worst)
+    _count_or_raise(column, cells, worst)
     return cells.array(array_type, buffer)
 
 
-def _check_worst(column: Column, cells: Cells, worst: int) -> None:
+def _count_or_raise(column: Column, cells: Cells, worst: int) -> None:
     """Count the values that became NULL, and raise the error for the worst kind of
     value."""
     if worst == _PARTIAL:
         cells.nulled_count = int(np.count_nonzero(cells.at == NULLED))
-    if worst == _WRONG:
+    if worst == _INVALID:
         raise TableError(
             f"column {column.name!r} holds an invalid date, such as February 31",
             hint="correct those rows in the source, or exclude the table",
         )
-    if worst == _BROKEN:
+    if worst == _DAMAGED:
         raise damaged(f"a {column.type} has a year, time of day or fraction that does not exist")
 
 
@@ -104,7 +106,7 @@ def _days_since_1970(year: int, month: int, day: int) -> int:
     has. Years are counted from March, so that the leap day is the last."""
     if year == 0 or month == 0 or day == 0:
         return _PARTIAL_DATE
-    length = 30 + (month + (month >> 3) & 1)
+    length = 30 + ((month + (month >> 3)) & 1)
     if month == 2:
         length = 29 if year % 4 == 0 and (year % 100 != 0 or year % 400 == 0) else 28
     if month > 12 or day > length:
@@ -121,7 +123,7 @@ def _days_since_1970(year: int, month: int, day: int) -> int:
 def _kind_of_date(days: int) -> int:
     if days > _PARTIAL_DATE:
         return _GOOD
-    return _PARTIAL if days == _PARTIAL_DATE else _WRONG
+    return _PARTIAL if days == _PARTIAL_DATE else _INVALID
 
 
 @kernel
@@ -175,7 +177,7 @@ def _write_datetimes(data: Bytes, at: Int32s, is_old_format: bool, scale: int, o
             kind = _kind_of_date(days)
             clock_fits = hour <= 23 and minute <= 59 and second <= 59 and micros <= 999_999
             if packed < 0 or year > 9999 or not clock_fits:
-                kind = _BROKEN
+                kind = _DAMAGED
             worst = max(worst, kind)
             if kind == _GOOD:
                 seconds = days * 86_400 + hour * 3600 + minute * 60 + second
@@ -197,7 +199,7 @@ def _write_timestamps(data: Bytes, at: Int32s, is_old_format: bool, scale: int, 
             seconds = u32(data, at[i]) if is_old_format else b32(data, at[i])
             micros = _fraction(data, at[i] + 4, scale)
             if micros > 999_999:
-                worst = _BROKEN
+                worst = _DAMAGED
             value = seconds * 1_000_000 + micros
             if value == 0:
                 worst = max(worst, _PARTIAL)
@@ -213,7 +215,7 @@ def times(column: Column, cells: Cells) -> pa.Array:
     offsets, ends = allocate(len(cells) + 1, 4)
     is_old_format = cells.layout.code in OLD_TEMPORAL_CODES
     worst = _write_times(cells.data, cells.at, is_old_format, scale, out, ends.view(np.int32))
-    _check_worst(column, cells, worst)
+    _count_or_raise(column, cells, worst)
     return cells.array(pa.string(), offsets, buffer)
 
 
@@ -262,7 +264,7 @@ def _write_times(
                 hour, minute = packed >> 36 & 0x3FF, packed >> 30 & 63
                 second, micros = packed >> 24 & 63, packed & 0xFFFFFF
             if hour > MAX_HOURS or minute > 59 or second > 59 or micros > 999_999:
-                return _BROKEN
+                return _DAMAGED
             if is_negative:
                 put8(address, _MINUS)
                 address += 1

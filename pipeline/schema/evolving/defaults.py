@@ -44,6 +44,11 @@ _TYPES_WITHOUT_CONSTANT: Final = frozenset(LOB_SIZES)
 DEFAULT '' of such a column."""
 
 _MOMENT_KINDS: Final = ("date", "time", "timestamp")
+"""Kinds of literals, such as DATE '2024-02-29'."""
+
+_MOMENT_TYPES: Final = ("date", "time", "datetime", "timestamp")
+"""Types of columns."""
+
 _NUMBER_TEXT: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)")
 _INTEGER_TEXT: Final = re.compile(r"\d+")
 _PORTABLE_INTEGER: Final = re.compile(r"0|-?[1-9]\d{0,17}")
@@ -67,7 +72,7 @@ def resolve_default(
             return ExpressionDefault(text)
     if not context.facts.is_mariadb and column.type in _TYPES_WITHOUT_CONSTANT:
         return None
-    is_empty_string = written == Constant("string", "", written.charset)
+    is_empty_string = written.kind == "string" and not written.text
     if is_empty_string and context.facts.is_mariadb and context.has_mode(EMPTY_STRING_IS_NULL):
         return None
     value = _constant_value(written, column, context)
@@ -90,7 +95,7 @@ def _constant_value(
         return _bit_value(written, column)
     if written.kind in ("hex", "bits"):
         return None
-    if written.kind in _MOMENT_KINDS and column.type not in (*_MOMENT_KINDS, "datetime"):
+    if written.kind in _MOMENT_KINDS and column.type not in _MOMENT_TYPES:
         return None
     if written.kind != "number" and not _is_read_as_ascii(written, context):
         return _utf8_value(written, column, context)
@@ -118,7 +123,7 @@ def _is_read_as_ascii(written: Constant, context: StatementContext) -> bool:
 
 def _utf8_value(written: Constant, column: ColumnSchema, context: StatementContext) -> str | None:
     """Return a string if every character set from the client to the column is a UTF-8
-    set that has its characters; else None."""
+    set that has all characters of the string; else None."""
     if column.type not in CHARACTER_STRINGS or column.length is None:
         return None
     connection = charset_of(context.connection_collation)
@@ -188,7 +193,7 @@ def _bit_value(written: Constant, column: ColumnSchema) -> str | None:
     return f"b'{number:b}'" if number >> (column.length or 1) == 0 else None
 
 
-_CODECS: Final = {
+_UNICODE_CODECS: Final = {
     **dict.fromkeys(("utf8mb4", "utf8mb3"), "utf-8"),
     **dict.fromkeys(("ucs2", "utf16"), "utf-16-be"),
     "utf16le": "utf-16-le",
@@ -197,18 +202,18 @@ _CODECS: Final = {
 _BASIC_PLANE_CHARSETS: Final = frozenset({"utf8mb3", "ucs2"})
 """Character sets without characters beyond U+FFFF."""
 
-_OTHER_CODECS: Final = {
+_SUBSET_CODECS: Final = {
     "latin1": "latin-1",
     "latin2": "iso8859-2",
     "euckr": "euc-kr",
     "ujis": "euc-jp",
 }
-"""MySQL's character set → Python codec of another name. The set has all the codec's
-characters."""
+"""Character set of MySQL → a codec of another name, all of whose characters the set
+has."""
 
-_EXACT_CODECS: Final = {"latin1": "cp1252", "ascii": "ascii"}
-"""Character set → codec of its bytes. MySQL's latin1 is cp1252 with five more
-characters."""
+_SINGLE_BYTE_CODECS: Final = {"latin1": "cp1252", "ascii": "ascii"}
+"""Character set → the codec that decodes its bytes. MySQL's latin1 is cp1252 with five
+more characters."""
 
 _UNDECODED_BYTES: Final = re.compile("[\udc00-\udcff]")
 """Surrogates stand for bytes of the statement that could not be decoded."""
@@ -224,7 +229,7 @@ def literal_text(constant: Constant, charset: str | None) -> str:
             raise CannotFollow(f"a literal has characters that {charset} may not have")
         return constant.text
     data = _literal_bytes(constant)
-    codec = _CODECS.get(charset or "", "ascii")
+    codec = _UNICODE_CODECS.get(charset or "", "ascii")
     try:
         return data.decode(codec)
     except UnicodeDecodeError:
@@ -234,10 +239,10 @@ def literal_text(constant: Constant, charset: str | None) -> str:
 def _contains_text(charset: str | None, text: str) -> bool:
     """Return whether a character set certainly has all characters of the text. MariaDB
     replaces missing characters by ?."""
-    if charset is None or text.isascii() or charset in _CODECS or charset == "binary":
+    if charset is None or text.isascii() or charset in _UNICODE_CODECS or charset == "binary":
         return charset not in _BASIC_PLANE_CHARSETS or is_in_basic_plane(text)
     try:
-        text.encode(_OTHER_CODECS.get(charset, charset))
+        text.encode(_SUBSET_CODECS.get(charset, charset))
     except (LookupError, UnicodeEncodeError):
         return False
     return True
@@ -253,7 +258,7 @@ def reinterpret_text(text: str, charset: str, other: str) -> str:
 
 
 def _exact_codec(charset: str) -> str:
-    codec = _CODECS.get(charset, _EXACT_CODECS.get(charset))
+    codec = _UNICODE_CODECS.get(charset, _SINGLE_BYTE_CODECS.get(charset))
     if codec is None:
         raise UnicodeError(f"no codec is the same as {charset}")
     return codec
@@ -288,7 +293,9 @@ _DATE_TEXT: Final = re.compile(r"\d{4}-\d\d-\d\d")
 _MOMENT_TEXT: Final = re.compile(r"(\d{4}-\d\d-\d\d)(?: (\d\d:\d\d:\d\d)(?:\.(\d{1,6}))?)?")
 _TIME_TEXT: Final = re.compile(r"(-?)(\d\d|[1-9]\d\d):([0-5]\d):([0-5]\d)(?:\.(\d{1,6}))?")
 _PRINTABLE: Final = re.compile(r"[ -~]*")
-_LAST_HOUR: Final = 838
+_LIMIT_HOUR: Final = 838
+"""The hour of the largest TIME, 838:59:59, at which fractions are cut off."""
+
 _YEAR_RANGE: Final = range(1901, 2156)
 _SIMILAR_LETTERS: Final = str.maketrans("jyuw", "iivv")
 """Letters that some collation treats as equal: I, J and Y; U, V and W."""
@@ -367,7 +374,7 @@ def _plain_decimal(column: ColumnSchema, text: str) -> str | None:
 def _plain_time(column: ColumnSchema, text: str) -> str | None:
     match = _TIME_TEXT.fullmatch(text)
     digits = column.length or 0
-    if match is None or len(match[5] or "") > digits or int(match[2]) >= _LAST_HOUR:
+    if match is None or len(match[5] or "") > digits or int(match[2]) >= _LIMIT_HOUR:
         return None
     if match[1] and _is_zero(text[1:]):
         return None
