@@ -22,7 +22,6 @@ from lockstep.assets.dagster_metadata import (
     stopped_tables_metadata,
 )
 from lockstep.pipeline.check import longest_pause_from_now
-from lockstep.pipeline.check.log import duration_text
 from lockstep.pipeline.model.batch import BatchState
 from lockstep.pipeline.model.gaps import Gap
 from lockstep.pipeline.model.json_values import attributes
@@ -37,6 +36,7 @@ from lockstep.pipeline.status.accounting import Account, accounts
 from lockstep.pipeline.status.facts import Headroom, Lag
 from lockstep.pipeline.status.verdict import Verdict, late_verdict, risk_verdict
 from lockstep.pipeline.values.consumers import Consumer
+from lockstep.pipeline.values.durations import duration_text
 from lockstep.pipeline.values.errors import StoppedBy
 from lockstep.pipeline.values.segment import RowCounts
 from lockstep.pipeline.values.shown import in_markdown, pluralize

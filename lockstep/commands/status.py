@@ -14,7 +14,7 @@ from lockstep import exits
 from lockstep.assets.notices import assess_source, readable_patterns
 from lockstep.context import CommandContext, Outcome
 from lockstep.pipeline.check import longest_pause_from_now
-from lockstep.pipeline.check.log import duration_text
+from lockstep.pipeline.values.durations import duration_text
 from lockstep.pipeline.model.batch import Cursor
 from lockstep.pipeline.model.json_values import attributes, to_json
 from lockstep.pipeline.model.table_state import OrderKind, TableCondition, TableOrder, TableState

@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from lockstep.pipeline.check import account, connection, log, mirrors, tables
+from lockstep.pipeline.check import account, connection, log, mirrors, retention, tables
 from lockstep.pipeline.check.findings import (
     CheckRule,
     Finding,
@@ -23,7 +23,7 @@ from lockstep.pipeline.check.findings import (
     SourceEvidence,
     findings_of,
 )
-from lockstep.pipeline.check.log import longest_pause_from_now
+from lockstep.pipeline.check.retention import longest_pause_from_now
 from lockstep.pipeline.model.table_state import StoppedTable, TableCondition, TableState
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.ports.source import SourceServer
@@ -52,7 +52,7 @@ CHECK_RULES: Final[tuple[CheckRule[SourceEvidence], ...]] = (
     *connection.CONNECTION_RULES,
     *account.CHECK_RULES,
     *log.CHECK_RULES,
-    *log.RETENTION_RULES,
+    *retention.RETENTION_RULES,
     *connection.REPLICATION_RULES,
     *tables.CHECK_RULES,
     *mirrors.COLUMN_RULES,

@@ -31,13 +31,13 @@ from lockstep.pipeline.check.findings import (
     SourceEvidence,
     with_topic,
 )
-from lockstep.pipeline.check.log import duration_text
 from lockstep.pipeline.mirror.clustering import unclusterable_names
 from lockstep.pipeline.mirror.layout import MARKS, changelog_names, mirror_path
 from lockstep.pipeline.mirror.lineage import taken_names
 from lockstep.pipeline.mirror.strategy import UNSTAMPED, UNSTAMPED_HINT
 from lockstep.pipeline.schema.types import MERGE_COLUMNS, TEXT_TYPES, arrow_schema, is_mergeable
 from lockstep.pipeline.source_plan import TableSettings
+from lockstep.pipeline.values.durations import duration_text
 from lockstep.pipeline.values.errors import ConfigurationError, TableError
 from lockstep.pipeline.values.mirror_names import ONLY_CASE_DIFFERS
 from lockstep.pipeline.values.retention import Retention

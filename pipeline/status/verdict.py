@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from lockstep.pipeline.check.log import duration_text
 from lockstep.pipeline.model.batch import BatchState
 from lockstep.pipeline.model.gaps import Gap
 from lockstep.pipeline.model.table_state import Extent, StoppedTable
@@ -18,6 +17,7 @@ from lockstep.pipeline.snapshot.log_retention import RETENTION_VARIABLE
 from lockstep.pipeline.start.question import Refusal, Start
 from lockstep.pipeline.status.facts import Failures, Headroom, Lag, Standing, WaitingBatch
 from lockstep.pipeline.values.decisions import AttemptOutcome
+from lockstep.pipeline.values.durations import duration_text
 from lockstep.pipeline.values.errors import (
     AccessDenied,
     HostUnknown,

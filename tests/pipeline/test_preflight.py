@@ -18,7 +18,7 @@ from lockstep.pipeline.check.findings import (
     SourceEvidence,
     findings_of,
 )
-from lockstep.pipeline.check.log import RETENTION_RULES, duration_text, longest_pause
+from lockstep.pipeline.check.retention import RETENTION_RULES, longest_pause
 from lockstep.pipeline.model.table_state import Extent
 from lockstep.pipeline.ports.source import ListedTable
 from lockstep.pipeline.schema.history import Knowledge, SchemaVersion, VersionOrigin
@@ -29,6 +29,7 @@ from lockstep.pipeline.shape.hashes import PrivacyKey
 from lockstep.pipeline.shape.shape import ShapeRules
 from lockstep.pipeline.shape.shaping import Shaping
 from lockstep.pipeline.source_plan import TableSettings
+from lockstep.pipeline.values.durations import duration_text
 from lockstep.pipeline.values.errors import (
     ConfigurationError,
     NothingMatches,
