@@ -59,9 +59,8 @@ def longest_pause(cron: str, now: datetime) -> timedelta:
     while probe < until:
         ticks.set_current(probe, force=True)
         before = ticks.get_prev(datetime)
-        after = ticks.get_next(datetime)
-        longest = max(longest, after - before)
-        probe = max(probe + max(longest, _MIN_STEP), after)
+        longest = max(longest, ticks.get_next(datetime) - before)
+        probe += max(longest, _MIN_STEP)
     return longest
 
 
