@@ -93,13 +93,16 @@ class WantedEntry:
 class RecordedEntry:
     """An entry as the ledger recorded it. `content_hash`, `schema_version`: those of
     the `WantedEntry` that was written. Both are None while the entry is being written:
-    the catalog may then have the new entry, the former one, or none."""
+    the catalog may then have the new entry, the former one, or none. `new_name`: while
+    the entry is being renamed, the name that it gets: the catalog may then have it
+    under either name."""
 
     table: TableName
     name: EntryName
     location: str
     content_hash: str | None = None
     schema_version: int | None = None
+    new_name: EntryName | None = None
 
 
 @dataclass(frozen=True, slots=True)
