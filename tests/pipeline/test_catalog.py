@@ -263,6 +263,7 @@ class _Ledger(LedgerOfTest):
 @example(history=[("create", "a"), ("run", 2, True)])
 @example(history=[*TWO, ("names", tuple("baxy"), "shop")])  # two change names
 @example(history=[*TWO, ("names", tuple("bxay"), "shop")])  # one takes the name of another
+@example(history=[*TWO, ("rename", "a", "c", True), ("names", tuple("xaby"), "shop")])  # and so
 @each_of(RENAMES_CUT_OFF)
 def test_entries_follow_their_tables(marks: bool, history: list[tuple[Any, ...]]) -> None:
     """After tables came, went and changed, with a catalog that failed or a run that was killed at
