@@ -370,7 +370,7 @@ CHECKS: Sequence[tuple[str, str, Callable[[SourceFacts], CheckResult]]] = (
     ),
     (
         "consumers_keep_up",
-        "Each consumer of the changelog reads changes within the time that versions are kept.",
+        "Each consumer of the changelog reads within the time that versions are kept.",
         _judge_consumers,
     ),
 )

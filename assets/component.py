@@ -28,7 +28,7 @@ class SourceParams(BaseModel):
     lockstep.toml."""
 
     name: str = Field(
-        default="", description="the source's name; default: the name of the component's folder"
+        default="", description="the source's name; default: that of the component's folder"
     )
     host: str = Field(description="the server's host name or address")
     port: int = Field(default=3306, description="its port")

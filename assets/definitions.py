@@ -107,7 +107,8 @@ def definitions_of(
         raise dg.DagsterInvalidDefinitionError(f"{error.message}\nhint: {error.hint}") from None
     source_names = [source.name for source in settings.sources]
     table_lists = {name: read_table_list(settings.state_folder, name) for name in source_names}
-    for name, entries in table_lists.items():  # The command line cannot call a translator.
+    # The command line cannot call a translator, so the keys that it chose are recorded.
+    for name, entries in table_lists.items():
         asset_names = Declaration.of(settings, name, translator).names
         keys = {entry.table: asset_names.table_key(entry.table) for entry in entries}
         translated_keys = {

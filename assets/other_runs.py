@@ -251,9 +251,9 @@ class OtherRunsReporter:
             yield merge
 
     def _shown_versions(self, key: dg.AssetKey, mirror: str) -> list[_ShownVersion]:
-        """Return the versions of the mirror that Dagster shows, newest first. The folder
-        is compared as well, because a mirror in another folder begins with version 0
-        again."""
+        """Return the versions of the mirror that Dagster shows, newest first. The
+        folder is compared as well, because a mirror in another folder begins with
+        version 0 again."""
         versions = []
         for record in self.instance.fetch_materializations(key, limit=_SEARCHED_EVENTS).records:
             event = record.asset_materialization

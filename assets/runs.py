@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from time import monotonic
 from typing import Any, Final
 
@@ -89,27 +90,7 @@ def run_assets(
         freshness = dg.FreshnessPolicy.time_window(
             fail_window=_FAIL_INTERVALS * interval, warn_window=_WARN_INTERVALS * interval
         )
-
-    def step_asset(
-        perform: PerformStep,
-        key: dg.AssetKey,
-        upstream_key: dg.AssetKey,
-        description: str,
-        **attributes: Any,
-    ) -> dg.AssetsDefinition:
-        def perform_step(context: dg.AssetExecutionContext) -> dg.MaterializeResult[Any]:
-            session = session_of(context, names.source)
-            with dagster_failures():
-                return perform(context, settings, names, session)
-
-        spec = declaration.make_spec(
-            key, deps=[upstream_key], description=description, **attributes
-        )
-        op = names.op_name(key.path[-1])
-        return dg.multi_asset(name=op, specs=[spec], required_resource_keys={SESSIONS})(
-            evaluate_annotations(perform_step)
-        )
-
+    step_asset = partial(_step_asset, settings, declaration)
     return [
         log_spec,
         step_asset(
@@ -136,6 +117,31 @@ def run_assets(
             freshness_policy=freshness,
         ),
     ]
+
+
+def _step_asset(
+    settings: Settings,
+    declaration: Declaration,
+    perform: PerformStep,
+    key: dg.AssetKey,
+    upstream_key: dg.AssetKey,
+    description: str,
+    **attributes: Any,
+) -> dg.AssetsDefinition:
+    """Return the asset of a step, which depends on the asset `upstream_key` and is
+    materialized by `perform`."""
+    names = declaration.names
+
+    def perform_step(context: dg.AssetExecutionContext) -> dg.MaterializeResult[Any]:
+        session = session_of(context, names.source)
+        with dagster_failures():
+            return perform(context, settings, names, session)
+
+    spec = declaration.make_spec(key, deps=[upstream_key], description=description, **attributes)
+    op = names.op_name(key.path[-1])
+    return dg.multi_asset(name=op, specs=[spec], required_resource_keys={SESSIONS})(
+        evaluate_annotations(perform_step)
+    )
 
 
 def _capture(

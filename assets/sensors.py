@@ -317,7 +317,7 @@ def traffic_sensor(source: SourceSettings, open_adapters: OpenAdapters) -> dg.Se
         pause = longest_pause_from_now(source.schedule)
         reason = reason_to_start(name, trigger, lag, headroom, pause)
         if reason is None:
-            return dg.SkipReason(f"Too little was written to the log of {name} for a run.")
+            return dg.SkipReason(f"Too little was written to the log of {name}.")
         return dg.RunRequest(tags={SOURCE_TAG: name, "lockstep/reason": reason})
 
     description = f"Starts a run of {name} when enough was written to its log."

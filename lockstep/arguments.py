@@ -45,8 +45,8 @@ def parse_argument(
 
 
 def parse_table_name(text: str) -> TableName:
-    """Return the table that a text such as `shop.orders` names. The database ends at the
-    first dot. Raise `UsageError` if the database or the name is missing."""
+    """Return the table that a text such as `shop.orders` names. The database ends at
+    the first dot. Raise `UsageError` if the database or the name is missing."""
     database, _, name = text.partition(".")
     if not database or not name:
         raise UsageError(f"{text!r} is not a table's name.", hint="write it as database.table")

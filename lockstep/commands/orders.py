@@ -87,8 +87,8 @@ def _chosen_tables(ports: RunPorts, kind: OrderKind, patterns: Sequence[str]) ->
 def _plan_resumes(
     context: CommandContext, ports: RunPorts, requests: Sequence[OrderRequest]
 ) -> list[OrderOutcome]:
-    """Plan all resumes, then print their plans. Raise an error if no run could carry one
-    out."""
+    """Plan all resumes, then print their plans. Raise an error if no run could carry
+    one out."""
     next_start = cache(partial(foresee_next_start, ports))
     planned_orders = [plan_resume(ports, request, next_start) for request in requests]
     context.say(*(f"{ports.source.name}: {planned.sentence}" for planned in planned_orders))

@@ -74,8 +74,8 @@ def exit_code(plan: RunPlan) -> int:
 
 
 def plan_values(plan: RunPlan) -> dict[str, Any]:
-    """Return the plan's values for `--json`. If the run would fail, `error` is the error
-    that `lockstep run` would print."""
+    """Return the plan's values for `--json`. If the run would fail, `error` is what
+    `lockstep run` would print."""
     return {
         **attributes(plan, "abandoned_sentences as abandoned, waiting_batches as waiting"),
         "supplies": supply_values(plan.table_plans),

@@ -67,7 +67,7 @@ def _show_status(
     consumers = adapters.consumers().consumers(source.name)
     settings: Mapping[TableName, str] = {}
     registry = None
-    with suppress(LockstepError):  # `lockstep check` says what is wrong with the settings.
+    with suppress(LockstepError):  # `lockstep check` shows mistakes of the settings.
         plan = source.plan()
         settings = settings_in_words(filter(patterns.matches, states), plan.table_settings)
         registry = adapters.registry()

@@ -174,7 +174,7 @@ def _repair_tables(
             show_planned(context, ports, repairs)
         return {"repairs": {repair.table: reload_values(repair) for repair in repairs}}
     if repairs:
-        context.say("Rows that differ are read from MySQL again; the counts above are older:")
+        context.say("Rows that differ are read from MySQL again after these counts:")
     code = exits.DONE
     reread: dict[str, Any] = {}
     if any(repair.condition_rows is not None for repair in repairs):

@@ -121,16 +121,12 @@ def invisible_tables(
 
 
 def _require_known_names(
-    server: SourceServer,
-    ledger: Ledger,
-    source: SourcePlan,
-    visible_tables: Collection[TableName],
+    server: SourceServer, ledger: Ledger, source: SourcePlan, visible_tables: Collection[TableName]
 ) -> None:
     """Raise `ConfigurationError` if a block of settings hides a column by a name that
     no column of the block's tables has or had: the column that was meant would be
     shown. A block that matches no known table is passed over. The history is asked
     first, and the server only for names that the history does not have."""
-
     blocks = list(source.table_settings)
 
     def newest_columns() -> ColumnNames:

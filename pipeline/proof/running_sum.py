@@ -69,11 +69,7 @@ class RunningSum:
     changes: int = 0
 
     def put(
-        self,
-        transactions: Transactions,
-        numbers: Counts,
-        row_counts: Counts,
-        hash_sums: Hashes,
+        self, transactions: Transactions, numbers: Counts, row_counts: Counts, hash_sums: Hashes
     ) -> None:
         """Add transactions that changed the table. `numbers`: their numbers among
         `transactions`, ascending; `row_counts`, `hash_sums`: what each adds to the

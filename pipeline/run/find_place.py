@@ -229,12 +229,17 @@ def find_run_end(ports: RunPorts, place: Place, facts: ServerFacts, start: Posit
         return end
     span = range(start.at.file.number, end.file.number)
     for log in reversed([log for log in facts.binlogs if log.file.number in span]):
-        last = find_last_end(
-            ports.server, log.file, facts.head, report_progress=_search_reporter(ports)
-        )
+        last = _find_last_end(ports, log.file, facts)
         if last.offset > FIRST_OFFSET:
             return max(last, start.at)
     return start.at
+
+
+def _find_last_end(ports: RunPorts, file: LogFile, facts: ServerFacts) -> Coordinates:
+    report_progress = _search_reporter(ports)
+    return find_last_end(
+        ports.server, file, facts.head, binlogs=facts.binlogs, report_progress=report_progress
+    )
 
 
 def resolve_end(ports: RunPorts, place: Place, facts: ServerFacts, start: Position) -> Coordinates:
@@ -245,9 +250,8 @@ def resolve_end(ports: RunPorts, place: Place, facts: ServerFacts, start: Positi
             return facts.head
         case InFile(file, moment):
             _require_listed(Coordinates(file, FIRST_OFFSET), facts)
-            return _first_transaction_in_file(ports, file, moment, facts) or find_last_end(
-                ports.server, file, facts.head, report_progress=_search_reporter(ports)
-            )
+            first = _first_transaction_in_file(ports, file, moment, facts)
+            return first or _find_last_end(ports, file, facts)
         case AtMoment(moment):
             return _search_moment(ports, moment, facts).at
         case AfterGtids(gtids):
@@ -314,6 +318,7 @@ def _first_transaction_in_file(
         moment,
         facts.head,
         facts.read_at,
+        binlogs=facts.binlogs,
         report_progress=_search_reporter(ports),
     )
     if place is None:

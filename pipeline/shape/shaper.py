@@ -248,9 +248,9 @@ class Shaper:
 
 
 def _without_unchanged_updates(images: RowImages) -> RowImages:
-    """Return the images without updates that change no shown value. A column that is
-    left out by the image after did not change. A column that is left out only by the
-    image before may have changed."""
+    """Return the images except those of updates that change no shown value. A column
+    that the image after leaves out did not change. A column that only the image before
+    leaves out may have changed."""
     kinds = images.change_type.to_numpy()
     before = np.flatnonzero(kinds == _BEFORE)
     if not len(before):

@@ -50,7 +50,6 @@ class LoadProgress:
         return (total - self.rows) * self.seconds / self.rows
 
     def sentence(self) -> str:
-        """Return the progress as a sentence."""
         rows, total, left = self.rows, self.estimated_rows or 0, self.remaining_seconds
         if self.is_finished:
             return f"{self.table}: all {pluralize(rows, 'row')}"

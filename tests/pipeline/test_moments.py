@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lockstep.pipeline.binlog.search.places import find_moment, find_moment_in_file
+from lockstep.pipeline.binlog.search.places import find_last_end, find_moment, find_moment_in_file
 from lockstep.pipeline.binlog.stream import ring as columns
 from lockstep.pipeline.binlog.stream.commit_times import NewestCommit
 from lockstep.pipeline.binlog.stream.framing import EventType
@@ -93,6 +93,22 @@ def test_the_bytes_read_for_a_moment_add_up() -> None:
     )
     assert len(told) > 1
     assert told == sorted(told)
+
+
+def test_the_bytes_of_an_older_file_are_known() -> None:
+    """Whoever asks for a moment in it, or for its end, hears how far the reading is."""
+    server, _ = logged((0, [1.0, 2.0]), (10, [11.0]))
+    file, told = LogFile("binlog", 1), list[tuple[int, int]]()
+
+    def tell(done: int, total: int) -> None:
+        told.append((done, total))
+
+    binlogs, head = server.binlogs, server.head
+    find_moment_in_file(server, file, moment(1.5), head, NOW, binlogs=binlogs, report_progress=tell)
+    find_last_end(server, file, head, binlogs=binlogs, report_progress=tell)
+    assert len(told) > 1
+    assert {total for _, total in told} == {binlogs[0].size}
+    assert all(0 < done <= total for done, total in told)
 
 
 def fewest(

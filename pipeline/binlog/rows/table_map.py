@@ -54,10 +54,6 @@ _TYPES_BY_CODE: Final = {
 }
 """Type code → the type's name, and the number of its metadata bytes."""
 
-TYPE_NAMES: Final = frozenset(name for name, _ in _TYPES_BY_CODE.values())
-"""The types that a table map's type codes name. A string with the binary character set
-then becomes the type of `_BYTE_STRINGS`."""
-
 _SIGNEDNESS, _DEFAULT_CHARSET, _COLUMN_CHARSET, _COLUMN_NAME = 1, 2, 3, 4
 _SET_VALUES, _ENUM_VALUES, _SIMPLE_KEY, _PREFIX_KEY = 5, 6, 8, 9
 _ENUM_DEFAULT_CHARSET, _ENUM_COLUMN_CHARSET = 10, 11
@@ -69,6 +65,7 @@ _LAST_WITHOUT_YEARS, _FIRST_WITH_YEARS = 80015, 80029
 has one (unsigned). We do not know the first version that writes it."""
 
 _BYTE_STRINGS: Final = {"char": "binary", "varchar": "varbinary", "text": "blob"}
+"""Types of strings → their types if they have the binary character set."""
 
 
 class OptionalField(Enum):
@@ -398,5 +395,5 @@ def _with_members(column: Column, members: list[bytes]) -> Column:
     except UnicodeDecodeError as error:
         raise TableError(
             f"the members of an ENUM or SET are not valid in {column.charset}",
-            hint="report this log to us, and exclude the table meanwhile",
+            hint="exclude the table, and report this log to us",
         ) from error

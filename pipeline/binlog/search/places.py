@@ -415,32 +415,39 @@ def find_moment_in_file(
     end: Coordinates,
     now: datetime,
     *,
+    binlogs: Sequence[BinlogSize] = (),
     report_progress: ReportProgress | None = None,
 ) -> MomentPlace | None:
     """Return the place of a moment in one file up to `end`; None if the whole file
-    comes before the moment."""
+    comes before the moment. `binlogs` is used only to report progress."""
     divider = _divider(moment, now)
-    progress = _file_progress(report_progress, file, end)
+    progress = _file_progress(report_progress, file, end, binlogs)
     place = _place_in([_read_times(dumps, file, end, divider, progress)], divider, end)
     return None if place.at == end or place.at.file != file else place
 
 
 def find_last_end(
-    dumps: Dumps, file: LogFile, end: Coordinates, *, report_progress: ReportProgress | None = None
+    dumps: Dumps,
+    file: LogFile,
+    end: Coordinates,
+    *,
+    binlogs: Sequence[BinlogSize] = (),
+    report_progress: ReportProgress | None = None,
 ) -> Coordinates:
     """Return the end of the last transaction of a file, up to `end`; the file's
-    beginning if it has none."""
+    beginning if it has none. `binlogs` is used only to report progress."""
     start = place = Coordinates(file, FIRST_OFFSET)
-    progress = _file_progress(report_progress, file, end)
+    progress = _file_progress(report_progress, file, end, binlogs)
     for stretch in scan(dumps, start, _file_end(file, end), progress=progress):
         place = stretch.end(len(stretch.transactions) - 1)
     return place
 
 
-def _file_progress(report: ReportProgress | None, file: LogFile, end: Coordinates) -> ScanProgress:
-    """Return the progress of reading a file up to `end`. If that is in a later file, the
-    total is 0, because the file's size is not known here."""
-    return ScanProgress(report, end.offset - FIRST_OFFSET if end.file == file else 0)
+def _file_progress(
+    report: ReportProgress | None, file: LogFile, end: Coordinates, binlogs: Sequence[BinlogSize]
+) -> ScanProgress:
+    start, stop = Coordinates(file, FIRST_OFFSET), _file_end(file, end)
+    return ScanProgress(report, log_bytes_between(start, stop, binlogs))
 
 
 def _divider(moment: datetime, now: datetime) -> Divider:

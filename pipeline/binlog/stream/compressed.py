@@ -86,7 +86,7 @@ def _pieces(event: Event, stream: Any, declared_bytes: int | None) -> Iterator[B
         try:
             piece = stream.read(PIECE_BYTES)
         except (OSError, pa.ArrowException) as error:
-            raise damaged("a compressed transaction cannot be uncompressed", event.at) from error
+            raise damaged("a compressed transaction cannot be decompressed", event.at) from error
         if not piece:
             break
         total += len(piece)
@@ -144,7 +144,7 @@ def _decompress(event: Event, data: bytes) -> bytes:
         limit = min(declared_bytes, _MAX_CONTENT_BYTES) + 1
         content = decompressor.decompress(data[1 + length_bytes :], limit)
     except zlib.error as error:
-        raise damaged("a compressed event cannot be uncompressed", event.at) from error
+        raise damaged("a compressed event cannot be decompressed", event.at) from error
     if len(content) != declared_bytes or not decompressor.eof:
         raise damaged(
             f"a compressed event does not have the {declared_bytes} bytes that it declares",

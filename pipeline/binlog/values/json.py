@@ -52,7 +52,7 @@ from lockstep.pipeline.binlog.values.digits import (
     put_unsigned,
 )
 from lockstep.pipeline.binlog.values.numbers import put_decimal
-from lockstep.pipeline.binlog.values.strings import MAX_ARRAY_BYTES, value_spans
+from lockstep.pipeline.binlog.values.strings import HIGH_BITS, MAX_ARRAY_BYTES, value_spans
 from lockstep.pipeline.values.errors import DamagedEvent, TableError
 from lockstep.pipeline.values.table import Column
 
@@ -114,7 +114,6 @@ _FALSE: Final = int.from_bytes(b"false", "little")
 
 # A byte repeated in all eight places of a word, for comparing eight bytes at once.
 _EACH_BYTE: Final = 0x0101010101010101
-_HIGH_BITS: Final = -0x7F7F7F7F7F7F7F80
 _CONTROLS: Final = 0x20 * _EACH_BYTE
 _QUOTES: Final = _QUOTE * _EACH_BYTE
 _BACKSLASHES: Final = _BACKSLASH * _EACH_BYTE
@@ -504,7 +503,7 @@ def _escape_bits(word: int) -> int:
     controls = word - _CONTROLS & ~word
     return (
         controls | (quotes - _EACH_BYTE & ~quotes) | (backslashes - _EACH_BYTE & ~backslashes)
-    ) & _HIGH_BITS
+    ) & HIGH_BITS
 
 
 @kernel_part

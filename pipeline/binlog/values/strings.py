@@ -48,7 +48,7 @@ from lockstep.pipeline.values.table import Column
 MAX_ARRAY_BYTES: Final = (1 << 31) - 1
 """Most bytes that the 32-bit offsets of an Arrow array can address."""
 
-_HIGH_BITS: Final = -0x7F7F7F7F7F7F7F80
+HIGH_BITS: Final = -0x7F7F7F7F7F7F7F80
 """The highest bit of each byte of a word: 0 in all of them means ASCII."""
 
 _HAS_SRID: Final = 0x20
@@ -200,7 +200,7 @@ def _is_ascii(data: Bytes, at: int, length: int) -> bool:
     """Return whether all bytes are below 0x80; eight are compared at once."""
     offset = 0
     while offset + 8 <= length:
-        if i64(data, at + offset) & _HIGH_BITS:
+        if i64(data, at + offset) & HIGH_BITS:
             return False
         offset += 8
     while offset < length:

@@ -135,9 +135,7 @@ def quiet_lake(ports: RunPorts) -> QuietLake:
 
 
 def tables_to_compare(
-    ports: RunPorts,
-    tables: Sequence[TableName] | None,
-    states: Mapping[TableName, TableState],
+    ports: RunPorts, tables: Sequence[TableName] | None, states: Mapping[TableName, TableState]
 ) -> list[TableName]:
     """Return the tables to compare, sorted. `tables`: those that were named; None for
     all that are followed. Raise `NothingMatches` for an unknown table."""

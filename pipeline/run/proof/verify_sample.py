@@ -11,12 +11,11 @@ from time import perf_counter
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from lockstep.pipeline.model.batch import Cursor
 from lockstep.pipeline.ports.source import ReadMarks, SourceSample
-from lockstep.pipeline.proof.hashes import Hashes
+from lockstep.pipeline.proof.hashes import Flags, Hashes, membership, sorted_unique
 from lockstep.pipeline.proof.proven import ProofKind
 from lockstep.pipeline.proof.rows import RowHashes, RowsBeforeLog, concatenated, pair_hashes
 from lockstep.pipeline.proof.sampling import (
@@ -164,7 +163,7 @@ def _sample_by_number(
     sample = ports.server.sample(structure, choose)
     ranges = covered_ranges([start for (start,) in sample.starts], sample.rows, first_column)
 
-    def is_sampled(batch: pa.RecordBatch) -> npt.NDArray[np.bool_]:
+    def is_sampled(batch: pa.RecordBatch) -> Flags:
         return np.asarray(
             is_in_ranges(batch.column(first_column), ranges).to_numpy(zero_copy_only=False)
         )
@@ -190,14 +189,14 @@ def _sample_by_value(
     first_keys = pa.RecordBatch.from_pylist(
         [dict(zip(key_schema.names, start, strict=True)) for start in starts], key_schema
     )
-    key_hashes = _key_hashes(sides, [*source.to_batches(), first_keys])
+    key_hashes = sorted_unique(_key_hashes(sides, [*source.to_batches(), first_keys]))
     values = {*source.column(first_column).to_pylist(), *first_keys.column(0).to_pylist()}
     first_type = key_schema.field(0).type
     can_filter = pa.types.is_string(first_type) or pa.types.is_integer(first_type)
     ranges = [ValueRange(value, value) for value in sorted(values)] if can_filter else []
 
-    def is_sampled(batch: pa.RecordBatch) -> npt.NDArray[np.bool_]:
-        return np.asarray(np.isin(sides.hasher.key_hashes(batch), key_hashes))
+    def is_sampled(batch: pa.RecordBatch) -> Flags:
+        return membership(sides.hasher.key_hashes(batch), key_hashes)
 
     lake_rows = _lake_rows(sides, first_column, ranges, is_sampled)
     return TableSample(sides, sample.marks, source, lake_rows)
@@ -207,7 +206,7 @@ def _lake_rows(
     sides: BothSides,
     column: str,
     ranges: Sequence[ValueRange],
-    is_sampled: Callable[[pa.RecordBatch], npt.NDArray[np.bool_]],
+    is_sampled: Callable[[pa.RecordBatch], Flags],
 ) -> pa.Table:
     """Return the mirror's rows that belong to the sample."""
     batches = [

@@ -307,7 +307,5 @@ def _restate_changelogs(ports: RunPorts, lease: Lease) -> tuple[tuple[str, Resta
     return _without_empty(restatements)
 
 
-def _without_empty(
-    restatements: Mapping[str, Restatement],
-) -> tuple[tuple[str, Restatement], ...]:
+def _without_empty(restatements: Mapping[str, Restatement]) -> tuple[tuple[str, Restatement], ...]:
     return tuple(item for item in restatements.items() if not item[1].is_empty)

@@ -529,9 +529,7 @@ def _structure_in_lake(
 
 
 def _unfit_tables(
-    ports: RunPorts,
-    adoptions: Mapping[TableName, Adoption],
-    versions: list[SchemaVersion],
+    ports: RunPorts, adoptions: Mapping[TableName, Adoption], versions: list[SchemaVersion]
 ) -> Iterator[TableName]:
     """Yield the tables whose mirrors cannot be read at the adopted version, or lack a
     column of the structure."""

@@ -84,7 +84,7 @@ from lockstep.pipeline.values.errors import BatchesWait, LockstepError, Recovery
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.policies import Deletes, LakePolicies, Truncates
 from lockstep.pipeline.values.segment import Segment, SystemTable
-from lockstep.pipeline.values.shown import pluralize
+from lockstep.pipeline.values.shown import batch_words, pluralize
 from lockstep.pipeline.values.table import TableName, patterns_of
 
 
@@ -257,12 +257,7 @@ def _correct_mirrors(
     for done_count, table in enumerate(selection.tables, start=1):
         segments = [segment for segment in new_segments if segment.table == table]
         yield correct_mirror(
-            ports,
-            lease,
-            table,
-            selection.batches_of(table),
-            new_segments=segments,
-            details=details,
+            ports, lease, table, selection.batches_of(table), new_segments=segments, details=details
         )
         ports.progress.tell(table_progress("merge", done_count, len(selection.tables), table))
 
@@ -389,7 +384,7 @@ def _decision(report: ReplayReport) -> Decision:
     return Decision(
         "replay",
         "span-replayed",
-        f"batches {first.id} to {last.id} were replayed ({report.span}): "
+        f"replayed {batch_words(first.id, last.id)} ({report.span}): "
         f"{pluralize(len(replaced_segments), 'segment')} replaced, "
         f"{pluralize(wrong, 'row')} of mirrors put right",
         {
@@ -554,11 +549,7 @@ def _capture_again(
         decide_copies=partial(_original_copies, content.events),
     )
     segmenter = Segmenter(
-        tables,
-        basis.structures,
-        ports.shaping,
-        table_changes,
-        unshaped_tables=unshaped_tables,
+        tables, basis.structures, ports.shaping, table_changes, unshaped_tables=unshaped_tables
     )
     LogReading(basis, segmenter, keeps_all_prepared=True).run()
     segments = tables.finish()

@@ -283,7 +283,7 @@ def _waiting_batches(
 # -- a start that is chosen ------------------------------------------------------------
 
 
-_PROPOSED = 0
+_PROPOSED: Final = 0
 """The id of a chosen start that is not recorded yet."""
 
 

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
+from typing import Final
 
 from lockstep.pipeline.binlog.search.log_scan import read_file_head
 from lockstep.pipeline.check import invisible_tables
@@ -48,7 +49,7 @@ from lockstep.pipeline.values.errors import LockstepError
 from lockstep.pipeline.values.position import LogFile, Position
 from lockstep.pipeline.values.table import TableName, TablePatterns
 
-_BATCHES = 1_000
+_BATCHES: Final = 1_000
 """Number of newest batches that are examined."""
 
 

@@ -112,10 +112,7 @@ def _ends_of(ledger: Batches, source: str, missing: Sequence[MissingTable]) -> d
 
 
 def batch_for_place(
-    source: str,
-    batches: Sequence[Batch],
-    place: Place | None,
-    read_until: datetime | None = None,
+    source: str, batches: Sequence[Batch], place: Place | None, read_until: datetime | None = None
 ) -> Batch:
     """Return the last batch whose end shows nothing after the place; for GTIDs, the
     first batch that has all of them. `batches`: the acknowledged batches, oldest first.

@@ -411,21 +411,13 @@ class SparkMirrors:
         write_metadata: str = "",
         require_held: RequireHeld = no_check,
     ) -> tuple[MirrorCommit, ...]:
-        path = self._lake / mirror
-
         def find_commits() -> tuple[MirrorCommit | None, ...]:
-            with self._folder_of(mirror):
-                return _recorded_steps(
-                    path,
-                    steps,
-                    app_id=app_id,
-                    txn_version=txn_version,
-                    after_version=after_version,
-                )
+            with self._folder_of(mirror) as path:
+                return _recorded_steps(path, steps, app_id, txn_version, after_version)
 
         commits = find_commits()
         if None in commits:
-            with self._folder_of(mirror):
+            with self._folder_of(mirror) as path:
                 table = delta_table(path)
                 is_small = self._is_small(table)
             _refuse_column_names(table, steps)
@@ -439,14 +431,26 @@ class SparkMirrors:
                         )
                     head = self._checked_head(mirror, require_held)
                     if find_commits()[index] is None:
-                        user_metadata = _step_metadata(
-                            step, index + 1, write_metadata, app_id=app_id, txn_version=txn_version
+                        user_metadata = metadata_of_kind(
+                            write_metadata,
+                            WriteKind.ALTER,
+                            app_id=app_id,
+                            txn_version=txn_version,
+                            step=index + 1,
+                            does=str(step),
+                            values=_step_values(step),
                         )
                         self._commit_step(
                             session, mirror, step, user_metadata, app_id, txn_version, head
                         )
             commits = find_commits()
-        return tuple(_require_step_commit(path, commit) for commit in commits)
+        recorded_commits = tuple(commit for commit in commits if commit is not None)
+        if len(recorded_commits) != len(steps):
+            raise ForeignCommit(
+                f"A change of {self._lake / mirror}'s columns ended without its record in the log",
+                hint="look in the table's history for a commit that is not Lockstep's",
+            )
+        return recorded_commits
 
     def restore(
         self, mirror: str, version: int, user_metadata: str, require_held: RequireHeld = no_check
@@ -590,22 +594,8 @@ class SparkMirrors:
             yield path
 
 
-def _require_step_commit(path: LakePath, commit: MirrorCommit | None) -> MirrorCommit:
-    if commit is None:
-        raise ForeignCommit(
-            f"A change of {path}'s columns ended without its record in the log",
-            hint="look in the table's history for a commit that is not Lockstep's",
-        )
-    return commit
-
-
 def _recorded_steps(
-    path: LakePath,
-    steps: Sequence[MirrorStep],
-    *,
-    app_id: str,
-    txn_version: int,
-    after_version: int,
+    path: LakePath, steps: Sequence[MirrorStep], app_id: str, txn_version: int, after_version: int
 ) -> tuple[MirrorCommit | None, ...]:
     """Return for each step its commit after Delta version `after_version`, or None if
     the step was not committed. Raise `ForeignCommit` if the commit with a step's number
@@ -626,22 +616,6 @@ def _recorded_steps(
             )
     return tuple(
         commits[number][0] if number in commits else None for number in range(1, len(steps) + 1)
-    )
-
-
-def _step_metadata(
-    step: MirrorStep, number: int, write_metadata: str, *, app_id: str, txn_version: int
-) -> str:
-    """Return the userMetadata of a step's commit (sorted JSON). `write_metadata`: the
-    userMetadata of the write that needs the step."""
-    return metadata_of_kind(
-        write_metadata,
-        WriteKind.ALTER,
-        app_id=app_id,
-        txn_version=txn_version,
-        step=number,
-        does=str(step),
-        values=_step_values(step),
     )
 
 

@@ -409,8 +409,8 @@ $$;
 create trigger batches_begin before insert on lockstep.batches
     for each row execute function lockstep.batches_begin();
 
--- The sequences that a captured batch records are numbers of its own changes. The exception are the
--- rows of a load that it joins: they belong after a change of the batch that began to follow the load.
+-- The sequences that a captured batch records are numbers of its own changes. Only the rows of a load
+-- that it joins belong after a change of an earlier batch, the one that began to follow the load.
 create function lockstep.batches_may_be_captured(a_batch lockstep.batches) returns void
 language plpgsql as $$
 declare
@@ -545,7 +545,7 @@ begin
         or old.state not in ('acknowledged', 'abandoned')
         or old.state = 'acknowledged' and old.start_decision is not null then
         perform lockstep.refuse('batches_go_forgotten',
-            'a batch is deleted only after its changes, and never if it was begun by a decision');
+            'a batch is deleted only after its changes, and no live batch that a decision began');
     end if;
     return old;
 end
@@ -1836,7 +1836,8 @@ create index deliveries_done on lockstep.deliveries (consumer, last_batch) where
 create index deliveries_by_first on lockstep.deliveries (source, first_batch);
 create index deliveries_by_last on lockstep.deliveries (source, last_batch);
 
--- The newest batch that a consumer has acknowledged; null before the first.
+-- The newest batch that a consumer has acknowledged, else the one after which it began; null if it
+-- began at the first batch.
 create function lockstep.consumed(a_consumer bigint) returns bigint language sql stable as $$
     select coalesce(
         (select max(d.last_batch) from lockstep.deliveries d
@@ -1844,7 +1845,8 @@ create function lockstep.consumed(a_consumer bigint) returns bigint language sql
         (select c.start_batch from lockstep.consumers c where c.id = a_consumer))
 $$;
 
--- The newest batch that was delivered to a consumer and not rolled back; 0 before the first.
+-- The newest batch that was delivered to a consumer and not rolled back, else the one after which it
+-- began; 0 if it began at the first batch.
 create function lockstep.delivered_through(a_consumer bigint) returns bigint language sql stable as $$
     select coalesce(
         (select max(d.last_batch) from lockstep.deliveries d
@@ -2336,8 +2338,9 @@ end
 $$;
 
 -- Deletes those of the next `most` batches after `above` and before `through` that nothing refers to,
--- with their leases. A live batch that a decision began stays. So does the newest that could be resumed by
--- GTIDs, because it matters whether there ever was one. `last_id`: the last batch that was examined.
+-- with their leases. A live batch that a decision began stays. So does the newest that could be
+-- resumed by GTIDs, because it matters whether there ever was one. `last_id`: the last batch that was
+-- examined.
 create function lockstep.prune_batches(
     a_source text, above bigint, through bigint, most integer,
     out deleted_rows bigint, out last_id bigint, out is_complete boolean
