@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 import pyarrow as pa
@@ -33,6 +33,8 @@ class ReplayDifference:
     `SURPLUS`. `key`: its key as text. `columns`: the columns that differ, if both sides
     have the row. `log`: the values in its newest change. `lake`: the values in the
     lake. Both are texts by column name, or None unless values were asked for."""
+
+    json_keys: ClassVar = ("kind", "key", "columns", "log as told", "lake as shown")
 
     kind: str
     key: str

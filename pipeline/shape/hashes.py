@@ -40,8 +40,6 @@ from lockstep.pipeline.schema.types import FAMILIES, Family
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import Column
 
-_DERIVED_BYTES: Final = 32
-
 HASH_DIGITS: Final = 64
 """Number of characters in a hash."""
 
@@ -64,7 +62,7 @@ class PrivacyKey:
         self._outer = hashlib.sha256(bytes(byte ^ 0x5C for byte in padded))
 
         def derive(purpose: str) -> bytes:
-            return hmac.digest(secret, purpose.encode(), "sha512")[:_DERIVED_BYTES]
+            return hmac.digest(secret, purpose.encode(), "sha512")[:32]
 
         self._derive = derive  # A closure, so that the secret is in no attribute.
 

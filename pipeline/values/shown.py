@@ -52,8 +52,10 @@ def in_markdown(text: str) -> str:
 
 
 def name_list(names: Sequence[object], separator: str = ", ") -> str:
-    """Return the first names and the number of the others: `a, b, c, d, e and 2 more`."""
-    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    """Return the first names and the number of the others: `a, b, c, d, e and 2 more`.
+    Another separator also stands before that number: `…; e; and 2 more`."""
+    joint = " " if separator == ", " else separator
+    more = f"{joint}and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
     return separator.join(map(str, names[:MOST_NAMES])) + more
 
 

@@ -37,6 +37,7 @@ from lockstep.resources.config.values import (
     duration_in_seconds,
     refuse_literal_secrets,
     size_in_bytes,
+    unless_reference,
 )
 from lockstep.resources.lake.store.paths import LAKE_SCHEMES
 
@@ -268,10 +269,8 @@ def _address(text: str, schemes: Collection[str]) -> SplitResult | None:
 
 
 def check_page_address(text: str) -> str:
-    """Return the text if it is the address of Dagster's web server, or a reference to
-    one. Raise ValueError if it is no address, or contains an account."""
-    if is_reference(text):
-        return text
+    """Return the text if it is the address of Dagster's web server. Raise ValueError if
+    it is no address, or contains an account."""
     parts = _address(text, ("http", "https"))
     if parts is None:
         raise ValueError("webserver is not an address such as http://127.0.0.1:3000")
@@ -290,7 +289,7 @@ class DagsterSection(Section):
     tags."""
 
     location: Location = "lockstep"
-    webserver: Annotated[Text, AfterValidator(check_page_address)] | None = None
+    webserver: Annotated[Text, unless_reference(check_page_address)] | None = None
     key_prefix: Annotated[tuple[KeyPart, ...], Field(strict=False)] = ("{source}",)
     group: Word | None = None
     owners: Annotated[

@@ -5,6 +5,7 @@ later."""
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Annotated
 
 from pydantic import (
@@ -54,14 +55,26 @@ def parse_configured_start(text: str) -> Place | Snapshot:
     return place
 
 
+def unless_reference(check: Callable[[str], object]) -> AfterValidator:
+    """Return the validator of a text for which `check` must not raise ValueError. A
+    reference is also valid: its value is checked when it is resolved."""
+
+    def validate(text: str) -> str:
+        if not is_reference(text):
+            check(text)
+        return text
+
+    return AfterValidator(validate)
+
+
 def check_table_pattern(text: str) -> str:
-    """Return the text if it is a pattern for tables, or a reference to one."""
-    if not is_reference(text) and not all(text.partition(".")):
+    """Return the text if it is a pattern for tables."""
+    if not all(text.partition(".")):
         raise ValueError(f"{text!r} is not a pattern such as shop.* (database.table)")
     return text
 
 
-Pattern = Annotated[Text, AfterValidator(check_table_pattern)]
+Pattern = Annotated[Text, unless_reference(check_table_pattern)]
 """A pattern for tables, `database.table` with wildcards, or a reference to one."""
 
 
@@ -74,14 +87,7 @@ def _check_mirror_name(text: str) -> str:
 MirrorName = Annotated[Text, AfterValidator(_check_mirror_name)]
 
 
-def _check_start(text: str) -> str:
-    """Return the text if it names a place in the log, or is a reference."""
-    if not is_reference(text):
-        parse_configured_start(text)
-    return text
-
-
-StartText = Annotated[Text, AfterValidator(_check_start)]
+StartText = Annotated[Text, unless_reference(parse_configured_start)]
 
 
 def _require_secret_reference(text: str) -> str:
@@ -182,14 +188,7 @@ def host_and_port(text: str) -> tuple[str, int]:
     return match["host"].strip("[]"), port
 
 
-def _check_host_and_port(text: str) -> str:
-    """Return the text if it is a host, with or without a port, or a reference."""
-    if not is_reference(text):
-        host_and_port(text)
-    return text
-
-
-HostAndPort = Annotated[Text, AfterValidator(_check_host_and_port)]
+HostAndPort = Annotated[Text, unless_reference(host_and_port)]
 Port = Annotated[int, Field(ge=1, le=65_535)]
 ServerUuid = Annotated[
     str, StringConstraints(pattern=r"^([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|server-id:\d+)$")

@@ -394,6 +394,22 @@ def test_json_has_five_hundred_of_each() -> None:
     assert (told["mirror"]["wrong"], len(told["mirror"]["differences"])) == (WRONG, 500)
 
 
+def test_json_has_the_values_of_each_side() -> None:
+    """Under names that do not change with those of the fields."""
+    row = ReplayDifference("different", "id=1", ("a",), {"a": "1"}, {"a": "2"})
+    (mirror,) = report().mirrors
+    told = to_json(replace(mirror, rows=(row,)))["differences"]
+    assert told == [
+        {
+            "kind": "different",
+            "key": "id=1",
+            "columns": ["a"],
+            "told": {"a": "1"},
+            "shown": {"a": "2"},
+        }
+    ]
+
+
 # -- code to paste ----------------------------------------------------------------------------
 
 

@@ -466,6 +466,17 @@ def test_a_reference_is_held_to_the_same_rules(monkeypatch: pytest.MonkeyPatch) 
     assert parsed(text + "tls_force = true\n").source("shop").host() == "db.example.org"
 
 
+def test_a_reference_does_not_stand_for_another_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only texts in the file may be references: `env:B` as the value of A is not resolved
+    again, so it is neither a pattern nor an address."""
+    monkeypatch.setenv("A", "env:B")
+    excluding = parsed(SOURCE + 'exclude = ["env:A"]\n').source("shop")
+    with pytest.raises(ConfigurationError, match="'env:B' is not a pattern"):
+        excluding.plan()
+    with pytest.raises(ConfigurationError, match="webserver is not an address"):
+        parsed('[dagster]\nwebserver = "env:A"\n' + SOURCE).webserver()
+
+
 def test_a_reference_that_leads_nowhere_is_named(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep.pipeline.values.shown import first_words
+from lockstep.pipeline.values.shown import first_words, name_list
 
 SECRET = "hunter2"
 
@@ -41,3 +41,11 @@ def test_first_words(text: str, shown: str) -> None:
 def test_no_literal_is_shown(quoted: str, before: str) -> None:
     """Whatever stands in front of it, and whether or not its quotes pair."""
     assert SECRET not in first_words(f"{before} IDENTIFIED BY {quoted.format(SECRET)}")
+
+
+def test_the_number_of_further_differences_stands_apart_from_the_last_one() -> None:
+    """Each has commas of its own, as in `a: int, bigint`."""
+    differences = [f"{name}: int, bigint" for name in "abcdefg"]
+    assert name_list(differences[:5], "; ") == "; ".join(differences[:5])
+    assert name_list(differences, "; ").endswith("; e: int, bigint; and 2 more")
+    assert name_list("abcdefg") == "a, b, c, d, e and 2 more"

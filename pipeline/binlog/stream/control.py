@@ -442,15 +442,12 @@ def decode_gtid_set(data: bytes) -> GtidSet:
         raise damaged(f"a PREVIOUS_GTIDS event is not a GTID set: {error}") from error
 
 
-_COUNT_MASK: Final = (1 << 28) - 1
-
-
 def read_gtid_list(event: Event) -> GtidSet:
     """Read MariaDB's GTID_LIST, which has the last transaction of each domain and
     server: count 4 (the low 28 bits), then domain 4, server 4, number 8
     (`Gtid_list_log_event` in MariaDB's `sql/log_event.h`)."""
     reader = Reader(event.body, "a GTID_LIST event")
-    count = reader.integer(4) & _COUNT_MASK
+    count = reader.integer(4) & (1 << 28) - 1
     parts = [f"{reader.integer(4)}-{reader.integer(4)}-{reader.integer(8)}" for _ in range(count)]
     try:
         return GtidSet.parse(",".join(parts))
