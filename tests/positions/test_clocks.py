@@ -123,7 +123,7 @@ WRONG = {2: AHEAD, 3: BEHIND}
 def test_the_ledgers_times_survive_wrong_ones(shop: Shop) -> None:
     """A batch ends with one: what is shown and replayed as of a moment is what was committed then,
     and the time that tells how far the source is has been."""
-    moments = []
+    moments = list[str]()
     for key in range(1, 5):
         if moments and not has_exact_times(shop.stand):
             moment(shop.stand)  # Nothing is committed in the second that began with the last one.
