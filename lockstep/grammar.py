@@ -80,15 +80,15 @@ def _known_command(arguments: Sequence[str]) -> str | None:
 # A line declares an option: its name, its value, its text in `--help`. The value is
 # followed by `*`, `+` or `?` as in a regular expression if it can be repeated or left
 # out, and by `!` if the option is required. Options that begin with `|` exclude each
-# other. `@name` inserts the lines of `_SHARED_OPTIONS`. Wherever a value is a PLACE,
-# `--help` ends with `_PLACES_HELP`.
+# other. An indented line continues the one before it. `@name` inserts the lines of
+# `_SHARED_OPTIONS`. Wherever a value is a PLACE, `--help` ends with `_PLACES_HELP`.
 
 _GLOBAL_OPTIONS: Final = """\
 --config FILE   the configuration file (default: $LOCKSTEP_CONFIG, else ./lockstep.toml)
 --json          print the answer as one JSON object on standard output
 --log-format {text,json}  print progress, notes and errors on standard error as text (default) or
                 as one JSON object per line
---log-file FILE  also write these JSON lines to a file, which is rotated
+--log-file FILE  also write progress, notes and errors as JSON lines to a file, which is rotated
 """
 """The options that stand before or after any command."""
 
@@ -368,13 +368,13 @@ _FURTHER_ARGUMENTS: Final[Mapping[str, Mapping[str, Any]]] = {
 _OPTION_LINE: Final = re.compile(r"(\| )?([\w-]+)(?: (?:\{(.+)\}|([\w=]+))([*+?!]?))? {2,}(.+)")
 
 
-def _add_options(parser: Any, text: str, **defaults: Any) -> None:
+def _add_options(parser: Any, text: str, **common_arguments: Any) -> None:
     """Add the options that the text declares to a parser, or to a group of one.
-    `defaults`: further arguments of each `add_argument`."""
+    `common_arguments`: arguments of `add_argument` for each of them."""
     exclusive_group: Any = None
     for line in re.sub(r"\n +", " ", text).splitlines():
         if line.startswith("@"):
-            _add_options(parser, _SHARED_OPTIONS[line.removeprefix("@")], **defaults)
+            _add_options(parser, _SHARED_OPTIONS[line.removeprefix("@")], **common_arguments)
             continue
         match = _OPTION_LINE.fullmatch(line)
         assert match, line
@@ -382,7 +382,7 @@ def _add_options(parser: Any, text: str, **defaults: Any) -> None:
         settings: dict[str, Any] = {
             "help": help_text,
             **_FURTHER_ARGUMENTS.get(name, {}),
-            **defaults,
+            **common_arguments,
         }
         if choices:
             settings["choices"] = tuple(choices.split(","))
