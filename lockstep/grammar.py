@@ -341,20 +341,21 @@ action {serve}  serve at [spark] remote, until Ctrl-C
 }
 
 
-def _number_of_rows(text: str) -> int:
+def _positive_number(text: str, *, meaning: str) -> int:
+    """Return the number that was typed. `meaning`: what it is, for the refusal."""
     if not text.isascii() or not text.isdigit() or not int(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of rows")
+        raise argparse.ArgumentTypeError(f"{text!r} is not {meaning}")
     return int(text)
 
 
 _REPEATABLE: Final = {"action": "extend", "default": []}
 
 _FURTHER_ARGUMENTS: Final[Mapping[str, Mapping[str, Any]]] = {
-    "--port": {"type": int, "default": 3306},
+    "--port": {"type": partial(_positive_number, meaning="a port"), "default": 3306},
     "--lake": {"default": "lake"},
     "--ledger": {"default": "embedded"},
-    "--back-to": {"type": int},
-    "--sample": {"type": _number_of_rows},
+    "--back-to": {"type": partial(_positive_number, meaning="the number of a batch")},
+    "--sample": {"type": partial(_positive_number, meaning="a number of rows")},
     "--author": {"type": printable},  # makes bytes that are not UTF-8 printable, too
     "--reason": {"type": partial(printable, keep="\n\t")},
     "--tables": _REPEATABLE,

@@ -187,11 +187,16 @@ _BAD_HEAP_MESSAGES: Final = ("INVALID_DRIVER_MEMORY", "Invalid maximum heap size
 
 
 def _start_error(settings: SparkSettings, error: Exception | None = None) -> LockstepError:
-    """Return our error for a Spark that did not start. `error`: Spark's own error, if
-    it raised one."""
+    """Return our error for a Spark that did not start. `error`: Python's error, if there
+    was one."""
     log = _log_path(settings)
     output = log.read_text(errors="replace") if log.is_file() else ""
-    message = f"Spark did not start: {_last_message(output)}"
+    reason = _last_message(output)
+    if reason is None:
+        # If the operating system did not start the program, no Java process ended.
+        is_refused = isinstance(error, OSError) and not isinstance(error, ConnectionError)
+        reason = str(error) if is_refused else "its Java process ended without a message"
+    message = f"Spark did not start: {reason}"
     if any(words in text for words in _BAD_HEAP_MESSAGES for text in (str(error), output)):
         hint = "correct `spark.driver.memory` in the [spark] table of lockstep.toml: 512m or more"
         return ConfigurationError(message, hint=hint)
@@ -209,10 +214,11 @@ def start_hint(user_settings: Mapping[str, str]) -> str:
     )
 
 
-def _last_message(output: str) -> str:
+def _last_message(output: str) -> str | None:
+    """Return the last line that tells something, shortened; None if there is none."""
     lines = [line.strip() for line in output.splitlines()]
     messages = [line for line in lines if line and not line.startswith(("at ", "WARNING"))]
-    return messages[-1][:300] if messages else "its Java process ended without a message"
+    return messages[-1][:300] if messages else None
 
 
 def make_scratch() -> LockedFolder:
