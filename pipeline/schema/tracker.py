@@ -38,7 +38,7 @@ from lockstep.pipeline.schema.history import (
     ShownAs,
     VersionOrigin,
 )
-from lockstep.pipeline.schema.model import ServerSchema, TableSchema
+from lockstep.pipeline.schema.model import ColumnSchema, ServerSchema, TableSchema
 from lockstep.pipeline.schema.rows import schema_of
 from lockstep.pipeline.schema.statements.changes import (
     CreateLike,
@@ -321,7 +321,7 @@ class SchemaTracker:
         `shaped_versions`: the newest versions of tables that the lake does not show as
         they are. A new table with at least half of the columns of one of them may have
         its rows, so the lake shows no more of the new table than of that one."""
-        self._shaped_versions = shaped_versions
+        self._shaped_versions = _without_alike(shaped_versions)
         for version in versions:
             predecessor = None
             if version.schema is not None:
@@ -647,5 +647,16 @@ class SchemaTracker:
 
 def _names_before(before: TableSchema, after: TableSchema) -> ColumnsFrom:
     """Return the columns of `after`, matched by their names with those of `before`."""
-    columns = map(before.column, after.names)
-    return tuple(None if column is None else column.name for column in columns)
+    by_folded_name = {name.lower(): name for name in before.names}
+    return tuple(by_folded_name.get(name.lower()) for name in after.names)
+
+
+def _without_alike(versions: Iterable[SchemaVersion]) -> list[SchemaVersion]:
+    """Return the versions without those that have the columns of an earlier one and are
+    shown in the same way. A server can have the same tables in a thousand databases."""
+    by_kind: dict[tuple[tuple[ColumnSchema, ...], str], SchemaVersion] = {}
+    for version in versions:
+        if version.schema is not None and version.shown_as is not None:
+            kind = version.schema.columns, version.shown_as.fingerprint
+            by_kind.setdefault(kind, version)
+    return list(by_kind.values())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -11,8 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep.pipeline.schema.context import ServerDialect, StatementContext
-from lockstep.pipeline.schema.effects import LoggedStatement
-from lockstep.pipeline.schema.history import Knowledge, SchemaVersion, VersionOrigin
+from lockstep.pipeline.schema.effects import FollowedStatement, LoggedStatement
+from lockstep.pipeline.schema.history import (
+    Knowledge,
+    SchemaStatement,
+    SchemaVersion,
+    ShownAs,
+    VersionOrigin,
+)
 from lockstep.pipeline.schema.history_check import RecordedBatch, follow_again
 from lockstep.pipeline.schema.model import TableSchema, WrittenDefault
 from lockstep.pipeline.schema.rows import row_structure
@@ -138,6 +145,66 @@ def _followed(*statements: str, folding: int = 0) -> SchemaTracker:
 
 
 _MOMENT = datetime(2026, 1, 31, tzinfo=UTC)
+
+
+class _CountedShaping:
+    """A `HistoryShaping` that lists the tables whose versions are compared with new tables."""
+
+    def __init__(self, shaping: Shaping) -> None:
+        self.shaping, self.compared = shaping, list[str]()
+
+    def for_history(
+        self,
+        schema: TableSchema,
+        before: SchemaVersion | None = None,
+        columns_from: Sequence[str | None] | None = None,
+        *,
+        may_be_renamed: bool = False,
+    ) -> tuple[TableSchema, ShownAs | None]:
+        self.compared += [] if before is None else [str(before.table)]
+        return self.shaping.for_history(schema, before, columns_from, may_be_renamed=may_be_renamed)
+
+    def statement_record(
+        self, logged: LoggedStatement, followed: FollowedStatement, tables: Collection[TableName]
+    ) -> SchemaStatement:
+        return self.shaping.statement_record(logged, followed, tables)
+
+
+def test_a_new_table_is_compared_once_with_tables_that_are_alike() -> None:
+    """Each tenant has a database of its own with the same tables, of which one hides more."""
+    rules = {
+        TableName(f"shop_{number}", "customers"): ShapeRules(
+            exclude_columns=("ssn", "note") if number == 30 else ("ssn",)
+        )
+        for number in range(60)
+    }
+    shaping = Shaping(rules.get, _KEY, has_rules=True, is_captured=lambda _: True)
+    at = Coordinates(LogFile("binlog", 1), 4)
+    schema = table("create table customers (id int primary key, ssn char(9), note text)")
+    versions = []
+    for name in rules:
+        redacted, shown_as = shaping.for_history(replace(schema, name=name))
+        versions.append(
+            SchemaVersion(
+                name,
+                1,
+                at,
+                Knowledge.KNOWN,
+                VersionOrigin.BASELINE,
+                schema=redacted,
+                shown_as=shown_as,
+            )
+        )
+    new = TableName("shop_60", "customers")
+    rules[new] = ShapeRules(exclude_columns=("ssn",))
+    version = replace(versions[0], table=new, schema=replace(schema, name=new), shown_as=None)
+    counted = _CountedShaping(shaping)
+    tracker = SchemaTracker(StructuresInMemory(), shaping=counted)
+    tracker.record_initial_versions([version], (), versions)
+    assert set(counted.compared) == {"shop_0.customers", "shop_30.customers"}
+    error = tracker.shape_error(new)
+    assert error is not None
+    assert "shop_30.customers" in error.reason
 
 
 @pytest.mark.parametrize(

@@ -368,7 +368,7 @@ class CapturedTables:
         table = self[name]
         table.is_unread, table.has_all_rows = False, True
         if table.state is not None and not table.state.is_complete:
-            table.state, table.is_state_changed = table.state.as_started(), True
+            table.state, table.is_state_changed = table.state.without_stop(), True
 
     def record_copy(self, version: SchemaVersion, origin: TableName, reason: str) -> None:
         """Record that a RENAME gave the table the rows of `origin`, after the last

@@ -84,7 +84,7 @@ from lockstep.pipeline.values.errors import BatchesWait, LockstepError, Recovery
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.policies import Deletes, LakePolicies, Truncates
 from lockstep.pipeline.values.segment import Segment, SystemTable
-from lockstep.pipeline.values.shown import pluralize
+from lockstep.pipeline.values.shown import batch_words, pluralize
 from lockstep.pipeline.values.table import TableName, patterns_of
 
 
@@ -384,7 +384,7 @@ def _decision(report: ReplayReport) -> Decision:
     return Decision(
         "replay",
         "span-replayed",
-        f"batches {first.id} to {last.id} were replayed ({report.span}): "
+        f"replayed {batch_words(first.id, last.id)} ({report.span}): "
         f"{pluralize(len(replaced_segments), 'segment')} replaced, "
         f"{pluralize(wrong, 'row')} of mirrors put right",
         {
@@ -607,7 +607,7 @@ def _original_states(
     is included: its changes may begin with this batch."""
     states = ports.ledger.table_states(ports.source.name)
     return {
-        table: states[table].as_started()
+        table: states[table].without_stop()
         for table in tables
         if first_batches[table] < batch or states[table].adopted_version is not None
     }
