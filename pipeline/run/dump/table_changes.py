@@ -487,7 +487,7 @@ class TableChanges:
         if version is None or not self._tables[reading.table].is_loading:
             return
         followed = load.followed_from or next(
-            followed for followed in self._tables.followed_loads if followed.load == load.id
+            followed for followed in self._tables.followed_loads if followed.load_id == load.id
         )
         # The rows are the same if the versions differ in other things, such as an index.
         if version.version != followed.version and not _same_rows(reading.schema, version.schema):
