@@ -46,7 +46,7 @@ from lockstep.resources.config import Settings
 _WARN, _ERROR = dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR
 
 _MAX_BATCHES = 20
-"""Largest number of acknowledged batches whose rows are added up; the newest are."""
+"""Largest number of acknowledged batches whose rows are added up: the newest ones."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,7 +74,7 @@ TICK_SECONDS = 15.0
 minute, and the checks have to be reported, too."""
 
 MAX_SUMMED_BATCHES = 500
-"""Largest number of batches whose rows a report adds up; the newest are. They are read
+"""Largest number of batches whose rows a report adds up: the newest ones. They are read
 from the ledger within one tick."""
 
 _SEARCHED_EVENTS = 20

@@ -93,13 +93,16 @@ class WantedEntry:
 class RecordedEntry:
     """An entry as the ledger recorded it. `content_hash`, `schema_version`: those of
     the `WantedEntry` that was written. Both are None while the entry is being written:
-    the catalog may then have the new entry, the former one, or none."""
+    the catalog may then have the new entry, the former one, or none. `new_name`: while
+    the entry is being renamed, the name that it gets: the catalog may then have it
+    under either name."""
 
     table: TableName
     name: EntryName
     location: str
     content_hash: str | None = None
     schema_version: int | None = None
+    new_name: EntryName | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,22 +217,26 @@ def plan_steps(
     """Return the steps in their order: drops, renames, then entries to create or to
     update. `wanted`: the entries that may have changed; `dropped_tables`: tables with
     an entry that were dropped at the source."""
+    entries = sorted(wanted, key=lambda entry: entry.table)
     to_drop = set(dropped_tables)
+    current_entries = dict(recorded)
+    dropped_at = {normal_location(recorded[table].location): table for table in dropped_tables}
+    for entry in entries:
+        former_table = dropped_at.get(normal_location(entry.location))
+        if entry.table in recorded or former_table is None:
+            continue
+        former = recorded[former_table]
+        if former.name != entry.name:
+            # The same folder under another name: the table was renamed, and takes the
+            # entry with it.
+            del dropped_at[normal_location(entry.location)]
+            to_drop.discard(former.table)
+            current_entries[entry.table] = former
     renames: list[EntryStep] = []
     updates: list[EntryStep] = []
     kept_names = {entry.name for table, entry in recorded.items() if table not in to_drop}
-    dropped_at = {normal_location(recorded[table].location): table for table in dropped_tables}
-    for entry in sorted(wanted, key=lambda entry: entry.table):
-        current = recorded.get(entry.table)
-        location = normal_location(entry.location)
-        if current is None and location in dropped_at:
-            former = recorded[dropped_at[location]]
-            if former.name != entry.name:
-                # The same folder under another name: the table was renamed, and takes
-                # the entry with it.
-                del dropped_at[location]
-                to_drop.discard(former.table)
-                current = former
+    for entry in entries:
+        current = current_entries.get(entry.table)
         if current is not None and current.name != entry.name and entry.name in kept_names:
             # Another entry still has this name, and is renamed later. If this entry
             # took the name now, the later rename, which goes by the name, would rename

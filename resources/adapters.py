@@ -53,6 +53,7 @@ class Adapters:
         use raises them."""
         from lockstep.resources.lake.spark.session import define_environment_for
 
+        # Before the thread starts: no other thread may read the environment meanwhile.
         with suppress(LockstepError):
             define_environment_for(self._settings.lake_path())
 

@@ -324,7 +324,7 @@ def declare_tables(settings: Settings, ports: RunPorts) -> None:
     tables = [table.name for table in ports.server.tables()]
     # A table that was dropped and created again exists, even if no run has read that yet.
     existing_states = {
-        table: states[table].as_started() if source.patterns.matches(table) else states[table]
+        table: states[table].without_stop() if source.patterns.matches(table) else states[table]
         for table in tables
         if table in states
     }

@@ -91,7 +91,7 @@ def _report_lines(report: SpanReport, path: Path) -> Iterator[str]:
     )
     first, last = report.batches[0], report.batches[-1]
     end = f" to {_place_text(last.end)}" if last.end is not None else ""
-    yield f"  all of {batch_words(first.id, last.id)}, from {_place_text(first.start)}{end}"
+    yield f"  the whole of {batch_words(first.id, last.id)}, from {_place_text(first.start)}{end}"
     if report.request_counts is not None:
         yield f"  requests to the store: {report.request_counts}"
     if report.version_set is not None:

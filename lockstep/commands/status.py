@@ -425,7 +425,7 @@ def inactive_values(tables: Iterable[InactiveTable]) -> list[dict[str, Any]]:
         {
             **attributes(table.state, "table, condition as state, stopped_by"),
             "excluded": table.is_excluded,
-            "place": table.state.place or None,
+            "place": table.state.place_text or None,
             **attributes(table.state, "reason, hint"),
             "order": table.order
             and {
@@ -440,7 +440,7 @@ def inactive_values(tables: Iterable[InactiveTable]) -> list[dict[str, Any]]:
 def inactive_lines(tables: Iterable[InactiveTable]) -> Iterator[str]:
     for table in tables:
         state, order = table.state, table.order
-        place = f" at {state.place}" if state.place else ""
+        place = f" at {state.place_text}" if state.place_text else ""
         reason = f": {state.reason}" if state.reason else ""
         source = " at the source" if state.condition is TableCondition.DROPPED else ""
         excluded = "is excluded; it " if table.is_excluded else ""

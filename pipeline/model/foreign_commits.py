@@ -211,14 +211,16 @@ def _judge_mirror_commit(commit: LakeCommit, expected: MirrorRecord) -> Ahead | 
         spans = [[intent.first_batch, intent.last_batch] for intent in intents]
         return None if (commit.metadata or {}).get("batches") in spans else Ahead(commit)
     if commit.copied_version is not None and txn_version <= expected.last_txn_version:
-        return judge_foreign(commit)  # upkeep repeats the metadata of any earlier write
+        # Upkeep repeats the metadata of any earlier write, so only what it changed can
+        # show whether it belongs here.
+        return judge_foreign(commit)
     if txn_version in {intent.txn_version for intent in intents}:
         return None
     if txn_version > expected.last_txn_version:
         return Ahead(commit)
     if expected.app_id in commit.transactions:
         return Foreign(commit, "it is a write that had been given up")
-    return None  # a step before such a write
+    return None  # a step (ALTER) before a write that was given up: it changed no rows
 
 
 def _txn_version(commit: LakeCommit, app_id: str) -> int | None:
@@ -247,9 +249,9 @@ def judge_changelog_log(
 ) -> Judgement:
     """Return the judgement about the commits of a changelog, or of a system table
     (`_transactions`, `_ddl`), after the version `examined_version`. `batches`: the
-    ledger's batches that the commits name, by number. Upkeep may have deleted a batch
-    below `pruned_through`, so such a batch may be missing. `newest_revision`: the
-    number of the ledger's newest revision."""
+    ledger's batches that the commits name, by number. `pruned_through`: upkeep keeps
+    this batch, but may have deleted those before it. `newest_revision`: the number of
+    the ledger's newest revision."""
     if examined_version is not None and _newest(log) < examined_version:
         return Behind(log.newest, examined_version)
     foreign: Foreign | None = None
@@ -277,8 +279,8 @@ def judge_changelog_log(
 
 
 def _names_batch(metadata: Mapping[str, Any], batch: Batch | None) -> bool:
-    """Return whether a commit names this batch; for None or a batch that is not
-    captured, whether the commit names no position. The moment of capture is compared
+    """Return whether a commit names the end of this batch. If there is no batch, or it
+    is not captured, the commit must name no position. The moment of capture is compared
     too: a copy of the ledger with which somebody continued gives the same batch
     numbers, and may have read up to the same place of the log."""
     if batch is None or batch.end is None or batch.captured_at is None:
@@ -297,8 +299,8 @@ def changes_more_than_files(commit: LakeCommit) -> bool:
 
 
 def judge_foreign(commit: LakeCommit) -> Foreign | None:
-    """Return why another program's commit may have changed the table, or None if it is
-    neutral."""
+    """Return why a commit may have changed the table, judged only by what it did and
+    not by the metadata that Lockstep writes; None if it is neutral."""
     rows_before, rows_after = _row_count(commit.removes), _row_count(commit.adds)
     effect: str | None
     if commit.operation not in NEUTRAL:

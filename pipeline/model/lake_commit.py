@@ -42,6 +42,10 @@ NOT_CAPTURED: Final = "not captured"
 """The condition that a commit to `_transactions` records for a table that a batch did
 not capture, although the table is complete in the lake."""
 
+BEING_READ: Final = "being read"
+"""The condition that such a commit records for a followed table whose rows are still being
+read from the source."""
+
 NEEDS_CONSENT: Final = "stopped until somebody consents"
 """The condition that such a commit records for a waiting table: the settings would show
 more of it than before. In a ledger that is made from the lake, the table must

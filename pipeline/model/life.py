@@ -281,20 +281,20 @@ def _changed_state(state: TableState, event: Event, condition: TableCondition) -
     match event:
         case Followed(changelog, generation, _, need) if condition is TableCondition.FOLLOWING:
             return replace(
-                state.as_started(condition),
+                state.without_stop(condition),
                 changelog=changelog,
                 changelog_generation=generation,
                 need=need or state.need,
             )
         case Dropped(changelog, generation, _, stopped) if condition is TableCondition.DROPPED:
             return replace(
-                state.as_started(condition),
+                state.without_stop(condition),
                 changelog=changelog,
                 changelog_generation=generation,
                 stopped=stopped,
             )
         case Loaded() | Rejoined():
-            return state.as_started(condition)
+            return state.without_stop(condition)
         case TableStopped():
             return _stopped_state(state, event)
         case Reloaded(reason, hint, stopped):

@@ -48,7 +48,7 @@ class StopPlace:
 class StoppedTable:
     """A table that was stopped, and why. `reason`: one sentence; `hint`: the cure in
     words; `position`: the place in the log, for people; `need`: the data that the table
-    lacks besides the log; `by`: who stopped it.
+    lacks, apart from changes that the log has; `by`: who stopped it.
 
     `at`: the exact place at which a capture stopped the table. If it is None, the table
     stopped at the start of the capture or, outside a capture, at the end of the newest
@@ -98,11 +98,11 @@ class TableState:
     then.
 
     `stopped_by`, `reason`, `hint` and `position` are only set for a stopped table.
-    `stopped`: how far a stopped or dropped table was captured; None if it was not
-    captured. `need`: the data that it lacks besides the log; ROWS for a followed table
-    whose rows are being read from the source. `missing_since`: the oldest batch that
-    the mirror lacks although it was captured; once the table is followed again, merging
-    continues there.
+    `stopped`: the place up to which a stopped or dropped table was captured; None if it
+    was not captured. `need`: the data that it lacks, apart from changes that the log
+    has; ROWS for a followed table whose rows are being read from the source.
+    `missing_since`: the oldest batch that the mirror lacks although it was captured;
+    once the table is followed again, merging continues there.
     """
 
     table: TableName
@@ -137,8 +137,9 @@ class TableState:
     def has_stopped(self) -> bool:
         return self.condition is TableCondition.STOPPED
 
-    def as_started(self, condition: TableCondition = TableCondition.FOLLOWING) -> TableState:
-        """Return the state with this condition, and without reason, place and need."""
+    def without_stop(self, condition: TableCondition = TableCondition.FOLLOWING) -> TableState:
+        """Return the state with this condition, and without what a stop set: reason,
+        hint, places and need."""
         return replace(
             self,
             condition=condition,
@@ -157,7 +158,7 @@ class TableState:
         return has_no_mirror and self.condition is TableCondition.DROPPED
 
     @property
-    def place(self) -> str:
+    def place_text(self) -> str:
         """The place of the log where the table was stopped or dropped, for people;
         empty while it is followed."""
         return self.position or ("" if self.stopped is None else str(self.stopped.at))
@@ -327,8 +328,8 @@ class SnapshotFiles:
 
     `version`: the schema version of the rows. Changes with `_sequence` > `low_sequence`
     were logged after the read's low watermark, so they replace its rows. `columns`: the
-    names of the columns that were read besides the key; None if all were read, which is
-    a REREAD event.
+    names of the columns that were read besides the key, after which the table gets a
+    REFRESHED event; None if all columns were read, after which it gets a REREAD event.
     """
 
     table: TableName

@@ -54,7 +54,7 @@ from lockstep.pipeline.run.repair import repair
 from lockstep.pipeline.run.reports import CaptureReport, RereadCounts, softened_lines
 from lockstep.pipeline.run.reshaping import stop_reshaped_tables
 from lockstep.pipeline.run.stop_errors import collision_error, engine_error, stop_at_cursor
-from lockstep.pipeline.run.table_plans import TablePlans, open_orders, plan_readings, plan_returns
+from lockstep.pipeline.run.table_plans import TablePlans, plan_orders, plan_readings, record_orders
 from lockstep.pipeline.schema.effects import LoggedStatement
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.statements.changes import AlterTable
@@ -196,21 +196,21 @@ def _capture_once(
     stop_at_cursor(ports, lease, left_out_now(ports).items())
     stop_reshaped_tables(ports, lease)
     past_report = follow_pasts(ports, lease)
-    return_plans = plan_returns(ports, open_orders(ports, lease))
-    for table in return_plans.wait_reasons:
-        ports.progress.note(f"{table} waits: {return_plans.wait_sentence(table)}")
-    catch_up_result = catch_up(ports, lease, return_plans)
+    order_plans = plan_orders(ports, record_orders(ports, lease))
+    for table in order_plans.wait_reasons:
+        ports.progress.note(f"{table} waits: {order_plans.wait_sentence(table)}")
+    catch_up_result = catch_up(ports, lease, order_plans)
     if catch_up_result is not None:
-        return_plans = plan_returns(
+        order_plans = plan_orders(
             ports,
-            open_orders(ports, lease),
-            earlier_plans=return_plans,
+            record_orders(ports, lease),
+            earlier_plans=order_plans,
             reason_without_log=catch_up_result if isinstance(catch_up_result, str) else "",
         )
     # The ordinary batch begins at the cursor. A table that still lacked changes from
     # before it would lose them.
-    assert not return_plans.spans, "each table has caught up with the cursor"
-    report = _capture_new_log(ports, lease, return_plans, timer_start, read)
+    assert not order_plans.spans, "each table has caught up with the cursor"
+    report = _capture_new_log(ports, lease, order_plans, timer_start, read)
     report = replace(report, repairs=repairs)
     states = ports.ledger.table_states(ports.source.name) if invisible_tables else {}
     for invisible in invisible_tables:
@@ -239,7 +239,7 @@ def _joined_report(before: CaptureReport, report: CaptureReport) -> CaptureRepor
 def _capture_new_log(
     ports: RunPorts,
     lease: Lease,
-    return_plans: TablePlans,
+    order_plans: TablePlans,
     timer_start: float,
     read: ConditionRead | None,
 ) -> CaptureReport:
@@ -253,7 +253,7 @@ def _capture_new_log(
             _require_read_at(read, run_start.start.at)
         bounds = bounds_of(ports, run_start)
         start_seconds = perf_counter() - timer_start
-        plans = plan_readings(ports, run_start, return_plans)
+        plans = plan_readings(ports, run_start, order_plans)
         # A start that a person chose is recorded by a batch, even by an empty one. But
         # a batch needs an anchor (the checksum of the event before its end), and an
         # empty batch without an event before its start has none.

@@ -36,7 +36,7 @@ from lockstep.pipeline.catalog import (
 from lockstep.pipeline.mirror.lineage import own_comments
 from lockstep.pipeline.model.table_state import TableCondition, TableState
 from lockstep.pipeline.ports.catalog import Registry
-from lockstep.pipeline.ports.ledger import Ledger, Writes
+from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.schema.types import sql_type
 from lockstep.pipeline.values.decisions import Lease
@@ -77,12 +77,12 @@ class CatalogStanding:
 
 def registrations_of(ledger: Ledger, mirrors: MirrorNames, registry: Registry) -> CatalogStanding:
     """Return the state of a source's registrations. Only the ledger is read."""
-    comparison = _compare_recorded(ledger, mirrors, registry, ledger.table_states(mirrors.source))
+    recorded = ledger.registrations(mirrors.source, registry.catalog.identity).entries
+    states = ledger.table_states(mirrors.source)
+    comparison = _compare_recorded(recorded, mirrors, registry, states)
     return CatalogStanding(
         registry.catalog.identity,
-        registered=sum(
-            entry.content_hash is not None for entry in comparison.recorded_entries.values()
-        ),
+        registered=sum(entry.content_hash is not None for entry in recorded.values()),
         waiting=tuple(sorted(comparison.differing_tables)),
         left=tuple(entry.table for entry in comparison.unnamable_entries),
     )
@@ -219,12 +219,18 @@ class _Registration:
         all tables (`examine_all`), and the newest statement that no complete
         registration has seen. MySQL is only asked for the comments of these tables."""
         ports, ledger, source = self.ports, self.ports.ledger, self.ports.source.name
-        seen = ledger.registrations(source, self.registry.catalog.identity).statement_id
+        registrations = ledger.registrations(source, self.registry.catalog.identity)
+        recorded_entries = {
+            table: self._settle_rename(entry) for table, entry in registrations.entries.items()
+        }
+        seen = registrations.statement_id
         statement_id, texts = _new_statements(ports, seen)
         words = frozenset(word for text in texts for word in _WORD.findall(text))
         states = ledger.table_states(source)
-        comparison = _compare_recorded(ledger, ports.source.mirror_names, self.registry, states)
-        names, recorded_entries = comparison.names, comparison.recorded_entries
+        comparison = _compare_recorded(
+            recorded_entries, ports.source.mirror_names, self.registry, states
+        )
+        names = comparison.names
         self.missing_entries += comparison.unnamable_entries
         tables_to_keep = {
             table
@@ -248,6 +254,19 @@ class _Registration:
         gone_tables = [table for table in recorded_entries if table not in tables_to_keep]
         steps = plan_steps(wanted_entries, recorded_entries, gone_tables)
         return steps, None if statement_id == seen else statement_id
+
+    def _settle_rename(self, recorded: RecordedEntry) -> RecordedEntry:
+        """Return an entry with the name that it has in the catalog. If a run ended
+        while it renamed the entry, the catalog says whether the entry has its new name,
+        and the ledger records the answer."""
+        if recorded.new_name is None:
+            return recorded
+        existing = self._find(recorded.new_name)
+        is_renamed = existing is not None and self._is_ours(existing, recorded)
+        name = recorded.new_name if is_renamed else recorded.name
+        settled = RecordedEntry(recorded.table, name, recorded.location)
+        self._note(settled.table, settled)
+        return settled
 
     def _take_steps(self, steps: list[EntryStep], timer_start: float) -> None:
         last_report_at = timer_start
@@ -298,8 +317,8 @@ class _Registration:
         is not Lockstep's or the new name is taken.
 
         Do so too for a table's own entry in a catalog without marks (properties that
-        say who made an entry). The ledger records one name per table, so after a killed
-        run, an entry under the other name could not be recognized."""
+        say who made an entry): if the entry's location changes with its name, an entry
+        with the new name could not be recognized after a killed run."""
         is_own = recorded.table == entry.table
         existing = self._find(recorded.name)
         is_as_recorded = existing is not None and self._is_ours(existing, recorded)
@@ -308,7 +327,13 @@ class _Registration:
             self._drop(recorded)
             self._put(entry, None)
             return
-        self._announce(recorded if is_own else entry, recorded.location)
+        if is_own:
+            renaming = RecordedEntry(
+                recorded.table, recorded.name, recorded.location, new_name=entry.name
+            )
+            self._note(recorded.table, renaming)
+        else:
+            self._announce(entry, recorded.location)
         self._write(entry, recorded.name, EntryChangeKind.RENAMED)
         self.freed_names.add(recorded.name)
         if not is_own:
@@ -400,29 +425,31 @@ class _Comparison:
     for all tables with a mirror, except those of `unnamable_entries`, which can have no
     name in the catalog. `differing_tables`: their entry has to be made or changed."""
 
-    recorded_entries: Mapping[TableName, RecordedEntry]
     names: Mapping[TableName, EntryName]
     unnamable_entries: Sequence[MissingEntry]
     differing_tables: frozenset[TableName]
 
 
 def _compare_recorded(
-    ledger: Writes, mirrors: MirrorNames, registry: Registry, states: Mapping[TableName, TableState]
+    recorded: Mapping[TableName, RecordedEntry],
+    mirrors: MirrorNames,
+    registry: Registry,
+    states: Mapping[TableName, TableState],
 ) -> _Comparison:
-    catalog, source = registry.catalog, mirrors.source
-    recorded = ledger.registrations(source, catalog.identity).entries
     tables_with_mirror = [table for table, state in states.items() if _is_shown(state)]
 
     def name_of(table: TableName) -> EntryName:
-        return entry_name(registry.schema_template, source, mirrors.of(table))
+        return entry_name(registry.schema_template, mirrors.source, mirrors.of(table))
 
-    names, unnamable = entry_names(tables_with_mirror, name_of, catalog.reason_refused, recorded)
+    names, unnamable = entry_names(
+        tables_with_mirror, name_of, registry.catalog.reason_refused, recorded
+    )
     differing = frozenset(
         table
         for table, name in names.items()
         if _differs(recorded.get(table), states[table], name, registry)
     )
-    return _Comparison(recorded, names, unnamable, differing)
+    return _Comparison(names, unnamable, differing)
 
 
 def _is_shown(state: TableState) -> bool:

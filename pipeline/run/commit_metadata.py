@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lockstep.pipeline.model.batch import Batch
 from lockstep.pipeline.model.lake_commit import (
+    BEING_READ,
     METADATA_FORMAT,
     NEEDS_CONSENT,
     NOT_CAPTURED,
@@ -31,7 +32,6 @@ from lockstep.pipeline.ports.ledger import batch_content
 from lockstep.pipeline.run.consent import tables_needing_consent
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.schema.history import Knowledge, SchemaVersion
-from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.values.errors import Need
 from lockstep.pipeline.values.intent import SettledWrite
 from lockstep.pipeline.values.segment import SegmentFile, SystemTable
@@ -71,6 +71,8 @@ def commit_metadata(
         fields["structure"] = structures_key(structures_text([version.schema]))
         fields["shape"] = version.shape_fingerprint
     if table is SystemTable.TRANSACTIONS:
+        # The lake gets the structures before the commit that names them.
+        fields["structures"] = _store_new_structures(ports, last)
         fields |= _batch_fields(ports, last)
     return metadata_text(fields)
 
@@ -115,10 +117,10 @@ def revision_metadata(
     files: Iterable[SegmentFile],
     revision: int,
 ) -> str:
-    """Return the metadata of a commit that replaces a changelog's files. `batches`: the
-    first and the last batch. `files`: the new files. `revision`: the number of the
-    replacement."""
-    [last] = ports.ledger.live_batches(ports.source.name, batches[1], batches[1])
+    """Return the metadata of a commit that replaces a changelog's files because their
+    batches were captured again. `batches`: the first and the last batch. `files`: the
+    new files. `revision`: the number of the replacement."""
+    last = _live_batch(ports, batches[1])
     fields = _common_fields(ports, WriteKind.REVISE, table, batches, last)
     fields["files"] = files_digest(file.sha256 for file in files)
     return metadata_text({**fields, "revision": revision})
@@ -130,11 +132,16 @@ def removal_metadata(
     table: TableName | SystemTable,
     batches: tuple[int, int],
 ) -> str:
-    """Return the metadata of a commit that removes files from a changelog, or replaces
-    them by files without values that the settings now hide. `batches`: the first and
-    the last batch of the files."""
-    [last] = ports.ledger.live_batches(ports.source.name, batches[1], batches[1])
+    """Return the metadata of a commit that removes data from a changelog: whole files,
+    or values that the settings now hide, by files without these values. `batches`: the
+    first and the last batch of the files."""
+    last = _live_batch(ports, batches[1])
     return metadata_text(_common_fields(ports, kind, table, batches, last))
+
+
+def _live_batch(ports: RunPorts, number: int) -> Batch:
+    [batch] = ports.ledger.live_batches(ports.source.name, number, number)
+    return batch
 
 
 def _common_fields(
@@ -185,7 +192,7 @@ def _cursor_fields(batch: Batch, *, any_length: bool) -> dict[str, Any]:
 
 
 def _batch_fields(ports: RunPorts, batch: Batch) -> Mapping[str, Any]:
-    """Return the metadata that only commits to `_transactions` have: the state of all
+    """Return metadata that only commits to `_transactions` have: the state of all
     tables after the batch."""
     ledger, source = ports.ledger, batch.source
     states = ledger.table_states(source)
@@ -194,9 +201,6 @@ def _batch_fields(ports: RunPorts, batch: Batch) -> Mapping[str, Any]:
     }
     standings |= dict.fromkeys(tables_needing_consent(ports), NEEDS_CONSENT)
     touched_tables = batch_content(ledger, source, batch.id).tables
-    # The lake gets the structures before the commit that names them.
-    structures = _new_structures(ports, batch)
-    key = ports.claims.store_structures(source, structures) if structures else None
     return {
         "touched": [_name_parts(table) for table in sorted(touched_tables)],
         "not_following": [[*_name_parts(table), standings[table]] for table in sorted(standings)],
@@ -205,21 +209,22 @@ def _batch_fields(ports: RunPorts, batch: Batch) -> Mapping[str, Any]:
             for extent in ledger.partial_tables(source)
         ],
         "prepared": len(ledger.open_prepared(source)),
-        "structures": key,
     }
 
 
 def _standing(state: TableState) -> str:
     if state.need is Need.CONSENT:
         return NEEDS_CONSENT
-    return "being read" if state.is_loading else state.condition.value
+    return BEING_READ if state.is_loading else state.condition.value
 
 
 def _uncaptured_tables(
     ports: RunPorts, batch: Batch, tables: Iterable[TableName]
 ) -> Iterator[TableName]:
     """Yield tables that the batch did not capture: its patterns excluded them, or a
-    later batch that is not merged yet brought them back."""
+    later batch that is not merged yet brought them back. The ledger has such a table as
+    followed already. A batch that catches up has only tables that were stopped before
+    it; another later batch brought back those whose rows it read from the source."""
     ledger, source = ports.ledger, batch.source
     patterns = patterns_of(ledger.capture_scopes(source), batch.id)
     if patterns is not None:
@@ -231,18 +236,19 @@ def _uncaptured_tables(
             yield from content.tables if later.catches_up else read_tables
 
 
-def _new_structures(ports: RunPorts, batch: Batch) -> list[TableSchema]:
-    """Return the table structures that the batch recorded, after statements or from the
-    server."""
+def _store_new_structures(ports: RunPorts, batch: Batch) -> str | None:
+    """Store in the lake the table structures that the batch recorded, after statements
+    or from the server. Return their key, or None if there are none."""
     place = batch.captured_end.at
     versions = ports.ledger.schemas_at(batch.source, batch=batch.id, place=place)
-    return [
+    structures = [
         version.schema
         for version in versions
         if version.batch == batch.id
         and version.knowledge is Knowledge.KNOWN
         and version.schema is not None
     ]
+    return ports.claims.store_structures(batch.source, structures) if structures else None
 
 
 def _name_parts(table: TableName) -> list[str]:

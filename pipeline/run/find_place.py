@@ -55,10 +55,11 @@ from lockstep.pipeline.values.position import Anchor, Coordinates, LogFile, Posi
 
 
 @dataclass(frozen=True, slots=True)
-class ProvenPosition:
+class LogBoundary:
     """A boundary between two transactions in the server's log.
 
-    - `gtid_set`: the GTIDs that were executed up to there.
+    - `gtid_set`: the GTIDs that have been read once the log up to there is read: those
+      that were executed before it, and those of `leave_out`.
     - `anchor`: the checksum and the place of the event before it.
     - `leave_out`: transactions after it that are left out, because they were read
       before.
@@ -70,7 +71,7 @@ class ProvenPosition:
     leave_out: GtidSet = field(default_factory=GtidSet)
 
 
-def find_place(ports: RunPorts, where: StartPlace, facts: ServerFacts) -> ProvenPosition:
+def find_place(ports: RunPorts, where: StartPlace, facts: ServerFacts) -> LogBoundary:
     """Return the boundary at the place that a start decision names. Raise the error of
     the search if it cannot be found."""
     match where:
@@ -78,6 +79,7 @@ def find_place(ports: RunPorts, where: StartPlace, facts: ServerFacts) -> Proven
             return _boundary_after_gtids(ports, where, facts)
         case Since(moment, LogFile() as file):
             place = _first_transaction_in_file(ports, file, moment, facts)
+            # `InFile`: a file without a transaction since the moment is read whole.
             return boundary_at(ports, place or Coordinates(file, FIRST_OFFSET))
         case Since(moment, _, read_until):
             return boundary_at(ports, _first_transaction_since(ports, moment, read_until, facts))
@@ -85,17 +87,17 @@ def find_place(ports: RunPorts, where: StartPlace, facts: ServerFacts) -> Proven
             return boundary_at(ports, where)
 
 
-def boundary_at(ports: RunPorts, at: Coordinates, *, verb: str = "starts") -> ProvenPosition:
+def boundary_at(ports: RunPorts, at: Coordinates, *, verb: str = "starts") -> LogBoundary:
     """Return the boundary between transactions at a place. If the place is inside a
     transaction, return the boundary before it and tell the user. `verb`: completes that
     message ("the run starts at …")."""
     boundary = find_boundary(ports.server, at, report_progress=_search_reporter(ports))
     if boundary.is_rewound:
         ports.progress.note(f"{at} lies inside a transaction; the run {verb} at {boundary.at}")
-    return ProvenPosition(boundary.at, boundary.gtid_set, boundary.anchor)
+    return LogBoundary(boundary.at, boundary.gtid_set, boundary.anchor)
 
 
-def _boundary_after_gtids(ports: RunPorts, gtids: GtidSet, facts: ServerFacts) -> ProvenPosition:
+def _boundary_after_gtids(ports: RunPorts, gtids: GtidSet, facts: ServerFacts) -> LogBoundary:
     """Return the beginning of a log file before which only transactions of the set were
     executed, so that the log from there on has all others. Transactions of the set that
     come after this place are left out."""
@@ -108,7 +110,7 @@ def _boundary_after_gtids(ports: RunPorts, gtids: GtidSet, facts: ServerFacts) -
         )
     if facts.flavour == "mysql":
         _require_served(ports, gtids)
-    return ProvenPosition(Coordinates(file, FIRST_OFFSET), gtids, None, leave_out=gtids)
+    return LogBoundary(Coordinates(file, FIRST_OFFSET), gtids, None, leave_out=gtids)
 
 
 def _require_served(ports: RunPorts, gtids: GtidSet) -> None:
@@ -123,13 +125,13 @@ def _require_served(ports: RunPorts, gtids: GtidSet) -> None:
 
 
 def end_of_transactions_to_leave_out(
-    ports: RunPorts, proven_position: ProvenPosition, facts: ServerFacts
+    ports: RunPorts, boundary: LogBoundary, facts: ServerFacts
 ) -> Coordinates:
     """Return the end of the last transaction that has to be left out. If some of these
     transactions are neither in the log nor purged, return the log's end."""
-    gtids_before = read_file_head(ports.server, proven_position.at.file).gtid_set
-    start = Position(proven_position.at, gtids_before, facts.server_uuid)
-    in_log = proven_position.leave_out.difference(GtidSet.parse(facts.gtid_purged))
+    gtids_before = read_file_head(ports.server, boundary.at.file).gtid_set
+    start = Position(boundary.at, gtids_before, facts.server_uuid)
+    in_log = boundary.leave_out.difference(GtidSet.parse(facts.gtid_purged))
     try:
         return _end_of(ports, in_log, facts, start)
     except EndNotReached:
@@ -137,9 +139,10 @@ def end_of_transactions_to_leave_out(
     except TransactionsWithoutGtid as error:
         raise TransactionsWithoutGtid(
             f"the log of {facts.server_uuid} holds transactions without a GTID after "
-            f"{proven_position.at}: nothing says whether they were read before",
+            f"{boundary.at}: nothing says whether they were read before",
             hint=f"choose the place to continue at: {start_at('PLACE', ports.source.name)}; if "
-            "these transactions come after it, set gtid_mode = ON_PERMISSIVE until they are read",
+            "these transactions come after it, the server sends them only while gtid_mode is "
+            "ON_PERMISSIVE: set it until they are read",
         ) from error
 
 
@@ -147,10 +150,11 @@ def resolve_start(ports: RunPorts, place: Place, facts: ServerFacts) -> ChosenPl
     """Return the place on the server of a start that a person chose, in a form that can
     be compared with a cursor (the end of a batch)."""
     where = _resolve_place(ports, place, facts)
-    proven_position = find_place(ports, where, facts)
+    # A GTID set, too, has to be found in the log: otherwise this raises an error.
+    boundary = find_place(ports, where, facts)
     if isinstance(where, GtidSet):
         return ChosenPlace(where, where)
-    return ChosenPlace(proven_position.at, proven_position.gtid_set)
+    return ChosenPlace(boundary.at, boundary.gtid_set)
 
 
 def _resolve_place(ports: RunPorts, place: Place, facts: ServerFacts) -> StartPlace:
@@ -278,13 +282,13 @@ def _end_of(ports: RunPorts, gtids: GtidSet, facts: ServerFacts, start: Position
 def _first_transaction_since(
     ports: RunPorts, moment: datetime, read_until: datetime | None, facts: ServerFacts
 ) -> Coordinates:
-    """Return the beginning of the first transaction after a moment.
+    """Return the beginning of the first transaction at or after a moment.
 
-    `read_until`: the commit time of the last transaction that was read, if every later
-    transaction has to be read; otherwise None. With `read_until`, the result is the
-    first transaction in the log whose commit time is the moment or later, even if a
-    wrong clock gave transactions after it earlier times. If the log begins after the
-    moment, but before `read_until`, it is read from its beginning.
+    `read_until`: the commit time of the last transaction that was read; None for a
+    moment that a person chose. With `read_until`, no transaction may be missed. So the
+    result is the first transaction in the log whose commit time is the moment or later,
+    even if a wrong clock gave transactions after it earlier times. If the log begins
+    after the moment, but before `read_until`, it is read from its beginning.
     """
     try:
         place = _search_moment(ports, moment, facts)
@@ -310,8 +314,8 @@ def _first_transaction_since(
 def _first_transaction_in_file(
     ports: RunPorts, file: LogFile, moment: datetime, facts: ServerFacts
 ) -> Coordinates | None:
-    """Return the beginning of the first transaction after a moment in a log file; None
-    if the moment is after all transactions of the file."""
+    """Return the beginning of the first transaction at or after a moment in a log file;
+    None if the moment is after all transactions of the file."""
     place = find_moment_in_file(
         ports.server,
         file,

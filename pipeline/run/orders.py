@@ -43,7 +43,7 @@ from lockstep.pipeline.run.table_plans import (
     changelog_origin_of,
     earlier_version_origin_of,
     needs_of,
-    plan_returns,
+    plan_orders,
 )
 from lockstep.pipeline.schema.consequences import (
     NOT_FOLLOWED_RULE,
@@ -375,7 +375,7 @@ def _follow_statement(
 
 def _plans_of_next_run(ports: RunPorts, order: TableOrder) -> TablePlans:
     """Return how the next run without `--until` carries out the order."""
-    return plan_returns(replace(ports, source=replace(ports.source, until=None)), [order])
+    return plan_orders(replace(ports, source=replace(ports.source, until=None)), [order])
 
 
 def _waits_sentence(table: TableName, refusal: LockstepError) -> str:

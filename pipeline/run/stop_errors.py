@@ -151,7 +151,7 @@ def stopped_tables(
             table,
             state.reason or "",
             state.hint or "",
-            state.place,
+            state.place_text,
             need=state.need,
             by=state.stopped_by,
         )

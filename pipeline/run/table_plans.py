@@ -72,6 +72,7 @@ from lockstep.pipeline.supply import (
     Past,
     Plan,
     Price,
+    Reach,
     RowsFromServer,
     Supply,
     SupplyStanding,
@@ -115,11 +116,11 @@ class KnownTables:
 # -- orders ----------------------------------------------------------------------------
 
 
-def open_orders(ports: RunPorts, lease: Lease) -> list[TableOrder]:
-    """Return the open orders that a run carries out. First record the orders that
-    Lockstep gives itself: for tables that the last run stopped, and for mirrors that
-    the settings place in another folder. A run with `--until` leaves the mirrors to the
-    next run."""
+def record_orders(ports: RunPorts, lease: Lease) -> list[TableOrder]:
+    """Record the orders that Lockstep gives itself, and return all open orders that a
+    run carries out. Lockstep's own orders are about tables that the last run stopped,
+    and about mirrors that the settings place in another folder. A run with `--until`
+    leaves the mirrors to the next run."""
     if ports.source.until is None:
         for table, name in pending_moves(ports).unwritten.items():
             replace_mirror(ports, lease, table, move_reason(name))
@@ -132,16 +133,16 @@ def open_orders(ports: RunPorts, lease: Lease) -> list[TableOrder]:
 
 
 def foreseen_orders(ports: RunPorts, known: KnownTables | None = None) -> list[TableOrder]:
-    """Return the orders that `open_orders` would return, and write nothing. Orders that
-    are not recorded yet have the id 0. `known`: the tables, if not as the ledger has
-    them."""
+    """Return the orders that `record_orders` would return, and write nothing. Orders
+    that are not recorded yet have the id 0. `known`: the tables, if not as the ledger
+    has them."""
     source, now = ports.source.name, ports.clock()
     states_before = ports.ledger.table_states(source)
     states = states_before if known is None else known.states
     orders = [
         order
         for order in ports.ledger.open_orders(source)
-        # Once the ledger has this need, it leaves out the order.
+        # The ledger omits orders of tables that need consent. This table will need it.
         if states[order.table].need is not Need.CONSENT
         or states_before[order.table].need is Need.CONSENT
     ]
@@ -229,7 +230,8 @@ class StoppedReach:
     batch.
 
     `reason_without_log`: why the log after the place where the table stopped is not
-    read. None if it may be read; empty if it was read, and the table stopped again."""
+    read; None if it may be read. It is empty after this run read that part of the log
+    and the table stopped again: the reason for that stop stands for it."""
 
     ports: RunPorts
     state: TableState
@@ -284,7 +286,7 @@ class StoppedReach:
 
     @property
     def past(self) -> str:
-        """Return why the log has no changes from before its first capture."""
+        """Why the log before the table's first capture is not read for it."""
         return "it is in the lake already"
 
     @cached_property
@@ -501,18 +503,22 @@ class TablePlans:
         """True if this run does something for one of the tables."""
         if self.new_consent_errors:
             return True
-        return any(plan.reason_to_wait is None for plan in self.plans.values())
+        return any(table_plan.reason_to_wait is None for table_plan in self.plans.values())
 
     @property
     def spans(self) -> dict[TableName, LogSpan]:
         """The tables that catch up through the log, each with the part of the log that
         it lacks."""
-        return {table: plan.span for table, plan in self.plans.items() if plan.span is not None}
+        return {
+            table: table_plan.span
+            for table, table_plan in self.plans.items()
+            if table_plan.span is not None
+        }
 
     @property
     def resumed_orders(self) -> list[TableOrder]:
-        """The orders that an ordinary capture carries out. Tables whose rows are read
-        from the server come last."""
+        """The orders whose tables do not wait. Tables whose rows are read from the
+        server come last."""
         resumed_tables = self.plans.keys() - self.wait_reasons.keys()
         orders = [order for order in self.orders if order.table in resumed_tables]
         return sorted(orders, key=lambda order: self.plans[order.table].reads_server)
@@ -528,9 +534,9 @@ class TablePlans:
         """The tables that this run leaves as they are, each with the reason why it
         needs rows of the server."""
         return {
-            table: plan.reason_to_wait
-            for table, plan in self.plans.items()
-            if plan.reason_to_wait is not None
+            table: table_plan.reason_to_wait
+            for table, table_plan in self.plans.items()
+            if table_plan.reason_to_wait is not None
         }
 
     def wait_sentence(self, table: TableName) -> str:
@@ -548,8 +554,8 @@ class TablePlans:
         supply and its reason, in the order of the plans."""
         return [
             (table, step.supply, step.reason)
-            for table, plan in self.plans.items()
-            if (step := plan.step_after_log) is not None and isinstance(step.supply, kind)
+            for table, table_plan in self.plans.items()
+            if (step := table_plan.step_after_log) is not None and isinstance(step.supply, kind)
         ]
 
     def tables_supplied(self, kind: type[Supply]) -> dict[TableName, str]:
@@ -566,13 +572,13 @@ class TablePlans:
     @property
     def estimated_rows(self) -> int:
         """Estimated number of rows that are read from the server with all columns."""
-        steps = (step for plan in self.plans.values() for step in plan.steps)
+        steps = (step for table_plan in self.plans.values() for step in table_plan.steps)
         return sum(
             step.price.rows or 0 for step in steps if isinstance(step.supply, RowsFromServer)
         )
 
 
-def plan_returns(
+def plan_orders(
     ports: RunPorts,
     orders: Sequence[TableOrder],
     *,
@@ -583,10 +589,9 @@ def plan_returns(
     """Return the plans for the tables of these orders, and write nothing.
 
     - `earlier_plans`: the plans that this run made before stopped tables caught up
-      through the log. A table that lacked part of the log then does not use the log
-      now.
-    - `reason_without_log`: the reason for that; empty if such tables caught up and
-      stopped again.
+      through the log. A table that was to catch up then, or had no order then, is now
+      planned without the log.
+    - `reason_without_log`: why (`StoppedReach.reason_without_log`).
     - `known`: the tables, if not as the ledger has them.
 
     A run with `--until` reads no rows from the server, because its end is fixed before
@@ -614,8 +619,7 @@ def plan_returns(
     wants = {order.table: _want_of(order) for order in orders}
 
     def plan_table(table: TableName) -> Plan:
-        table_plan = plan(haves[table], wants[table], reaches[table])
-        return table_plan if ports.source.until is None else table_plan.without_reading_rows
+        return _plan_in_run(ports, haves[table], wants[table], reaches[table])
 
     plans = {table: plan_table(table) for table in haves}
     first_span = None
@@ -632,6 +636,13 @@ def plan_returns(
                     reaches[table].reason_without_log = _PREPARED_GONE
             plans = {table: plan_table(table) for table in haves}
     return TablePlans(plans, wants, tuple(orders), cursor, facts, first_span, prepared)
+
+
+def _plan_in_run(ports: RunPorts, have: Have, want: Want, reach: Reach) -> Plan:
+    """Return the plan for a table. A run with `--until` reads no rows from the
+    server."""
+    table_plan = plan(have, want, reach)
+    return table_plan if ports.source.until is None else table_plan.without_reading_rows
 
 
 def with_prices(ports: RunPorts, plans: TablePlans) -> TablePlans:
@@ -718,17 +729,17 @@ def _ended_transactions(ports: RunPorts, first: int, last: int) -> list[Prepared
 def plan_readings(
     ports: RunPorts,
     run_start: RunStart,
-    return_plans: TablePlans,
+    order_plans: TablePlans,
     known: KnownTables | None = None,
 ) -> TablePlans:
-    """Return `return_plans`, and the plans of all other tables that a run with this
+    """Return `order_plans`, and the plans of all other tables that a run with this
     start reads from the server: loads that continue or begin again, tables for which
     part of the log was lost, and new tables. A stopped table is planned only if an
     order resumes it. Nothing is written. `known`: the tables, if not as the ledger has
     them."""
     states = ports.ledger.table_states(ports.source.name) if known is None else known.states
     valid_loads, void = _valid_and_void_loads(ports, run_start, states)
-    tables_without_log = find_tables_without_log(run_start, states, return_plans)
+    tables_without_log = find_tables_without_log(run_start, states, order_plans)
     void_by_table = {load.table: load for load, _ in void}
     tables = {
         *tables_without_log,
@@ -737,7 +748,7 @@ def plan_readings(
         *_new_tables(ports, states, valid_loads.keys() | void_by_table.keys()),
     }
     tables |= {table for table, state in states.items() if state.is_loading}
-    plans, wants = dict(return_plans.plans), dict(return_plans.wants)
+    plans, wants = dict(order_plans.plans), dict(order_plans.wants)
     errors = {table: error for table, error in consent_errors(ports).items() if table not in states}
     tables -= errors.keys()
     for table in sorted(filter(ports.source.patterns.matches, tables)):
@@ -754,10 +765,9 @@ def plan_readings(
         if load is not None:
             have = replace(have, reason=load.reason, needs=have.needs | {Need.ROWS})
         wants.setdefault(table, Want() if load is None else Want(author=load.author))
-        table_plan = plan(have, wants[table], KnownReach())
-        plans[table] = table_plan if ports.source.until is None else table_plan.without_reading_rows
+        plans[table] = _plan_in_run(ports, have, wants[table], KnownReach())
     return replace(
-        return_plans,
+        order_plans,
         plans=plans,
         wants=wants,
         void_loads=tuple(void),

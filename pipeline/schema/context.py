@@ -26,14 +26,15 @@ IGNORE_SPACE: Final = 1 << 3
 _ORACLE: Final = 1 << 9
 _MAXDB: Final = 1 << 12
 NO_BACKSLASH_ESCAPES: Final = 1 << 20
-SQL_MODES: Final = {
+PARSING_MODES: Final = {
     "ANSI_QUOTES": ANSI_QUOTES,
     "IGNORE_SPACE": IGNORE_SPACE,
     "ORACLE": _ORACLE,
     "MAXDB": _MAXDB,
     "NO_BACKSLASH_ESCAPES": NO_BACKSLASH_ESCAPES,
 }
-"""Modes of `sql_mode` that change how a text is parsed."""
+"""Modes of `sql_mode` that change how code, such as a view's query, is parsed: name →
+bit."""
 
 STRICT: Final = 1 << 21 | 1 << 22
 _MARIADB_EXPLICIT_TIMESTAMPS: Final = 1 << 24
@@ -312,8 +313,9 @@ def fixed_zone(name: str) -> tzinfo | None:
 
 
 def zone_of(name: str) -> tzinfo | None:
-    """Return the zone of a session's `time_zone`; None for SYSTEM, for an empty name,
-    and for a zone that this machine does not know."""
+    """Return the zone of a session's `time_zone`; None for an empty name, for a zone
+    that this machine does not know, and for a name without a slash except UTC: SYSTEM
+    and `localtime` mean something else on each machine."""
     fixed = fixed_zone(name)
     if fixed is not None:
         return fixed

@@ -108,7 +108,7 @@ def _left_out_standing(table: TableName, state: TableState | None, reason: str) 
     """Return the health of a table that the source's patterns leave out."""
     sentence = f"no run reads its changes: {reason}; the mirror keeps what it had"
     return TableStanding(
-        table, TableHealth.LEFT_OUT, sentence, position="" if state is None else state.place
+        table, TableHealth.LEFT_OUT, sentence, position="" if state is None else state.place_text
     )
 
 
@@ -175,11 +175,11 @@ def _state_standing(state: TableState, load: LoadProgress | None) -> TableStandi
         )
     if state.stopped_by is not None:
         health = _STOPPED_HEALTH[state.stopped_by]
-        return TableStanding(table, health, state.reason or "", state.hint or "", state.place)
+        return TableStanding(table, health, state.reason or "", state.hint or "", state.place_text)
     return TableStanding(
         table,
         TableHealth.DROPPED,
         "it was dropped at the source; the mirror keeps what it had",
         'dropped_tables = "drop" removes the mirrors of dropped tables',
-        state.place,
+        state.place_text,
     )

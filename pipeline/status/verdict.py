@@ -43,9 +43,13 @@ class State(StrEnum):
     PAUSED = "paused"
     BEHIND = "behind"
     DIFFERS = "differs"
+    """A mirror had other rows than MySQL, or another program changed a changelog."""
     INVISIBLE = "invisible"
+    """The MySQL account cannot see a captured table."""
     GAP = "gap"
+    """A part of the log was passed over."""
     PARTIAL = "partial"
+    """A mirror may lack rows that are older than its beginning."""
     FINE = "fine"
 
 
@@ -54,7 +58,7 @@ class Verdict:
     """A source's state. `sentence`: what is wrong. `hint`: what to type or do; "" if
     nothing. `recovery`: who must act before the source continues; None if it continues,
     perhaps without some tables. `stable_text`: the part of `sentence` that stays the
-    same as long as the trouble lasts; "" if everything except numbers does.
+    same as long as the trouble lasts; "" if only numbers in the sentence can change.
     `outlasts_patience`: the next run may succeed, but none did for `RETRY_PATIENCE`."""
 
     state: State
@@ -256,7 +260,7 @@ def _failed_verdict(standing: Standing, now: datetime) -> Verdict | None:
     is_login_error = last.rule in _LOGIN_ERRORS
     if standing.server_error is not None and (last.recovery is Recovery.RETRY or is_login_error):
         return None
-    since = f"{pluralize(failures.count, 'attempt')} failed since {utc_text(failures.first_at)}"
+    since = _failed_words(failures)
     was_refused = is_login_error or last.outcome is AttemptOutcome.REFUSED
     if was_refused and isinstance(standing.start, Start):
         return Verdict(
@@ -264,7 +268,7 @@ def _failed_verdict(standing: Standing, now: datetime) -> Verdict | None:
             f"{since} ({last.reason}), but the next one would begin: {standing.start.reason}",
             f"`lockstep run --source {standing.source}`",
             Recovery.RETRY,
-            # The login of a run may be another than that of a status.
+            # This command could log in, but runs may use other credentials.
             outlasts_patience=is_login_error and _outlast_patience(failures, now),
         )
     return Verdict(
@@ -282,6 +286,10 @@ _LOGIN_ERRORS = frozenset(error.__name__ for error in (AccessDenied, HostUnknown
 whether they have ended."""
 
 
+def _failed_words(failures: Failures) -> str:
+    return f"{pluralize(failures.count, 'attempt')} failed since {utc_text(failures.first_at)}"
+
+
 def _outlast_patience(failures: Failures | None, now: datetime) -> bool:
     return failures is not None and now - failures.first_at >= RETRY_PATIENCE
 
@@ -291,7 +299,7 @@ def _unreachable_verdict(standing: Standing, now: datetime) -> Verdict | None:
     failures = standing.failures
     if error is None:
         return None
-    since = f" ({failures.count} failed since {utc_text(failures.first_at)})" if failures else ""
+    since = f" ({_failed_words(failures)})" if failures else ""
     is_mistake = error.recovery is Recovery.CONFIGURATION
     return Verdict(
         State.CONFIGURATION if is_mistake else State.UNREACHABLE,
@@ -361,10 +369,10 @@ def risk_verdict(
 
 
 def _stopped_tables_verdict(standing: Standing) -> Verdict | None:
-    resumed = standing.tables_to_resume | {
+    returning = standing.tables_to_resume | {
         stopped.table for stopped in standing.stopped_tables if stopped.starts_by_itself
     }
-    remaining = [stopped for stopped in standing.stopped_tables if stopped.table not in resumed]
+    remaining = [stopped for stopped in standing.stopped_tables if stopped.table not in returning]
     quarantined = [stopped for stopped in remaining if stopped.by is StoppedBy.SYSTEM]
     if quarantined:
         names = _sorted_names(stopped.table for stopped in quarantined)
@@ -378,11 +386,11 @@ def _stopped_tables_verdict(standing: Standing) -> Verdict | None:
             upcoming.hint,
             stable_text=_sorted_names([upcoming.table]),
         )
-    if resumed:
-        verb = "comes" if len(resumed) == 1 else "come"
+    if returning:
+        verb = "comes" if len(returning) == 1 else "come"
         return Verdict(
             State.BEHIND,
-            f"{name_list(sorted(resumed))} {verb} back with the next run",
+            f"{name_list(sorted(returning))} {verb} back with the next run",
             f"`lockstep run --source {standing.source}`",
             Recovery.RETRY,
         )
@@ -456,7 +464,7 @@ def _difference_sentence(differences: Sequence[ComparisonRecord]) -> str:
 def _gap_sentence(gaps: Sequence[Gap]) -> str:
     tables = sorted({table for gap in gaps for table in gap.open_tables})
     count = f"{len(gaps)} gaps" if len(gaps) > 1 else "a gap"
-    return f"{count} in what was read, see below: rows of {name_list(tables)} may be wrong"
+    return f"{count} in what was read: rows of {name_list(tables)} may be wrong"
 
 
 def _quarantine_sentence(quarantined: Sequence[StoppedTable]) -> str:
@@ -470,7 +478,7 @@ def _partial_sentence(extents: Sequence[Extent]) -> str:
     if len(extents) == 1:
         return f"{extents[0].table} is {extents[0].sentence}"
     names = name_list([extent.table for extent in extents])
-    return f"{len(extents)} tables are partial, see below: {names}"
+    return f"{len(extents)} tables are partial: {names}"
 
 
 def _sorted_names(tables: Iterable[TableName | str]) -> str:

@@ -31,7 +31,7 @@ import pymysql
 from pymysql.cursors import Cursor
 
 from lockstep.pipeline.schema.code import read_code, read_view
-from lockstep.pipeline.schema.context import SQL_MODES, ServerDialect, StatementContext
+from lockstep.pipeline.schema.context import PARSING_MODES, ServerDialect, StatementContext
 from lockstep.pipeline.schema.evolving.defaults import with_plain_default
 from lockstep.pipeline.schema.hidden_columns import hidden_from_ordinals, knows_hidden_places
 from lockstep.pipeline.schema.model import (
@@ -591,5 +591,5 @@ def _fetch_rows(cursor: Cursor, query: str) -> Iterable[tuple[Any, ...]]:
 
 def _statement_context(dialect: Dialect, database: str, modes: str) -> StatementContext:
     server_dialect = ServerDialect(version=dialect.version, flavour=dialect.flavour)
-    bits = sum(SQL_MODES.get(word, 0) for word in str(modes or "").upper().split(","))
+    bits = sum(PARSING_MODES.get(word, 0) for word in str(modes or "").upper().split(","))
     return StatementContext(server_dialect, database, bits)

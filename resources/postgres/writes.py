@@ -217,6 +217,8 @@ class PostgresWrites(LedgerPort):
                 location=entry.location,
                 content=entry.content_hash,
                 schema_version=entry.schema_version,
+                new_schema_name=entry.new_name and entry.new_name.schema,
+                new_table_name=entry.new_name and entry.new_name.table,
             )
 
     def note_registered_up_to(self, lease: Lease, catalog: str, statement: int) -> None:
@@ -309,9 +311,14 @@ def _newest(row: Row) -> tuple[str, NewestWrites]:
 
 
 def _registration(row: Row) -> RecordedEntry:
-    name = EntryName(row["schema_name"], row["table_name"])
+    is_being_renamed = row["new_schema_name"] is not None
     return RecordedEntry(
-        table_of(row), name, row["location"], row["content"], row["schema_version"]
+        table_of(row),
+        EntryName(row["schema_name"], row["table_name"]),
+        row["location"],
+        row["content"],
+        row["schema_version"],
+        EntryName(row["new_schema_name"], row["new_table_name"]) if is_being_renamed else None,
     )
 
 

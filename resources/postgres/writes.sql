@@ -266,17 +266,20 @@ order by r.database, r.name
 
 -- name: note_registration
 insert into lockstep.registrations (
-    source, catalog, database, name, schema_name, table_name, location, content, schema_version
+    source, catalog, database, name, schema_name, table_name, location, content, schema_version,
+    new_schema_name, new_table_name
 ) values (
     %(source)s, %(catalog)s, %(database)s, %(name)s, %(schema_name)s, %(table_name)s, %(location)s,
-    %(content)s, %(schema_version)s
+    %(content)s, %(schema_version)s, %(new_schema_name)s, %(new_table_name)s
 )
 on conflict on constraint registrations_pk do update set
     schema_name = excluded.schema_name,
     table_name = excluded.table_name,
     location = excluded.location,
     content = excluded.content,
-    schema_version = excluded.schema_version
+    schema_version = excluded.schema_version,
+    new_schema_name = excluded.new_schema_name,
+    new_table_name = excluded.new_table_name
 
 -- name: delete_registration
 delete from lockstep.registrations

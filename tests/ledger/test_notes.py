@@ -122,6 +122,7 @@ def test_a_difference_leaves_the_last_proof(ledger: Ledger, lease: Lease) -> Non
 
 HERE, ELSEWHERE = "catalog here", "catalog elsewhere"
 BEGUN = RecordedEntry(TableName("shop", "Orders"), EntryName("shop", "orders"), "file:///lake/1")
+RENAMED = replace(BEGUN, new_name=EntryName("m_shop", "orders"))
 MADE = replace(BEGUN, content_hash="0123456789abcdef", schema_version=3)
 
 
@@ -132,6 +133,9 @@ def test_an_entry_is_known_from_before_it_is_made(ledger: Ledger, lease: Lease) 
     ledger.note_registration(lease, HERE, MADE.table, MADE)
     ledger.note_registration(lease, ELSEWHERE, BEGUN.table, BEGUN)
     assert ledger.registrations(lease.source, HERE).entries == {MADE.table: MADE}
+    for entry in (RENAMED, MADE):
+        ledger.note_registration(lease, HERE, entry.table, entry)
+        assert ledger.registrations(lease.source, HERE).entries == {entry.table: entry}
     for _ in range(2):
         ledger.note_registration(lease, HERE, MADE.table, None)
     assert ledger.registrations(lease.source, HERE).entries == {}

@@ -1200,6 +1200,12 @@ values ('nobody', 'c', 'shop', 'orders', 'shop', 'orders', '')
 -- rule: registrations_made
 insert into lockstep.registrations
 values (%(s)s, 'c', 'shop', 'orders', 'shop', 'orders', '', '0123456789abcdef', null)
+-- rule: registrations_renamed
+insert into lockstep.registrations
+values (%(s)s, 'c', 'shop', 'orders', 'shop', 'orders', '', null, null, 'm_shop', null)
+-- rule: registrations_renamed
+insert into lockstep.registrations
+values (%(s)s, 'c', 'shop', 'orders', 'shop', 'orders', '', 'abc', 1, 'm_shop', 'orders')
 -- rule: catalogs_pk
 insert into lockstep.catalogs select %(s)s, 'c', n from generate_series(1, 2) n
 -- rule: catalogs_source

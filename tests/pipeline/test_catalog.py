@@ -47,6 +47,28 @@ HISTORIES = st.lists(
 
 
 TWO = [("create", "a"), ("create", "b"), ("run", 0, False)]
+RENAMES_CUT_OFF = [
+    [
+        *(("create", "a"), ("run", 0, False), ("schemas", "m_{database}"), ("run", call, late)),
+        *(() if event is None else (event,)),
+    ]
+    for call in range(1, 5)
+    for late in (False, True)
+    for event in (None, ("drop", "a"), ("schemas", "{database}"))
+]
+"""A run that renames an entry is killed at any of its calls; then nothing else happens, or the
+table is dropped, or the entry is to have its former name."""
+
+
+def each_of(histories: Collection[list[tuple[Any, ...]]]) -> Callable[[Any], Any]:
+    """Have a test try these histories before those that it finds itself."""
+
+    def decorate(test: Any) -> Any:
+        for history in histories:
+            test = example(history=history)(test)
+        return test
+
+    return decorate
 
 
 class Killed(BaseException):
@@ -241,15 +263,8 @@ class _Ledger(LedgerOfTest):
 @example(history=[("create", "a"), ("run", 2, True)])
 @example(history=[*TWO, ("names", tuple("baxy"), "shop")])  # two change names
 @example(history=[*TWO, ("names", tuple("bxay"), "shop")])  # one takes the name of another
-@example(
-    history=[("create", "a"), ("run", 0, False), ("schemas", "m_{database}"), ("run", 4, True)]
-)
-@example(
-    history=[
-        *(("create", "a"), ("run", 0, False), ("schemas", "m_{database}"), ("run", 3, True)),
-        ("schemas", "{database}"),
-    ]
-)
+@example(history=[*TWO, ("rename", "a", "c", True), ("names", tuple("xaby"), "shop")])  # and so
+@each_of(RENAMES_CUT_OFF)
 def test_entries_follow_their_tables(marks: bool, history: list[tuple[Any, ...]]) -> None:
     """After tables came, went and changed, with a catalog that failed or a run that was killed at
     any call, one run makes every entry what its table is; a look finds nothing to do then; nobody
@@ -279,6 +294,7 @@ def test_entries_follow_their_tables(marks: bool, history: list[tuple[Any, ...]]
 
 @pytest.mark.parametrize("marks", [True, False])
 @given(history=HISTORIES)
+@each_of(RENAMES_CUT_OFF)
 def test_what_is_shown_is_what_is_then_done(marks: bool, history: list[tuple[Any, ...]]) -> None:
     """After anything that `lockstep catalog` may find, also runs that were killed: `--yes` changes
     the entries that the command named before, and leaves out those that it said it would."""

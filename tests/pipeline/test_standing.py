@@ -302,7 +302,12 @@ def test_a_person_is_needed_once_no_run_went_through_for_an_hour(changes: dict[s
             3,
             ("(it failed), but the next one would", "`lockstep run"),
         ),
-        ({**NOT_THERE, "failures": DENIED}, State.UNREACHABLE, 3, ("(1 failed since", "start it")),
+        (
+            {**NOT_THERE, "failures": DENIED},
+            State.UNREACHABLE,
+            3,
+            ("(1 attempt failed since", "start it"),
+        ),
         (
             {"start": REWRITTEN, "failures": DENIED},
             State.REFUSED,

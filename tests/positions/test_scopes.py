@@ -71,7 +71,7 @@ def test_it_is_stopped_where_it_was_left_out(shop: Shop) -> None:
     assert place is not None
     leave_out(shop)
     state = shop.state("a")
-    assert (state.has_stopped, state.stopped_by, state.place) == (
+    assert (state.has_stopped, state.stopped_by, state.place_text) == (
         True,
         StoppedBy.RUN,
         str(place.at),

@@ -109,7 +109,7 @@ def tables_of(
         # A dropped table is not started here: it starts when the capture finds it
         # again, with an event that the ledger records.
         if table in states and states[table].condition is not TableCondition.DROPPED:
-            states[table] = states[table].as_started()
+            states[table] = states[table].without_stop()
     matches = ports.source.patterns.matches
     at_source = [*filter(matches, ports.server.engines())]
     for table, reason in foreign_mirrors(ports, at_source).items():

@@ -277,11 +277,8 @@ class CapturedTables:
         self.finished_loads: list[LoadProgress] = []
         """The progress of the loads that ended."""
         self._store, self._source, self._in_scratch_folder = store, source, in_scratch_folder
-        self._is_captured, self._states, self._loading_tables = (
-            is_captured,
-            states,
-            loading_tables or {},
-        )
+        self._is_captured, self._states = is_captured, states
+        self._loading_tables = loading_tables or {}
         self._tables: dict[TableName, CapturedTable] = {}
         self.waiting_tables: dict[TableName, CapturedTable] = {}
         """The tables that join the capture, or whose load ends, once the log reaches a
@@ -371,7 +368,7 @@ class CapturedTables:
         table = self[name]
         table.is_unread, table.has_all_rows = False, True
         if table.state is not None and not table.state.is_complete:
-            table.state, table.is_state_changed = table.state.as_started(), True
+            table.state, table.is_state_changed = table.state.without_stop(), True
 
     def record_copy(self, version: SchemaVersion, origin: TableName, reason: str) -> None:
         """Record that a RENAME gave the table the rows of `origin`, after the last

@@ -47,7 +47,7 @@ from lockstep.pipeline.run.dump.initial_schemas import (
     spans_of_changes,
     undisturbed_baseline,
 )
-from lockstep.pipeline.run.find_place import ProvenPosition, find_place
+from lockstep.pipeline.run.find_place import LogBoundary, find_place
 from lockstep.pipeline.run.reshaping import keep_clear_reason
 from lockstep.pipeline.schema.history import (
     DatabaseVersion,
@@ -286,14 +286,14 @@ def _place_of(ports: RunPorts, lake_end: BatchRecord, facts: ServerFacts) -> Rec
         raise StartUnreachable(
             "the server lacks transactions that were captured", hint="`lockstep check`"
         )
-    proven_position = find_place(ports, cursor.gtids, facts)
+    boundary = find_place(ports, cursor.gtids, facts)
     position = Position(lake_end.end, cursor.gtids, cursor.server, cursor.committed_at)
     return RecoveryPlace(
         lake_end,
         position,
         cursor.anchor,
         by_gtid=True,
-        run_start=_run_start(lake_end, proven_position, facts),
+        run_start=_run_start(lake_end, boundary, facts),
     )
 
 
@@ -301,31 +301,27 @@ def _place_by_coordinates(
     ports: RunPorts, lake_end: BatchRecord, facts: ServerFacts
 ) -> RecoveryPlace:
     """Return the place by file and offset, which the anchor proves."""
-    proven_position = find_place(ports, lake_end.end, facts)
-    cursor, anchor = lake_end.cursor, proven_position.anchor
-    if proven_position.at != lake_end.end or anchor is None:
+    boundary = find_place(ports, lake_end.end, facts)
+    cursor, anchor = lake_end.cursor, boundary.anchor
+    if boundary.at != lake_end.end or anchor is None:
         raise StartUnreachable("no transaction ends there", hint="`lockstep check`")
     if compare_anchor(cursor.anchor, anchor) is AnchorReading.DIFFERENT:
         raise HistoryRewritten(
             "the log has another event there than the one that was captured",
             hint="`lockstep check`",
         )
-    gtids = proven_position.gtid_set if cursor.gtids is None else cursor.gtids
+    gtids = boundary.gtid_set if cursor.gtids is None else cursor.gtids
     position = Position(lake_end.end, gtids, facts.server_uuid, cursor.committed_at)
     by_gtid = cursor.by_gtid and facts.gtid_mode == "ON"
     return RecoveryPlace(
-        lake_end, position, cursor.anchor, by_gtid, _run_start(lake_end, proven_position, facts)
+        lake_end, position, cursor.anchor, by_gtid, _run_start(lake_end, boundary, facts)
     )
 
 
-def _run_start(
-    lake_end: BatchRecord, proven_position: ProvenPosition, facts: ServerFacts
-) -> RunStart:
-    start = Position(proven_position.at, proven_position.gtid_set, facts.server_uuid)
+def _run_start(lake_end: BatchRecord, boundary: LogBoundary, facts: ServerFacts) -> RunStart:
+    start = Position(boundary.at, boundary.gtid_set, facts.server_uuid)
     reason = f"the lake shows {lake_end.end}"
-    return start_at_known_place(
-        start, proven_position.anchor, facts, reason, leave_out=proven_position.leave_out
-    )
+    return start_at_known_place(start, boundary.anchor, facts, reason, leave_out=boundary.leave_out)
 
 
 @dataclass(frozen=True, slots=True)

@@ -607,7 +607,7 @@ def _original_states(
     is included: its changes may begin with this batch."""
     states = ports.ledger.table_states(ports.source.name)
     return {
-        table: states[table].as_started()
+        table: states[table].without_stop()
         for table in tables
         if first_batches[table] < batch or states[table].adopted_version is not None
     }

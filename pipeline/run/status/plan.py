@@ -29,8 +29,8 @@ from lockstep.pipeline.run.table_plans import (
     KnownTables,
     TablePlans,
     foreseen_orders,
+    plan_orders,
     plan_readings,
-    plan_returns,
     with_prices,
 )
 from lockstep.pipeline.snapshot.log_retention import ReadingTime, log_retention, week_statement
@@ -194,7 +194,7 @@ def plan_tables(
     not simply continue; nothing is written. If the start is refused, only stopped
     tables are planned. `known`: the tables' states; None for the states in the
     ledger."""
-    tables = plan_returns(ports, foreseen_orders(ports, known), known=known)
+    tables = plan_orders(ports, foreseen_orders(ports, known), known=known)
     if isinstance(start, RunStart):
         tables = plan_pasts(ports, plan_readings(ports, start, tables, known))
     return with_prices(ports, tables)

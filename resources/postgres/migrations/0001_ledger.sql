@@ -1719,7 +1719,9 @@ create table lockstep.inherited (
 
 -- A mirror's entry in a catalog. It is recorded before it is made, without its content, and again
 -- afterwards, so an entry that a killed run left there is known to be Lockstep's. No two tables of a
--- source have the same name in a catalog. `schema_version` is the structure that the entry has.
+-- source have the same name in a catalog. `schema_version` is the structure that the entry has. While
+-- an entry is being renamed, it has no content, and also the name that it gets: a killed run may leave
+-- it under either.
 create table lockstep.registrations (
     source text not null constraint registrations_source references lockstep.sources,
     catalog text not null,
@@ -1730,9 +1732,15 @@ create table lockstep.registrations (
     location text not null,
     content text,
     schema_version integer,
+    new_schema_name text,
+    new_table_name text,
     constraint registrations_pk primary key (source, catalog, database, name),
     constraint registrations_name unique (source, catalog, schema_name, table_name),
-    constraint registrations_made check ((content is null) = (schema_version is null))
+    constraint registrations_made check ((content is null) = (schema_version is null)),
+    constraint registrations_renamed check (
+        (new_schema_name is null) = (new_table_name is null)
+        and (new_table_name is null or content is null)
+    )
 );
 
 -- The statement of the source up to which a catalog's entries have the comments of tables and columns.
