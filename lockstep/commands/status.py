@@ -14,7 +14,6 @@ from lockstep import exits
 from lockstep.assets.notices import assess_source, readable_patterns
 from lockstep.context import CommandContext, Outcome
 from lockstep.pipeline.check import longest_pause_from_now
-from lockstep.pipeline.values.durations import duration_text
 from lockstep.pipeline.model.batch import Cursor
 from lockstep.pipeline.model.json_values import attributes, to_json
 from lockstep.pipeline.model.table_state import OrderKind, TableCondition, TableOrder, TableState
@@ -27,6 +26,7 @@ from lockstep.pipeline.status.facts import Headroom, Standing, reason_not_by_gti
 from lockstep.pipeline.status.verdict import State, Verdict, utc_text, verdict
 from lockstep.pipeline.values.consumers import Consumer
 from lockstep.pipeline.values.decisions import RecordedDecision
+from lockstep.pipeline.values.durations import duration_text
 from lockstep.pipeline.values.errors import LockstepError
 from lockstep.pipeline.values.shown import name_list, pluralize
 from lockstep.pipeline.values.table import TableName
