@@ -118,6 +118,16 @@ def test_an_impossible_fraction_is_called_so() -> None:
         images(log, Column("a", "timestamp", length=6))
 
 
+@pytest.mark.parametrize("year", [10_000, (1 << 15) - 1])
+def test_a_date_after_the_year_9999_is_damage(year: int) -> None:
+    """A DATE has room for more years than MySQL stores, as a DATETIME has."""
+    log = log_of("8.0.36")
+    cell = b"\0" + (year << 9 | 1 << 5 | 1).to_bytes(3, "little")
+    statement(log, map_of(b"\x0a"), (30, row_event(1, 1, cell, extra=b"")))
+    with pytest.raises(DamagedEvent, match="year"):
+        images(log, Column("a", "date"))
+
+
 JSON = Column("d", "json", length=4)
 
 

@@ -134,8 +134,9 @@ def _write_dates(data: Bytes, at: Int32s, out: Bytes) -> int:
         days = 0
         if at[i] >= 0:
             packed = u24(data, at[i])
-            days = _days_since_1970(packed >> 9, packed >> 5 & 15, packed & 31)
-            kind = _kind_of_date(days)
+            year = packed >> 9
+            days = _days_since_1970(year, packed >> 5 & 15, packed & 31)
+            kind = _kind_of_date(days) if year <= 9999 else _DAMAGED
             worst = max(worst, kind)
             if kind != _GOOD:
                 at[i] = NULLED
