@@ -80,15 +80,15 @@ def _known_command(arguments: Sequence[str]) -> str | None:
 # A line declares an option: its name, its value, its text in `--help`. The value is
 # followed by `*`, `+` or `?` as in a regular expression if it can be repeated or left
 # out, and by `!` if the option is required. Options that begin with `|` exclude each
-# other. `@name` inserts the lines of `_SHARED_OPTIONS`. Wherever a value is a PLACE,
-# `--help` ends with `_PLACES_HELP`.
+# other. An indented line continues the one before it. `@name` inserts the lines of
+# `_SHARED_OPTIONS`. Wherever a value is a PLACE, `--help` ends with `_PLACES_HELP`.
 
 _GLOBAL_OPTIONS: Final = """\
 --config FILE   the configuration file (default: $LOCKSTEP_CONFIG, else ./lockstep.toml)
 --json          print the answer as one JSON object on standard output
 --log-format {text,json}  print progress, notes and errors on standard error as text (default) or
                 as one JSON object per line
---log-file FILE  also write these JSON lines to a file, which is rotated
+--log-file FILE  also write progress, notes and errors as JSON lines to a file, which is rotated
 """
 """The options that stand before or after any command."""
 
@@ -341,20 +341,21 @@ action {serve}  serve at [spark] remote, until Ctrl-C
 }
 
 
-def _number_of_rows(text: str) -> int:
+def _positive_number(text: str, *, meaning: str) -> int:
+    """Return the number that was typed. `meaning`: what it is, for the refusal."""
     if not text.isascii() or not text.isdigit() or not int(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of rows")
+        raise argparse.ArgumentTypeError(f"{text!r} is not {meaning}")
     return int(text)
 
 
 _REPEATABLE: Final = {"action": "extend", "default": []}
 
 _FURTHER_ARGUMENTS: Final[Mapping[str, Mapping[str, Any]]] = {
-    "--port": {"type": int, "default": 3306},
+    "--port": {"type": partial(_positive_number, meaning="a port"), "default": 3306},
     "--lake": {"default": "lake"},
     "--ledger": {"default": "embedded"},
-    "--back-to": {"type": int},
-    "--sample": {"type": _number_of_rows},
+    "--back-to": {"type": partial(_positive_number, meaning="the number of a batch")},
+    "--sample": {"type": partial(_positive_number, meaning="a number of rows")},
     "--author": {"type": printable},  # makes bytes that are not UTF-8 printable, too
     "--reason": {"type": partial(printable, keep="\n\t")},
     "--tables": _REPEATABLE,
@@ -368,13 +369,13 @@ _FURTHER_ARGUMENTS: Final[Mapping[str, Mapping[str, Any]]] = {
 _OPTION_LINE: Final = re.compile(r"(\| )?([\w-]+)(?: (?:\{(.+)\}|([\w=]+))([*+?!]?))? {2,}(.+)")
 
 
-def _add_options(parser: Any, text: str, **defaults: Any) -> None:
+def _add_options(parser: Any, text: str, **common_arguments: Any) -> None:
     """Add the options that the text declares to a parser, or to a group of one.
-    `defaults`: further arguments of each `add_argument`."""
+    `common_arguments`: arguments of `add_argument` for each of them."""
     exclusive_group: Any = None
     for line in re.sub(r"\n +", " ", text).splitlines():
         if line.startswith("@"):
-            _add_options(parser, _SHARED_OPTIONS[line.removeprefix("@")], **defaults)
+            _add_options(parser, _SHARED_OPTIONS[line.removeprefix("@")], **common_arguments)
             continue
         match = _OPTION_LINE.fullmatch(line)
         assert match, line
@@ -382,7 +383,7 @@ def _add_options(parser: Any, text: str, **defaults: Any) -> None:
         settings: dict[str, Any] = {
             "help": help_text,
             **_FURTHER_ARGUMENTS.get(name, {}),
-            **defaults,
+            **common_arguments,
         }
         if choices:
             settings["choices"] = tuple(choices.split(","))

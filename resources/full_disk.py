@@ -24,9 +24,10 @@ _LEAST_FREE_BYTES: Final = 1 << 20
 
 
 def disk_full_error(error: BaseException, folders: Iterable[Path] = ()) -> DiskFull | None:
-    """Return the error to show if a full disk caused this one, else None. If the error
-    names no file, as those of SQLite and of open files, the full ones of `folders` and
-    of the folder for temporary files are named."""
+    """Return the error to show if a full disk caused this one, else None. Errors of
+    SQLite, and of files that are already open, name no file. For them, the error to
+    show names each folder whose disk is full, of `folders` and the folder for temporary
+    files."""
     folders = (*folders, Path(tempfile.gettempdir()))
     for cause in _causes(error):
         if isinstance(cause, OSError) and cause.errno in _FULL_DISK_ERRNOS:

@@ -6,7 +6,7 @@ its changes as files. States only move forward; the database enforces it.
 
     capturing ──segments durable and recorded──▶ captured ──every table merged──▶ merged
         │                                            │            or quarantined       │
-        └────did not finish────▶ abandoned ◀──no table shows it yet      acknowledged
+        └────did not finish────▶ abandoned ◀──no table shows it yet          acknowledged
 
 `pipeline.run.abandon` lists the reasons for which a batch is abandoned. The captured
 and the acknowledged cursor are derived from the states and never stored.

@@ -10,11 +10,13 @@ joining with the log (`pipeline.run.dump.table_changes`).
 
 `low` is a place of the log that is noted before the first chunk is read. From that
 place on, the table's changes are captured like those of any other table, but not
-merged. Once the last chunk is read and the log is captured past it, the chunks become
-the first rows of the mirror (the Delta table with the current rows). Everything
-captured after `low` is merged into them by key. So it does not matter which chunk a key
-is in. A change of rows that the log does not show, and any change of the table's
-structure, voids the chunks that were read before it.
+merged. `high` is the place of the log noted after the last chunk was read. Once the log
+is captured up to it, the chunks become the first rows of the mirror (the Delta table
+with the current rows), and everything captured after `low` is merged into them by key.
+A chunk may already show some of these changes, and a row may move between chunks if its
+key changes: merging by key gives the same result. A change of rows that the log does
+not show, and any change of the table's structure, voids the chunks that were read
+before it.
 """
 
 from __future__ import annotations
@@ -82,10 +84,10 @@ class FollowedFrom:
 
 @dataclass(frozen=True, slots=True)
 class FollowedLoad:
-    """A load for which a batch begins to capture the table's changes. `load`: its id.
-    `sequence`, `version`: as in `FollowedFrom`."""
+    """A load for which a batch begins to capture the table's changes. `sequence`,
+    `version`: as in `FollowedFrom`."""
 
-    load: int
+    load_id: int
     table: TableName
     sequence: int
     version: int
@@ -93,10 +95,9 @@ class FollowedLoad:
 
 @dataclass(frozen=True, slots=True)
 class JoinedLoad:
-    """A load that a batch completes, because it captures the log up to `Load.high`.
-    `load`: its id."""
+    """A load that a batch completes, because it captures the log up to `Load.high`."""
 
-    load: int
+    load_id: int
     table: TableName
 
 
@@ -163,7 +164,7 @@ class Load:
             return None
         if not self.is_complete or self.followed_from is not None:
             return self.basis.low
-        # Earlier changes than those after `basis.low` are not captured for the load.
+        # No changes before `basis.low` are captured for the load.
         return max(min(rows.low for rows in self._rows), self.basis.low)
 
     @property
@@ -200,12 +201,12 @@ def reason_void(
     if load.basis.server_uuid != server_uuid:
         return "its rows were read from another server than the one that answers now"
     if has_gap:
-        return "part of the log after its rows was not read"
+        return "part of the log after the place at which it began was not read"
     if load.followed_from is None:
         start, end = log
         # If `low` is after the log's end, the server's log was reset.
         is_missed = not start <= load.basis.low <= end
-        return "the log after its rows was not captured for it" if is_missed else None
+        return "the log after the place at which it began was not captured" if is_missed else None
     if state is None or not state.is_loading:
         return "it was stopped or dropped while it was read"
     return None
@@ -220,7 +221,8 @@ class SourceReading:
     - `low`, `high`: watermarks, the places of the log before and after the reading.
     - `error`: says why the table cannot be read; None if it was read.
     - `columns`: the columns that were read besides the key; None if all columns were
-      read. `version`: the number of the structure with these names.
+      read.
+    - `version`: the number of the table's structure that has `columns`.
     - `load`: the load that reads the rows in chunks; None if they were read at once.
     """
 

@@ -155,7 +155,14 @@ def _refuse_repeated(names: tuple[str, ...]) -> tuple[str, ...]:
 
 class TableSection(Section):
     """Settings of the tables whose names match; they override the source's settings.
-    `keep_clear`: why earlier values stay readable after the settings show less."""
+
+    - `types`: the type that the lake gives a column, if it is not MySQL's.
+    - `rows`: a SQL condition; the lake has only the rows that satisfy it.
+    - `into`: the name of the mirror.
+    - `stamps`: the columns about a row's last change that the mirror gets.
+    - `keep_clear`: a reason. If it is given, values that were captured in plaintext
+      stay in the lake when these settings begin to hide them.
+    """
 
     match: Annotated[
         tuple[Pattern, ...], BeforeValidator(as_list), Field(min_length=1, strict=False)
@@ -232,8 +239,9 @@ class SourceSection(Section):
     """A MySQL server, the tables that are captured from it, and the policies for them.
     Timeouts and `fallback_interval` are in seconds. `prove_rows`: number of rows, of a
     few tables chosen at random, that each run compares with MySQL. `passed_statements`:
-    tables that statements which MySQL logs instead of rows may change; no captured
-    table changes with them."""
+    a statement that MySQL logs instead of rows is passed over if it changes only these
+    tables, because the user asserts that no captured table changes with them.
+    `tls_force`: permits `tls = "off"` for another machine."""
 
     name: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
     host: Text

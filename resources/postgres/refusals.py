@@ -15,7 +15,7 @@ from lockstep.pipeline.values.table import TableName
 
 _HINT = "Look at the batches with `lockstep status`, then run `lockstep run` again."
 _ORDER_HINT = "`lockstep status` shows which tables are stopped, and what to do."
-_CONSUMER_DEFECT = "report this, with what `lockstep status --json` prints"
+_DEFECT_HINT = "report this, with what `lockstep status --json` prints"
 
 ORDERS: Mapping[str, str] = MappingProxyType(
     {
@@ -47,9 +47,8 @@ CONSUMERS: Mapping[str, tuple[str, str]] = MappingProxyType(
             'use a batch up to the acknowledged one in `lockstep status`, or start="latest"',
         ),
         "consumers_start_kept": (
-            "a consumer begins where changes are kept, and those after that batch were deleted",
-            'start="earliest" begins with the first batch after which the changes of all tables '
-            "are kept",
+            "the changes after the batch at which the consumer would begin were deleted",
+            'use start="earliest": it begins at the earliest batch after which nothing was deleted',
         ),
         "consumers_drop_explained": (
             "dropping a consumer takes an author and a reason",
@@ -103,7 +102,7 @@ def refusal(rule: str, complaint: str | None = None) -> LedgerRefused:
     words = ORDERS.get(rule, complaint)
     sentence = f"({rule})" if words is None else f"{words} ({rule})"
     if rule.startswith(("consumers_", "deliveries_")):
-        return ConsumerRefused(f"That is refused: {sentence}.", hint=_CONSUMER_DEFECT, rule=rule)
+        return ConsumerRefused(f"That is refused: {sentence}.", hint=_DEFECT_HINT, rule=rule)
     is_order = rule.startswith("table_orders_")
     subject, hint = ("an order", _ORDER_HINT) if is_order else ("a step", _HINT)
     return LedgerRefused(f"The ledger refused {subject}: {sentence}.", hint=hint)

@@ -288,11 +288,11 @@ def record_loads(transaction: Transaction, source: str, batch: int, record: Capt
     for followed in record.followed_loads:
         values = {"batch": batch, "sequence": followed.sequence, "version": followed.version}
         transaction.run_or_refuse(
-            "follow_load", "loads_known", source=source, load=followed.load, **values
+            "follow_load", "loads_known", source=source, load=followed.load_id, **values
         )
     for joined in record.joined_loads:
         transaction.run_or_refuse(
-            "join_load", "loads_known", source=source, load=joined.load, batch=batch
+            "join_load", "loads_known", source=source, load=joined.load_id, batch=batch
         )
     for load in record.needless_loads:
         reason = "the log has all of it"

@@ -49,6 +49,24 @@ def test_what_cannot_be_read_is_a_usage_error(line: str) -> None:
         assert caught.value.hint == "`lockstep resume --help`"
 
 
+@pytest.mark.parametrize(
+    ("command", "option", "meaning"),
+    [
+        ("init", "--port", "a port"),
+        ("recover", "--back-to", "the number of a batch"),
+        ("verify", "--sample", "a number of rows"),
+    ],
+)
+@pytest.mark.parametrize("typed", ["x", "0", "-3", "1_0", "٣"])
+def test_a_number_that_cannot_be_is_told_with_its_meaning(
+    command: str, option: str, meaning: str, typed: str
+) -> None:
+    """Python's int() takes more than people mean, and its complaint speaks of types."""
+    with pytest.raises(UsageError) as caught:
+        parse([command, f"{option}={typed}"])
+    assert caught.value.message == f"{option}: {typed!r} is not {meaning}."
+
+
 @pytest.mark.parametrize(("typed", "meant"), [("stauts", "status"), ("--json varify", "verify")])
 def test_an_unknown_command_is_told_the_one_that_was_meant(typed: str, meant: str) -> None:
     with pytest.raises(UsageError, match=f"did you mean '{meant}'") as caught:

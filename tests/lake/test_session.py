@@ -23,14 +23,20 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from lockstep.pipeline.mirror.strategy import Size
-from lockstep.pipeline.values.errors import ConfigurationError, JavaMissing
+from lockstep.pipeline.values.errors import ConfigurationError, JavaMissing, LakeUnavailable
 from lockstep.resources.adapters import Adapters
 from lockstep.resources.lake.delta.versions import files_size, table_size
 from lockstep.resources.lake.spark import session
 from lockstep.resources.lake.spark.jars import S3_LOCK, class_path, jars_folder
 from lockstep.resources.lake.spark.java import archive_path, require_java
 from lockstep.resources.lake.spark.log_store import log_store_jar
-from lockstep.resources.lake.spark.session import SparkProcess, define_environment, spark_home
+from lockstep.resources.lake.spark.session import (
+    JavaProcess,
+    SparkProcess,
+    define_environment,
+    settings_in,
+    spark_home,
+)
 from lockstep.resources.lake.spark.spark import (
     FEW_ROWS_SETTINGS,
     exclusive_session,
@@ -178,6 +184,19 @@ spark.stop()
     assert b"`spark.driver.memory`" in said
     assert (complained, process.returncode) == (b"", 0)
     assert list((tmp_path / "tmp").glob("lockstep-*")) == []
+
+
+def test_a_start_that_the_system_refuses_is_told_in_its_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No Java process ended without a message: there was none."""
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+    with pytest.raises(LakeUnavailable) as caught:
+        JavaProcess().start(settings_in(tmp_path, {}, None))
+    program = f"{tmp_path}/./bin/spark-submit"
+    assert caught.value.message == (
+        f"Spark did not start: [Errno 2] No such file or directory: {program!r}"
+    )
 
 
 def test_a_stopped_spark_that_never_ran_costs_nothing() -> None:

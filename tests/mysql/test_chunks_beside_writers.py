@@ -174,15 +174,15 @@ def test_a_server_may_be_silent_as_long_as_it_is_there(mysql: MySqlStand, databa
     may take. Here it waits for a lock, and then it is frozen."""
     place = Sliced(mysql, TableName(database, "t"))
     place.do(f"create table t ({COLUMNS}, primary key (id))", "insert into t values (1, 1, 'a')")
-    source = MySqlServer(replace(settings(mysql), read_timeout=1.5))
-    structure, condition = source.structure(place.table), read_condition("v + sleep(2.2) = 1")
+    source = MySqlServer(replace(settings(mysql), read_timeout=1.0))
+    structure, condition = source.structure(place.table), read_condition("v + sleep(1.5) = 1")
     with source.rows_where(place.schema(), condition) as found:
         assert sum(rows_of(found.rows).values()) == 1
     with mysql.connect(database) as session, session.cursor() as cursor:
         cursor.execute("lock tables t write")
         [(before,)] = mysql.rows("select @@global.wait_timeout")
         mysql.execute("set global wait_timeout = 1")
-        then(2.2, cursor.execute, "unlock tables")
+        then(1.5, cursor.execute, "unlock tables")
         try:
             assert source.row_sum(structure).sum.row_count == 1
         finally:

@@ -9,13 +9,13 @@ import pytest
 
 from lockstep.pipeline.binlog.stream import ring as columns
 from lockstep.pipeline.binlog.stream.framing import EventType
-from lockstep.pipeline.run.dump.cascade_watch import CascadedChange, References, may_change_children
+from lockstep.pipeline.run.dump.cascade_watch import ChangedRows, References, may_change_children
 from lockstep.pipeline.schema.model import ForeignKey, ServerSchema, TableSchema
 from lockstep.pipeline.values.table import TableName
 
-DELETED = CascadedChange(first_delete=4)
-REKEYED = CascadedChange(updated_columns={"id": 7})
-OTHER = CascadedChange(updated_columns={"note": 7})
+DELETED = ChangedRows(first_delete=4)
+REKEYED = ChangedRows(updated_columns={"id": 7})
+OTHER = ChangedRows(updated_columns={"note": 7})
 
 
 def named(text: str) -> TableName:
@@ -37,7 +37,7 @@ def references(keys: str, *, folding: int = 0) -> References:
     return References(schemas, ServerSchema(lower_case_table_names=folding).fold_case)
 
 
-CASES: dict[str, tuple[CascadedChange, str, dict[str, tuple[int | None, dict[str, int]]]]] = {
+CASES: dict[str, tuple[ChangedRows, str, dict[str, tuple[int | None, dict[str, int]]]]] = {
     "deleted rows take others with them, and those theirs in turn": (
         DELETED,
         "b.a_id a.id delete: CASCADE; c.b_id b.id delete: CASCADE",
@@ -72,7 +72,7 @@ CASES: dict[str, tuple[CascadedChange, str, dict[str, tuple[int | None, dict[str
         {"b": (4, {}), "a": (4, {})},
     ),
     "the first event counts, by whatever way": (
-        CascadedChange(9, {"code": 3}),
+        ChangedRows(9, {"code": 3}),
         "b.x a.id delete: SET NULL; b.x a.code update: CASCADE",
         {"b": (None, {"x": 3})},
     ),
@@ -81,7 +81,7 @@ CASES: dict[str, tuple[CascadedChange, str, dict[str, tuple[int | None, dict[str
 
 @pytest.mark.parametrize(("change", "keys", "expected"), CASES.values(), ids=CASES)
 def test_whose_rows_may_have_changed(
-    change: CascadedChange, keys: str, expected: dict[str, tuple[int | None, dict[str, int]]]
+    change: ChangedRows, keys: str, expected: dict[str, tuple[int | None, dict[str, int]]]
 ) -> None:
     found = references(keys).changes_of_children(named("a"), change)
     assert expected == {
@@ -94,17 +94,17 @@ def test_the_reason_names_what_acted() -> None:
     keys = references("b.a_id a.id delete: SET NULL; c.b_id b.a_id update: CASCADE")
     found = keys.changes_of_children(named("a"), DELETED)
     assert {table.name: one.reason for table, one in found.items()} == {
-        "b": "rows of shop.a to which it may refer were changed, and the server does not log the "
-        "rows that ON DELETE SET NULL of fk0 changed",
-        "c": "rows of shop.b to which it may refer were changed, and the server does not log the "
-        "rows that ON UPDATE CASCADE of fk1 changed",
+        "b": "rows of its parent table shop.a were changed, and the server does not log the rows "
+        "that ON DELETE SET NULL of fk0 changed",
+        "c": "rows of its parent table shop.b were changed, and the server does not log the rows "
+        "that ON UPDATE CASCADE of fk1 changed",
     }
 
 
 @pytest.mark.parametrize(("delete", "update", "first"), [(9, 3, "UPDATE"), (3, 9, "DELETE")])
 def test_the_reason_is_that_of_the_first_event(delete: int, update: int, first: str) -> None:
     """Whether one key acted twice, or two keys did."""
-    change = CascadedChange(delete, {"id": update})
+    change = ChangedRows(delete, {"id": update})
     deleting, updating = "b.x a.id delete: CASCADE", "b.y a.id update: CASCADE"
     one = "b.a_id a.id delete: SET NULL, update: CASCADE"
     for keys in (one, f"{deleting}; {updating}", f"{updating}; {deleting}"):

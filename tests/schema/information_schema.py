@@ -81,32 +81,30 @@ _CONTROLS: Final = {"0": "\0", "n": "\n", "r": "\r"}
 def read_server(cursor: Cursor, *, mariadb: bool, like: str = "%") -> ServerSchema:
     """Everything in databases whose names are LIKE that, system ones left out."""
     schema = ServerSchema()
+    cursor.execute("set @like = %s", (like,))
     for name, charset, collation in _rows(
         cursor,
         "select schema_name, default_character_set_name, default_collation_name"
         " from information_schema.schemata where {where}",
         "schema_name",
-        like,
     ):
         schema = schema.with_database(DatabaseSchema(name, _utf8(charset), _utf8(collation)))
-    tables = _tables(cursor, like)
+    tables = _tables(cursor)
     bare = mariadb or _before_8(cursor)
-    _add_columns(cursor, tables, like, mariadb=mariadb, srid="null" if bare else "srs_id")
+    _add_columns(cursor, tables, mariadb=mariadb, srid="null" if bare else "srs_id")
     visible = "'NO'" if bare else "if(is_visible = 'YES', 'NO', 'YES')"
     shown = ("ignored" if mariadb else visible), ("null" if bare else "expression")
-    _add_keys(cursor, tables, like, *shown, mariadb=mariadb)
-    _add_foreign_keys(cursor, tables, like)
+    _add_keys(cursor, tables, *shown, mariadb=mariadb)
+    _add_foreign_keys(cursor, tables)
     return replace(schema, tables=tables)
 
 
-def _rows(
-    cursor: Cursor, query: str, column: str, like: str, **parts: str
-) -> list[tuple[Any, ...]]:
-    """Prepared once in a session: a server plans these views for longer than it reads them."""
+def _rows(cursor: Cursor, query: str, column: str, **parts: str) -> list[tuple[Any, ...]]:
+    """Of the databases whose names are LIKE `@like`. Prepared once in a session: a server plans
+    these views for longer than it reads them."""
     names = ", ".join(f"'{name}'" for name in SYSTEM)
     text = query.format(where=f"{column} like ? and {column} not in ({names})", **parts)
     name = f"asked_{zlib.crc32(text.encode())}"
-    cursor.execute("set @like = %s", (like,))
     try:
         cursor.execute(f"execute {name} using @like")
     except pymysql.MySQLError as error:
@@ -117,11 +115,9 @@ def _rows(
     return list(cursor.fetchall())
 
 
-def _tables(cursor: Cursor, like: str) -> dict[TableName, TableSchema]:
+def _tables(cursor: Cursor) -> dict[TableName, TableSchema]:
     found = {}
-    for database, name, engine, collation, options, kind in _rows(
-        cursor, _TABLES, "table_schema", like
-    ):
+    for database, name, engine, collation, options, kind in _rows(cursor, _TABLES, "table_schema"):
         own = TableName(database, name)
         collation = _utf8(collation)
         found[own] = TableSchema(
@@ -152,9 +148,9 @@ def _text(value: Any) -> str:
 
 
 def _add_columns(
-    cursor: Cursor, tables: dict[TableName, TableSchema], like: str, *, mariadb: bool, srid: str
+    cursor: Cursor, tables: dict[TableName, TableSchema], *, mariadb: bool, srid: str
 ) -> None:
-    rows = _rows(cursor, _COLUMNS, "table_schema", like, srid=srid)
+    rows = _rows(cursor, _COLUMNS, "table_schema", srid=srid)
     for (database, table), found in groupby(rows, lambda row: row[:2]):
         own = TableName(database, table)
         if own in tables:
@@ -255,7 +251,6 @@ def _plain(found: re.Match[str]) -> str:
 def _add_keys(
     cursor: Cursor,
     tables: dict[TableName, TableSchema],
-    like: str,
     visible: str,
     printed: str,
     *,
@@ -263,7 +258,7 @@ def _add_keys(
 ) -> None:
     keys: dict[tuple[TableName, str], KeySchema] = {}
     for database, table, name, many, column, prefix, kind, order, hidden, shown in _rows(
-        cursor, _KEYS, "table_schema", like, visible=visible, expression=printed
+        cursor, _KEYS, "table_schema", visible=visible, expression=printed
     ):
         own = TableName(database, table), name
         hashed = mariadb and kind == "HASH" and tables[own[0]].engine in _HASHING
@@ -288,12 +283,12 @@ def _add_keys(
             tables[own_name] = replace(tables[own_name], keys=(*tables[own_name].keys, key))
 
 
-def _add_foreign_keys(cursor: Cursor, tables: dict[TableName, TableSchema], like: str) -> None:
-    if not _rows(cursor, _ANY_FOREIGN, "constraint_schema", like):
+def _add_foreign_keys(cursor: Cursor, tables: dict[TableName, TableSchema]) -> None:
+    if not _rows(cursor, _ANY_FOREIGN, "constraint_schema"):
         return
     found: dict[tuple[TableName, str], ForeignKey] = {}
     for database, table, name, column, to, parent, referenced, delete, update in _rows(
-        cursor, _FOREIGN, "r.constraint_schema", like
+        cursor, _FOREIGN, "r.constraint_schema"
     ):
         own = TableName(database, table), name
         known = found.get(own)

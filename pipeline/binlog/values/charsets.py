@@ -91,21 +91,34 @@ def single_byte_characters(charset: str) -> str | None:
 
 
 def _decode_utf8mb3(data: bytes) -> str:
-    text = data.decode("utf-8")
+    text, valid, error = _decode_valid(data, "utf-8")
     # In valid UTF-8, these bytes occur only as the first of a character's four bytes.
-    without_leads = data.translate(None, _FOUR_BYTE_LEADS)
-    if len(without_leads) == len(data):
-        return text
-    at = next(index for index, byte in enumerate(data) if byte in _FOUR_BYTE_LEADS)
-    raise UnicodeDecodeError("utf8mb3", data, at, at + 4, _BEYOND_UCS2_REASON)
+    if len(valid.translate(None, _FOUR_BYTE_LEADS)) < len(valid):
+        at = next(index for index, byte in enumerate(valid) if byte in _FOUR_BYTE_LEADS)
+        raise UnicodeDecodeError("utf8mb3", data, at, at + 4, _BEYOND_UCS2_REASON)
+    if error is not None:
+        raise error
+    return text
 
 
 def _decode_ucs2(data: bytes) -> str:
-    text = data.decode("utf-16-be")
-    if len(text) * 2 == len(data):
-        return text
-    at = 2 * next(index for index, character in enumerate(text) if character > "\uffff")
-    raise UnicodeDecodeError("ucs2", data, at, at + 4, _BEYOND_UCS2_REASON)
+    text, valid, error = _decode_valid(data, "utf-16-be")
+    if len(text) * 2 < len(valid):
+        at = 2 * next(index for index, character in enumerate(text) if character > "\uffff")
+        raise UnicodeDecodeError("ucs2", data, at, at + 4, _BEYOND_UCS2_REASON)
+    if error is not None:
+        raise error
+    return text
+
+
+def _decode_valid(data: bytes, codec: str) -> tuple[str, bytes, UnicodeDecodeError | None]:
+    """Return the text before the first bytes that the codec refuses, the bytes of this
+    text, and the codec's error; if there are none, the whole text, and None."""
+    try:
+        return data.decode(codec), data, None
+    except UnicodeDecodeError as error:
+        valid = data[: error.start]
+        return valid.decode(codec), valid, error
 
 
 _FOUR_BYTE_LEADS: Final = b"\xf0\xf1\xf2\xf3\xf4"

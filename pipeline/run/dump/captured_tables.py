@@ -277,11 +277,8 @@ class CapturedTables:
         self.finished_loads: list[LoadProgress] = []
         """The progress of the loads that ended."""
         self._store, self._source, self._in_scratch_folder = store, source, in_scratch_folder
-        self._is_captured, self._states, self._loading_tables = (
-            is_captured,
-            states,
-            loading_tables or {},
-        )
+        self._is_captured, self._states = is_captured, states
+        self._loading_tables = loading_tables or {}
         self._tables: dict[TableName, CapturedTable] = {}
         self.waiting_tables: dict[TableName, CapturedTable] = {}
         """The tables that join the capture, or whose load ends, once the log reaches a

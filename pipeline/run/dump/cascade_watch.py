@@ -65,48 +65,48 @@ class CascadeWatch:
     def __init__(self, structures: SchemaTracker, is_captured: Callable[[TableName], bool]) -> None:
         self._structures = structures
         self._is_captured = is_captured
-        self._references: References | None = None
-        self._watched_parents: frozenset[TableName] = frozenset()
+        self._read: tuple[References, frozenset[TableName]] | None = None
         self.inspected_parents: dict[TableName, frozenset[TableName]] = {}
         """Parents whose events were inspected, each with its `children`."""
 
     def refresh(self) -> bool:
         """Read the foreign keys again after a change of structures. Return whether the
         set of watched tables changed."""
-        if self._references is None:
+        if self._read is None:
             return False
-        watched_before = self._watched_parents
-        self._references = None
-        self._read_references()
-        return self._watched_parents != watched_before
+        _, watched_before = self._read
+        self._read = None
+        _, watched_parents = self._references_and_watched()
+        return watched_parents != watched_before
 
     def watches(self, table: TableName) -> bool:
         """Return whether a change of this table's rows may change rows of captured
         tables."""
-        self._read_references()
-        return self._structures.fold_case(table) in self._watched_parents
+        _, watched_parents = self._references_and_watched()
+        return self._structures.fold_case(table) in watched_parents
 
-    def _read_references(self) -> References:
-        if self._references is None:
+    def _references_and_watched(self) -> tuple[References, frozenset[TableName]]:
+        """Return the foreign keys as last read, and the parents of captured tables."""
+        if self._read is None:
             fold = self._structures.fold_case
-            self._references = References(self._structures.tables_with_foreign_keys(), fold)
-            self._watched_parents = self._references.parents_of(self._is_captured)
-        return self._references
+            references = References(self._structures.tables_with_foreign_keys(), fold)
+            self._read = references, references.parents_of(self._is_captured)
+        return self._read
 
     def find_unlogged(
         self, group: TransactionGroup, block: Block, maps: Iterable[TableMap]
     ) -> dict[TableName, UnloggedCascade]:
-        """Return the captured tables in which this block's events made foreign keys
-        change rows that MySQL did not log, each with the first such change. `maps`: all
-        table maps, by index."""
+        """Return the captured tables whose rows foreign keys may have changed without
+        MySQL logging it, because of this block's events. Each table has the first such
+        change. `maps`: all table maps, by index."""
         event_indexes = np.flatnonzero(may_change_children(block.events))
         if not len(event_indexes):
             return {}
-        references = self._read_references()
-        if not self._watched_parents:
+        references, watched_parents = self._references_and_watched()
+        if not watched_parents:
             return {}
         table_maps = list(maps)
-        changes: dict[TableName, CascadedChange] = {}
+        changes: dict[TableName, ChangedRows] = {}
         for map_index, indexes, sub_block in split_by_map(block.subset(event_indexes)):
             parent = table_maps[map_index].table
             if not self.watches(parent):
@@ -118,7 +118,7 @@ class CascadeWatch:
             )
             for table, change in references.changes_of_children(parent, parent_change).items():
                 if self._is_captured(table):
-                    changes.setdefault(table, CascadedChange()).widen(change)
+                    changes.setdefault(table, ChangedRows()).widen(change)
         unlogged_changes = {}
         for table, change in changes.items():
             transaction_index = int(block.events[change.first_event, columns.TRANSACTION])
@@ -130,8 +130,8 @@ class CascadeWatch:
     def children(self, parent: TableName) -> frozenset[TableName]:
         """Return the captured tables that foreign keys may change together with the
         parent."""
-        references = self._read_references()
-        largest_change = CascadedChange(
+        references, _ = self._references_and_watched()
+        largest_change = ChangedRows(
             first_delete=0, updated_columns=dict.fromkeys(references.columns_of(parent), 0)
         )
         return frozenset(
@@ -140,14 +140,15 @@ class CascadeWatch:
 
     def _change_of_parent(
         self, table_map: TableMap, sub_block: Block, event_indexes: Integers
-    ) -> CascadedChange:
+    ) -> ChangedRows:
         """Return how the events of `sub_block` changed the rows of the parent itself.
         `event_indexes`: the indexes of these events in the whole block."""
         deletes = np.isin(sub_block.events[:, columns.TYPE], _DELETES)
-        change = CascadedChange()
+        change = ChangedRows()
         if deletes.any():
             change.first_delete = int(event_indexes[deletes][0])
-        referenced_columns = self._read_references().columns_of(table_map.table)
+        references, _ = self._references_and_watched()
+        referenced_columns = references.columns_of(table_map.table)
         if referenced_columns and not deletes.all():
             updates = sub_block.subset(~deletes)
             first_updates = self._updated_columns(table_map, updates, referenced_columns)
@@ -193,9 +194,9 @@ def may_change_children(events: Integers) -> npt.NDArray[np.bool_]:
 
 
 @dataclass(slots=True)
-class CascadedChange:
-    """A change of a parent's rows, or the change of a child's rows that foreign keys
-    may have made after it.
+class ChangedRows:
+    """A change of a table's rows: of a parent by events of the log, or of a child by
+    foreign keys.
 
     - `first_delete`: the index of the first event that deleted rows; None if none did.
     - `updated_columns`: the changed columns, in lower case, each with the index of the
@@ -213,7 +214,7 @@ class CascadedChange:
         events = (self.first_delete, *self.updated_columns.values())
         return min(event for event in events if event is not None)
 
-    def widen(self, other: CascadedChange) -> bool:
+    def widen(self, other: ChangedRows) -> bool:
         """Add another change of the same table. Return whether this added a deletion, a
         column, or an earlier event."""
         if not self.reason or other.first_event < self.first_event:
@@ -267,12 +268,12 @@ class References:
         )
 
     def changes_of_children(
-        self, parent: TableName, change: CascadedChange
-    ) -> Mapping[TableName, CascadedChange]:
+        self, parent: TableName, change: ChangedRows
+    ) -> Mapping[TableName, ChangedRows]:
         """Return the direct and indirect children of `parent`, each with the change
         that foreign keys may have made in it. `change`: the change of the parent's
         rows."""
-        changes: dict[TableName, CascadedChange] = {}
+        changes: dict[TableName, ChangedRows] = {}
         names: dict[TableName, TableName] = {}
         parents_to_visit = [(self._fold_case(parent), change)]
         while parents_to_visit:
@@ -285,7 +286,7 @@ class References:
                 names[folded_child] = child
                 # Foreign keys may form a cycle: a child is visited again only if its
                 # change grew.
-                if changes.setdefault(folded_child, CascadedChange()).widen(change_of_child):
+                if changes.setdefault(folded_child, ChangedRows()).widen(change_of_child):
                     parents_to_visit.append((folded_child, change_of_child))
         return {
             names[folded_child]: change_of_child
@@ -293,10 +294,10 @@ class References:
         }
 
 
-def _change_by_key(parent_change: CascadedChange, key: ForeignKey) -> CascadedChange | None:
+def _change_by_key(parent_change: ChangedRows, key: ForeignKey) -> ChangedRows | None:
     """Return the change that a foreign key makes in the child after `parent_change`, a
     change of the parent; None if it makes none."""
-    change = CascadedChange()
+    change = ChangedRows()
     action = ""
     if parent_change.first_delete is not None and key.on_delete in ROW_CHANGING_ACTIONS:
         action = f"ON DELETE {key.on_delete}"
@@ -316,12 +317,12 @@ def _change_by_key(parent_change: CascadedChange, key: ForeignKey) -> CascadedCh
         if not action or min(events) < change.first_event:
             action = f"ON UPDATE {key.on_update}"
         change.widen(
-            CascadedChange(updated_columns={name.lower(): min(events) for name in key.columns})
+            ChangedRows(updated_columns={name.lower(): min(events) for name in key.columns})
         )
     if not action:
         return None
     change.reason = (
-        f"rows of {key.references} to which it may refer were changed, and the server does not log "
-        f"the rows that {action} of {key.name} changed"
+        f"rows of its parent table {key.references} were changed, and the server does not log the "
+        f"rows that {action} of {key.name} changed"
     )
     return change

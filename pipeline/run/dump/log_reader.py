@@ -23,7 +23,7 @@ from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.basis import Basis
 from lockstep.pipeline.run.dump.cascade_watch import CascadeWatch
 from lockstep.pipeline.run.dump.logged_statements import (
-    LogError,
+    StoppingError,
     all_statements,
     dialect_of_writer,
     recorded_statements,
@@ -237,7 +237,7 @@ class LogReading:
         except LogStops as error:
             raise self._add_places(error) from error
 
-    def _add_places(self, error: LogError) -> LogError:
+    def _add_places(self, error: StoppingError) -> StoppingError:
         """Return the error with the places before and after the transaction that it is
         about."""
         last_end = self._group_begin or self.buffer.complete_end

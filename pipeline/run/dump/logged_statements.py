@@ -1,5 +1,5 @@
 """The statements of the log: they are read from its QUERY events, with facts about the
-session and the server that ran them."""
+session and the server that ran them, or from the ledger, which recorded them."""
 
 from __future__ import annotations
 
@@ -45,6 +45,12 @@ recognised before anything is parsed, because a heartbeat may log one every seco
 _SURROGATES: Final = 0xDC00
 """An invalid byte b is decoded as the code point 0xDC00 + b, as `surrogateescape` does."""
 
+_PIECE_SIZE: Final = 1_024
+"""Number of bytes of a statement that are decoded at once."""
+
+_PAGE_SIZE: Final = 1_000
+"""Number of statements that are read from the ledger at once."""
+
 _IF_NOT_EXISTS: Final = re.compile(r"\bnot\b.*\bexists\b", re.IGNORECASE | re.DOTALL)
 
 
@@ -85,8 +91,9 @@ def all_statements(group: TransactionGroup, dialect: ServerDialect) -> list[Logg
         transaction = group.transactions[transaction_index]
         context = context_of(query, dialect)
         text = statement_text(query.raw, context.client_charset)
-        # A statement inside a transaction does not always stand for rows: MariaDB logs
-        # a DROP TABLE there for a CREATE OR REPLACE TABLE … SELECT that failed.
+        # `query.replaces_rows` says only that it was logged inside a transaction. Not
+        # all such statements stand for rows: MariaDB logs a DROP TABLE there for a
+        # CREATE OR REPLACE TABLE … SELECT that failed.
         replaces_rows = query.replaces_rows and (
             text[:8].upper().startswith(_ROW_STATEMENTS)
             or isinstance(read_change(text, context), NotUnderstood)
@@ -140,10 +147,12 @@ def statements_between(
         dump.close()
 
 
-LogError = TypeVar("LogError", bound=LogStops)
+StoppingError = TypeVar("StoppingError", bound=LogStops)
 
 
-def with_command_to_continue(error: LogError, ports: RunPorts, head: Coordinates) -> LogError:
+def with_command_to_continue(
+    error: StoppingError, ports: RunPorts, head: Coordinates
+) -> StoppingError:
     """Return the error with a hint that has the command to continue after the
     transaction which stopped the run. If the end of this transaction cannot be found,
     return the error unchanged. `head`: the end of the log."""
@@ -166,8 +175,8 @@ def with_existing_view(
     statement: LoggedStatement, structures: Callable[[], ServerSchema], server: SourceServer
 ) -> LoggedStatement:
     """Return the statement, with `finds_view` set in its context if it is a CREATE
-    TABLE IF NOT EXISTS and a view has the table's name, so that it created nothing.
-    `structures`: returns the structures before the statement.
+    TABLE IF NOT EXISTS and a view, or a sequence of MariaDB, has the table's name, so
+    that it created nothing. `structures`: returns the structures before the statement.
 
     If these structures do not have the database's views, ask the server whether it has
     such a view now. The statement may still have created a table, which a view replaced
@@ -201,25 +210,30 @@ def statement_text(raw: bytes, charset: str) -> str:
     means utf8mb4.
 
     Each invalid byte becomes a surrogate. In a literal it does not affect parsing; a
-    name with a surrogate is the name of no table or column. The bytes after it are
-    decoded in the character set again, because the second byte of a character may look
-    like a backslash or a quote.
+    name with a surrogate is the name of no table or column. The valid characters after
+    it are still decoded as such: a byte of theirs may look like a backslash or a quote.
     """
     decode = text_decoder(_DEFAULT_CHARSET if charset == "binary" else charset)
     texts = []
-    while raw:
+    begin = 0
+    while begin < len(raw):
+        # An error copies all that was to be decoded, and a binary literal has an error
+        # at every second byte: so the text is decoded piece by piece.
+        piece = raw[begin : begin + _PIECE_SIZE]
         try:
-            texts.append(decode(raw))
-            break
+            texts.append(decode(piece))
+            begin += len(piece)
         except UnicodeDecodeError as error:
-            end = max(error.end, error.start + 1)
-            texts.append(decode(raw[: error.start]))
-            texts += (chr(_SURROGATES + byte) for byte in raw[error.start : end])
-            raw = raw[end:]
+            # The end of a piece may divide a character: only what is refused at the
+            # beginning of a piece is invalid.
+            valid, invalid = piece[: error.start], piece[: max(error.end, 1)]
+            if valid:
+                texts.append(decode(valid))
+                begin += len(valid)
+            else:
+                texts += (chr(_SURROGATES + byte) for byte in invalid)
+                begin += len(invalid)
     return "".join(texts)
-
-
-_PAGE_SIZE: Final = 1_000
 
 
 def recorded_statements(ledger: Structures, source: str) -> Iterator[SchemaStatement]:

@@ -5,9 +5,9 @@ tables.
 A table joins the capture when the log reaches a certain place. For rows that were read
 from the source, this is the place as of which they were read (their low watermark). A
 stopped table comes back at the place where it stopped, because everything before it was
-captured earlier. If a person gave the table's structure, it holds from that place on. A
-statement that begins exactly there is the one that could not be followed, and the
-structure holds after it.
+captured earlier. If a person gave the table's structure, it holds from that place on. If
+a statement begins exactly there, it is the one that stopped the table, and the given
+structure is the one after this statement.
 """
 
 from __future__ import annotations
@@ -90,8 +90,8 @@ _ALTERED_WHILE_READ: Final = "it was altered while its rows were read from the s
 
 
 def _is_reached(place: Coordinates | None, at: Coordinates | None) -> bool:
-    """Return whether the log was read up to `place`. `at`: the place up to which it was
-    read; None for its end."""
+    """Return whether the log was read up to `place`; a `place` of None is reached only
+    at the log's end. `at`: the place up to which the log was read; None for its end."""
     return at is None or (place is not None and place <= at)
 
 
@@ -119,8 +119,9 @@ class StatementDecider:
         followed: FollowedStatement,
         supplies: Mapping[TableName, FromMirror | str],
     ) -> dict[TableName, Consequence]:
-        """Return the consequence of a statement for each table. `supplies`: what a
-        `DecideCopies` returned for its effects."""
+        """Return the consequence of a statement for each table. `supplies`: for each
+        renamed table, the mirror from which its rows are copied, or the reason to read
+        them from MySQL (`DecideCopies`)."""
         by_table = consequences(
             followed, self.tables.policies_of, statement, self.shaping.column_uses
         )
@@ -164,9 +165,10 @@ class StatementDecider:
     def hidden_rows_error(
         self, table: TableName, consequence: Consequence, followed: FollowedStatement
     ) -> TableError | None:
-        """Return an error if the table may now have rows of another table whose
-        settings hide more. Reading it would show these hidden values, so only a person
-        may bring it back."""
+        """Return an error if the settings cannot be applied to the table's new
+        structure, or if the table may now have rows of another table whose settings
+        hide more. Reading it would show these hidden values, so only a person may bring
+        it back."""
         shape_error = self.structures.shape_error(table)
         if shape_error is not None or not self.shaping.has_rules:
             return shape_error
@@ -202,8 +204,8 @@ class TableChanges:
     - `decide_copies`: decides whether the rows of a renamed table are copied from the
       mirror (the Delta table with the current rows) of its former name; None if none
       are.
-    - `extents`: tables that are older than the log that was read, so that the lake may
-      lack rows.
+    - `extents`: the tables that existed before the log that was read, so that the lake
+      may lack rows of them.
     """
 
     def __init__(
@@ -227,6 +229,8 @@ class TableChanges:
         """The place of the last call of `reach`: all changes before it have numbers."""
 
     def use_buffer(self, buffer: TransactionBuffer) -> None:
+        """Use the buffer of the reading. This method is called once, before all others
+        (`LogTaker`)."""
         self._table_maps = buffer.maps
 
     def _update_wanted(self) -> None:
@@ -258,7 +262,7 @@ class TableChanges:
                 # capture.
                 consequence = replace(consequence, action=Action.FOLLOW)
             if table.structure_order is not None and statement.begin == table.begin:
-                # A person gave the table's structure after this statement.
+                # The structure that a person gave is the one after this statement.
                 table.stop_consequence = consequence
                 continue
             if not table.takes(statement.begin):
@@ -268,6 +272,9 @@ class TableChanges:
                 applied[name] = consequence
             error = self._decider.stop_error(table, consequence, followed)
             if error is not None and error.by is StoppedBy.RUN:
+                # A run reads the rows as of a place after the statement. A stop that
+                # waits for a person lies before it: a structure that the person gives
+                # is recognised there as the one after the statement.
                 self._record_stop(name, statement.end, error)
             elif error is not None:
                 self.stop(name, statement.begin, error)
@@ -342,8 +349,8 @@ class TableChanges:
     # -- places that tables wait for ---------------------------------------------------
 
     def reach(self, at: Coordinates | None) -> None:
-        """Let the tables that wait for `at`, or for an earlier place, join the capture.
-        None is the end of the log."""
+        """Let the tables that wait for `at`, or for an earlier place, join the capture,
+        and end the loads that are complete there. None is the end of the log."""
         tables = self._tables.waiting_tables.values()
         for table in tables:
             if table.resumed_version is not None and _is_reached(table.begin, at):
@@ -364,20 +371,20 @@ class TableChanges:
         for table in tables:
             # A load ends once all changes before its high watermark have numbers. Those
             # after the previous call of `reach` do not have them yet.
-            load = table.open_load
-            if load is None or not load.is_complete:
+            reading = table.open_load
+            if reading is None or not reading.is_complete:
                 continue
             last = self._last_reached
-            if at is None or (last is not None and load.high <= last):
+            if at is None or (last is not None and reading.high <= last):
                 table.open_load = None
-                self._end_load(load)
+                self._end_load(reading)
         self._last_reached = at
 
     def _take_given_structure(
         self, table: CapturedTable, at: Coordinates, statement: LoggedStatement | None = None
     ) -> None:
         """Record the structure that a person gave, from `at` on. `statement`: the
-        statement before `at` that could not be followed; None if there is none."""
+        statement before `at` that stopped the table; None if no statement did."""
         order = table.structure_order
         assert order is not None and order.schema is not None, "a person gave a structure"
         given_schema, renames = order.schema, order.renames
@@ -421,8 +428,8 @@ class TableChanges:
         is_busy = isinstance(error, TableBusy)
         reads_rows = reading.columns is None and (schema is not None or is_busy)
         if reads_rows and shape_error is not None and shape_error.need is Need.CONSENT:
-            # The person ordered the read before it was known what the mirror would
-            # show.
+            # The person who ordered the read could not know that the mirror would show
+            # hidden values: a consent is needed first.
             error = shape_error if is_busy else error or shape_error
         if error is not None:
             self.stop(table.name, reading.low, unreadable_error(error, reading.columns))
@@ -432,9 +439,9 @@ class TableChanges:
             self._record_rows(reading, reading.version, self._tables.last_sequence)
         elif schema is not None:
             version = self._structures.record_server_schema(schema, reading.low)
-            is_complete = reading.is_complete and reading.low == reading.high
-            table.open_load = None if is_complete else reading
-            self._take_changes_from(reading, version, is_complete=is_complete)
+            ends_here = reading.is_complete and reading.low == reading.high
+            table.open_load = None if ends_here else reading
+            self._take_changes_from(reading, version, is_complete=ends_here)
         elif version is not None:  # the server did not have the table
             self._tables.record_event(TableEventKind.DROPPED, version, DROPPED_BEFORE_READ)
         else:
@@ -480,7 +487,7 @@ class TableChanges:
         if version is None or not self._tables[reading.table].is_loading:
             return
         followed = load.followed_from or next(
-            followed for followed in self._tables.followed_loads if followed.load == load.id
+            followed for followed in self._tables.followed_loads if followed.load_id == load.id
         )
         # The rows are the same if the versions differ in other things, such as an index.
         if version.version != followed.version and not _same_rows(reading.schema, version.schema):
@@ -490,13 +497,15 @@ class TableChanges:
         self._tables.record_event(TableEventKind.REREAD, version, reading.reason)
         self._record_rows(reading, followed.version, followed.sequence)
 
-    def _record_rows(self, reading: SourceReading, version: int, sequence: int) -> None:
+    def _record_rows(self, reading: SourceReading, version_number: int, sequence: int) -> None:
         """Record the files with the read rows. They apply after the change number
         `sequence`."""
         if reading.load is not None:
             self._tables.joined_loads.append(JoinedLoad(reading.load.id, reading.table))
             self._tables.finished_loads.append(reading.load.progress)
-        snapshot = SnapshotFiles(reading.table, version, sequence, reading.files, reading.columns)
+        snapshot = SnapshotFiles(
+            reading.table, version_number, sequence, reading.files, reading.columns
+        )
         self._tables.snapshots.append(snapshot)
 
     def rewrite(self, table: TableName, origin: ChangelogOrigin) -> None:
@@ -511,8 +520,9 @@ class TableChanges:
     # -- tables that stop --------------------------------------------------------------
 
     def stop(self, table: TableName, at: Coordinates, error: TableError) -> None:
-        """Stop the table at `at`. If a value is only in the source (`ValueLeftOut`),
-        the next run reads the table there."""
+        """Stop the table at `at`. If the log lacks a value (`ValueLeftOut`), the next
+        run reads the table from the source. If the structure is not known, a run asks
+        the server for a better reason."""
         if isinstance(error, ValueLeftOut):
             error = reread_error(error.reason)
         elif isinstance(error, StructureUnknown) and self._ports is not None:
@@ -549,9 +559,10 @@ class TableChanges:
 
 
 def _with_server_error(ports: RunPorts, table: TableName, error: StructureUnknown) -> TableError:
-    """Return the error of a table whose structure is not known. If the server does not
-    show the structure to the account, this is the server's error, and otherwise
-    `error`. MariaDB logs rows of sequences, too, which are no tables."""
+    """Return the error of a table whose structure is not known: the server's error if
+    it does not show the structure to the account, an error with another hint if it has
+    no such table, and `error` otherwise. MariaDB also logs rows of sequences, which are
+    not among its tables."""
     try:
         if table not in ports.server.baseline([table]).names:
             hint = f"exclude it if it is a sequence, else {resume_hint(table)}"

@@ -45,12 +45,15 @@ from lockstep.pipeline.values.shown import pluralize
 from lockstep.pipeline.values.table import TableName, quoted
 
 MOST_EXAMPLES: Final = 5
+"""Largest number of differing rows in the `examples` of a table's comparison."""
+
 MOST_DETAILS: Final = 500
 """Largest number of differing rows that are read again for their keys and columns."""
 
 SHARE_ROWS: Final = 250_000
-"""Number of rows whose hashes are compared at once, in tables of at most `MOST_SHARES`
-times as many. A row takes 16 bytes on each side, and ten times that if it differs."""
+"""Number of rows in a share. Tables of more than `MOST_SHARES` shares are divided into
+`MOST_SHARES` larger ones. A row takes 16 bytes on each side, and ten times that if it
+differs."""
 
 MOST_SHARES: Final = 64
 """Largest number of files that are open at once on each side, each with its own
@@ -62,8 +65,8 @@ _DIFFERENT, _ONLY_SOURCE, _ONLY_LAKE = "different", "only in MySQL", "only in th
 @dataclass(frozen=True, slots=True)
 class BothSides:
     """A table on both sides. `hasher`: hashes the rows of both. `mirror`: reads the
-    lake's rows. `keeps_deleted`: the settings keep rows in the mirror, without a mark,
-    that a DELETE or a TRUNCATE removed at the source."""
+    lake's rows. `keeps_deleted`: if a DELETE or a TRUNCATE removes rows at the source,
+    they stay in the mirror as configured, and no column says that they were deleted."""
 
     table: TableName
     hasher: RowHasher
@@ -116,7 +119,7 @@ def compare_row_by_row(
 @dataclass(slots=True)
 class _Total:
     """The numbers of differing rows by kind. `sample`: at most `MOST_DETAILS` of these
-    rows, with the number of all rows that are kept or incomplete."""
+    rows. Its `kept_count` and `incomplete_count` are those of the whole table."""
 
     only_source_count: int = 0
     only_lake_count: int = 0
@@ -145,11 +148,11 @@ def _wrong_rows(
         closing(_Shares(ports, share_count)) as lake,
     ):
         with ports.server.row_hashes(sides.hasher.structure) as hashes:
-            for keys, rows in hashes.batches:
-                source.put(pair_hashes(keys, rows))
+            for key_hashes, row_hashes in hashes.batches:
+                source.put(pair_hashes(key_hashes, row_hashes))
             low = hashes.marks.low
-        for row_hashes in sides.mirror.row_hashes(sides.hasher):
-            lake.put(row_hashes)
+        for hash_pairs in sides.mirror.row_hashes(sides.hasher):
+            lake.put(hash_pairs)
         changes = _changes_in_log(ports, cursor, sides, low, share_count)
         for index, share_changes in enumerate(changes):
             yield share_changes.wrong_rows(
@@ -212,7 +215,8 @@ def _read_wrong_rows(
     ports: RunPorts, cursor: Cursor, sides: BothSides, wrong: WrongRows
 ) -> tuple[RowsByKey, RowsByKey, bool]:
     """Return the wrong rows of the source and of the mirror, and whether the mirror has
-    several rows of one key: reading rows again by a condition would not remove them."""
+    several rows with one key. A repair that reads rows again by a condition would not
+    remove the surplus ones."""
     if not wrong.all_keys:
         return {}, {}, False
     key_hashes = np.array(sorted(wrong.all_keys), np.uint64)
@@ -232,7 +236,7 @@ def _where_condition(
     [name] = sides.hasher.key_columns
     values = []
     for key_hash in wrong.all_keys:
-        row = source.get(key_hash, lake.get(key_hash))
+        row = _row_of_either(source.get(key_hash), lake.get(key_hash))
         value = None if row is None else row.column(name)[0].as_py()
         if type(value) is not int:
             return None
@@ -295,11 +299,18 @@ def _difference(
     shown = columns or sides.hasher.structure.names
     return RowDifference(
         kind,
-        _key_text(sides, source if source is not None else lake, show_values=show_values),
+        _key_text(sides, _row_of_either(source, lake), show_values=show_values),
         columns,
         source=_value_texts(source, shown) if show_values else None,
         lake=_value_texts(lake, shown) if show_values else None,
     )
+
+
+def _row_of_either(
+    source: pa.RecordBatch | None, lake: pa.RecordBatch | None
+) -> pa.RecordBatch | None:
+    """Return the source's row, or the mirror's if the source has none."""
+    return source if source is not None else lake
 
 
 def _differing_columns(
@@ -330,7 +341,7 @@ def _key_values(
 ) -> tuple[tuple[bool, Any], ...]:
     """Return the values of a row's key, by which rows are sorted: numbers by their
     value, NULL first."""
-    row = source if source is not None else lake
+    row = _row_of_either(source, lake)
     if row is None:
         return ()
     [values] = row.select(list(sides.hasher.key_columns)).to_pylist()

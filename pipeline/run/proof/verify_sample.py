@@ -67,24 +67,26 @@ def prove_sample(ports: RunPorts, randomness: Random) -> VerifyReport | None:
     except LockstepError as error:
         ports.progress.note(f"no rows were compared: {error.message}")
         return None
-    for table in report.tables:
-        if not table.equal:
+    for comparison in report.tables:
+        if not comparison.equal:
+            table = comparison.table
             ports.progress.note(
-                f"{table.table} DIFFERS from MySQL in {table.difference_count} of {table.compared} "
-                f"compared rows; `lockstep verify {table.table.word}` finds all of them"
+                f"{table} DIFFERS from MySQL in {comparison.difference_count} of "
+                f"{comparison.compared} compared rows; `lockstep verify {table.word}` finds all of "
+                "them"
             )
     return report
 
 
 @dataclass(frozen=True, slots=True)
 class TableSample:
-    """The sampled rows of both sides, as they were read. `marks`: those of the source's
-    read."""
+    """The sampled rows of both sides, as they were read. `marks`: the places of the log
+    around the read of the source."""
 
     sides: BothSides
     marks: ReadMarks
-    source: pa.Table
-    lake: pa.Table
+    source_rows: pa.Table
+    lake_rows: pa.Table
 
 
 def verify_sample(
@@ -96,19 +98,20 @@ def verify_sample(
     show_values: bool = False,
     most_tables: int | None = None,
 ) -> VerifyReport:
-    """Compare about `row_count` rows of each of `tables`, or of `most_tables` random
-    ones; otherwise as `verify`. A table without a key is not compared, because its rows
-    cannot be told apart."""
+    """Compare about `row_count` rows of each table, chosen at random. `tables`: None for
+    all that are followed. `most_tables`: if there are more tables, compare this many,
+    chosen at random. A table without a key is not compared, because its rows cannot be
+    told apart."""
     timer_start = perf_counter()
-    lake = quiet_lake(ports)
-    names = tables_to_compare(ports, tables, lake.states)
+    quiet = quiet_lake(ports)
+    names = tables_to_compare(ports, tables, quiet.states)
     if most_tables is not None and len(names) > most_tables:
         names = sorted(randomness.sample(names, most_tables))
     comparisons: dict[TableName, Comparison] = {}
     samples: dict[TableName, TableSample] = {}
     for table in names:
         result = try_to_compare(
-            table, partial(_sample_table, ports, lake, table, row_count, randomness)
+            table, partial(_sample_table, ports, quiet, table, row_count, randomness)
         )
         if isinstance(result, TableSample):
             samples[table] = result
@@ -120,32 +123,32 @@ def verify_sample(
         for table, sample in samples.items()
     }
     if readers:
-        comparisons.update(read_log(ports, lake.cursor, readers))
+        comparisons.update(read_log(ports, quiet.cursor, readers))
     for table, sample in samples.items():
         if table not in comparisons:
             compare = partial(
                 _compare_sample,
                 sample,
                 rows_before_log[table],
-                lake.cursor,
+                quiet.cursor,
                 show_values=show_values,
             )
             comparisons[table] = try_to_compare(table, compare)
-    return make_report(ports, lake.cursor, comparisons, perf_counter() - timer_start)
+    return make_report(ports, quiet.cursor, comparisons, perf_counter() - timer_start)
 
 
 def _sample_table(
-    ports: RunPorts, lake: QuietLake, table: TableName, row_count: int, randomness: Random
+    ports: RunPorts, quiet: QuietLake, table: TableName, row_count: int, randomness: Random
 ) -> TableSample:
-    lake.require_ready(table)
-    sides = sides_of(ports, lake, table)
+    quiet.require_ready(table)
+    sides = sides_of(ports, quiet, table)
     if not sides.has_key:
         reason = "it has no key by which a sample of rows could be drawn"
         raise NotSampled(reason, hint=f"`lockstep verify {table.word}`")
     has_number = has_integer_key(sides.hasher.structure)
     draw_sample = _sample_by_number if has_number else _sample_by_value
     sample = draw_sample(ports, sides, row_count, randomness)
-    lake.require_comparable(table, sample.marks)
+    quiet.require_comparable(table, sample.marks)
     return sample
 
 
@@ -175,22 +178,24 @@ def _sample_by_number(
 def _sample_by_value(
     ports: RunPorts, sides: BothSides, row_count: int, randomness: Random
 ) -> TableSample:
-    """Return a sample by a key of text. Only the server knows the order of its
-    collation, so the server's rows in each stretch are looked up in the mirror by key.
-    One stretch begins at the table's first row, the others at random rows of the
-    mirror."""
+    """Return a sample by a key that is not one integer column. Only the server knows
+    the order of such keys (a collation, for example), so the server's rows in each
+    stretch are looked up in the mirror by key. One stretch begins at the table's first
+    row, the others at random rows of the mirror."""
     structure = sides.hasher.structure
     first_column = structure.primary_key[0]
     schema = sides.hasher.schema
     key_schema = pa.schema([schema.field(name) for name in structure.primary_key])
     starts = random_rows(sides.mirror.batches(key_schema), stretch_count(row_count) - 1, randomness)
     sample = ports.server.sample(structure, [(), *starts])
-    source = _distinct_rows(sides, sample)
+    source_rows = _distinct_rows(sides, sample)
+    # A row of the mirror at which a stretch begins is looked up even if the server does
+    # not have it: that is how rows which only the mirror has are found.
     first_keys = pa.RecordBatch.from_pylist(
         [dict(zip(key_schema.names, start, strict=True)) for start in starts], key_schema
     )
-    key_hashes = sorted_unique(_key_hashes(sides, [*source.to_batches(), first_keys]))
-    values = {*source.column(first_column).to_pylist(), *first_keys.column(0).to_pylist()}
+    key_hashes = sorted_unique(_key_hashes(sides, [*source_rows.to_batches(), first_keys]))
+    values = {*source_rows.column(first_column).to_pylist(), *first_keys.column(0).to_pylist()}
     first_type = key_schema.field(0).type
     can_filter = pa.types.is_string(first_type) or pa.types.is_integer(first_type)
     ranges = [ValueRange(value, value) for value in sorted(values)] if can_filter else []
@@ -199,7 +204,7 @@ def _sample_by_value(
         return membership(sides.hasher.key_hashes(batch), key_hashes)
 
     lake_rows = _lake_rows(sides, first_column, ranges, is_sampled)
-    return TableSample(sides, sample.marks, source, lake_rows)
+    return TableSample(sides, sample.marks, source_rows, lake_rows)
 
 
 def _lake_rows(
@@ -233,7 +238,7 @@ def _compare_sample(
     sample: TableSample, rows_before_log: RowsBeforeLog, cursor: Cursor, *, show_values: bool
 ) -> TableComparison:
     sides = sample.sides
-    source, lake = (_row_hashes(sides, rows) for rows in (sample.source, sample.lake))
+    source, lake = (_row_hashes(sides, rows) for rows in (sample.source_rows, sample.lake_rows))
     keys = {*source["key"].tolist(), *lake["key"].tolist()}
     before_log = rows_before_log.with_keys(keys)
     wrong = before_log.wrong_rows(source, lake, keeps_deleted=sides.keeps_deleted)
@@ -241,10 +246,10 @@ def _compare_sample(
     # must have.
     unchanged_rows = {
         key: row
-        for key, row in rows_by_key(sides, sample.source).items()
+        for key, row in rows_by_key(sides, sample.source_rows).items()
         if key not in before_log.earlier_rows
     }
-    in_lake = rows_by_key(sides, sample.lake)
+    in_lake = rows_by_key(sides, sample.lake_rows)
     rows = tuple(differing_rows(sides, wrong, unchanged_rows, in_lake, show_values=show_values))
     return TableComparison(
         sides.table,

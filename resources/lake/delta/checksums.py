@@ -10,7 +10,7 @@ each is compared with its commit.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from lockstep.resources.lake.delta.delta_log import actions, commit_content, commit_file
@@ -29,8 +29,8 @@ def delete_stray_checksum(file: LakePath, content: bytes) -> None:
 
 
 def read_checksum_file(path: LakePath, version: int) -> Mapping[str, Any]:
-    """Return the content of a version's checksum file, with the names of Delta's
-    protocol; empty if there is none, or if it belongs to another commit."""
+    """Return the fields of a version's checksum file, named as in Delta's protocol;
+    empty if there is none, or if it belongs to another commit."""
     content = commit_content(path, version)
     return {} if content is None else _own_checksum(commit_file(path, version), content)
 
@@ -51,14 +51,12 @@ _NO_FILE_LIST: Final = {"spark.databricks.delta.allFilesInCrc.enabled": "false"}
 files."""
 
 
-def file_list_settings(
-    path: LakePath, version: int, add_actions: Sequence[Mapping[str, Any]] | None
-) -> Mapping[str, str]:
-    """Return the session settings for the commit after a version: `_NO_FILE_LIST` if
-    the version's checksum file lists no files, because Delta would run a query to list
-    them. If `add_actions` (the result of `add_actions_at`) is None, no recent checksum
-    file lists the files, so the next one must."""
-    if add_actions is None or "allFiles" in read_checksum_file(path, version):
+def file_list_settings(path: LakePath, version: int, *, must_list: bool) -> Mapping[str, str]:
+    """Return the session settings for the commit after a version. If the version's
+    checksum file does not list the table's files, Delta would run a query to list them,
+    and `_NO_FILE_LIST` prevents that. `must_list`: the new checksum file must list them
+    all the same, because no recent one does (`add_actions_at` returned None)."""
+    if must_list or "allFiles" in read_checksum_file(path, version):
         return {}
     return _NO_FILE_LIST
 

@@ -108,7 +108,7 @@ def commit_rows(
     """
     app_id, txn_version = app_transaction
     add_actions = add_actions_at(path, version) if new_properties is None else []
-    settings = file_list_settings(path, version, add_actions)
+    settings = file_list_settings(path, version, must_list=add_actions is None)
     with _transaction(session, path, settings) as transaction:
         actions = []
         if new_properties is not None:

@@ -697,6 +697,6 @@ def _missing_properties(table: DeltaTable, schema: pa.Schema) -> tuple[tuple[str
 
 
 def _set_properties(session: SparkSession, path: LakePath, step: SetProperties, head: Head) -> None:
-    add_actions = add_actions_at(path, head.version)
-    with session_settings(session, file_list_settings(path, head.version, add_actions)):
+    must_list = add_actions_at(path, head.version) is None
+    with session_settings(session, file_list_settings(path, head.version, must_list=must_list)):
         session.sql(step_statement(str(path), step, str))

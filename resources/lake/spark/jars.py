@@ -55,10 +55,15 @@ def locked_jars(*locks: str) -> tuple[Jar, ...]:
 
 
 def locks_of(lake: LakePath | None) -> tuple[str, ...]:
-    """Return the lock files with the jars that Spark needs for a lake: one in a store
-    with S3's protocol needs more. For other stores the user names a connector."""
+    """Return the lock files with the jars that Spark needs for a lake."""
+    return (DELTA_LOCK, *store_locks(lake))
+
+
+def store_locks(lake: LakePath | None) -> tuple[str, ...]:
+    """Return the lock files with the jars that the lake's store needs besides Delta's:
+    one for a store with S3's protocol. For other stores the user names a connector."""
     needs_s3 = isinstance(lake, ObjectPath) and lake.has_s3_protocol
-    return (DELTA_LOCK, S3_LOCK) if needs_s3 else (DELTA_LOCK,)
+    return (S3_LOCK,) if needs_s3 else ()
 
 
 def jars_folder(prefix: str) -> Path:

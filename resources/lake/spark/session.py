@@ -36,7 +36,7 @@ from lockstep.pipeline.values.errors import (
     LakeUnavailable,
     LockstepError,
 )
-from lockstep.resources.lake.spark.jars import class_path, jars_folder, locked_jars, locks_of
+from lockstep.resources.lake.spark.jars import class_path, jars_folder, locked_jars, store_locks
 from lockstep.resources.lake.spark.java import archive_path, require_java
 from lockstep.resources.lake.spark.java_classes import (
     java_class,
@@ -161,8 +161,8 @@ def define_environment(
     for name, value in _PYSPARK_VARIABLES.items():
         environment.setdefault(name, value)
     # In Java's messages, `java_errors` looks for words of the system, which are in
-    # English only if the locale says so. LC_ALL would overrule that, so its other part
-    # is kept.
+    # English only if LC_MESSAGES says so. LC_ALL would overrule it, so LC_ALL is
+    # removed. Its encoding, in which Java names files, stays as LC_CTYPE.
     if locale := environment.pop("LC_ALL", ""):
         environment["LC_CTYPE"] = locale
     environment["LC_MESSAGES"] = "C"
@@ -187,11 +187,16 @@ _BAD_HEAP_MESSAGES: Final = ("INVALID_DRIVER_MEMORY", "Invalid maximum heap size
 
 
 def _start_error(settings: SparkSettings, error: Exception | None = None) -> LockstepError:
-    """Return our error for a Spark that did not start. `error`: Spark's own error, if
-    it raised one."""
+    """Return our error for a Spark that did not start. `error`: Python's error, if there
+    was one."""
     log = _log_path(settings)
     output = log.read_text(errors="replace") if log.is_file() else ""
-    message = f"Spark did not start: {_last_message(output)}"
+    reason = _last_message(output)
+    if reason is None:
+        # If the operating system did not start the program, no Java process ended.
+        is_refused = isinstance(error, OSError) and not isinstance(error, ConnectionError)
+        reason = str(error) if is_refused else "its Java process ended without a message"
+    message = f"Spark did not start: {reason}"
     if any(words in text for words in _BAD_HEAP_MESSAGES for text in (str(error), output)):
         hint = "correct `spark.driver.memory` in the [spark] table of lockstep.toml: 512m or more"
         return ConfigurationError(message, hint=hint)
@@ -209,10 +214,11 @@ def start_hint(user_settings: Mapping[str, str]) -> str:
     )
 
 
-def _last_message(output: str) -> str:
+def _last_message(output: str) -> str | None:
+    """Return the last line that tells something, shortened; None if there is none."""
     lines = [line.strip() for line in output.splitlines()]
     messages = [line for line in lines if line and not line.startswith(("at ", "WARNING"))]
-    return messages[-1][:300] if messages else "its Java process ended without a message"
+    return messages[-1][:300] if messages else None
 
 
 def make_scratch() -> LockedFolder:
@@ -223,8 +229,9 @@ def make_scratch() -> LockedFolder:
 
 @dataclass(frozen=True, slots=True)
 class RunningSpark:
-    """A running Spark: its first session, and its unused sessions, by whether they are
-    set for few rows (`spark.exclusive_session`)."""
+    """A running Spark: its first session, and the sessions that no thread uses. True
+    maps to those that have the settings for few rows, False to the others
+    (`spark.exclusive_session`)."""
 
     session: SparkSession
     idle_sessions: Mapping[bool, list[SparkSession]] = field(
@@ -237,9 +244,10 @@ class SparkProcess:
     time.
 
     `user_settings`: the `[spark]` table. `lake`: where the tables are. `staging`: the
-    folder with the files that are written to them; tasks on other machines must see
-    both. `use_archive`: use the class-data archive, with which Java starts faster.
-    `on_warning` is called with a sentence for a person, by the starting thread.
+    folder with the temporary files that Python writes for Spark to read. Tasks on other
+    machines must see both. `use_archive`: use the class-data archive, with which Java
+    starts faster. `on_warning` is called with a sentence for a person, by the starting
+    thread.
     """
 
     can_call_java = True
@@ -268,7 +276,7 @@ class SparkProcess:
 
     def require_ready(self) -> None:
         require_java(os.environ)
-        _jars_for(self._lake)
+        _jars_for(self._lake)  # raises `SetupIncomplete` if one is missing
 
     def prepare(self, log_bytes: int = 0) -> None:
         self._log_bytes = max(self._log_bytes, log_bytes)
@@ -332,14 +340,14 @@ def _jars_for(lake: LakePath | None) -> tuple[tuple[Path, ...], tuple[Path, ...]
     """Return the jars that every start needs, and the further jars that this lake
     needs."""
     folder = jars_folder(sys.prefix)
-    last_jars = tuple(path for lock in locks_of(lake)[1:] for path in class_path(folder, lock))
+    last_jars = tuple(path for lock in store_locks(lake) for path in class_path(folder, lock))
     return (*class_path(folder), log_store_jar()), last_jars
 
 
 def define_environment_for(lake: LakePath | None) -> None:
     """Define the environment variables of a start of Spark for this lake, before any
     thread reads the environment (`define_environment`)."""
-    store_jars = [jar for lock in locks_of(lake)[1:] for jar in locked_jars(lock)]
+    store_jars = [jar for lock in store_locks(lake) for jar in locked_jars(lock)]
     folder = jars_folder(sys.prefix)
     define_environment(os.environ, [folder / jar.file_name for jar in store_jars])
 
