@@ -36,10 +36,9 @@ from lockstep.pipeline.status.accounting import Account, accounts
 from lockstep.pipeline.status.facts import Headroom, Lag
 from lockstep.pipeline.status.verdict import Verdict, late_verdict, risk_verdict
 from lockstep.pipeline.values.consumers import Consumer
-from lockstep.pipeline.values.durations import duration_text
 from lockstep.pipeline.values.errors import StoppedBy
 from lockstep.pipeline.values.segment import RowCounts
-from lockstep.pipeline.values.shown import in_markdown, pluralize
+from lockstep.pipeline.values.shown import duration_text, in_markdown, pluralize
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.config import Settings
 

@@ -37,11 +37,10 @@ from lockstep.pipeline.mirror.lineage import taken_names
 from lockstep.pipeline.mirror.strategy import UNSTAMPED, UNSTAMPED_HINT
 from lockstep.pipeline.schema.types import MERGE_COLUMNS, TEXT_TYPES, arrow_schema, is_mergeable
 from lockstep.pipeline.source_plan import TableSettings
-from lockstep.pipeline.values.durations import duration_text
 from lockstep.pipeline.values.errors import ConfigurationError, TableError
 from lockstep.pipeline.values.mirror_names import ONLY_CASE_DIFFERS
 from lockstep.pipeline.values.retention import Retention
-from lockstep.pipeline.values.shown import name_list
+from lockstep.pipeline.values.shown import duration_text, name_list
 from lockstep.pipeline.values.table import Column, TableName, TableStructure, has_wildcard
 
 _MEMBER_TYPES: Final = ("enum", "set")

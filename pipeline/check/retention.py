@@ -21,7 +21,7 @@ from lockstep.pipeline.check.findings import (
 )
 from lockstep.pipeline.check.log import set_global_hint
 from lockstep.pipeline.snapshot.log_retention import ReadingTime, log_retention, week_setting
-from lockstep.pipeline.values.durations import duration_text
+from lockstep.pipeline.values.shown import duration_text
 
 _MIN_RETENTION: Final = timedelta(days=2)
 """Shortest retention that survives a weekend without runs."""

@@ -17,7 +17,6 @@ from lockstep.pipeline.snapshot.log_retention import RETENTION_VARIABLE
 from lockstep.pipeline.start.question import Refusal, Start
 from lockstep.pipeline.status.facts import Failures, Headroom, Lag, Standing, WaitingBatch
 from lockstep.pipeline.values.decisions import AttemptOutcome
-from lockstep.pipeline.values.durations import duration_text
 from lockstep.pipeline.values.errors import (
     AccessDenied,
     HostUnknown,
@@ -25,7 +24,7 @@ from lockstep.pipeline.values.errors import (
     StoppedBy,
     TlsRefused,
 )
-from lockstep.pipeline.values.shown import name_list, pluralize
+from lockstep.pipeline.values.shown import duration_text, name_list, pluralize, utc_text
 from lockstep.pipeline.values.table import TableName
 
 
@@ -483,7 +482,3 @@ def _partial_sentence(extents: Sequence[Extent]) -> str:
 
 def _sorted_names(tables: Iterable[TableName | str]) -> str:
     return ", ".join(sorted({str(table) for table in tables}))
-
-
-def utc_text(at: datetime) -> str:
-    return f"{at:%Y-%m-%d %H:%M:%S} UTC"

@@ -29,7 +29,6 @@ from lockstep.pipeline.shape.hashes import PrivacyKey
 from lockstep.pipeline.shape.shape import ShapeRules
 from lockstep.pipeline.shape.shaping import Shaping
 from lockstep.pipeline.source_plan import TableSettings
-from lockstep.pipeline.values.durations import duration_text
 from lockstep.pipeline.values.errors import (
     ConfigurationError,
     NothingMatches,
@@ -40,6 +39,7 @@ from lockstep.pipeline.values.mirror_names import MirrorNameTemplate
 from lockstep.pipeline.values.policies import Deletes, ForeignKeys, LakePolicies
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.retention import Retention
+from lockstep.pipeline.values.shown import duration_text
 from lockstep.pipeline.values.survey import (
     Channel,
     LogFilters,
