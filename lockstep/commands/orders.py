@@ -79,7 +79,9 @@ def _chosen_tables(ports: RunPorts, kind: OrderKind, patterns: Sequence[str]) ->
         if not matching:
             raise NothingMatches(
                 f"no {fitting_condition} table of {ports.source.name} matches {pattern}",
-                hint="`lockstep status` shows which tables are stopped",
+                hint="`lockstep status` shows which tables are stopped"
+                if is_resume
+                else "`lockstep tables` lists what is captured",
             )
     return list(dict.fromkeys(tables))
 
@@ -129,7 +131,7 @@ def _given_structure(
     if not arguments.schema:
         if renames:
             raise UsageError(
-                "--rename needs --schema, whose columns it renames.",
+                "--rename needs --schema: it gives columns of that structure their former names.",
                 hint="add --schema FILE, with what `show create table` prints",
             )
         return None, ()
