@@ -22,7 +22,6 @@ from lockstep.assets.dagster_metadata import (
     stopped_tables_metadata,
 )
 from lockstep.pipeline.check import longest_pause_from_now
-from lockstep.pipeline.check.log import duration_text
 from lockstep.pipeline.model.batch import BatchState
 from lockstep.pipeline.model.gaps import Gap
 from lockstep.pipeline.model.json_values import attributes
@@ -39,7 +38,7 @@ from lockstep.pipeline.status.verdict import Verdict, late_verdict, risk_verdict
 from lockstep.pipeline.values.consumers import Consumer
 from lockstep.pipeline.values.errors import StoppedBy
 from lockstep.pipeline.values.segment import RowCounts
-from lockstep.pipeline.values.shown import in_markdown, pluralize
+from lockstep.pipeline.values.shown import duration_text, in_markdown, pluralize
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.config import Settings
 

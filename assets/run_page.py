@@ -24,12 +24,11 @@ from lockstep.assets.state_files import replace_file
 from lockstep.pipeline.model.batch import Batch, CapturedRows
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.status.span_report import SpanReport, report_of_run
-from lockstep.pipeline.status.verdict import utc_text
 from lockstep.pipeline.values.errors import SpanRefused
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.intent import SettledWrite
 from lockstep.pipeline.values.segment import RowCounts
-from lockstep.pipeline.values.shown import batch_words, pluralize
+from lockstep.pipeline.values.shown import batch_words, pluralize, utc_text
 from lockstep.resources.config import Settings
 from lockstep.resources.lake.store.paths import LakePath
 from lockstep.resources.private import make_private

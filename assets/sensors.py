@@ -33,9 +33,10 @@ from lockstep.pipeline.ports.ledger import live_lease
 from lockstep.pipeline.run.progress import SilentProgress
 from lockstep.pipeline.run.status.status import log_state
 from lockstep.pipeline.status.facts import Headroom, Lag
-from lockstep.pipeline.status.verdict import Verdict, risk_verdict, utc_text
+from lockstep.pipeline.status.verdict import Verdict, risk_verdict
 from lockstep.pipeline.values.decisions import LeaseView
 from lockstep.pipeline.values.errors import LockstepError
+from lockstep.pipeline.values.shown import utc_text
 from lockstep.resources.config import Settings
 from lockstep.resources.config.settings import SourceSettings
 from lockstep.resources.config.sources import TriggerSection

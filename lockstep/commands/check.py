@@ -394,7 +394,8 @@ def _lake_findings(ports: RunPorts) -> tuple[Finding, ...]:
 
 def _move_finding(ports: RunPorts, state: TableState, name: TableName) -> Finding:
     from lockstep.commands.plan import price_words
-    from lockstep.pipeline.run.table_plans import changelog_origin_of, estimates_of
+    from lockstep.pipeline.run.table_plans import estimates_of
+    from lockstep.pipeline.run.write.usable_origin import changelog_origin_of
 
     origin_or_reason = changelog_origin_of(ports, state, check_files=False)
     cost = "from its changelog, and reads no row from MySQL"

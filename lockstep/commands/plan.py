@@ -15,7 +15,6 @@ from lockstep.pipeline.model.table_state import OrderKind, TableOrder
 from lockstep.pipeline.run.status.plan import PlannedShape, PlannedStart, RunPlan, make_plan
 from lockstep.pipeline.run.status.plan_reading import PlannedReading
 from lockstep.pipeline.run.table_plans import TablePlans
-from lockstep.pipeline.status.verdict import utc_text
 from lockstep.pipeline.supply import (
     ColumnsFromServer,
     FromChangelog,
@@ -28,7 +27,7 @@ from lockstep.pipeline.supply import (
 )
 from lockstep.pipeline.values.errors import LockstepError, LogStops
 from lockstep.pipeline.values.places import Place
-from lockstep.pipeline.values.shown import name_list, pluralize
+from lockstep.pipeline.values.shown import name_list, pluralize, utc_text
 from lockstep.pipeline.values.table import TableName
 from lockstep.printing import origin_values, show_stopped_tables, show_table
 from lockstep.resources.adapters import Adapters
@@ -170,7 +169,7 @@ def show_plan(context: CommandContext, source: str, plan: RunPlan) -> None:
     ]
     show_table(context, ("table", "inserted", "updated", "deleted", "bytes"), rows)
     for table, sentence in sorted(reading.merge_sentences.items()):
-        context.say(f"  {table}: {sentence}")
+        context.say(f"  {table}, {sentence}")
     if reading.foreign_transaction_count:
         context.say(
             f"  not captured: {pluralize(reading.foreign_transaction_count, 'transaction')} "
@@ -326,4 +325,4 @@ def _reading_lines(reading: PlannedReading, seconds: float | None) -> Iterator[s
     if reading.largest_transaction is not None and reading.transaction_count > 1:
         largest = reading.largest_transaction
         size = f"{largest.bytes:,} bytes, {pluralize(largest.rows, 'row')}"
-        yield f"  largest transaction: {size}, at {largest.place}"
+        yield f"          largest transaction: {size}, at {largest.place}"

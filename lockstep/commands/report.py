@@ -18,10 +18,9 @@ from lockstep.pipeline.model.batch import Batch, CapturedRows
 from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.replay.spans import Span
 from lockstep.pipeline.run.status.span_report import SpanReport, report_of_run, report_of_span
-from lockstep.pipeline.status.verdict import utc_text
 from lockstep.pipeline.values.errors import SpanRefused
 from lockstep.pipeline.values.position import Position
-from lockstep.pipeline.values.shown import batch_words, pluralize
+from lockstep.pipeline.values.shown import batch_words, pluralize, utc_text
 from lockstep.resources.lake.store.paths import LakePath
 from lockstep.streams import file_errors
 

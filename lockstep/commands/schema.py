@@ -33,10 +33,9 @@ from lockstep.pipeline.schema.sql_text import (
     reference_in_sql,
     type_in_sql,
 )
-from lockstep.pipeline.status.verdict import utc_text
 from lockstep.pipeline.values.errors import NothingMatches
 from lockstep.pipeline.values.places import Place
-from lockstep.pipeline.values.shown import first_words, name_list, pluralize
+from lockstep.pipeline.values.shown import first_words, name_list, pluralize, utc_text
 from lockstep.pipeline.values.table import TableName
 from lockstep.printing import show_table
 from lockstep.resources.adapters import Adapters

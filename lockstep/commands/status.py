@@ -14,7 +14,6 @@ from lockstep import exits
 from lockstep.assets.notices import assess_source, readable_patterns
 from lockstep.context import CommandContext, Outcome
 from lockstep.pipeline.check import longest_pause_from_now
-from lockstep.pipeline.check.log import duration_text
 from lockstep.pipeline.model.batch import Cursor
 from lockstep.pipeline.model.json_values import attributes, to_json
 from lockstep.pipeline.model.table_state import OrderKind, TableCondition, TableOrder, TableState
@@ -24,11 +23,11 @@ from lockstep.pipeline.run.left_out import states_of_next_run
 from lockstep.pipeline.run.table_plans import only_server_supplies
 from lockstep.pipeline.source_plan import settings_in_words
 from lockstep.pipeline.status.facts import Headroom, Standing, reason_not_by_gtid
-from lockstep.pipeline.status.verdict import State, Verdict, utc_text, verdict
+from lockstep.pipeline.status.verdict import State, Verdict, verdict
 from lockstep.pipeline.values.consumers import Consumer
 from lockstep.pipeline.values.decisions import RecordedDecision
 from lockstep.pipeline.values.errors import LockstepError
-from lockstep.pipeline.values.shown import name_list, pluralize
+from lockstep.pipeline.values.shown import duration_text, name_list, pluralize, utc_text
 from lockstep.pipeline.values.table import TableName
 from lockstep.printing import align_pairs, gap_values, partial_table_lines
 from lockstep.resources.adapters import Adapters

@@ -33,8 +33,8 @@ from lockstep.pipeline.check.findings import (
     SourceEvidence,
     with_topic,
 )
-from lockstep.pipeline.check.log import duration_text, set_global_hint
-from lockstep.pipeline.values.shown import pluralize
+from lockstep.pipeline.check.log import set_global_hint
+from lockstep.pipeline.values.shown import duration_text, pluralize
 from lockstep.pipeline.values.survey import AnsweringServer
 
 _PROXIES: Final = ("proxysql", "maxscale", "mysql router", "dbproxy")

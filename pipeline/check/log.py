@@ -26,6 +26,7 @@ from lockstep.pipeline.check.findings import (
 )
 from lockstep.pipeline.snapshot.log_retention import ReadingTime, log_retention, week_setting
 from lockstep.pipeline.values.errors import LockstepError, ServerSettings
+from lockstep.pipeline.values.shown import duration_text
 
 _OLDEST_VERSIONS: Final = {"mysql": (5, 7, 7), "mariadb": (10, 5, 0)}
 """The first versions whose logs are read: MySQL logs XA PREPARE since 5.7.7, and
@@ -367,15 +368,6 @@ def _judge_managed_service(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     folder = evidence.variable("basedir") or ""
     if folder.startswith(_RDS_PATH) or evidence.variable("aurora_version") is not None:
         yield Fault("this looks like Amazon RDS, which purges logs as soon as it can")
-
-
-def duration_text(span: timedelta) -> str:
-    """Return a time span in days, hours, minutes or seconds."""
-    seconds = span.total_seconds()
-    units = ((86_400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
-    size, unit = next((unit for unit in units if seconds >= unit[0]), units[-1])
-    number = f"{seconds / size:.{0 if size == 1 else 1}f}".removesuffix(".0")
-    return f"{number} {unit}{'' if number == '1' else 's'}"
 
 
 RETENTION_RULES: Final = with_topic(

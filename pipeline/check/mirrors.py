@@ -31,7 +31,6 @@ from lockstep.pipeline.check.findings import (
     SourceEvidence,
     with_topic,
 )
-from lockstep.pipeline.check.log import duration_text
 from lockstep.pipeline.mirror.clustering import unclusterable_names
 from lockstep.pipeline.mirror.layout import MARKS, changelog_names, mirror_path
 from lockstep.pipeline.mirror.lineage import taken_names
@@ -41,7 +40,7 @@ from lockstep.pipeline.source_plan import TableSettings
 from lockstep.pipeline.values.errors import ConfigurationError, TableError
 from lockstep.pipeline.values.mirror_names import ONLY_CASE_DIFFERS
 from lockstep.pipeline.values.retention import Retention
-from lockstep.pipeline.values.shown import name_list
+from lockstep.pipeline.values.shown import duration_text, name_list
 from lockstep.pipeline.values.table import Column, TableName, TableStructure, has_wildcard
 
 _MEMBER_TYPES: Final = ("enum", "set")

@@ -40,10 +40,12 @@ from lockstep.pipeline.run.status.schema_history import unknown_table_error
 from lockstep.pipeline.run.stop_errors import collision_error, unsupported_error
 from lockstep.pipeline.run.table_plans import (
     TablePlans,
-    changelog_origin_of,
-    earlier_version_origin_of,
     needs_of,
     plan_orders,
+)
+from lockstep.pipeline.run.write.usable_origin import (
+    changelog_origin_of,
+    earlier_version_origin_of,
 )
 from lockstep.pipeline.schema.consequences import (
     NOT_FOLLOWED_RULE,

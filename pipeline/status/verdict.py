@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from lockstep.pipeline.check.log import duration_text
 from lockstep.pipeline.model.batch import BatchState
 from lockstep.pipeline.model.gaps import Gap
 from lockstep.pipeline.model.table_state import Extent, StoppedTable
@@ -25,7 +24,7 @@ from lockstep.pipeline.values.errors import (
     StoppedBy,
     TlsRefused,
 )
-from lockstep.pipeline.values.shown import name_list, pluralize
+from lockstep.pipeline.values.shown import duration_text, name_list, pluralize, utc_text
 from lockstep.pipeline.values.table import TableName
 
 
@@ -483,7 +482,3 @@ def _partial_sentence(extents: Sequence[Extent]) -> str:
 
 def _sorted_names(tables: Iterable[TableName | str]) -> str:
     return ", ".join(sorted({str(table) for table in tables}))
-
-
-def utc_text(at: datetime) -> str:
-    return f"{at:%Y-%m-%d %H:%M:%S} UTC"

@@ -1,5 +1,5 @@
-"""Display of counts, and safe display of names and statements that come from users, in
-sentences and on pages.
+"""Display of counts and times, and safe display of names and statements that come from
+users, in sentences and on pages.
 
 MySQL allows any character but NUL in a name, line breaks and terminal escape sequences
 included. Literals of a statement are never shown. Not here: names as paths
@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import Final
 
 _CONTROLS: Final = ("Cc", "Cf", "Zl", "Zp", "Cs")
@@ -49,6 +50,19 @@ def in_markdown(text: str) -> str:
     return "".join(
         f"\\{character}" if character in _MARKDOWN else character for character in printable(text)
     )
+
+
+def utc_text(at: datetime) -> str:
+    return f"{at:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def duration_text(span: timedelta) -> str:
+    """Return a time span in days, hours, minutes or seconds."""
+    seconds = span.total_seconds()
+    units = ((86_400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
+    size, unit = next((unit for unit in units if seconds >= unit[0]), units[-1])
+    number = f"{seconds / size:.{0 if size == 1 else 1}f}".removesuffix(".0")
+    return f"{number} {unit}{'' if number == '1' else 's'}"
 
 
 def name_list(names: Sequence[object], separator: str = ", ") -> str:

@@ -185,13 +185,13 @@ def test_versions_are_shown_once_more(
     first = head_of(mirror).version + 1
     for number, version in enumerate((MARKED, WIDER), start=first):
         assert ours.restore(MIRROR, version, "said") == number
-        schema, rows = both_ways.shown[version]
-        assert content(ours, MIRROR, schema, number) == rows
         there, then = (_files(mirror, at) for at in (number - 1, version))
         text = commit_file(mirror, number).read_text()
         for kind, files in (("add", then - there), ("remove", there - then)):
             assert {file["path"] for _, file in actions(text, kind)} == files
         assert _files(mirror, number) == then
+    schema, rows = both_ways.shown[MARKED]
+    assert content(ours, MIRROR, schema, first) == rows
     new = {"id": 99, "n": 1, "called": "c", "m": None}
     ours.write(a_write(ours, 99, "merge", [new], schema=BEHIND))
     newest = first + 2

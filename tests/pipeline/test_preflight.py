@@ -18,7 +18,7 @@ from lockstep.pipeline.check.findings import (
     SourceEvidence,
     findings_of,
 )
-from lockstep.pipeline.check.log import RETENTION_RULES, duration_text, longest_pause
+from lockstep.pipeline.check.log import RETENTION_RULES, longest_pause
 from lockstep.pipeline.model.table_state import Extent
 from lockstep.pipeline.ports.source import ListedTable
 from lockstep.pipeline.schema.history import Knowledge, SchemaVersion, VersionOrigin
@@ -39,6 +39,7 @@ from lockstep.pipeline.values.mirror_names import MirrorNameTemplate
 from lockstep.pipeline.values.policies import Deletes, ForeignKeys, LakePolicies
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.retention import Retention
+from lockstep.pipeline.values.shown import duration_text
 from lockstep.pipeline.values.survey import (
     Channel,
     LogFilters,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -15,6 +16,7 @@ from lockstep.pipeline.run.acknowledge import acknowledge
 from lockstep.pipeline.run.orders import OrderRequest, give_order
 from lockstep.pipeline.run.status import plan_reading
 from lockstep.pipeline.run.status.plan import make_plan
+from lockstep.pipeline.run.status.status import log_state
 from lockstep.pipeline.snapshot.log_retention import log_retention, week_setting, week_statement
 from lockstep.pipeline.start.question import Start, StartRule
 from lockstep.pipeline.status.facts import Standing
@@ -108,6 +110,17 @@ def test_a_source_in_step(
     assert found.headroom is not None
     assert found.headroom.remaining is not None
     assert found.headroom.remaining < kept_a_week
+
+
+def test_another_server_does_not_say_how_long_the_log_that_was_read_is_kept(
+    follower: Follower, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its log has files of the same names, with other content."""
+    ports = follower.ports()
+    facts = replace(ports.server.facts(), server_uuid="another")
+    assert log_state(ports, datetime.now(UTC))[2] is not None
+    monkeypatch.setattr(MySqlServer, "facts", lambda _: facts)
+    assert log_state(ports, datetime.now(UTC))[2] is None
 
 
 def test_an_excluded_table_is_no_trouble(
