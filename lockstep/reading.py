@@ -165,7 +165,8 @@ class VersionSet(Mapping[str, TableVersion]):
 
 def read_at(source: str, at: str | None = None, *, config: str | Path = CONFIG) -> VersionSet:
     """Return the versions that show a source as of a place; without `at`, as of the end
-    of the newest acknowledged batch. Raise `VersionSetUnknown` if there are none.
+    of the newest batch that a run has acknowledged (recorded as merged into all
+    mirrors). Raise `VersionSetUnknown` if there are none.
 
     `at`: a place in a form that `lockstep versions --at` accepts. `config`: the path of
     lockstep.toml.
@@ -207,16 +208,16 @@ class WholeChangelog:
         """Return all changes in the order of `_sequence`."""
         return read_generations(self.generations, self.columns)
 
-    def spark(self, spark: Any) -> Any:
-        """Return all changes as a DataFrame, in no particular order. `spark`: a
+    def spark(self, session: Any) -> Any:
+        """Return all changes as a DataFrame, in no particular order. `session`: a
         SparkSession with Delta; Delta's check that refuses old commits is switched off
         in it."""
-        return generations_frame(spark, self.generations, self.columns)
+        return generations_frame(session, self.generations, self.columns)
 
 
 def read_changelog(source: str, table: str, *, config: str | Path = CONFIG) -> WholeChangelog:
-    """Return a table's changes in the lake, including those that are not acknowledged
-    yet. Raise `NothingMatches` if there are none.
+    """Return a table's changes in the lake, including those of a batch that no run has
+    acknowledged yet. Raise `NothingMatches` if there are none.
 
     `table`: `database.table`. `config`: the path of lockstep.toml. A program that needs
     each change exactly once uses a consumer (`lockstep.consume`) instead.
@@ -393,7 +394,8 @@ class ChangelogDelivery:
     def generations(self, table: str, *, incomplete: bool = False) -> tuple[Generation, ...]:
         """Return the changelog's generations in this delivery, oldest first, each with
         its columns. There are several if a column's type changed. `arrow` and `spark`
-        return the rows of all of them."""
+        return the rows of all of them. `incomplete` and errors: as for `arrow`, but
+        missing files are not noticed."""
         return self._delivered_table(table, incomplete).generations
 
     def arrow(self, table: str, *, incomplete: bool = False) -> pa.Table:
@@ -410,16 +412,16 @@ class ChangelogDelivery:
             self._adapters.lake().segments, self._delivered_table(table, incomplete)
         )
 
-    def spark(self, table: str, spark: Any, *, incomplete: bool = False) -> Any:
-        """Return the table's changes as a DataFrame, in no particular order. `spark`: a
-        SparkSession. Raise the errors of `arrow`.
+    def spark(self, table: str, session: Any, *, incomplete: bool = False) -> Any:
+        """Return the table's changes as a DataFrame, in no particular order. `session`:
+        a SparkSession. Raise the errors of `arrow`.
 
         Spark reads the files when the DataFrame is used, so acknowledge only after
         that.
         """
         delivered_table = self._delivered_table(table, incomplete)
         require_files(self._adapters.lake().segments, delivered_table)
-        return changes_frame(spark, self._lake, delivered_table)
+        return changes_frame(session, self._lake, delivered_table)
 
     def ack(self) -> None:
         """Acknowledge this delivery, as `ChangelogConsumer.ack` does."""

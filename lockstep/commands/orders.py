@@ -50,12 +50,12 @@ def _record_order(arguments: argparse.Namespace, context: CommandContext) -> Out
             for table in _chosen_tables(ports, kind, arguments.tables)
         ]
         if kind is OrderKind.RESUME and arguments.dry_run:
-            orders = _plan_resumes(context, ports, requests)
+            outcomes = _plan_resumes(context, ports, requests)
             context.say("  nothing is recorded (--dry-run)")
         else:
             with ports.ledger.lock(source, holder_name(kind), None) as lease:
-                orders = _give_orders(context, ports, lease, kind, requests)
-    values = {str(recorded.order.table): _order_values(recorded) for recorded in orders}
+                outcomes = _give_orders(context, ports, lease, kind, requests)
+    values = {str(outcome.order.table): _order_values(outcome) for outcome in outcomes}
     if len(values) == 1 and arguments.tables == [*values]:
         return Outcome(exits.DONE, {"source": source, **values[arguments.tables[0]]})
     return Outcome(exits.DONE, {"source": source, "tables": values})
@@ -79,7 +79,9 @@ def _chosen_tables(ports: RunPorts, kind: OrderKind, patterns: Sequence[str]) ->
         if not matching:
             raise NothingMatches(
                 f"no {fitting_condition} table of {ports.source.name} matches {pattern}",
-                hint="`lockstep status` shows which tables are stopped",
+                hint="`lockstep status` shows which tables are stopped"
+                if is_resume
+                else "`lockstep tables` lists what is captured",
             )
     return list(dict.fromkeys(tables))
 
@@ -106,16 +108,16 @@ def _give_orders(
     planned_orders: Sequence[OrderOutcome | None] = [None] * len(requests)
     if is_resume:
         planned_orders = _plan_resumes(context, ports, requests)
-    orders = []
+    outcomes = []
     for request, planned in zip(requests, planned_orders, strict=True):
-        order = give_order(ports, lease, kind, request, planned)
+        outcome = give_order(ports, lease, kind, request, planned)
         reason = f": {request.reason}" if request.reason else ""
         sentence = f"recorded: {kind} {request.table} ({request.author}{reason})"
         context.say(f"{ports.source.name}: {sentence}")
         if not is_resume:
-            context.say(f"  {order.sentence}")
-        orders.append(order)
-    return orders
+            context.say(f"  {outcome.sentence}")
+        outcomes.append(outcome)
+    return outcomes
 
 
 def _given_structure(
@@ -129,7 +131,7 @@ def _given_structure(
     if not arguments.schema:
         if renames:
             raise UsageError(
-                "--rename needs --schema, whose columns it renames.",
+                "--rename needs --schema: it gives columns of that structure their former names.",
                 hint="add --schema FILE, with what `show create table` prints",
             )
         return None, ()
@@ -164,8 +166,8 @@ def _parse_renames(options: Sequence[str]) -> tuple[tuple[str, str], ...]:
     return tuple(renames)
 
 
-def _order_values(recorded: OrderOutcome) -> dict[str, Any]:
-    order = recorded.order
+def _order_values(outcome: OrderOutcome) -> dict[str, Any]:
+    order = outcome.order
     return {
         # A resume that is only planned has the id 0.
         "order": {
@@ -175,7 +177,7 @@ def _order_values(recorded: OrderOutcome) -> dict[str, Any]:
         }
         if order.id
         else None,
-        **attributes(recorded, "order.stopped.at as stopped_place, sentence as next"),
+        **attributes(outcome, "order.stopped.at as stopped_place, sentence as next"),
     }
 
 

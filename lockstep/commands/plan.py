@@ -169,7 +169,7 @@ def show_plan(context: CommandContext, source: str, plan: RunPlan) -> None:
     ]
     show_table(context, ("table", "inserted", "updated", "deleted", "bytes"), rows)
     for table, sentence in sorted(reading.merge_sentences.items()):
-        context.say(f"  {table}: {sentence}")
+        context.say(f"  {table}, {sentence}")
     if reading.foreign_transaction_count:
         context.say(
             f"  not captured: {pluralize(reading.foreign_transaction_count, 'transaction')} "
@@ -325,4 +325,4 @@ def _reading_lines(reading: PlannedReading, seconds: float | None) -> Iterator[s
     if reading.largest_transaction is not None and reading.transaction_count > 1:
         largest = reading.largest_transaction
         size = f"{largest.bytes:,} bytes, {pluralize(largest.rows, 'row')}"
-        yield f"  largest transaction: {size}, at {largest.place}"
+        yield f"          largest transaction: {size}, at {largest.place}"

@@ -47,8 +47,8 @@ class Claim:
     files in the folder's tables, with its end `position` and the moment of its capture.
     `void`: batches, of any ledger, that were undone when the folder went back to an
     earlier batch. Their commits may still be in the tables, but do not count, and their
-    numbers are never used again. `complete`: False if the claim was lost at some time,
-    so that `void` may lack some.
+    numbers are never used again. `is_void_complete`: False if the claim was lost at
+    some time, so that `void` may lack some.
     """
 
     source: str
@@ -58,7 +58,7 @@ class Claim:
     position: str | None = None
     captured_at: datetime | None = None
     void: tuple[BatchSpan, ...] = ()
-    complete: bool = True
+    is_void_complete: bool = True
 
     def with_batch(self, batch: Batch) -> Claim:
         """Return the claim to write before the files of that batch are listed in
@@ -78,10 +78,10 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Unclaimed:
-    """A folder without a claim. `is_empty`: no Lockstep has written a table into it;
+    """A folder without a claim. `is_unwritten`: no Lockstep has written a table into it;
     files of a capture that was never recorded do not count."""
 
-    is_empty: bool
+    is_unwritten: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,14 +168,14 @@ def judge_unclaimed(
     """Return why a ledger may not continue with a folder without a claim, or None if it
     may. `newest`, `published`: as in `LedgerSide`."""
     recover = f"`lockstep recover --source {source}`"
-    if folder.is_empty and published is not None:
+    if folder.is_unwritten and published is not None:
         return ForeignCommit(
             f"the lake is behind its ledger: there is no table of {source} in it, and the ledger "
             f"{_ledger_clause(newest)}",
             hint="mount or restore the lake's folder, then run again; or, if it is gone for good, "
             f"{recover} ({_DRY_RUN})",
         )
-    if not folder.is_empty and newest is None:
+    if not folder.is_unwritten and newest is None:
         return ForeignCommit(
             f"the ledger is behind its lake: the lake has a folder {source} that another ledger "
             "wrote, and this ledger has captured nothing yet",

@@ -80,9 +80,9 @@ def open_differences(records: Iterable[ComparisonRecord]) -> dict[TableName, Com
 def proof_times(
     records: Iterable[ComparisonRecord], stopped: Collection[TableName]
 ) -> dict[TableName, datetime]:
-    """Return the tables whose rows were all equal at the last comparison, with its
-    time. `stopped` tables are left out, because their mirrors may lack later
-    changes."""
+    """Return the tables whose rows were all equal at the last comparison of all rows,
+    with its time, whatever a later sample found (`open_differences`). `stopped` tables
+    are left out, because their mirrors may lack later changes."""
     return {
         record.table: record.proven_at
         for record in records

@@ -7,9 +7,9 @@ A place divides the sequence. An item is misplaced if it comes before the place 
 its time is the moment or later, or after the place although its time is earlier. The
 moment lies at the place with the fewest misplaced items; if several places have equally
 few, at the first of these places. If times ascend, this is the place before the first
-item at or after the moment. A single wrong time, however far off, moves the place by at
-most one other item. An item may have a weight and then counts as that many items. The
-weight of a batch is the number of its transactions.
+item at or after the moment. A single wrong time, however far off, moves the place past
+at most one other item. A misplaced item may count for more than one by its weight: that
+of a batch is the number of its transactions.
 
 A time later than `latest`, the time at which the items were read, is not believed. An
 item with such a time is treated like the item before it.
@@ -34,8 +34,8 @@ class Division:
     `late_count`: number of items before the place whose time is the moment or later.
     `early_count`: number of items after the place whose time is earlier than the
     moment. `last_place`: number of items before the last of the equally good places.
-    `balance`: number of items that count as earlier than the moment, minus the number
-    of all others."""
+    `balance`: weight of the items that count as earlier than the moment, minus that of
+    all others; the other numbers are without weights."""
 
     place: int
     late_count: int
@@ -100,4 +100,5 @@ def find_moment_end(
 
 
 def microseconds(moment: datetime) -> int:
+    """Return a moment in microseconds since the epoch, as `Divider` takes it."""
     return (moment - _EPOCH) // timedelta(microseconds=1)

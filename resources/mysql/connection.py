@@ -285,6 +285,14 @@ def translate_errors(settings: ConnectionSettings) -> Iterator[None]:
         raise _host_error(settings) from error  # no host can have this name: `db..example`
 
 
+def read_value(cursor: Cursor, query: str) -> str:
+    """Return the single value of a query, "" for NULL or no row, without newlines
+    (which GTID sets have) and outer white space."""
+    cursor.execute(query)
+    row = cursor.fetchone()
+    return "" if row is None or row[0] is None else "".join(str(row[0]).split("\n")).strip()
+
+
 def number_of(error: pymysql.MySQLError) -> int:
     """Return an error's number; 0 if the driver gave none."""
     return error.args[0] if error.args and isinstance(error.args[0], int) else 0

@@ -38,9 +38,10 @@ from lockstep.resources.mysql.connection import (
     number_of,
     open_and_identify,
     read_dialect,
+    read_value,
 )
 from lockstep.resources.mysql.reader import translate_table_errors
-from lockstep.resources.mysql.watermarks import LowMark, low_mark, read_log_end, read_value
+from lockstep.resources.mysql.watermarks import LowMark, low_mark, read_log_end
 
 _FILTERS: Final = re.compile(r"Replicate_(Do|Ignore|Wild|Rewrite)_\w+")
 _WAIT_SECONDS: Final = 1

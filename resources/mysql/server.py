@@ -77,6 +77,7 @@ from lockstep.resources.mysql.connection import (
     open_and_identify,
     open_connection,
     read_dialect,
+    read_value,
     translate_errors,
 )
 from lockstep.resources.mysql.defaults import with_default_values
@@ -110,7 +111,6 @@ from lockstep.resources.mysql.watermarks import (
     low_mark,
     prepared_transactions,
     read_log_end,
-    read_value,
 )
 
 IdleSessions: TypeAlias = "deque[tuple[pymysql.Connection[Cursor], float]]"

@@ -28,7 +28,7 @@ from lockstep.pipeline.values.errors import ServerSettings
 from lockstep.pipeline.values.position import Coordinates, LogFile
 from lockstep.pipeline.values.retries import COMMITTED, Retry
 from lockstep.pipeline.values.table import TableName
-from lockstep.resources.mysql.connection import Dialect, number_of
+from lockstep.resources.mysql.connection import Dialect, number_of, read_value
 from lockstep.resources.mysql.select import BEGIN
 
 _OWNING_THREAD: Final = re.compile(r"#\d+")
@@ -59,14 +59,6 @@ def has_snapshots(cursor: Cursor, table: TableName) -> bool | None:
     )
     row = cursor.fetchone()
     return None if row is None else str(row[0]).lower() in _SNAPSHOT_ENGINES
-
-
-def read_value(cursor: Cursor, query: str) -> str:
-    """Return the single value of a query, "" for NULL or no row, without newlines
-    (which GTID sets have) and outer white space."""
-    cursor.execute(query)
-    row = cursor.fetchone()
-    return "" if row is None or row[0] is None else "".join(str(row[0]).split("\n")).strip()
 
 
 def read_log_end(cursor: Cursor) -> Coordinates:

@@ -167,6 +167,8 @@ where source = %(source)s and (differing = 0 or not exists (
 ))
 order by database, name, whole desc
 
+-- An equal sample says nothing about the rows that an earlier sample found different: that difference
+-- stays until all rows are found equal or are read again.
 -- name: note_compared
 insert into lockstep.table_proofs as t (
     source, database, name, whole, compared_at, differing, proven_at, proof, rows,
@@ -186,3 +188,14 @@ on conflict (source, database, name, whole) do update set
     at_number = coalesce(excluded.at_number, t.at_number),
     at_offset = coalesce(excluded.at_offset, t.at_offset),
     gtid_set = coalesce(excluded.gtid_set, t.gtid_set)
+where t.whole or t.differing = 0 or excluded.differing > 0
+   or exists (
+       select from lockstep.table_proofs w
+       where w.source = t.source and w.database = t.database and w.name = t.name
+         and w.whole and w.differing = 0 and w.compared_at > t.compared_at
+   )
+   or exists (
+       select from lockstep.loads l
+       where l.source = t.source and l.database = t.database and l.name = t.name
+         and l.joined_batch is not null and l.ordered_at > t.compared_at
+   )

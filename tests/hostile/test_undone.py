@@ -212,7 +212,7 @@ def test_a_claim_lost_after_a_run_was_undone(mysql: MySqlStand, database: str) -
     del follower.lake.claims[SOURCE]
     follower.lose_ledger()
     recovered(follower)
-    assert not follower.lake.claims[SOURCE].complete
+    assert not follower.lake.claims[SOURCE].is_void_complete
     follower.run()
     require_equal(follower, mysql, database)
 

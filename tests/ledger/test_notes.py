@@ -117,6 +117,27 @@ def test_a_difference_leaves_the_last_proof(ledger: Ledger, lease: Lease) -> Non
     assert (mended.differing_count, mended.proof) == (0, again)
 
 
+def test_an_equal_sample_leaves_the_difference_of_an_earlier_one(
+    ledger: Ledger, lease: Lease
+) -> None:
+    """It compared other rows. All rows refute it, and then samples count again."""
+    equal_sample = ComparisonResult(
+        ORDERS, False, EqualityProof(ProofKind.SAMPLE, 2, place(9), ""), 0
+    )
+    ledger.note_compared(lease.source, [ComparisonResult(ORDERS, False, None, 2)])
+    different = ledger.proofs(lease.source)
+    ledger.note_compared(lease.source, [equal_sample])
+    assert ledger.proofs(lease.source) == different
+    ledger.note_compared(lease.source, [ComparisonResult(ORDERS, False, None, 1)])
+    assert [one.differing_count for one in ledger.proofs(lease.source)] == [1]
+    ledger.note_compared(lease.source, [ComparisonResult(ORDERS, True, EQUAL, 0)])
+    ledger.note_compared(lease.source, [equal_sample])
+    assert [(one.is_whole, one.differing_count) for one in ledger.proofs(lease.source)] == [
+        (True, 0),
+        (False, 0),
+    ]
+
+
 # -- entries in catalogs -----------------------------------------------------------------
 
 

@@ -23,7 +23,9 @@ class MemoryClaims:
         kept = self._lake.tables.items()
         names = [name for name, of in kept if any(one.told(0).is_ours for one in of)]
         found = self._lake.claims.get(source)
-        return found or Unclaimed(is_empty=not any(name.startswith(f"{source}/") for name in names))
+        return found or Unclaimed(
+            is_unwritten=not any(name.startswith(f"{source}/") for name in names)
+        )
 
     def write(self, claim: Claim) -> None:
         self._lake.claims[claim.source] = claim

@@ -58,7 +58,7 @@ def claim_error(ports: RunPorts, claim: Claim | Unclaimed | None = None) -> Lock
         error = judge_unclaimed(
             source, claim, newest, published if _expects_tables(ports) else None
         )
-        return error if error is not None or claim.is_empty else _disagreement(ports)
+        return error if error is not None or claim.is_unwritten else _disagreement(ports)
     claimed = None
     is_claimed_pruned = False
     if claim.batch is not None:
@@ -121,17 +121,23 @@ def claim_of(ports: RunPorts, ledger: str) -> Claim:
     try:
         claim = ports.claims.read(source)
     except ForeignCommit:
-        return Claim(source, ledger, ports.clock(), complete=False)
+        return Claim(source, ledger, ports.clock(), is_void_complete=False)
     if isinstance(claim, Claim):
         return claim
-    return Claim(source, ledger, ports.clock(), complete=claim.is_empty)
+    return Claim(source, ledger, ports.clock(), is_void_complete=claim.is_unwritten)
 
 
 def claim_folder(ports: RunPorts) -> None:
     """Write a claim of the folder for this ledger. Void batches stay void."""
     source, ledger = ports.source.name, ports.ledger.identity()
     old_claim = claim_of(ports, ledger)
-    claim = Claim(source, ledger, ports.clock(), void=old_claim.void, complete=old_claim.complete)
+    claim = Claim(
+        source,
+        ledger,
+        ports.clock(),
+        void=old_claim.void,
+        is_void_complete=old_claim.is_void_complete,
+    )
     newest = next(iter(_newest_batches(ports)), None)
     ports.claims.write(claim if newest is None else claim.with_batch(newest))
 

@@ -121,30 +121,30 @@ def statements_between(
     another."""
     if start >= end:
         return
-    dump = ports.server.dump(start)
-    buffer = TransactionBuffer(
-        start,
-        begins=dump.begins,
-        is_captured=lambda _: False,
-        spool=ports.spool,
-        limits=Limits(end),
-        leave_out=run_start.leave_out,
-    )
-    buffer.prepared.wants_no_rows = True
-    try:
-        for received in dump:
-            buffer.put(received)
-            while (group := buffer.get()) is not None:
-                dialect = dialect_of_writer(run_start.facts, buffer.description)
-                statements = all_statements(group, dialect)
-                yield from (statement for statement in statements if not statement.replaces_rows)
-                buffer.ack()
-            if buffer.has_stopped or buffer.has_ended:
-                break
-    except LogStops as error:
-        raise with_command_to_continue(error, ports, end) from error
-    finally:
-        dump.close()
+    with closing(ports.server.dump(start)) as dump:
+        buffer = TransactionBuffer(
+            start,
+            begins=dump.begins,
+            is_captured=lambda _: False,
+            spool=ports.spool,
+            limits=Limits(end),
+            leave_out=run_start.leave_out,
+        )
+        buffer.prepared.wants_no_rows = True
+        try:
+            for received in dump:
+                buffer.put(received)
+                while (group := buffer.get()) is not None:
+                    dialect = dialect_of_writer(run_start.facts, buffer.description)
+                    statements = all_statements(group, dialect)
+                    yield from (
+                        statement for statement in statements if not statement.replaces_rows
+                    )
+                    buffer.ack()
+                if buffer.has_stopped or buffer.has_ended:
+                    break
+        except LogStops as error:
+            raise with_command_to_continue(error, ports, end) from error
 
 
 StoppingError = TypeVar("StoppingError", bound=LogStops)
@@ -193,8 +193,10 @@ def with_existing_view(
         return statement
     database = structures().database(name.database)
     code = None if database is None else database.code
-    is_view = server.is_view_or_sequence(name) if code is None else code.view(name.name) is not None
-    if not is_view:
+    has_view = (
+        server.is_view_or_sequence(name) if code is None else code.view(name.name) is not None
+    )
+    if not has_view:
         return statement
     return replace(statement, context=replace(statement.context, finds_view=True))
 

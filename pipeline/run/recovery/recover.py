@@ -202,7 +202,7 @@ def _outcome_and_basis(
     case = case_of(
         _ledger_content(ports),
         lambda: find_disagreement() is not None,
-        lambda: ports.claims.read(ports.source.name) != Unclaimed(is_empty=True),
+        lambda: ports.claims.read(ports.source.name) != Unclaimed(is_unwritten=True),
         back_to=after_batch is not None,
         start_over=start_over,
     )

@@ -166,7 +166,7 @@ def read_lake(ports: RunPorts, after_batch: int | None) -> LakeContent:
         records=tuple(transaction_records),
         mirrors=completed_mirrors,
         void_spans=tuple(void_spans),
-        is_claim_complete=claim.complete,
+        is_claim_complete=claim.is_void_complete,
         highest_batch=max(batch_ids),
         tables_without_mirror=tuple(
             (table, min(batches))

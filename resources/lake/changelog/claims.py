@@ -54,7 +54,7 @@ class FileClaims:
                     for table in delta_tables(folder)
                     for commit in islice(commits_newest_first(table), _MOST_COMMITS)
                 )
-                return Unclaimed(is_empty=not has_own_commit)
+                return Unclaimed(is_unwritten=not has_own_commit)
         try:
             content = json.loads(text)
             captured_at = content["captured_at"]
@@ -66,7 +66,7 @@ class FileClaims:
                 position=content["place"],
                 captured_at=None if captured_at is None else datetime.fromisoformat(captured_at),
                 void=tuple(BatchSpan(*map(int, span)) for span in content["void"]),
-                complete=bool(content["void_complete"]),
+                is_void_complete=bool(content["void_complete"]),
             )
         except (ValueError, KeyError, TypeError) as error:
             raise ForeignCommit(
@@ -86,7 +86,7 @@ class FileClaims:
             "place": claim.position,
             "captured_at": None if captured_at is None else captured_at.isoformat(),
             "void": [[span.after, span.through] for span in claim.void],
-            "void_complete": claim.complete,
+            "void_complete": claim.is_void_complete,
         }
         with lake_errors(folder):
             make_durable_folder(folder)

@@ -28,6 +28,9 @@ from lockstep.resources.lake.spark.session import (
 from lockstep.resources.lake.store.paths import LakePath
 from lockstep.resources.private import make_private
 
+_ADDRESS: Final = "127.0.0.1"
+"""The only address at which the server listens."""
+
 _MAIN_CLASS: Final = "org.apache.spark.sql.connect.service.SparkConnectServer"
 _SPARK_INTERNAL: Final = "spark-internal"
 """The argument of spark-submit instead of a jar if the class is one of Spark's own."""
@@ -49,7 +52,12 @@ def server_to_start(user_settings: Mapping[str, str]) -> SparkServer:
             hint="set remote under [spark] to sc://127.0.0.1:15002, or start Spark there: "
             "docs/deploy.md#where-spark-runs",
         )
-    if server.token is None:
+    if server.host.lower() not in (_ADDRESS, "localhost"):
+        raise ConfigurationError(
+            f"{server} is an address of this machine at which no server is started",
+            hint=f"set remote under [spark] to sc://{_ADDRESS}:{server.port}",
+        )
+    if not server.token:
         raise ConfigurationError(
             f"{server} would serve every account of this machine with the rights of this one",
             hint="run `openssl rand -hex 32 > spark.token && chmod 600 spark.token`, then add "
@@ -60,7 +68,7 @@ def server_to_start(user_settings: Mapping[str, str]) -> SparkServer:
 
 def require_free_port(server: SparkServer) -> None:
     """Raise `ConfigurationError` if a process already listens on the server's port."""
-    with suppress(OSError), socket.create_connection(("127.0.0.1", server.port), 5):
+    with suppress(OSError), socket.create_connection((_ADDRESS, server.port), 5):
         raise ConfigurationError(
             f"A process listens at port {server.port} already",
             hint="do nothing if it is this server; otherwise choose another port in remote under "
@@ -73,6 +81,7 @@ def become_server(user_settings: Mapping[str, str], lake: LakePath, scratch: Pat
     uses; its content is deleted first. Raise `JavaMissing`, `SetupIncomplete` or
     `ConfigurationError` if the server cannot start."""
     server = server_to_start(user_settings)
+    assert server.token is not None, "server_to_start requires a token"
     require_java(os.environ)
     _take_lock(scratch.with_name(f"{scratch.name}.lock"), server)
     require_free_port(server)
@@ -85,9 +94,9 @@ def become_server(user_settings: Mapping[str, str], lake: LakePath, scratch: Pat
     file = scratch / "spark.conf"
     file.touch(0o600)
     server_settings = {
-        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.address": _ADDRESS,
         "spark.connect.grpc.binding.port": str(server.port),
-        "spark.connect.authenticate.token": server.token or "",
+        "spark.connect.authenticate.token": server.token,
     }
     file.write_text(_properties({**settings.configuration(), **server_settings}), encoding="utf-8")
     environment = dict(os.environ)
