@@ -98,20 +98,16 @@ def report_dead_runs(
     return reported
 
 
-def tag_run_and_report_dead(
+def report_dead_before(
     instance: dg.DagsterInstance,
     lease: Lease,
     previous: LeaseView | None,
     now: datetime,
 ) -> list[str]:
-    """Tag the run that took the lease, and report dead runs of the source; return the
-    ids of the dead runs."""
-    source = lease.source
-    if lease.run_id is not None:
-        instance.add_run_tags(
-            lease.run_id, {SOURCE_TAG: source, lease_tag(source): str(lease.token)}
-        )
-    other_runs = [run for run in runs_under_way(instance, source) if run.run_id != lease.run_id]
+    """Report the source's dead runs once a run has taken the lease; return their ids.
+    `previous`: the lease before it."""
+    runs = runs_under_way(instance, lease.source)
+    other_runs = [run for run in runs if run.run_id != lease.run_id]
     # This run holds the lease now, so the previous lease is not live any more.
     former_lease = previous and replace(previous, live=False)
     return report_dead_runs(instance, other_runs, former_lease, now)
@@ -126,6 +122,13 @@ def ids_of_own_runs(
         return []
     records = instance.get_runs(dg.RunsFilter(run_ids=list(run_ids), job_name=job_name(source)))
     return [run.run_id for run in records]
+
+
+def tag_lease(instance: dg.DagsterInstance, lease: Lease) -> None:
+    """Tag the run that took the lease."""
+    if lease.run_id is not None:
+        tags = {SOURCE_TAG: lease.source, lease_tag(lease.source): str(lease.token)}
+        instance.add_run_tags(lease.run_id, tags)
 
 
 def tag_release(instance: dg.DagsterInstance, lease: Lease) -> None:

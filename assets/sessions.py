@@ -17,7 +17,7 @@ from typing import Final
 import dagster as dg
 
 from lockstep.assets.dagster_interop import dagster_failures, evaluate_annotations
-from lockstep.assets.dead_runs import ids_of_own_runs, tag_release, tag_run_and_report_dead
+from lockstep.assets.dead_runs import ids_of_own_runs, report_dead_before, tag_lease, tag_release
 from lockstep.assets.names import JOB_SUFFIXES, UNTIL_TAG, WAITS_TAG, job_name
 from lockstep.assets.run_events import (
     RunEventSender,
@@ -132,9 +132,10 @@ class RunSessions:
         )
 
     def _on_lease(self, lease: Lease, previous: LeaseView | None) -> None:
-        """Report the runs that died. Unfinished runs that held the lock before must be
-        dead, because this run got it."""
-        dead_ids = tag_run_and_report_dead(self.instance, lease, previous, datetime.now(UTC))
+        """Tag this run, and report the runs that died. Unfinished runs that held the lock
+        before must be dead, because this run got it."""
+        tag_lease(self.instance, lease)
+        dead_ids = report_dead_before(self.instance, lease, previous, datetime.now(UTC))
         for run_id in dead_ids:
             self.progress.note(f"Run {run_id} had died; it is reported as failed.")
         ids_with_events = [

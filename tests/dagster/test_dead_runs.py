@@ -10,7 +10,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from lockstep.assets.dead_runs import GRACE, RunUnderWay, reason_dead, tag_run_and_report_dead
+from lockstep.assets.dead_runs import GRACE, RunUnderWay, reason_dead, report_dead_before
 from lockstep.assets.names import SOURCE_TAG, job_name, lease_tag
 from lockstep.assets.sensors import reason_not_to_start
 from lockstep.pipeline.values.decisions import Lease, LeaseView
@@ -116,7 +116,7 @@ def test_whoever_takes_the_lock_reports_the_run_that_had_it(tmp_path: Path) -> N
         hung, taker = started(stand, 7), started(stand, None)
         seen = replace(LIVE, run_id=hung)
         lease = Lease("shop", 8, "host, process 2", taker)
-        assert tag_run_and_report_dead(stand.instance, lease, seen, NOW) == [hung]
+        assert report_dead_before(stand.instance, lease, seen, NOW) == [hung]
         assert (status(stand, hung), status(stand, taker)) == (
             dg.DagsterRunStatus.FAILURE,
             dg.DagsterRunStatus.STARTED,
@@ -132,7 +132,7 @@ def test_an_upkeep_of_any_length_is_not_dead(tmp_path: Path) -> None:
             job, status=dg.DagsterRunStatus.STARTED, tags=job.run_tags
         )
         lease, hours_later = Lease("shop", 8, "host", None), datetime.now(UTC) + timedelta(hours=9)
-        assert tag_run_and_report_dead(stand.instance, lease, None, hours_later) == []
+        assert report_dead_before(stand.instance, lease, None, hours_later) == []
         assert status(stand, run.run_id) is dg.DagsterRunStatus.STARTED
 
 
