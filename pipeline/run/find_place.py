@@ -141,8 +141,8 @@ def end_of_transactions_to_leave_out(
             f"the log of {facts.server_uuid} holds transactions without a GTID after "
             f"{boundary.at}: nothing says whether they were read before",
             hint=f"choose the place to continue at: {start_at('PLACE', ports.source.name)}; if "
-            "these transactions come after it, the server sends them only while gtid_mode is "
-            "ON_PERMISSIVE: set it until they are read",
+            "these transactions come after it, set global gtid_mode = ON_PERMISSIVE until they are "
+            "read: in other modes the server does not send them",
         ) from error
 
 
