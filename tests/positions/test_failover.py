@@ -209,7 +209,7 @@ def test_the_hint_about_lost_transactions_is_typed(
     file.write_text(text.replace(str(pair.a.port), str(pair.b.port)), encoding="utf-8")
     hint = project.run("run", expect=5).stderr
     (undo,) = re.findall(r"`lockstep (undo [^`]*)`", hint)
-    assert "2 to 3 are undone" in project.run(*undo.split()).stdout
+    assert "undone: batches 2 to 3;" in project.run(*undo.split()).stdout
     project.alone.run(*undo.split(), "--yes")
     project.run("run")
     assert project.proven() == {TABLE}
