@@ -148,7 +148,7 @@ class LakeFacts:
     - `tables_without_mirror`: tables with changes but no mirror, with the first batch
       that has changes of the table.
     - `void_spans`: batches that the claim declares void, and batches that
-      `_transactions` no longer lists although nobody deleted them on purpose.
+      are missing in `_transactions` and were not deleted on purpose.
     - `is_claim_complete`: the claim is known to list all void batches.
     - `highest_batch`: the highest batch number in the claim, in commits of changelogs,
       and in names of listed files.

@@ -715,7 +715,7 @@ class Deletions(Protocol):
         0 if all are kept. The ledger keeps this batch's end and its mirror versions; it
         may have nothing of the batches before."""
 
-    # -- tables of which less is shown than before -------------------------------------
+    # -- values that settings hide since -----------------------------------------------
 
     def uncleared_values(self, source: str) -> list[UnclearedValues]:
         """Return the tightenings (changes of the settings after which less is shown of

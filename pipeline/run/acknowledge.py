@@ -123,7 +123,7 @@ def _deletes_mirror(ports: RunPorts, table: TableName) -> bool:
 
 
 def remove_unneeded_files(ports: RunPorts, content: BatchContent) -> None:
-    """Delete the files that nobody reads again after the batch with this content was
+    """Delete the files that are no longer needed once the batch with this content is
     acknowledged: spooled rows of XA transactions that it saw committed or rolled back,
     and rows that it read from the source, which the mirrors now have."""
     source = ports.source.name

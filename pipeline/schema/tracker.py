@@ -342,8 +342,8 @@ class SchemaTracker:
     def _possible_predecessor(self, after: TableSchema) -> Predecessor | None:
         """Return the version from which a table may have its rows where the run begins,
         with its columns matched by their names: its own last known version, or that of
-        another table. Of several others, return one of which the lake shows less than
-        the settings show of the table, if there is one."""
+        another table. If several other tables come into question, prefer one that the
+        lake shows more strictly than the settings show this table."""
         if self._initial.last_number(after.name):
             for own in reversed(self._initial.versions(after.name)):
                 if own.schema is not None:

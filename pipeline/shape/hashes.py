@@ -73,8 +73,8 @@ class PrivacyKey:
 
     def derive_key(self, purpose: str) -> bytes:
         """Return another key of 32 bytes for a purpose, which does not reveal this key. It
-        is an HMAC-SHA-512, because an HMAC-SHA-256 of the purpose is no secret: whoever
-        writes the purpose to a hashed column at the source finds its HMAC-SHA-256 in the
+        is an HMAC-SHA-512, because hashed columns are HMAC-SHA-256: a user who writes
+        the purpose into such a column at the source could read its HMAC-SHA-256 in the
         lake."""
         return self._derive(purpose)
 

@@ -24,7 +24,7 @@ HINT: Final = (
 )
 _QUERIES: Final = frozenset({"SELECT", "WITH", "TABLE", "VALUES"})
 _UNBOUNDED: Final = frozenset({"OR", "XOR", "CASE"})
-"""With these words, a row may meet a condition of which it does not meet every part."""
+"""Words with which a row can meet a condition without meeting each of its parts."""
 _SWAPPED: Final = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\d(?: \d\d:\d\d:\d\d(?:\.\d{1,6})?)?")
 

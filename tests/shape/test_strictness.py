@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep.pipeline.schema.context import ServerDialect, StatementContext
-from lockstep.pipeline.schema.effects import FollowedStatement, LoggedStatement
+from lockstep.pipeline.schema.effects import LoggedStatement
 from lockstep.pipeline.schema.history import (
     Knowledge,
-    SchemaStatement,
     SchemaVersion,
     ShownAs,
     VersionOrigin,
@@ -147,30 +146,9 @@ def _followed(*statements: str, folding: int = 0) -> SchemaTracker:
 _MOMENT = datetime(2026, 1, 31, tzinfo=UTC)
 
 
-class _CountedShaping:
-    """A `HistoryShaping` that lists the tables whose versions are compared with new tables."""
-
-    def __init__(self, shaping: Shaping) -> None:
-        self.shaping, self.compared = shaping, list[str]()
-
-    def for_history(
-        self,
-        schema: TableSchema,
-        before: SchemaVersion | None = None,
-        columns_from: Sequence[str | None] | None = None,
-        *,
-        may_be_renamed: bool = False,
-    ) -> tuple[TableSchema, ShownAs | None]:
-        self.compared += [] if before is None else [str(before.table)]
-        return self.shaping.for_history(schema, before, columns_from, may_be_renamed=may_be_renamed)
-
-    def statement_record(
-        self, logged: LoggedStatement, followed: FollowedStatement, tables: Collection[TableName]
-    ) -> SchemaStatement:
-        return self.shaping.statement_record(logged, followed, tables)
-
-
-def test_a_new_table_is_compared_once_with_tables_that_are_alike() -> None:
+def test_a_new_table_is_compared_once_with_tables_that_are_alike(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Each tenant has a database of its own with the same tables, of which one hides more."""
     rules = {
         TableName(f"shop_{number}", "customers"): ShapeRules(
@@ -198,10 +176,23 @@ def test_a_new_table_is_compared_once_with_tables_that_are_alike() -> None:
     new = TableName("shop_60", "customers")
     rules[new] = ShapeRules(exclude_columns=("ssn",))
     version = replace(versions[0], table=new, schema=replace(schema, name=new), shown_as=None)
-    counted = _CountedShaping(shaping)
-    tracker = SchemaTracker(StructuresInMemory(), shaping=counted)
+    compared: list[str] = []
+    for_history = Shaping.for_history
+
+    def noted(
+        shaping: Shaping,
+        schema: TableSchema,
+        before: SchemaVersion | None = None,
+        *args: Any,
+        **kw: Any,
+    ) -> tuple[TableSchema, ShownAs | None]:
+        compared.extend([] if before is None else [str(before.table)])
+        return for_history(shaping, schema, before, *args, **kw)
+
+    monkeypatch.setattr(Shaping, "for_history", noted)
+    tracker = SchemaTracker(StructuresInMemory(), shaping=shaping)
     tracker.record_initial_versions([version], (), versions)
-    assert set(counted.compared) == {"shop_0.customers", "shop_30.customers"}
+    assert set(compared) == {"shop_0.customers", "shop_30.customers"}
     error = tracker.shape_error(new)
     assert error is not None
     assert "shop_30.customers" in error.reason

@@ -68,8 +68,8 @@ _MAX_WALKED: Final = 1 << 16
 
 
 class ScanProgress:
-    """The progress of a search over all its scans. `total`: the bytes to read. More may
-    be read, but `report` is not told of them."""
+    """The progress of a search over all its scans. `total`: the bytes to read. A scan
+    may read more, but never reports more."""
 
     def __init__(self, report: ReportProgress | None, total: int) -> None:
         self._report, self._total, self._bytes_read = report, total, 0

@@ -155,7 +155,8 @@ class Texts:
 @dataclass(frozen=True, slots=True)
 class MergeTableRows:
     """A change through a MERGE table. The row events name `table`, but the rows may be
-    stored in one of its `underlying_tables`, of which the log has only table maps."""
+    stored in one of its `underlying_tables`. For these the log has table maps, but no
+    row events."""
 
     table: TableName
     underlying_tables: frozenset[TableName]

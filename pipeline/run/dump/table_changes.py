@@ -296,8 +296,8 @@ class TableChanges:
     def _wait_for_consent(
         self, table: CapturedTable, consequence: Consequence, followed: FollowedStatement
     ) -> None:
-        """Let a stopped table wait for a person's consent, if the statement gave it
-        rows or columns of which the lake would show more than before."""
+        """Let a stopped table wait for a person's consent, if the lake would
+        show more of the rows or columns that the statement gave it than before."""
         at = table.stopped_at
         if at is None or table.name in self._tables.waiting_tables:
             return  # `_join_reading` sees the error of a table that is being read.
