@@ -125,7 +125,7 @@ class MirrorFacts:
       have unreadable metadata.
     - `first_batches`: the first batch of each write.
     - `published_batches`: batches with files in the table's changelogs.
-    - `mirror_generation`: its highest generation (`pipeline.mirror.layout`).
+    - `generation`: its table's highest `TableState.generation`, from application ids.
     - `records`: the record of each write's last batch.
     """
 
@@ -135,7 +135,7 @@ class MirrorFacts:
     shown_batches: tuple[ShownBatch, ...] = ()
     first_batches: frozenset[int] = frozenset()
     published_batches: frozenset[int] = frozenset()
-    mirror_generation: int = 1
+    generation: int = 1
     records: tuple[BatchRecord, ...] = ()
 
 
@@ -322,7 +322,7 @@ class _MirrorLog:
     other fields."""
 
     table: TableName | None = None
-    mirror_generation: int = 0
+    generation: int = 0
     last_shown: ShownBatch | None = None
     has_foreign_changes: bool = False
     shown_batches: list[ShownBatch] = field(default_factory=list)
@@ -357,7 +357,7 @@ class _MirrorLog:
 
     def _note_generation(self, app_id: str) -> None:
         if (match := _APP_ID.fullmatch(app_id)) is not None:
-            self.mirror_generation = max(self.mirror_generation, int(match["generation"]))
+            self.generation = max(self.generation, int(match["generation"]))
 
     def _note_record(self, commit: LakeCommit, *, is_restore: bool = False) -> None:
         """Take a commit's record: the mirror shows the end of its last batch, unless
@@ -419,7 +419,7 @@ def mirror_facts(folder: str, newest_first: Sequence[LakeCommit]) -> MirrorFacts
         newest_version=newest_first[0].delta_version,
         shown_batches=tuple(reversed(log.shown_batches)),
         first_batches=frozenset(log.first_batches),
-        mirror_generation=max(log.mirror_generation, 1),
+        generation=max(log.generation, 1),
         records=tuple(log.records.values()),
     )
 
@@ -431,7 +431,7 @@ def newest_mirrors(mirrors: Iterable[MirrorFacts], through: int) -> list[MirrorF
     def rank(mirror: MirrorFacts) -> tuple[int, int]:
         batches = (shown.batch for shown in mirror.shown_batches)
         newest_batch = next((batch for batch in batches if batch <= through), 0)
-        return newest_batch, mirror.mirror_generation
+        return newest_batch, mirror.generation
 
     newest: dict[TableName, MirrorFacts] = {}
     for mirror in mirrors:

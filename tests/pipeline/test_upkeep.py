@@ -92,7 +92,7 @@ def test_a_commit_of_upkeep_is_held_to_what_it_says(added: int, removed: int, la
         assert facts is None
         return
     assert facts is not None
-    assert (facts.table, facts.mirror_generation) == (TableName("a", "b"), 2)
+    assert (facts.table, facts.generation) == (TableName("a", "b"), 2)
     assert [(one.version, one.batch) for one in facts.shown_batches] == [(9, 4)]
 
 

@@ -470,7 +470,7 @@ def _app_id(ports: RunPorts, lake: LakeContent, changelog: ChangelogListing) -> 
         return system_table_app_id(source, changelog.table)
     mirrors = {mirror.table: mirror for mirror in lake.facts.mirrors}
     mirror = mirrors.get(changelog.table)
-    generation = 1 if mirror is None else mirror.mirror_generation + 1
+    generation = 1 if mirror is None else mirror.generation + 1
     state = TableState(changelog.table, TableCondition.FOLLOWING, generation, "", changelog.folder)
     return application_id(source, state, "changelog", changelog.generation)
 
@@ -583,20 +583,20 @@ def _consent_state(ports: RunPorts, table: TableName, basis: RecoveryBasis) -> T
 def _handover(ports: RunPorts, adoption: Adoption, version: int, basis: RecoveryBasis) -> Handover:
     """Return the record by which the ledger adopts a mirror at the Delta version
     `version`."""
-    mirror, generation = adoption.mirror, basis.structures.generation(adoption.mirror.table)
-    changelog = changelog_path(ports.source.name, mirror.table, generation)
+    mirror = adoption.mirror
+    changelog_generation = basis.structures.generation(mirror.table)
+    changelog = changelog_path(ports.source.name, mirror.table, changelog_generation)
     state_before = TableState(
         mirror.table,
         TableCondition.FOLLOWING,
-        mirror.mirror_generation,
+        mirror.generation,
         mirror.folder,
         changelog,
-        changelog_generation=generation,
+        changelog_generation=changelog_generation,
     )
-    new_generation = mirror.mirror_generation + 1
     return Handover(
         mirror.table,
-        new_generation,
+        mirror.generation + 1,
         mirror.folder,
         version,
         shown_version=1,

@@ -224,14 +224,14 @@ def _completed_mirrors(
     for mirror in mirrors:
         first_batches.setdefault(mirror.table, set()).update(mirror.first_batches)
     sorted_mirrors = sorted(
-        mirrors, key=lambda facts: (facts.table, -facts.mirror_generation, facts.folder)
+        mirrors, key=lambda facts: (facts.table, -facts.generation, facts.folder)
     )
     for mirror in sorted_mirrors:
         yield replace(
             mirror,
             published_batches=frozenset(published_batches.get(mirror.table, ())),
             first_batches=frozenset(first_batches[mirror.table]),
-            mirror_generation=generations.setdefault(mirror.table, mirror.mirror_generation),
+            generation=generations.setdefault(mirror.table, mirror.generation),
         )
 
 
