@@ -97,16 +97,14 @@ def _table_part(name: str, end: str) -> str:
 
 
 def mirror_path(
-    source: str, table: TableName, incarnation: int = 1, mirror_generation: int = 1
+    source: str, table: TableName, generation: int = 1, mirror_generation: int = 1
 ) -> str:
-    """Return the mirror's folder, relative to the lake. `incarnation` numbers the
-    tables that had this name: from the second on, the folder ends with `@` and the
-    number, since an earlier table that was renamed keeps the plain folder.
-    `mirror_generation` numbers the mirrors of one table: the successor of a lost mirror
-    ends with, for example, `@1-2`."""
-    end = "" if incarnation == 1 else f"@{incarnation}"
+    """Return the mirror's folder, relative to the lake, for a table in these generations
+    (`TableState`). The successor of a lost mirror ends with, for example, `@1-2`, as
+    does a mirror whose plain folder another table has or had."""
+    end = "" if generation == 1 else f"@{generation}"
     if mirror_generation > 1:
-        end = f"@{incarnation}-{mirror_generation}"
+        end = f"@{generation}-{mirror_generation}"
     return f"{source}/{_database_part(table.database)}/{_table_part(table.name, end)}"
 
 
@@ -124,7 +122,7 @@ def no_mirror_path(source: str, table: TableName) -> str:
 def free_mirror_path(
     source: str,
     name: TableName,
-    incarnation: int,
+    generation: int,
     taken: Collection[str],
     mirror_generation: int = 1,
     *,
@@ -135,7 +133,7 @@ def free_mirror_path(
     as by some storage."""
     others = {path.lower() for path in taken} if ignores_case else taken
     while True:
-        path = mirror_path(source, name, incarnation, mirror_generation)
+        path = mirror_path(source, name, generation, mirror_generation)
         if (path.lower() if ignores_case else path) not in others:
             return path
         mirror_generation += 1
@@ -143,7 +141,7 @@ def free_mirror_path(
 
 def is_folder_of(mirror: str, source: str, name: TableName) -> bool:
     """Return whether `mirror` is a mirror's folder for the table name, of any
-    incarnation."""
+    generation."""
     _, separator, number = mirror.rpartition("/")[2].partition("@")
     end = f"{separator}{number}"
     path = f"{source}/{_database_part(name.database)}/{_table_part(name.name, end)}"
@@ -298,7 +296,7 @@ def _free(name: str, taken: Collection[str]) -> str:
 def application_id(source: str, state: TableState, part: str, changelog_generation: int = 1) -> str:
     """Return the Delta application id of a table's `part` ("mirror" or "changelog").
     Each generation of the changelog and of the mirror has its own id, and so has each
-    table that had this name (`TableState.generation`)."""
+    generation of both together (`TableState.generation`)."""
     part_generation = state.mirror_generation if part == "mirror" else changelog_generation
     end = "" if part_generation == 1 else f"@{part_generation}"
     return f"lockstep/{source}/{table_id(state.table)}/{part}{end}/{state.generation}"
