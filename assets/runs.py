@@ -98,7 +98,7 @@ def run_assets(
             names.captured_key,
             names.log_key,
             "Reads the binlog to its present end into Parquet segments, and records them in the "
-            "ledger in one transaction. Starts no JVM.",
+            "ledger in one transaction.",
         ),
         step_asset(
             _merge,
