@@ -73,10 +73,10 @@ class WriteKind(StrEnum):
     """It changes columns, properties, or values of new columns before a write."""
     REVISE = "revise"
     """It replaces files of past batches in a changelog, because these were captured
-    again."""
+    again, or because the settings now hide values of theirs."""
     FORGET = "forget"
     """It removes from a changelog the files of these and all earlier batches, because
-    their retention has ended."""
+    their retention has ended, or because the settings now hide values of theirs."""
     RESTATE = "restate"
     """It makes a changelog list exactly the files that a ledger recorded."""
     RESTORE = "restore"

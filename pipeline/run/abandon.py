@@ -1,7 +1,7 @@
 """Abandoning a batch (the part of the log that one run captures): the ledger takes it
 back, and its files are deleted. Another batch can then read that part of the log again.
 
-Four steps of a run abandon a batch, each with its reason:
+Four modules abandon a batch, each with its reason:
 
 - `repair`: a dead run left it unfinished, its files are damaged, or a person chose
   another start (`batches_to_abandon`);

@@ -1,5 +1,5 @@
-"""Repair: the first step of each run. It cleans up after a dead run, and it also
-abandons captured batches if an operator chose another start.
+"""Repair: each capture begins by cleaning up after a dead run. It also abandons
+captured batches if an operator chose another start.
 
 A batch with damaged files is abandoned and captured again, as long as no table in the
 lake shows changes of it. If a table does, a second capture would apply these changes

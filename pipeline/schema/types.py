@@ -28,8 +28,9 @@ from lockstep.pipeline.values.table import Column, TableStructure
 class Family(Enum):
     """Column types that are read, converted and compared alike.
 
-    Whatever depends on a column's type matches on its family and ends with
-    `assert_never`, so mypy names each function that a new family needs.
+    A function that tells families apart matches on them and ends with `assert_never`,
+    so mypy names it for a new family. `shape.shape` has lists instead: a family that
+    they lack is refused a mask or a text.
     """
 
     INTEGER = auto()
