@@ -250,7 +250,7 @@ NOWHERE: Final = "nowhere in the log yet"
 _FIRST: Final = (Followed, Dropped)
 """Events with which a table's life can begin."""
 
-_NEEDS: Final = (Need.CONSENT, Need.ROWS, Need.MIRROR, Need.COLUMNS)
+_NEEDS: Final = (Need.CONSENT, Need.ROWS, Need.STRUCTURE, Need.MIRROR, Need.COLUMNS)
 """Needs in the order of their extent: supplying one also supplies those after it."""
 
 
