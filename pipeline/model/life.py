@@ -2,7 +2,7 @@
 transitions.
 
 A table has a changelog (a Delta table with all its changes) and a mirror (one with its
-current rows). A batch is the part of the log that one run reads; its changes are
+current rows). A batch is a part of the log that a run captures at once; its changes are
 captured into files, published to the changelogs and merged into the mirrors.
 
 A table is *followed* from the first batch with a change or statement of it: it is
@@ -250,7 +250,7 @@ NOWHERE: Final = "nowhere in the log yet"
 _FIRST: Final = (Followed, Dropped)
 """Events with which a table's life can begin."""
 
-_NEEDS: Final = (Need.CONSENT, Need.ROWS, Need.MIRROR, Need.COLUMNS)
+_NEEDS: Final = (Need.CONSENT, Need.ROWS, Need.STRUCTURE, Need.MIRROR, Need.COLUMNS)
 """Needs in the order of their extent: supplying one also supplies those after it."""
 
 

@@ -25,11 +25,6 @@ from lockstep.pipeline.values.errors import Need, StoppedBy, TableBusy, TableErr
 from lockstep.pipeline.values.mirror_names import ONLY_CASE_DIFFERS, MirrorNames
 from lockstep.pipeline.values.table import TableName, quoted_table
 
-DISAGREEMENT: Final = "the log and the history disagree about its structure"
-"""The reason of a table that stopped where the log showed another structure than the
-history has, without the differences that follow. The log alone would stop it there
-again."""
-
 
 def resume_hint(table: TableName) -> str:
     """Return the hint for a table that is quarantined."""

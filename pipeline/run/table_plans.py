@@ -50,7 +50,7 @@ from lockstep.pipeline.run.mirror_folders import (
     pending_moves,
     replace_mirror,
 )
-from lockstep.pipeline.run.stop_errors import DISAGREEMENT, states_once_stopped
+from lockstep.pipeline.run.stop_errors import states_once_stopped
 from lockstep.pipeline.run.write.job import (
     lineage_over,
     versions_between,
@@ -197,7 +197,7 @@ def only_server_supplies(state: TableState, order: TableOrder) -> bool:
 def _would_stop_again(state: TableState, order: TableOrder) -> bool:
     """Return whether the log shows another structure than the history at the place
     where the table stopped, and the order gives none."""
-    return order.schema is None and _reason(state).startswith(DISAGREEMENT)
+    return order.schema is None and state.need is Need.STRUCTURE
 
 
 def _have_of_stopped(state: TableState, stale_mirrors: Collection[TableName]) -> Have:

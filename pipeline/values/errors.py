@@ -546,11 +546,15 @@ class VersionGone(OperatorNeeded):
 
 class Need(StrEnum):
     """Something that a mirror (the Delta table with a table's current rows) lacks and
-    cannot get by reading on in the log. The ledger keeps the first four; the others are
+    cannot get by reading on in the log. The ledger keeps the first five; the others are
     computed from settings and from the server's log files."""
 
     ROWS = "rows"
     """All rows: they are not in the log."""
+    STRUCTURE = "structure"
+    """The structure that the log shows, which is not the history's. The log alone would
+    stop the table at the same place again. A person may give the structure; otherwise
+    all rows are read."""
     COLUMNS = "columns"
     """The values of new columns, which differ from row to row and are in no log."""
     MIRROR = "mirror"

@@ -182,6 +182,7 @@ def test_each_is_told_as_what_it_is() -> None:
     [
         (Need.ROWS, "reads it from the source"),
         (Need.CONSENT, "reads it from the source"),
+        (Need.STRUCTURE, "reads it from the source"),
         (Need.COLUMNS, "catches it up through the log from binlog.000002:400"),
         (Need.MIRROR, "catches it up through the log from binlog.000002:400"),
     ],

@@ -22,6 +22,7 @@ from lockstep.pipeline.values.position import Coordinates, LogFile
 from lockstep.resources.postgres import batches
 from lockstep.resources.postgres.batches import batch_of
 from lockstep.resources.postgres.rows import Row
+from tests.ledger import servers
 from tests.ledger.made import (
     CONTIGUOUS,
     DECISION,
@@ -100,6 +101,21 @@ def test_a_run_of_many_batches_is_plotted_with_few_earlier_ones(
     report = report_of_run(ledger, source, "run-2", MOMENT)
     assert report.batches == own
     assert report.earlier_batches == tuple(earlier[3 - shown_count :])
+
+
+def test_a_run_is_shown_whole_however_many_batches_other_sources_had_meanwhile(
+    stand: servers.Stand, source: str
+) -> None:
+    """Ids are counted over all sources."""
+    ledger = stand.ledger
+    with ledger.lock(source, "a test", "run-1") as lease:
+        first = first_captured(ledger, lease)
+        sequence = "pg_get_serial_sequence('lockstep.batches', 'id')"
+        assert servers.run(stand.dsn, f"select setval({sequence}, {first.id + 1000})")
+        assert report_of_run(ledger, source, "run-1", MOMENT).batches == (first,)
+        second = next_captured(ledger, lease)
+    assert second.id > first.id + 1000
+    assert report_of_run(ledger, source, "run-1", MOMENT).batches == (first, second)
 
 
 def test_a_run_after_a_failover_is_reported_in_the_order_of_its_log(

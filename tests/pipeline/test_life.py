@@ -19,6 +19,8 @@ from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.table import TableName
 from tests.pages.lives import WORDS
 
+KEPT_NEEDS = (Need.ROWS, Need.STRUCTURE, Need.COLUMNS, Need.MIRROR, Need.CONSENT)
+
 ORDERS = TableName("shop", "orders")
 CHANGELOG, MIRROR = "shop/shop/orders@changes", "shop/shop/orders"
 
@@ -149,7 +151,7 @@ def test_what_stopped_a_table_first_holds(first: StoppedBy, later: StoppedBy) ->
     assert next_state(ORDERS, state, stop(later, StopPlace(2, place(20)), Need.ROWS)) is state
 
 
-@pytest.mark.parametrize("need", [None, Need.ROWS, Need.COLUMNS, Need.MIRROR, Need.CONSENT])
+@pytest.mark.parametrize("need", [None, *KEPT_NEEDS])
 @pytest.mark.parametrize("by", [StoppedBy.RUN, StoppedBy.SYSTEM])
 def test_a_pause_holds_over_any_other_stop(by: StoppedBy, need: Need | None) -> None:
     """What the table lacks stays as it was; consent, too, is still asked for."""
@@ -159,7 +161,7 @@ def test_a_pause_holds_over_any_other_stop(by: StoppedBy, need: Need | None) -> 
     assert (after.stopped_by, after.stopped, after.need) == (StoppedBy.PERSON, here, need)
 
 
-@pytest.mark.parametrize("need", [None, Need.COLUMNS, Need.MIRROR, Need.ROWS, Need.CONSENT])
+@pytest.mark.parametrize("need", [None, *KEPT_NEEDS])
 @pytest.mark.parametrize("by", StoppedBy)
 def test_a_table_that_stops_while_it_is_read_lacks_its_rows(
     by: StoppedBy, need: Need | None

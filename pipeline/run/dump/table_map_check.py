@@ -15,7 +15,7 @@ from typing import Final, assert_never
 
 from lockstep.pipeline.binlog.rows.table_map import OptionalField, Outline, TableMap, read_outlines
 from lockstep.pipeline.binlog.stream.control import LogWriter
-from lockstep.pipeline.run.stop_errors import DISAGREEMENT, resume_reads_hint
+from lockstep.pipeline.run.stop_errors import resume_reads_hint
 from lockstep.pipeline.schema.hidden_columns import (
     FIRST_WITH_HIDDEN,
     FIRST_WITHOUT_HIDDEN,
@@ -29,7 +29,7 @@ from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.rows import logged_structure
 from lockstep.pipeline.schema.types import FAMILIES, Family
 from lockstep.pipeline.shape.shaping import placeholder_members
-from lockstep.pipeline.values.errors import TableError
+from lockstep.pipeline.values.errors import Need, TableError
 from lockstep.pipeline.values.shown import name_list, pluralize
 from lockstep.pipeline.values.table import Column, TableStructure
 
@@ -58,10 +58,12 @@ def checked_hidden_columns(version: SchemaVersion, table_map: TableMap) -> tuple
         differences = [f"columns: {shown}, {shown} and {expected} hidden"]
     if differences:
         raise TableError(
-            f"{DISAGREEMENT} (log, history): {name_list(differences, '; ')}",
+            "the log and the history disagree about its structure (log, history): "
+            f"{name_list(differences, '; ')}",
             hint="either a statement is not in the log (sql_log_bin=0, another server), or "
             "Lockstep read one differently from the server: `lockstep schema "
             f"{table_map.table.word}` shows the history, {resume_reads_hint(table_map.table)}",
+            need=Need.STRUCTURE,
         )
     return hidden
 
@@ -200,6 +202,7 @@ def _hidden_column_indexes(
             "columns of functional indexes, but it does not say which columns are hidden",
             hint="set binlog_row_metadata=FULL on the source, then "
             f"{resume_reads_hint(table_map.table)}",
+            need=Need.STRUCTURE,
         )
     return recorded_indexes or ()
 

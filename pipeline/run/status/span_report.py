@@ -38,8 +38,8 @@ from lockstep.pipeline.values.shown import first_words
 from lockstep.pipeline.values.table import TableName, patterns_of
 
 _MOST_PLOTTED_BATCHES: Final = 40
-"""Number of batches (a batch is what one run captured) that are plotted for a run: its
-own, after as many earlier ones as fill this number."""
+"""Number of batches that are plotted for a run: its own, after as many earlier ones as
+fill this number."""
 
 _MOST_WORDS: Final = 40
 """Largest number of words and symbols of a statement that are shown."""
@@ -166,10 +166,13 @@ def report_of_run(ledger: Ledger, source: str, run: str | None, now: datetime) -
     pruned_through = ledger.pruned_through(source)
     if run is not None and batch.id <= pruned_through:
         raise SpanRefused(no_run_sentence(ledger, source, run), hint=RUNS_HINT)
+    own_batches: tuple[Batch, ...] = (batch,)
+    if batch.run_id is not None:
+        of_run = ledger.live_batches(source, pruned_through + 1, batch.id, run=batch.run_id)
+        own_batches = tuple(other for other in of_run if other.token == batch.token)
     # Ids are counted over all sources, so only some of these ids are of this source.
     first_id = max(batch.id - 10 * _MOST_PLOTTED_BATCHES, pruned_through + 1)
     candidates = ledger.live_batches(source, first_id, batch.id)
-    own_batches = tuple(other for other in candidates if other.token == batch.token)
     earlier_batches = tuple(
         other
         for other in candidates[-_MOST_PLOTTED_BATCHES:]

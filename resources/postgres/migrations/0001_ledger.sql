@@ -830,14 +830,15 @@ create index table_life_by_stop on lockstep.table_life (
 create index table_life_by_token on lockstep.table_life (source, token);
 
 -- A captured table's state, which is what its events led to (`event` is the newest of them).
---   `generation`, `mirror_generation`, `changelog_generation` count the folders that the table, its
---     mirror and its changelog had; `mirror` and `changelog` are those of today.
+--   `generation` rises when changelog and mirror begin again, `changelog_generation` when a structure
+--     or setting does not fit the changelog, `mirror_generation` when the mirror is replaced;
+--     `mirror` and `changelog` are the present folders.
 --   `mirror_schema_version`: the structure that the mirror shows.
 --   `adopted_version`: the Delta version at which a ledger made from the lake continued the mirror.
 --   `stopped_by` a run (the next one starts the table by itself), the system (Lockstep: it waits for
 --     a person) or a person; `reason`, `hint`, `position`: why, what to do, where in the log.
---   `need`: what the table lacks besides the log. A followed table with a need is not merged: its
---     rows are being read from the source. Only a person's order ends the need 'consent'.
+--   `need`: what the table lacks and cannot get by reading on in the log. A followed table with a need
+--     is not merged: its rows are being read from the source. Only a person's order ends 'consent'.
 --   `stopped_batch` and the place: how far a table that is not followed any more was captured.
 --   `missing_since`: the oldest batch that its mirror lacks although the others have gone on. It is the
 --     only column that no event determines: it is computed from batches and writes.
@@ -858,7 +859,7 @@ create table lockstep.table_states (
         stopped_by in ('run', 'system', 'person')
     ),
     need text constraint table_states_need_known check (
-        need in ('rows', 'columns', 'mirror', 'consent')
+        need in ('rows', 'structure', 'columns', 'mirror', 'consent')
     ),
     mirror_schema_version integer,
     mirror_generation integer not null default 1
@@ -1006,10 +1007,11 @@ create view lockstep.placed_orders as
     from lockstep.table_orders o
     join lockstep.table_states t using (source, database, name);
 
--- What happened to a table between its changes: `sequence` is the number of the change before the
--- event. A table's events in a batch ascend. An event for which rows are read or written again has a
--- `reason`. `origin_*` of 'copied': the table whose rows a RENAME gave to this one; of 'rebuilt': the
--- table itself if the new mirror begins with an earlier version of the mirror.
+-- What happened to a table's rows between its changes; `table_life` has what happened to its state.
+-- `sequence` is the number of the change before the event. A table's events in a batch ascend. An event
+-- for which rows are read or written again has a `reason`. `origin_*` of 'copied': the table whose rows
+-- a RENAME gave to this one; of 'rebuilt': the table itself if the new mirror begins with an earlier
+-- version of the mirror.
 create table lockstep.table_events (
     source text not null,
     batch bigint not null,
@@ -2035,13 +2037,13 @@ $$;
 create trigger forgotten_move before update on lockstep.forgotten
     for each row execute function lockstep.forgotten_move();
 
--- -- tables of which less is shown than before ---------------------------------------------------
+-- -- tables that the settings show less of than before ------------------------------------------
 
--- A tightening: settings changed so that less of a table is shown. `columns`: those of which less is
--- shown; `fewer_rows`: rows are left out; `rehashed`: values are hashed with another key. What was
--- captured up to the batch `through` still shows the earlier values until they are cleared.
--- `kept_because`: why a person keeps them. `begun_at`: from then on nobody is given those changes;
--- `cleared_at`: none of the values is left in the lake or the ledger.
+-- A tightening: settings changed so that the lake shows less of a table. `columns`: columns that are
+-- left out, masked or hashed now; `fewer_rows`: rows are left out; `rehashed`: values are hashed with
+-- another key. What was captured up to the batch `through` still shows the earlier values until they
+-- are cleared. `kept_because`: why a person keeps them. `begun_at`: from then on no consumer is given
+-- those changes; `cleared_at`: none of the values is left in the lake or the ledger.
 create table lockstep.tightened (
     id bigint generated always as identity constraint tightened_pk primary key,
     source text not null,
