@@ -16,6 +16,7 @@ from lockstep.pipeline.run.capture import capture
 from lockstep.pipeline.run.dump.table_extents import record_complete
 from lockstep.pipeline.run.proof.verify_rows import verify
 from lockstep.pipeline.run.status.version_sets import version_set_at
+from lockstep.pipeline.run.stop_errors import reload_hint
 from lockstep.pipeline.start.question import StartRule
 from lockstep.pipeline.values.decisions import Continuity
 from lockstep.pipeline.values.errors import (
@@ -27,7 +28,7 @@ from lockstep.pipeline.values.errors import (
 from lockstep.pipeline.values.places import moment_text, parse_place
 from lockstep.pipeline.values.table import TableName
 from tests.mysql.logged import head
-from tests.outside import recover
+from tests.outside import give_reload, plan_repairs, recover
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.servers import (
     Pair,
@@ -372,6 +373,48 @@ def _record_verified(follower: Follower) -> None:
     """What `lockstep verify` records."""
     with follower.leased() as lease:
         record_complete(follower.ports(), lease, verify(follower.ports()))
+
+
+def test_a_type_that_changed_in_a_gap_is_told_and_the_hint_closes_the_gap(pair: Pair) -> None:
+    """The mirror's values do not fit the new type, and nobody can compare them."""
+    follower = read_shop(pair.a, 1)
+    pair.a.execute(
+        "create table shop.u (id int primary key, v varchar(9))",
+        "insert into shop.u values (1, 'x')",
+    )
+    follower.run()
+    pair.a.execute("set sql_mode = ''", "alter table shop.u modify v int")
+    purge(pair.a)
+    follower.choose("earliest")
+    put(pair.a, 2)
+    follower.run()
+    [told] = verify(follower.ports()).not_compared
+    reason = "its mirror shows the column 'v' with the type string, not int, and has values that"
+    assert (told.table, reason in told.reason, told.hint) == (U, True, reload_hint(U)), told
+    follower.reload(U)
+    follower.run()
+    assert follower.mirror("shop.u") == [{"id": 1, "v": 0}]
+    assert "shop.u" not in _gap(follower).open_tables
+
+
+def test_a_table_that_was_altered_in_a_gap_is_repaired_as_a_whole(pair: Pair) -> None:
+    """Its mirror has the columns of before, so that no row of it can be written alone."""
+    follower = read_shop(pair.a, 1, 2)
+    pair.a.execute("alter table shop.t modify v bigint")
+    take(pair.a, 2)
+    purge(pair.a)
+    follower.choose("earliest")
+    pair.a.execute("create table shop.u (id int primary key)")
+    follower.run()
+    ports = follower.ports()
+    report = verify(ports, [T])
+    [repair] = plan_repairs(ports, report, "ada")
+    assert (report.tables[0].where, repair.condition_rows) == ("`id` in (2)", None)
+    with follower.leased() as lease:
+        give_reload(ports, lease, repair)
+    follower.run()
+    require_same(follower, pair.a)
+    assert "shop.t" not in _gap(follower).open_tables
 
 
 def _rebuilt(follower: Follower, place: str) -> list[int]:
