@@ -193,6 +193,13 @@ def _end_of_run(ports: RunPorts, run: str, facts: ServerFacts) -> StartPlace:
     end = batch.captured_end
     if end.server_uuid == facts.server_uuid:
         _require_listed(end.at, facts)
+        if read_anchor_of(ports, batch.captured_cursor, facts) is AnchorReading.DIFFERENT:
+            raise StartUnreachable(
+                f"run {run} ended at {end.at}, and the server's log is not the log that was read: "
+                "the event before that place is a different one",
+                hint="the server's log was reset, or its data was restored; choose a moment or a "
+                "place of the present log",
+            )
         return end.at
     if batch.by_gtid:
         return end.gtid_set
