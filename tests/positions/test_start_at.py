@@ -130,6 +130,28 @@ def test_places_that_are_not_there(pair: Pair, follower: Follower) -> None:
     require_same(follower, pair.a)
 
 
+def test_the_end_of_a_run_is_no_place_of_another_log(pair: Pair) -> None:
+    """After a RESET the log grew past the same file and offset with other rows: to start there
+    would leave out what comes before."""
+    open_shop(pair.a)
+    put(pair.a, 1, 2)
+    follower = follow(pair.a)
+    follower.run_id = "one"
+    follower.run()
+    read = head(pair.a)
+    pair.a.execute("set sql_log_bin = 0", "drop database shop", "reset binary logs and gtids")
+    open_shop(pair.a)
+    put(pair.a, 3, 4)
+    assert head(pair.a) == read
+    put(pair.a, 5)
+    follower.choose("run:one")
+    names = [f"run one ended at {read}", "is a different one"]
+    refused(follower, StartUnreachable, StartRule.CHOSEN_START_UNREACHABLE, names)
+    follower.choose("earliest")
+    follower.run()
+    require_same(follower, pair.a)
+
+
 def test_places_that_are_no_gap_and_those_that_are(pair: Pair, follower: Follower) -> None:
     """Where the source stands anyway, by file and offset, by its set, or by the run that ended
     there, named by the beginning of its id: contiguous. Of less: behind. A set of more, one with

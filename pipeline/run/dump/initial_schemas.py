@@ -19,9 +19,10 @@ from lockstep.pipeline.mirror.generations import next_generation
 from lockstep.pipeline.model.batch import Batch
 from lockstep.pipeline.ports.ledger import Ledger, Structures
 from lockstep.pipeline.ports.source import Baseline, ServerFacts
-from lockstep.pipeline.run.begin import RunStart, read_anchor_of
+from lockstep.pipeline.run.begin import RunStart
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.logged_statements import dialect_of, statements_between
+from lockstep.pipeline.run.find_place import read_anchor_of
 from lockstep.pipeline.schema.code import changes_code
 from lockstep.pipeline.schema.effects import LoggedStatement
 from lockstep.pipeline.schema.history import (
