@@ -59,7 +59,7 @@ from lockstep.pipeline.run.table_plans import TablePlans, plan_orders, plan_read
 from lockstep.pipeline.schema.effects import LoggedStatement
 from lockstep.pipeline.schema.history import Knowledge
 from lockstep.pipeline.schema.model import TableSchema
-from lockstep.pipeline.schema.statements.changes import AlterTable
+from lockstep.pipeline.schema.statements.changes import AlterTable, CreateLike, RenameTables
 from lockstep.pipeline.schema.statements.read import Reading, read_change
 from lockstep.pipeline.source_plan import RereadRows
 from lockstep.pipeline.start.bounds import RunBounds
@@ -542,14 +542,15 @@ class _LogOfAlterations:
     _read_until: Coordinates | None = None
 
     def hiding_tables(self, names: Collection[TableName]) -> frozenset[TableName]:
-        """Return those of some tables that are to be read from the server whose shape
-        hides something, and whose columns a statement in the log of this run altered.
-        Before it is followed, nobody knows under which names the server has what is
-        hidden."""
+        """Return those of some tables that are to be read from the server which may have
+        hidden values under a name that shows them: their shape hides something, and a
+        statement in the log of this run altered their columns; or a statement gave them
+        their name, or created them LIKE another table, and any table has such a shape.
+        Before it is followed, nobody knows what the settings hid of their rows."""
         ports, run_start = self.ports, self.run_start
-        shaped = ports.ledger.schemas_at(ports.source.name, shaped=True) if names else []
-        tables = sorted({version.table for version in shaped}.intersection(names))
-        if not tables:
+        versions = ports.ledger.schemas_at(ports.source.name, shaped=True) if names else []
+        shaped = {version.table for version in versions}
+        if not shaped:
             return frozenset()
         head = ports.server.facts().head
         self._statements += (
@@ -560,8 +561,25 @@ class _LogOfAlterations:
             if not _keeps_columns(read_change(statement.text, statement.context))
         )
         self._read_until = head
-        spans = spans_of_changes(self._statements, tables, case_folding(run_start.facts))
-        return frozenset(tables) & spans.keys()
+        tables, fold_case = sorted(names), case_folding(run_start.facts)
+        altered = spans_of_changes(self._statements, tables, fold_case).keys() & shaped
+        naming_statements = [
+            statement
+            for statement in self._statements
+            if _may_give_name(read_change(statement.text, statement.context))
+        ]
+        named = spans_of_changes(naming_statements, tables, fold_case).keys()
+        return frozenset(names) & (altered | named)
+
+
+def _may_give_name(changes: Reading) -> bool:
+    """Return whether a statement may give a table another name, or create one LIKE
+    another."""
+    return not isinstance(changes, tuple) or any(
+        isinstance(change, RenameTables | CreateLike)
+        or (isinstance(change, AlterTable) and bool(change.new_names))
+        for change in changes
+    )
 
 
 def _keeps_columns(changes: Reading) -> bool:
