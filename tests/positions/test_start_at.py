@@ -11,7 +11,7 @@ import pytest
 from lockstep.commands.versions import version_set_values
 from lockstep.pipeline.model.batch import BatchState
 from lockstep.pipeline.model.gaps import Gap
-from lockstep.pipeline.model.table_state import OrderKind, TableEventKind
+from lockstep.pipeline.model.table_state import OrderKind, TableCondition, TableEventKind
 from lockstep.pipeline.run.capture import capture
 from lockstep.pipeline.run.dump.table_extents import record_complete
 from lockstep.pipeline.run.proof.verify_rows import verify
@@ -395,6 +395,45 @@ def _record_verified(follower: Follower) -> None:
     """What `lockstep verify` records."""
     with follower.leased() as lease:
         record_complete(follower.ports(), lease, verify(follower.ports()))
+
+
+def test_tables_that_a_gap_took_away_are_dropped(pair: Pair) -> None:
+    """No statement says so that a run reads; with them their parts of the gap are closed. A table
+    that the account cannot see is followed as before."""
+    follower = read_shop(pair.a, 1)
+    pair.a.execute(
+        *(f"create table shop.{name} (id int primary key, v int)" for name in "uvx"),
+        *(f"insert into shop.{name} values (1, 1)" for name in "uvx"),
+    )
+    follower.run()
+    pair.a.execute("drop table shop.u", "rename table shop.v to shop.w")
+    purge(pair.a)
+    follower.choose("earliest")
+    put(pair.a, 2)
+    seen = [f"select on shop.{name}" for name in "tuvw"]
+    try:
+        pair.a.execute(
+            "revoke select on *.* from lockstep",
+            *(f"grant create, {one} to lockstep" for one in seen),
+        )
+        follower.run()
+    finally:
+        pair.a.execute(
+            "grant select on *.* to lockstep",
+            *(f"revoke create, {one} from lockstep" for one in seen),
+        )
+    conditions = {table.name: state.condition for table, state in follower.states().items()}
+    following, dropped = TableCondition.FOLLOWING, TableCondition.DROPPED
+    assert {name: conditions[name] for name in "tuvx"} == {
+        "t": following,
+        "u": dropped,
+        "v": dropped,
+        "x": following,
+    }
+    assert not {"shop.u", "shop.v"} & {*_gap(follower).open_tables}
+    pair.a.execute("create table shop.u like shop.w", "insert into shop.u values (7, 7)")
+    follower.run()
+    assert follower.mirror("shop.u") == [{"id": 7, "v": 7}]
 
 
 def test_a_type_that_changed_in_a_gap_is_told_and_the_hint_closes_the_gap(pair: Pair) -> None:

@@ -686,6 +686,33 @@ def test_a_new_table_may_have_the_rows_of_each_table_that_hides_columns(
     assert customers.mirror("d") == []
 
 
+@pytest.mark.parametrize("way", ["recovered", "reloaded"])
+def test_a_table_is_not_read_before_the_log_that_gives_it_its_name(
+    mysql: MySqlStand, database: str, way: str
+) -> None:
+    """What the settings of its former name hide would be in the files of what was read."""
+    hidden, name = "333333333", TableName(database, "d")
+    customers = Customers(mysql, database, ShapeRules(exclude_columns=("ssn",)))
+    follower = customers.follower
+    if way == "reloaded":
+        customers.do("create table d like c", "insert into d (id) values (50)")
+        customers.run()
+        customers.reload("d")
+        customers.do("rename table c to t, d to c, t to d")
+    else:
+        customers.run()
+        customers.do("create table w (id int primary key)")
+        customers.run()
+        customers.do("rename table c to d")
+        follower.lose_ledger()
+        follower.recover()
+    for _ in range(2):
+        customers.run()
+        files = [rows.to_pylist() for rows in follower.lake.files.values()]
+        assert hidden not in str([customers.mirror("d"), files])
+        assert follower.states()[name].need is Need.CONSENT
+
+
 def test_a_table_whose_columns_stay_is_read_before_the_log(
     mysql: MySqlStand, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
