@@ -627,6 +627,9 @@ def _plan_after(facts: LakeFacts, lake_end: BatchRecord) -> RecoveryPlan:
         elif shown is None:
             reason = f"no version of its mirror shows exactly the table at {lake_end.end}"
             reloads.append((mirror.table, reason))
+        elif _has_later_rows_without_log(mirror, lake_end):
+            reason = f"rows of it were read from the source after {lake_end.end}"
+            reloads.append((mirror.table, reason))
         else:
             adoptions.append(Adoption(mirror, shown))
     for table, first in facts.tables_without_mirror:
@@ -650,6 +653,14 @@ def _exact_version(mirror: MirrorFacts, batches: Iterable[int], through: int) ->
     if shown is None or any(shown.batch < batch <= through for batch in batches):
         return None
     return shown
+
+
+def _has_later_rows_without_log(mirror: MirrorFacts, lake_end: BatchRecord) -> bool:
+    """Return whether a later batch that read nothing of the log wrote to the mirror, as
+    `verify --repair` does. Its rows would not come again from the log."""
+    return any(
+        record.batch > lake_end.batch and record.end == lake_end.end for record in mirror.records
+    )
 
 
 def _batches_of_table(whole_records: Iterable[BatchRecord], mirror: MirrorFacts) -> frozenset[int]:

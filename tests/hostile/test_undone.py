@@ -508,6 +508,22 @@ def test_what_no_log_has_is_read_again(mysql: MySqlStand, database: str) -> None
     require_equal(follower, mysql, database)
 
 
+def test_rows_that_were_read_in_a_batch_of_their_own_are_read_again(
+    mysql: MySqlStand, database: str
+) -> None:
+    """Such a batch is not in `_transactions`, which alone counts once the claim was lost."""
+    follower = begun(mysql, database, *TWO_TABLES, "insert into a values (2)")
+    mysql.execute(f"use {database}", "set sql_log_bin = 0", "update a set id = 9 where id = 1")
+    follower.reload(TableName(database, "a"), Supplier.SOURCE)
+    follower.run()
+    require_equal(follower, mysql, database)
+    follower.lake.claims.clear()
+    follower.lose_ledger()
+    assert [table.name for table, _ in recovered(follower).reloads] == ["a"]
+    follower.run()
+    require_equal(follower, mysql, database)
+
+
 def test_an_undo_that_is_refused_is_not_offered(mysql: MySqlStand, database: str) -> None:
     """The whole ledger would be moved away, and it is in a Postgres of the user's."""
     follower, lines = begun(mysql, database, *TWO_TABLES), list[str]()
