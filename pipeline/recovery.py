@@ -5,9 +5,9 @@ after which batch it continues. Pure.
 Not here: finding the batch's end in a log, and structures
 (`pipeline.run.recovery.recover`).
 
-A batch is the part of the log that one run captured; batches are numbered. A mirror is
-the Delta table with a table's current rows. A mirror shows exactly the end of batch N
-if it has a version whose last batch is M, at most N, and no batch from M + 1 to N
+A batch is a part of the log that a run captured at once; batches are numbered. A mirror
+is the Delta table with a table's current rows. A mirror shows exactly the end of batch
+N if it has a version whose last batch is M, at most N, and no batch from M + 1 to N
 concerns the table. A batch concerns it if the table's changelog has files of the batch,
 if the batch's commit to `_transactions` (the lake's table of transactions) lists the
 table, or if a later write begins with the batch. The new ledger continues with that

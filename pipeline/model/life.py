@@ -2,7 +2,7 @@
 transitions.
 
 A table has a changelog (a Delta table with all its changes) and a mirror (one with its
-current rows). A batch is the part of the log that one run reads; its changes are
+current rows). A batch is a part of the log that a run captures at once; its changes are
 captured into files, published to the changelogs and merged into the mirrors.
 
 A table is *followed* from the first batch with a change or statement of it: it is

@@ -1,6 +1,6 @@
 """Finds the batches in a span of the past, and the batch at a place of the past. A
-batch is the part of the log that one run captured; its id is its number. Pure: only the
-ledger's batches are needed.
+batch is a part of the log that a run captured at once; its id is its number. Pure: only
+the ledger's batches are needed.
 
 A span has every batch with something after its first place and something before its
 second:

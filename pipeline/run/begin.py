@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from lockstep.pipeline.binlog.search.log_scan import read_file_head
-from lockstep.pipeline.binlog.search.places import find_anchors, read_anchor
+from lockstep.pipeline.binlog.search.places import find_anchors
 from lockstep.pipeline.model.batch import Batch, Cursor, Xid
 from lockstep.pipeline.model.table_state import TableCondition
 from lockstep.pipeline.ports.source import ServerFacts
@@ -15,10 +15,10 @@ from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.find_place import (
     end_of_transactions_to_leave_out,
     find_place,
+    read_anchor_of,
     resolve_start,
 )
 from lockstep.pipeline.start.question import (
-    AnchorReading,
     ChosenPlace,
     Question,
     Refusal,
@@ -26,15 +26,11 @@ from lockstep.pipeline.start.question import (
     Start,
     StartRule,
 )
-from lockstep.pipeline.start.rules import compare_anchor, compare_set, decide_start, decision_record
+from lockstep.pipeline.start.rules import compare_set, decide_start, decision_record
 from lockstep.pipeline.values.decisions import Continuity, Lease, Override
 from lockstep.pipeline.values.errors import (
     LockstepError,
-    NotAnEventBoundary,
-    PositionPurged,
     Recovery,
-    SourceMoving,
-    StartUnreachable,
 )
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.places import parse_place
@@ -241,27 +237,6 @@ def _place_start(ports: RunPorts, question: Question, decision: Start) -> RunSta
     if decision.continuity is not Continuity.CONTIGUOUS:
         run_start = replace(run_start, prepared_xids=ports.server.prepared())
     return run_start
-
-
-def read_anchor_of(ports: RunPorts, cursor: Cursor | None, facts: ServerFacts) -> AnchorReading:
-    """Read the event at the cursor's anchor from the server's log, and return whether
-    it is the same event."""
-    if cursor is None or facts.server_uuid != cursor.position.server_uuid:
-        return AnchorReading.NOT_READ
-    at, anchor = cursor.position.at, cursor.anchor
-    size = facts.size_of(at.file)
-    if size is None or at.offset > size:
-        return AnchorReading.NOT_READ
-    try:
-        event = read_anchor(ports.server, Coordinates(at.file, anchor.offset))
-    except PositionPurged as error:
-        raise SourceMoving(
-            f"{at.file} was purged while the run began",
-            hint="run again: the next run decides its start by the log that is left",
-        ) from error
-    except (NotAnEventBoundary, StartUnreachable):
-        return AnchorReading.DIFFERENT
-    return compare_anchor(anchor, event)
 
 
 def _compare_gtids(

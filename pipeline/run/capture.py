@@ -11,12 +11,13 @@ from collections.abc import Collection, Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from time import perf_counter
+from typing import Final
 
 from lockstep.pipeline.check import require_ready
 from lockstep.pipeline.model.batch import Batch, BatchState
 from lockstep.pipeline.model.json_values import to_json
 from lockstep.pipeline.model.load import SourceReading
-from lockstep.pipeline.model.table_state import TableCondition
+from lockstep.pipeline.model.table_state import TableCondition, TableEventKind
 from lockstep.pipeline.run.abandon import abandon
 from lockstep.pipeline.run.agreement.claim import require_agreement, require_claim
 from lockstep.pipeline.run.begin import RunStart, begin
@@ -56,18 +57,25 @@ from lockstep.pipeline.run.reshaping import stop_reshaped_tables
 from lockstep.pipeline.run.stop_errors import collision_error, engine_error, stop_at_cursor
 from lockstep.pipeline.run.table_plans import TablePlans, plan_orders, plan_readings, record_orders
 from lockstep.pipeline.schema.effects import LoggedStatement
+from lockstep.pipeline.schema.history import Knowledge
 from lockstep.pipeline.schema.model import TableSchema
-from lockstep.pipeline.schema.statements.changes import AlterTable
+from lockstep.pipeline.schema.statements.changes import AlterTable, CreateLike, RenameTables
 from lockstep.pipeline.schema.statements.read import Reading, read_change
 from lockstep.pipeline.source_plan import RereadRows
 from lockstep.pipeline.start.bounds import RunBounds
-from lockstep.pipeline.values.decisions import AttemptOutcome, Decision, Lease
+from lockstep.pipeline.values.decisions import AttemptOutcome, Continuity, Decision, Lease
 from lockstep.pipeline.values.engines import reason_refused
 from lockstep.pipeline.values.errors import LogStops, RowsNotRead, TableError
 from lockstep.pipeline.values.places import AtCoordinates
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.shown import pluralize
 from lockstep.pipeline.values.table import TableName
+
+_DROPPED_IN_GAP: Final = (
+    "the source does not have it any more: it was dropped, or got another name, in a part of the "
+    "log that was skipped"
+)
+"""Reason of the DROPPED event of a table that a gap dropped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,6 +349,7 @@ def _capture_batch(
     engines = ports.server.engines()
     _stop_unsupported_engines(capture, engines)
     _stop_colliding_mirrors(capture, engines)
+    _record_drops_in_gap(capture, engines)
     for table, error in misread.errors.items():
         if basis.tables[table].takes(run_start.start.at):
             capture.table_changes.stop(table, run_start.start.at, error)
@@ -478,6 +487,29 @@ def _stop_colliding_mirrors(capture: BatchCapture, at_source: Iterable[TableName
             capture.table_changes.stop(table, basis.run_start.start.at, error)
 
 
+def _record_drops_in_gap(capture: BatchCapture, at_source: Iterable[TableName]) -> None:
+    """After a gap, record that followed tables are dropped which the server does not
+    have any more: no statement of the log that is read says so. A table that the
+    account cannot see is left as it is. `at_source`: the tables that it can see."""
+    basis, ports = capture.basis, capture.basis.ports
+    if basis.run_start.decision.continuity is not Continuity.GAP:
+        return
+    fold_case = case_folding(basis.run_start.facts)
+    visible_tables = {*map(fold_case, at_source)}
+    missing = [
+        version
+        for version in basis.structures.history.versions
+        if version.knowledge is Knowledge.DROPPED
+        and fold_case(version.table) not in visible_tables
+        and basis.tables.is_followed(version.table)
+    ]
+    hidden_tables = ports.server.missing_grants([version.table for version in missing])
+    for version in missing:
+        if version.table not in hidden_tables:
+            basis.tables.record_event(TableEventKind.DROPPED, version, _DROPPED_IN_GAP)
+            ports.progress.note(f"{version.table}: {_DROPPED_IN_GAP}")
+
+
 def _extended_start(ports: RunPorts, run_start: RunStart, end: Coordinates) -> RunStart:
     """Return the start with new facts of the server, so that the run can end at the
     log's present end, and must not end before `end`, the highest watermark of the rows
@@ -510,14 +542,15 @@ class _LogOfAlterations:
     _read_until: Coordinates | None = None
 
     def hiding_tables(self, names: Collection[TableName]) -> frozenset[TableName]:
-        """Return those of some tables that are to be read from the server whose shape
-        hides something, and whose columns a statement in the log of this run altered.
-        Before it is followed, nobody knows under which names the server has what is
-        hidden."""
+        """Return those of some tables that are to be read from the server which may have
+        hidden values under a name that shows them: their shape hides something, and a
+        statement in the log of this run altered their columns; or a statement gave them
+        their name, or created them LIKE another table, and any table has such a shape.
+        Before it is followed, nobody knows what the settings hid of their rows."""
         ports, run_start = self.ports, self.run_start
-        shaped = ports.ledger.schemas_at(ports.source.name, shaped=True) if names else []
-        tables = sorted({version.table for version in shaped}.intersection(names))
-        if not tables:
+        versions = ports.ledger.schemas_at(ports.source.name, shaped=True) if names else []
+        shaped = {version.table for version in versions}
+        if not shaped:
             return frozenset()
         head = ports.server.facts().head
         self._statements += (
@@ -528,8 +561,25 @@ class _LogOfAlterations:
             if not _keeps_columns(read_change(statement.text, statement.context))
         )
         self._read_until = head
-        spans = spans_of_changes(self._statements, tables, case_folding(run_start.facts))
-        return frozenset(tables) & spans.keys()
+        tables, fold_case = sorted(names), case_folding(run_start.facts)
+        altered = spans_of_changes(self._statements, tables, fold_case).keys() & shaped
+        naming_statements = [
+            statement
+            for statement in self._statements
+            if _may_give_name(read_change(statement.text, statement.context))
+        ]
+        named = spans_of_changes(naming_statements, tables, fold_case).keys()
+        return frozenset(names) & (altered | named)
+
+
+def _may_give_name(changes: Reading) -> bool:
+    """Return whether a statement may give a table another name, or create one LIKE
+    another."""
+    return not isinstance(changes, tuple) or any(
+        isinstance(change, RenameTables | CreateLike)
+        or (isinstance(change, AlterTable) and bool(change.new_names))
+        for change in changes
+    )
 
 
 def _keeps_columns(changes: Reading) -> bool:

@@ -2,11 +2,11 @@
 recovered.
 
 Every commit names its source, ledger, table and batches, the kind of the write, and the
-position after the last of the batches. A batch is what one run captured. Each batch
-makes exactly one commit to `_transactions`, the Delta table of the source's
-transactions. So this commit also has facts about the whole batch: the tables with
-changes, the tables that are no longer captured, and the tables whose earlier rows are
-missing.
+position after the last of the batches. A batch is a part of the log that a run captured
+at once. Each batch makes exactly one commit to `_transactions`, the Delta table of the
+source's transactions. So this commit also has facts about the whole batch: the tables
+with changes, the tables that are no longer captured, and the tables whose earlier rows
+are missing.
 """
 
 from __future__ import annotations

@@ -23,17 +23,22 @@ from lockstep.pipeline.binlog.search.places import (
     find_last_end,
     find_moment,
     find_moment_in_file,
+    read_anchor,
 )
 from lockstep.pipeline.binlog.stream.framing import FIRST_OFFSET
+from lockstep.pipeline.model.batch import Cursor
 from lockstep.pipeline.ports.source import ServerFacts
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.progress import search_progress
 from lockstep.pipeline.run.unpruned_batches import batch_of_run
-from lockstep.pipeline.start.question import ChosenPlace, Since, StartPlace
+from lockstep.pipeline.start.question import AnchorReading, ChosenPlace, Since, StartPlace
+from lockstep.pipeline.start.rules import compare_anchor
 from lockstep.pipeline.values.errors import (
     EndNotReached,
     MomentOutOfRange,
+    NotAnEventBoundary,
     PositionPurged,
+    SourceMoving,
     SpanRefused,
     StartUnreachable,
     TransactionsWithoutGtid,
@@ -188,6 +193,13 @@ def _end_of_run(ports: RunPorts, run: str, facts: ServerFacts) -> StartPlace:
     end = batch.captured_end
     if end.server_uuid == facts.server_uuid:
         _require_listed(end.at, facts)
+        if read_anchor_of(ports, batch.captured_cursor, facts) is AnchorReading.DIFFERENT:
+            raise StartUnreachable(
+                f"run {run} ended at {end.at}, and the server's log is not the log that was read: "
+                "the event before that place is a different one",
+                hint="the server's log was reset, or its data was restored; choose a moment or a "
+                "place of the present log",
+            )
         return end.at
     if batch.by_gtid:
         return end.gtid_set
@@ -195,6 +207,27 @@ def _end_of_run(ports: RunPorts, run: str, facts: ServerFacts) -> StartPlace:
         f"run {run} ended at {end} of server {end.server_uuid}, which does not answer",
         hint="choose a moment or a place of this server",
     )
+
+
+def read_anchor_of(ports: RunPorts, cursor: Cursor | None, facts: ServerFacts) -> AnchorReading:
+    """Read the event at the cursor's anchor from the server's log, and return whether
+    it is the same event."""
+    if cursor is None or facts.server_uuid != cursor.position.server_uuid:
+        return AnchorReading.NOT_READ
+    at, anchor = cursor.position.at, cursor.anchor
+    size = facts.size_of(at.file)
+    if size is None or at.offset > size:
+        return AnchorReading.NOT_READ
+    try:
+        event = read_anchor(ports.server, Coordinates(at.file, anchor.offset))
+    except PositionPurged as error:
+        raise SourceMoving(
+            f"{at.file} was purged while the run began",
+            hint="run again: the next run decides its start by the log that is left",
+        ) from error
+    except (NotAnEventBoundary, StartUnreachable):
+        return AnchorReading.DIFFERENT
+    return compare_anchor(anchor, event)
 
 
 def _require_listed(at: Coordinates, facts: ServerFacts) -> None:

@@ -29,7 +29,7 @@ from lockstep.pipeline.model.load import Load, LoadBasis, SourceReading
 from lockstep.pipeline.model.table_state import OrderKind, StoppedTable, Supplier, TableOrder
 from lockstep.pipeline.ports.source import ServerFacts
 from lockstep.pipeline.run.abandon import abandon
-from lockstep.pipeline.run.begin import RunStart, read_anchor_of, start_at_known_place
+from lockstep.pipeline.run.begin import RunStart, start_at_known_place
 from lockstep.pipeline.run.catch_up import begin_catching_up, read_proven
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.basis import Basis, tables_of
@@ -38,7 +38,7 @@ from lockstep.pipeline.run.dump.captured_tables import ReturningTable
 from lockstep.pipeline.run.dump.cascade_watch import CascadeWatch
 from lockstep.pipeline.run.dump.initial_schemas import structures_of_server
 from lockstep.pipeline.run.dump.log_reader import LogReading
-from lockstep.pipeline.run.find_place import boundary_at
+from lockstep.pipeline.run.find_place import boundary_at, read_anchor_of
 from lockstep.pipeline.run.reports import CaptureReport
 from lockstep.pipeline.run.stop_errors import reread_error, waits_for_rows
 from lockstep.pipeline.run.table_plans import KnownReach, TablePlans

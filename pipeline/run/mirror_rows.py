@@ -15,6 +15,8 @@ from lockstep.pipeline.proof.hashes import Hashes, RowHasher, RowSum
 from lockstep.pipeline.proof.rows import RowHashes, pair_hashes
 from lockstep.pipeline.proof.sampling import ValueRange
 from lockstep.pipeline.run.context import RunPorts
+from lockstep.pipeline.schema.types import sql_type
+from lockstep.pipeline.values.errors import MirrorRefused
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,9 @@ class MirrorReader:
     ) -> Iterator[pa.RecordBatch]:
         """Yield the mirror's rows in this schema, without rows marked as deleted. With
         `ranges`, rows whose `column` lies in none of them may be left out. A column
-        that the mirror lacks is NULL, and so shows as a difference."""
+        that the mirror lacks is NULL, and so shows as a difference. Raise
+        `MirrorRefused` if a column has another type in the mirror, which some values do
+        not fit: its type changed in a part of the log that was skipped."""
         if self.version is None:
             return
         mirror_names = self.ports.mirrors.schema(self.path, self.version).names
@@ -46,7 +50,11 @@ class MirrorReader:
         for batch in self.ports.mirrors.rows(self.path, names_read, self.version, value_filter):
             if has_marks:
                 batch = batch.filter(pc.is_null(batch.column(DELETED_AT.name)))
-            yield pa.RecordBatch.from_arrays(columns_or_nulls(batch, schema), schema=schema)
+            try:
+                columns = columns_or_nulls(batch, schema)
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+                raise _other_types_error(batch.schema, schema) from error
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
     def row_sum(self, hasher: RowHasher) -> RowSum:
         """Return the number of rows and a checksum of them."""
@@ -64,3 +72,19 @@ class MirrorReader:
             for batch in self.batches(hasher.schema)
         ]
         return pa.Table.from_batches(matching, hasher.schema)
+
+
+def _other_types_error(shown: pa.Schema, wanted: pa.Schema) -> MirrorRefused:
+    """Return the error for rows whose columns `shown` do not fit the columns
+    `wanted`."""
+    columns = [
+        f"{field.name!r} with the type {sql_type(shown.field(field.name).type)}, not "
+        f"{sql_type(field.type)}"
+        for field in wanted
+        if field.name in shown.names and shown.field(field.name).type != field.type
+    ]
+    return MirrorRefused(
+        f"its mirror shows the column {', '.join(columns)}, and has values that do not fit: "
+        "the type changed in a part of the log that was not read",
+        hint="rewrite the mirror",
+    )

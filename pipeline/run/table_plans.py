@@ -41,9 +41,10 @@ from lockstep.pipeline.model.table_state import (
 from lockstep.pipeline.ports.ledger import stale_tables
 from lockstep.pipeline.ports.source import ServerFacts
 from lockstep.pipeline.run.agreement.lake_logs import foreign_mirrors
-from lockstep.pipeline.run.begin import RunStart, read_anchor_of
+from lockstep.pipeline.run.begin import RunStart
 from lockstep.pipeline.run.consent import consent_errors
 from lockstep.pipeline.run.context import RunPorts
+from lockstep.pipeline.run.find_place import read_anchor_of
 from lockstep.pipeline.run.mirror_folders import (
     collisions,
     move_reason,

@@ -1,9 +1,9 @@
 """The part of the past that the ledger still has: the batches that are not pruned, how
 far they reach, and sentences about what is no longer there.
 
-A batch is what one run captured. Of the batches before `pruned_through`, the ledger
-keeps only those to which other records refer. So places of the log are only searched
-from batch `pruned_through` on.
+A batch is a part of the log that a run captured at once. Of the batches before
+`pruned_through`, the ledger keeps only those to which other records refer. So places of
+the log are only searched from batch `pruned_through` on.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ deleted only after that.
 
 Changes whose retention has ended are deleted in four steps:
 
-1. The ledger records up to which batch (what one run captured) changes are deleted.
-Readers get none of them any more.
+1. The ledger records up to which batch (a part of the log that a run captured at once)
+changes are deleted. Readers get none of them any more.
 
 2. The changelogs (the tables with all changes) stop listing them, in one commit each,
 `_transactions` first. If the ledger is lost, a new one continues after a batch that

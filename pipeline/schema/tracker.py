@@ -318,9 +318,9 @@ class SchemaTracker:
     ) -> None:
         """Record the structures that the run read at its first position. A table that
         was known before keeps its rows, and its columns are matched by their names.
-        `shaped_versions`: the newest versions of tables that the lake does not show as
-        they are. A new table with at least half of the columns of one of them may have
-        its rows, so the lake shows no more of the new table than of that one."""
+        `shaped_versions`: the last known versions of tables that the lake does not show
+        as they are. A new table with at least half of the columns of one of them may
+        have its rows, so the lake shows no more of the new table than of that one."""
         self._shaped_versions = _without_alike(shaped_versions)
         for version in versions:
             predecessor = None
@@ -341,14 +341,20 @@ class SchemaTracker:
 
     def _possible_predecessor(self, after: TableSchema) -> Predecessor | None:
         """Return the version from which a table may have its rows where the run begins,
-        with its columns matched by their names: its own last known version, or that of
-        another table. If several other tables come into question, prefer one that the
-        lake shows more strictly than the settings show this table."""
+        with its columns matched by their names: its own last known version, unless the
+        table of that version was dropped; otherwise that version, or one of another
+        table. If several come into question, prefer one that the lake shows more
+        strictly than the settings show this table."""
+        predecessors = list[Predecessor]()
+        was_dropped = False
         if self._initial.last_number(after.name):
             for own in reversed(self._initial.versions(after.name)):
+                was_dropped |= own.knowledge is Knowledge.DROPPED
                 if own.schema is not None:
-                    return own, _names_before(own.schema, after)
-        predecessors = list[Predecessor]()
+                    predecessors.append((own, _names_before(own.schema, after)))
+                    break
+        if predecessors and not was_dropped:
+            return predecessors[0]
         for other in self._shaped_versions:
             names = () if other.schema is None else _names_before(other.schema, after)
             kept_count = len(names) - names.count(None)

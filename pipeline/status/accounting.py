@@ -1,7 +1,7 @@
 """Accounts of row images by batch: read from the log, written to files, merged. They
-show whether any image was lost. A batch is what one run captured; a row image is a row
-before or after a change; a mark is an image that stands for no row, such as that of a
-TRUNCATE.
+show whether any image was lost. A batch is a part of the log that a run captured at
+once; a row image is a row before or after a change; a mark is an image that stands for
+no row, such as that of a TRUNCATE.
 
 Pure. `lockstep verify` proves that the rows themselves are right.
 

@@ -1,5 +1,5 @@
 """Decides up to which batch old changes are deleted from changelogs (the tables with
-all changes). A batch is what one run captured. Pure.
+all changes). A batch is a part of the log that a run captured at once. Pure.
 
 Whole batches are deleted, oldest first, so that the changes of all tables begin at one
 place. A batch is deleted if it was acknowledged longer ago than `keep_changes`, and if

@@ -1,10 +1,10 @@
 """Named consumers of a source's changelog, and the size of a delivery.
 
-A batch holds the changes that one run captured; it is acknowledged once all mirrors
-have them. A consumer reads acknowledged batches, in order and whole, hence whole
-transactions. The batches that it gets at once are called a delivery. Deliveries are
-acknowledged oldest first, or rolled back newest first; the batches of a delivery that
-was rolled back are delivered again under a new id.
+A batch is a part of the log that a run captured at once; it is acknowledged once all
+mirrors have its changes. A consumer reads acknowledged batches, in order and whole,
+hence whole transactions. The batches that it gets at once are called a delivery.
+Deliveries are acknowledged oldest first, or rolled back newest first; the batches of a
+delivery that was rolled back are delivered again under a new id.
 
     get ──▶ out ──ack──▶ acknowledged
              └──rollback──▶ rolled back

@@ -11,12 +11,13 @@ import pytest
 from lockstep.commands.versions import version_set_values
 from lockstep.pipeline.model.batch import BatchState
 from lockstep.pipeline.model.gaps import Gap
-from lockstep.pipeline.model.table_state import OrderKind, TableEventKind
+from lockstep.pipeline.model.table_state import OrderKind, TableCondition, TableEventKind
 from lockstep.pipeline.run.capture import capture
 from lockstep.pipeline.run.dump.table_extents import record_complete
 from lockstep.pipeline.run.proof.verify_rows import verify
 from lockstep.pipeline.run.status.plan import make_plan
 from lockstep.pipeline.run.status.version_sets import version_set_at
+from lockstep.pipeline.run.stop_errors import reload_hint
 from lockstep.pipeline.start.question import StartRule
 from lockstep.pipeline.status.verdict import State, verdict
 from lockstep.pipeline.values.decisions import Continuity
@@ -32,7 +33,7 @@ from lockstep.pipeline.values.errors import (
 from lockstep.pipeline.values.places import moment_text, parse_place
 from lockstep.pipeline.values.table import TableName
 from tests.mysql.logged import head
-from tests.outside import recover
+from tests.outside import give_reload, plan_repairs, recover
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.servers import (
     Pair,
@@ -162,6 +163,28 @@ def test_places_that_are_not_there(pair: Pair, follower: Follower) -> None:
         refused(follower, StartUnreachable, StartRule.CHOSEN_START_UNREACHABLE, [place, "somebody"])
         assert _open(follower) == place
     follower.choose(str(head(pair.a)))
+    follower.run()
+    require_same(follower, pair.a)
+
+
+def test_the_end_of_a_run_is_no_place_of_another_log(pair: Pair) -> None:
+    """After a RESET the log grew past the same file and offset with other rows: to start there
+    would leave out what comes before."""
+    open_shop(pair.a)
+    put(pair.a, 1, 2)
+    follower = follow(pair.a)
+    follower.run_id = "one"
+    follower.run()
+    read = head(pair.a)
+    pair.a.execute("set sql_log_bin = 0", "drop database shop", "reset binary logs and gtids")
+    open_shop(pair.a)
+    put(pair.a, 3, 4)
+    assert head(pair.a) == read
+    put(pair.a, 5)
+    follower.choose("run:one")
+    names = [f"run one ended at {read}", "is a different one"]
+    refused(follower, StartUnreachable, StartRule.CHOSEN_START_UNREACHABLE, names)
+    follower.choose("earliest")
     follower.run()
     require_same(follower, pair.a)
 
@@ -409,6 +432,87 @@ def _record_verified(follower: Follower) -> None:
     """What `lockstep verify` records."""
     with follower.leased() as lease:
         record_complete(follower.ports(), lease, verify(follower.ports()))
+
+
+def test_tables_that_a_gap_took_away_are_dropped(pair: Pair) -> None:
+    """No statement says so that a run reads; with them their parts of the gap are closed. A table
+    that the account cannot see is followed as before."""
+    follower = read_shop(pair.a, 1)
+    pair.a.execute(
+        *(f"create table shop.{name} (id int primary key, v int)" for name in "uvx"),
+        *(f"insert into shop.{name} values (1, 1)" for name in "uvx"),
+    )
+    follower.run()
+    pair.a.execute("drop table shop.u", "rename table shop.v to shop.w")
+    purge(pair.a)
+    follower.choose("earliest")
+    put(pair.a, 2)
+    seen = [f"select on shop.{name}" for name in "tuvw"]
+    try:
+        pair.a.execute(
+            "revoke select on *.* from lockstep",
+            *(f"grant create, {one} to lockstep" for one in seen),
+        )
+        follower.run()
+    finally:
+        pair.a.execute(
+            "grant select on *.* to lockstep",
+            *(f"revoke create, {one} from lockstep" for one in seen),
+        )
+    conditions = {table.name: state.condition for table, state in follower.states().items()}
+    following, dropped = TableCondition.FOLLOWING, TableCondition.DROPPED
+    assert {name: conditions[name] for name in "tuvx"} == {
+        "t": following,
+        "u": dropped,
+        "v": dropped,
+        "x": following,
+    }
+    assert not {"shop.u", "shop.v"} & {*_gap(follower).open_tables}
+    pair.a.execute("create table shop.u like shop.w", "insert into shop.u values (7, 7)")
+    follower.run()
+    assert follower.mirror("shop.u") == [{"id": 7, "v": 7}]
+
+
+def test_a_type_that_changed_in_a_gap_is_told_and_the_hint_closes_the_gap(pair: Pair) -> None:
+    """The mirror's values do not fit the new type, and nobody can compare them."""
+    follower = read_shop(pair.a, 1)
+    pair.a.execute(
+        "create table shop.u (id int primary key, v varchar(9))",
+        "insert into shop.u values (1, 'x')",
+    )
+    follower.run()
+    pair.a.execute("set sql_mode = ''", "alter table shop.u modify v int")
+    purge(pair.a)
+    follower.choose("earliest")
+    put(pair.a, 2)
+    follower.run()
+    [told] = verify(follower.ports()).not_compared
+    reason = "its mirror shows the column 'v' with the type string, not int, and has values that"
+    assert (told.table, reason in told.reason, told.hint) == (U, True, reload_hint(U)), told
+    follower.reload(U)
+    follower.run()
+    assert follower.mirror("shop.u") == [{"id": 1, "v": 0}]
+    assert "shop.u" not in _gap(follower).open_tables
+
+
+def test_a_table_that_was_altered_in_a_gap_is_repaired_as_a_whole(pair: Pair) -> None:
+    """Its mirror has the columns of before, so that no row of it can be written alone."""
+    follower = read_shop(pair.a, 1, 2)
+    pair.a.execute("alter table shop.t modify v bigint")
+    take(pair.a, 2)
+    purge(pair.a)
+    follower.choose("earliest")
+    pair.a.execute("create table shop.u (id int primary key)")
+    follower.run()
+    ports = follower.ports()
+    report = verify(ports, [T])
+    [repair] = plan_repairs(ports, report, "ada")
+    assert (report.tables[0].where, repair.condition_rows) == ("`id` in (2)", None)
+    with follower.leased() as lease:
+        give_reload(ports, lease, repair)
+    follower.run()
+    require_same(follower, pair.a)
+    assert "shop.t" not in _gap(follower).open_tables
 
 
 def _rebuilt(follower: Follower, place: str) -> list[int]:

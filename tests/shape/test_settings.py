@@ -628,6 +628,45 @@ def test_a_new_table_with_half_of_the_columns_of_one_that_hides_some_needs_conse
     assert hidden in str(customers.mirror("d"))
 
 
+PAST = {
+    "its name was another table's": ["create table d (id int primary key, v int)", "drop table d"],
+    "its structure is unknown": ["alter table c rename column kind to sort"],
+    "its former name waits for consent": ["rename table c to f"],
+    "and so do all that it had": ["rename table c to e", "rename table e to f"],
+}
+"""What the log tells before the part that is skipped."""
+
+
+@pytest.mark.parametrize("past", PAST)
+def test_a_table_that_is_renamed_in_a_skipped_part_needs_consent_whatever_it_was_before(
+    mysql: MySqlStand, database: str, monkeypatch: pytest.MonkeyPatch, past: str
+) -> None:
+    """A table had its new name once, which is gone; or nobody knows the structure of the table any
+    more that was renamed: the versions of before say what it hides."""
+    hidden, renamed = "333333333", TableName(database, "d")
+    customers = Customers(mysql, database, ShapeRules(exclude_columns=("ssn",)))
+    nobody = partial(followed_by_nobody, TableName(database, "c"))
+    monkeypatch.setattr(tracker, "read_change", nobody)
+    follower = customers.follower
+    customers.run()
+    for statement in PAST[past]:
+        customers.do(statement)
+        customers.run()
+    [former] = {"c", "f"} & {table for (table,) in mysql.rows(f"show tables from {database}")}
+    customers.do(f"rename table {former} to d", "flush binary logs")
+    mysql.execute(f"purge binary logs to '{head(mysql).file}'")
+    follower.choose("earliest")
+    customers.do("update d set phone = '1' where id = 3")
+    for _ in range(2):
+        customers.run()
+        files = [rows.to_pylist() for rows in follower.lake.files.values()]
+        assert hidden not in str([customers.mirror("d"), files])
+        assert follower.states()[renamed].need is Need.CONSENT
+    customers.order(OrderKind.RESUME, OrderRequest(renamed, "ada", "because"))
+    customers.run()
+    assert hidden in str(customers.mirror("d"))
+
+
 def test_a_new_table_may_have_the_rows_of_each_table_that_hides_columns(
     mysql: MySqlStand, database: str
 ) -> None:
@@ -645,6 +684,33 @@ def test_a_new_table_may_have_the_rows_of_each_table_that_hides_columns(
     customers.run()
     assert follower.states()[TableName(database, "d")].need is Need.CONSENT
     assert customers.mirror("d") == []
+
+
+@pytest.mark.parametrize("way", ["recovered", "reloaded"])
+def test_a_table_is_not_read_before_the_log_that_gives_it_its_name(
+    mysql: MySqlStand, database: str, way: str
+) -> None:
+    """What the settings of its former name hide would be in the files of what was read."""
+    hidden, name = "333333333", TableName(database, "d")
+    customers = Customers(mysql, database, ShapeRules(exclude_columns=("ssn",)))
+    follower = customers.follower
+    if way == "reloaded":
+        customers.do("create table d like c", "insert into d (id) values (50)")
+        customers.run()
+        customers.reload("d")
+        customers.do("rename table c to t, d to c, t to d")
+    else:
+        customers.run()
+        customers.do("create table w (id int primary key)")
+        customers.run()
+        customers.do("rename table c to d")
+        follower.lose_ledger()
+        follower.recover()
+    for _ in range(2):
+        customers.run()
+        files = [rows.to_pylist() for rows in follower.lake.files.values()]
+        assert hidden not in str([customers.mirror("d"), files])
+        assert follower.states()[name].need is Need.CONSENT
 
 
 def test_a_table_whose_columns_stay_is_read_before_the_log(

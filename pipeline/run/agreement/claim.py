@@ -1,6 +1,6 @@
 """Checks that a source's folder in the lake belongs to this ledger, before anything is
 read or written. The claim is a file in the folder that names the owning ledger and its
-newest batch (a batch is what one run captured)."""
+newest batch (a part of the log that a run captured at once)."""
 
 from __future__ import annotations
 

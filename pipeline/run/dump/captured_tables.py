@@ -309,6 +309,13 @@ class CapturedTables:
     def is_wanted(self, table: TableName) -> bool:
         return self[table].is_wanted
 
+    def is_followed(self, table: TableName) -> bool:
+        """Return whether the table was followed from the batch's start on, before any
+        change of the batch."""
+        state = self[table].state
+        is_following = state is not None and state.condition is TableCondition.FOLLOWING
+        return is_following and self.is_wanted(table) and table not in self.waiting_tables
+
     def add_readings(self, readings: Sequence[SourceReading]) -> None:
         """Register rows or columns that were or are being read from the source."""
         for reading in readings:

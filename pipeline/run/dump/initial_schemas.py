@@ -19,9 +19,10 @@ from lockstep.pipeline.mirror.generations import next_generation
 from lockstep.pipeline.model.batch import Batch
 from lockstep.pipeline.ports.ledger import Ledger, Structures
 from lockstep.pipeline.ports.source import Baseline, ServerFacts
-from lockstep.pipeline.run.begin import RunStart, read_anchor_of
+from lockstep.pipeline.run.begin import RunStart
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.logged_statements import dialect_of, statements_between
+from lockstep.pipeline.run.find_place import read_anchor_of
 from lockstep.pipeline.schema.code import changes_code
 from lockstep.pipeline.schema.effects import LoggedStatement
 from lockstep.pipeline.schema.history import (
@@ -276,12 +277,37 @@ def structures_of_server(ports: RunPorts, run_start: RunStart) -> SchemaTracker:
     )
     structures = _structures_in_memory(ports.ledger, source, versions, databases)
     tracker = tracker_of(ports, structures, facts, later=later_structures)
-    shaped_versions = ports.ledger.schemas_at(source, shaped=True)
+    recorded_versions = ports.ledger.schemas_at(source)
+    shaped_versions = _shaped_versions(ports.ledger, source, recorded_versions)
     tracker.record_initial_versions(versions.values(), databases, shaped_versions)
-    for recorded in ports.ledger.schemas_at(source):
+    for recorded in recorded_versions:
         if recorded.table not in versions and recorded.table not in later_structures:
             tracker.record_carried_version(recorded.table, None, start)
     return tracker
+
+
+def _shaped_versions(
+    ledger: Ledger, source: str, newest: Sequence[SchemaVersion]
+) -> list[SchemaVersion]:
+    """Return the last known version of each table that the lake does not show as it is.
+    `newest`: the newest versions of all tables that are not dropped. If one of them was
+    never known, it may have the rows of any table, so dropped tables count as well: a
+    RENAME dropped the old name, and the settings could not be applied to the new one."""
+    versions = {version.table: version for version in newest}
+    unknown = [version.table for version in newest if version.knowledge is Knowledge.UNKNOWN]
+    known_before: dict[TableName, SchemaVersion] = {}
+    for version in ledger.schema_versions(source, *unknown):
+        if version.knowledge is Knowledge.DROPPED:
+            known_before.pop(version.table, None)
+        elif version.schema is not None:
+            known_before[version.table] = version
+    if len(known_before) < len(unknown):
+        dropped = ledger.last_versions(source).keys() - versions.keys()
+        for version in ledger.schema_versions(source, *sorted(dropped)):
+            if version.schema is not None:
+                known_before[version.table] = version
+    versions |= known_before
+    return [version for version in versions.values() if version.shown_as is not None]
 
 
 def _is_first_log(run_start: RunStart) -> bool:

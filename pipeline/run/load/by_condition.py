@@ -131,7 +131,25 @@ def condition_refusal(ports: RunPorts, table: TableName) -> ConditionRefused | N
             "row images leave columns out (binlog_row_image), and cannot be merged row by row",
             hint=_reload_hint(table),
         )
+    if table not in ports.ledger.pending_batches(source) and _shows_earlier_columns(ports, state):
+        return ConditionRefused(
+            f"the mirror of {table} has the columns of before an ALTER TABLE that no run has read",
+            hint=_reload_hint(table),
+        )
     return None
+
+
+def _shows_earlier_columns(ports: RunPorts, state: TableState) -> bool:
+    """Return whether the mirror shows other columns than the newest version has.
+    Statements that are followed change it at once; only what was not read leaves it
+    behind."""
+    ledger, source, table = ports.ledger, ports.source.name, state.table
+    assert state.mirror_schema_version is not None, "the caller has checked it"
+    newest = ledger.schema_at(source, table)
+    shown = ledger.schema_version(source, table, state.mirror_schema_version)
+    if newest is None or newest.schema is None or shown.schema is None:
+        return False
+    return row_structure(newest.schema) != row_structure(shown.schema)
 
 
 def read_by_condition(ports: RunPorts, order: RereadRows) -> ConditionRead:

@@ -5,8 +5,8 @@ makes a new ledger from the lake.
 
 The order is: the lake, the ledger, the folder's claim (a file that names the owning
 ledger). An interrupted recovery is repeated. A mirror is the Delta table with a table's
-current rows, a changelog the Delta table with all its changes, a batch the part of the
-log that one run captured.
+current rows, a changelog the Delta table with all its changes, a batch a part of the
+log that a run captured at once.
 
 1. The folder's claim declares all batches after the chosen one void, so that no later
    recovery continues after one of them. Nothing else in the lake says reliably that a

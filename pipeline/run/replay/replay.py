@@ -50,7 +50,7 @@ from lockstep.pipeline.run.agreement.changelog_files import (
 )
 from lockstep.pipeline.run.agreement.claim import require_agreement, require_claim
 from lockstep.pipeline.run.agreement.lake_logs import unrecorded_commit_error
-from lockstep.pipeline.run.begin import RunStart, read_anchor_of, start_at_known_place
+from lockstep.pipeline.run.begin import RunStart, start_at_known_place
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.basis import Basis
 from lockstep.pipeline.run.dump.captured_tables import CapturedTables
@@ -63,6 +63,7 @@ from lockstep.pipeline.run.dump.log_reader import LogReading
 from lockstep.pipeline.run.dump.renames import origins_by_table
 from lockstep.pipeline.run.dump.segmenter import Segmenter
 from lockstep.pipeline.run.dump.table_changes import TableChanges
+from lockstep.pipeline.run.find_place import read_anchor_of
 from lockstep.pipeline.run.progress import table_progress
 from lockstep.pipeline.run.replay import revise
 from lockstep.pipeline.run.replay.mirror_correction import MirrorCorrection, correct_mirror

@@ -56,7 +56,8 @@ from lockstep.pipeline.values.shown import first_words
 from lockstep.pipeline.values.table import TableName
 
 NEWEST_BATCHES: Final = 1_000
-"""Number of newest batches that a plan looks at. A batch is what one run captured."""
+"""Number of newest batches that a plan looks at. A batch is a part of the log that a
+run captured at once."""
 _BATCHES_FOR_SPEED: Final = 10
 """Number of newest batches from which the speed of a capture is estimated."""
 _LEAST_BYTES: Final = 1 << 20

@@ -38,8 +38,8 @@ from lockstep.pipeline.values.shown import first_words
 from lockstep.pipeline.values.table import TableName, patterns_of
 
 _MOST_PLOTTED_BATCHES: Final = 40
-"""Number of batches (a batch is what one run captured) that are plotted for a run: its
-own, after as many earlier ones as fill this number."""
+"""Number of batches that are plotted for a run: its own, after as many earlier ones as
+fill this number."""
 
 _MOST_WORDS: Final = 40
 """Largest number of words and symbols of a statement that are shown."""

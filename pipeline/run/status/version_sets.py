@@ -2,9 +2,9 @@
 rows) that together show one place of its log, and the tables without such a version.
 Only the ledger is read.
 
-A set shows the end of a batch (what one run captured). For a place, the newest set that
-shows nothing after the place is chosen; for `gtid:<set>`, the first set that has all
-these GTIDs.
+A set shows the end of a batch, a part of the log that a run captured at once. For a
+place, the newest set that shows nothing after the place is chosen; for `gtid:<set>`,
+the first set that has all these GTIDs.
 """
 
 from __future__ import annotations

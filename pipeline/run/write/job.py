@@ -1,11 +1,11 @@
 """Prepares a table's write to its mirror (the Delta table with the current rows): reads
 from the ledger everything that the merge needs.
 
-A batch is the part of the log that one run captured. Its segments are files with the
-changes of one table. While a table is stopped, batches are acknowledged without it, and
-its mirror lacks them. Their segments are in the table's changelog and are merged like
-others. Rows that such a batch read from the source by SELECT are deleted by then, so
-the table has to be read again.
+A batch is a part of the log that a run captured at once. Its segments are files with
+the changes of one table. While a table is stopped, batches are acknowledged without it,
+and its mirror lacks them. Their segments are in the table's changelog and are merged
+like others. Rows that such a batch read from the source by SELECT are deleted by then,
+so the table has to be read again.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Decides whether an earlier batch may have read and merged some changes of a write.
 
-A batch is the part of the log that one run captured. An overlap is a part of the log
-that an earlier batch has read already. It may span several batches: a run's limit may
-end the first of them early, and the next one continues within the overlap.
+A batch is a part of the log that a run captured at once. An overlap is a part of the
+log that an earlier batch has read already. It may span several batches: a run's limit
+may end the first of them early, and the next one continues within the overlap.
 """
 
 from __future__ import annotations
