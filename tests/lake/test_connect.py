@@ -11,10 +11,15 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from uuid import UUID
 
+import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
+from pyspark.sql import functions as f
 
+from lockstep.pipeline.mirror.generations import SharedColumn
+from lockstep.pipeline.schema.types import sql_type
 from lockstep.pipeline.values.errors import ConfigurationError, LakeUnavailable
+from lockstep.resources.lake.changelog.frame import empty_rows, with_shared_columns
 from lockstep.resources.lake.delta.delta_log import commits_newest_first, newest_version
 from lockstep.resources.lake.spark.remote import (
     RemoteSpark,
@@ -42,6 +47,25 @@ def test_a_server_of_ours_keeps_what_mirrors_stand_on(connect: RemoteSpark, tmp_
     require_correct_writes(connect, tmp_path / "lake", tmp_path / "staging")
     assert list(tmp_path.rglob("*")) == [tmp_path / "staging"]
     assert connect.display_name().startswith("Spark 4.")
+
+
+EACH_TYPE = (
+    *(pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.bool_()),
+    *(pa.date32(), pa.timestamp("us"), pa.timestamp("us", "UTC"), pa.decimal128(38, 10)),
+    *(pa.string(), pa.binary(), pa.list_(pa.float32())),
+)
+"""Of the columns of a lake."""
+
+
+def test_columns_without_values_have_types_that_every_reader_knows(connect: RemoteSpark) -> None:
+    """A type that is given to Spark Connect as an object may become another one in a table's log:
+    `string collate UTF8_BINARY` is read by Spark alone."""
+    schema = pa.schema([(f"c{number}", kind) for number, kind in enumerate(EACH_TYPE)])
+    lacking = [SharedColumn(field.name, field.type, (None,)) for field in schema]
+    none = empty_rows(connect.session(), schema)
+    for rows in (none, with_shared_columns(none, lacking, 0)):
+        [names] = rows.agg(*(f.typeof(f.first(name)) for name in schema.names)).collect()
+        assert [*names] == [sql_type(kind) for kind in EACH_TYPE]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="ports are seen in /proc")

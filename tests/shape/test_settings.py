@@ -1055,6 +1055,38 @@ def test_a_lost_ledger_asks_for_consent_again(mysql: MySqlStand, database: str) 
     assert customers.mirror("d") == customers.rows("d")
 
 
+@pytest.mark.parametrize("is_undone", [False, True], ids=["no run knew", "undone"])
+@pytest.mark.parametrize(
+    "rename",
+    ["rename table c to e, e to d", "alter table c rename to d, drop column kind"],
+    ids=["RENAME TABLE", "ALTER TABLE"],
+)
+def test_a_lost_ledger_follows_a_rename_before_it_reads_the_table(
+    mysql: MySqlStand, database: str, rename: str, is_undone: bool
+) -> None:
+    """The log after the place at which the ledger goes on gives the table a name without settings:
+    its rows are not read under that name, which nobody has consented to show, into any file."""
+    hidden = "222222222"
+    customers = Customers(mysql, database, ShapeRules(exclude_columns=("ssn",)))
+    customers.run()
+    customers.do(f"update c set ssn = '{hidden}' where id = 1")
+    customers.run()
+    newest = customers.follower.batches(limit=1)[0].id
+    customers.do(rename)
+    if is_undone:
+        customers.run()
+    customers.follower.lose_ledger()
+    customers.follower.recover(after_batch=newest)
+    for _ in range(2):
+        customers.run()
+        assert customers.follower.states()[TableName(database, "d")].need is Need.CONSENT
+        files = [rows.to_pylist() for rows in customers.follower.lake.files.values()]
+        assert hidden not in str(files)
+    customers.order(OrderKind.RESUME, OrderRequest(TableName(database, "d"), "ada", "because"))
+    customers.run()
+    assert customers.mirror("d") == customers.rows("d")
+
+
 def test_a_lost_ledger_shows_nothing_that_lost_its_hidden_name(
     mysql: MySqlStand, database: str
 ) -> None:

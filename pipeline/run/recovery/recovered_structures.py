@@ -13,6 +13,7 @@ at that place.
 | a statement changed it | the one that the lake keeps for its newest version |
 | a statement changed it, and the lake keeps none | unknown: the table is re-read from MySQL |
 | a statement created it | that of the statement, which the next run reads |
+| a RENAME gave it this name | the one that it has under its former name |
 """
 
 from __future__ import annotations
@@ -43,12 +44,14 @@ from lockstep.pipeline.run.agreement.claim import claim_of
 from lockstep.pipeline.run.begin import RunStart, start_at_known_place
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.initial_schemas import (
+    FoldCase,
     case_folding,
     spans_of_changes,
     undisturbed_baseline,
 )
 from lockstep.pipeline.run.find_place import LogBoundary, find_place
 from lockstep.pipeline.run.reshaping import keep_clear_reason
+from lockstep.pipeline.schema.effects import LoggedStatement
 from lockstep.pipeline.schema.history import (
     DatabaseVersion,
     Knowledge,
@@ -56,6 +59,12 @@ from lockstep.pipeline.schema.history import (
     VersionOrigin,
 )
 from lockstep.pipeline.schema.model import TableSchema
+from lockstep.pipeline.schema.statements.changes import (
+    AlterTable,
+    RenameTables,
+    affected_tables,
+)
+from lockstep.pipeline.schema.statements.read import read_change
 from lockstep.pipeline.schema.types import comparable_name
 from lockstep.pipeline.start.question import AnchorReading
 from lockstep.pipeline.start.rules import compare_anchor
@@ -359,7 +368,16 @@ def find_structures(
     created_tables = {
         name for name, statements in statements_by_table.items() if statements.is_created
     }
-    existing_tables = (server_tables.keys() | statements_by_table.keys()) - created_tables
+    # A RENAME is followed by the next run, which knows what the table's former name hides.
+    former_names = _former_names(between, fold_case)
+    renamed_tables = {
+        name
+        for name in statements_by_table
+        if (former_name := former_names.get(fold_case(name))) is not None
+        and _is_followed_by_rename(ports, plan, former_name, fold_case)
+    }
+    existing_tables = server_tables.keys() | statements_by_table.keys()
+    existing_tables = existing_tables - created_tables - renamed_tables
     adoptions = {
         adoption.mirror.table: adoption
         for adoption in plan.adoptions
@@ -417,6 +435,45 @@ def find_structures(
         tuple(tightenings),
         plan.tables_needing_consent & existing_tables,
     )
+
+
+def _former_names(
+    statements: Iterable[LoggedStatement], fold_case: FoldCase
+) -> dict[TableName, TableName]:
+    """Return the tables to which a RENAME gave a name that no earlier statement has, each
+    with its former name; both as the server compares them."""
+    former_names: dict[TableName, TableName] = {}
+    known_names = set[TableName]()
+    for statement in statements:
+        changes = read_change(statement.text, statement.context)
+        if not isinstance(changes, tuple):
+            continue
+        for change in changes:
+            match change:
+                case RenameTables(pairs):
+                    renames = pairs
+                case AlterTable(table):
+                    renames = tuple((table, name) for name in change.new_names)
+                case _:
+                    renames = ()
+            for pair in renames:
+                former_name, name = map(fold_case, pair)
+                if name not in known_names:
+                    former_names[name] = former_names.get(former_name, former_name)
+                known_names |= {former_name, name}
+            known_names |= {fold_case(table) for table in affected_tables([change]) or ()}
+    return former_names
+
+
+def _is_followed_by_rename(
+    ports: RunPorts, plan: RecoveryPlan, former_name: TableName, fold_case: FoldCase
+) -> bool:
+    """Return whether the next run knows a table by its former name: its mirror goes on, or
+    the settings hide something of it, so that no run may read it under another name
+    before it has followed the RENAME."""
+    if any(fold_case(adoption.mirror.table) == former_name for adoption in plan.adoptions):
+        return True
+    return ports.source.shape_rules_of(former_name) is not None
 
 
 def _find_tightenings(

@@ -20,6 +20,7 @@ from deltalake import DeltaTable
 from lockstep.pipeline.mirror.delivered import LOST_FILE_CURE, DeliveredPart, DeliveredTable
 from lockstep.pipeline.mirror.generations import SharedColumn, one_table, sorted_by_sequence
 from lockstep.pipeline.mirror.layout import changelog_path
+from lockstep.pipeline.schema.types import sql_type
 from lockstep.pipeline.values.errors import LakeUnavailable, SegmentsLost
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.lake.delta.columns import mirror_schema
@@ -31,7 +32,7 @@ from lockstep.resources.lake.store.storage import delta_table, file_paths, lake_
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import DataType, StructType
+    from pyspark.sql.types import StructType
 
 
 def changes_frame(session: SparkSession, lake: LakePath, table: DeliveredTable) -> DataFrame:
@@ -76,7 +77,7 @@ def with_shared_columns(rows: DataFrame, columns: Sequence[SharedColumn], index:
     for column in columns:
         source = column.sources[index]
         value = f.lit(None) if source is None else f.col(quoted(source))
-        selected.append(value.cast(spark_type(column.type)).alias(column.name))
+        selected.append(value.cast(sql_type(column.type)).alias(column.name))
     return rows.select(*selected)
 
 
@@ -99,24 +100,21 @@ def empty_rows(session: SparkSession, schema: pa.Schema) -> DataFrame:
     """Return a DataFrame with these columns and no rows."""
     from pyspark.sql import functions as f
 
-    # `createDataFrame([])` would make Spark start a Python process.
-    columns = [f.lit(None).cast(spark_type(field.type)).alias(field.name) for field in schema]
+    # `createDataFrame([])` would make Spark start a Python process. The types are given by
+    # name: over Spark Connect, `cast(StringType())` becomes `string collate UTF8_BINARY`,
+    # a type that delta-rs cannot read in a Delta table.
+    columns = [f.lit(None).cast(sql_type(field.type)).alias(field.name) for field in schema]
     return session.range(0).select(*columns)
 
 
 def spark_schema(schema: pa.Schema) -> StructType:
-    """Return the same columns with Spark's types."""
-    from pyspark.sql.types import StructField, StructType
-
-    return StructType([StructField(field.name, spark_type(field.type)) for field in schema])
-
-
-def spark_type(kind: pa.DataType) -> DataType:
-    """Return Spark's type for an Arrow type; a timestamp without zone becomes
+    """Return the same columns with Spark's types; a timestamp without zone becomes
     TIMESTAMP_NTZ."""
     from pyspark.sql.pandas.types import from_arrow_type
+    from pyspark.sql.types import StructField, StructType
 
-    return from_arrow_type(kind, prefer_timestamp_ntz=True)
+    types = (from_arrow_type(field.type, prefer_timestamp_ntz=True) for field in schema)
+    return StructType([*map(StructField, schema.names, types)])
 
 
 @dataclass(frozen=True, slots=True)
