@@ -559,12 +559,13 @@ class _LogOfAlterations:
         """Return those of some tables that are to be read from the server which may have
         hidden values under a name that shows them: their shape hides something, and a
         statement in the log of this run altered their columns; or a statement gave them
-        their name, or created them LIKE another table, and any table has such a shape.
+        their name, or created them LIKE another table, and any table may have such a
+        shape.
         Before it is followed, nobody knows what the settings hid of their rows."""
         ports, run_start = self.ports, self.run_start
         versions = ports.ledger.schemas_at(ports.source.name, shaped=True) if names else []
         shaped = {version.table for version in versions}
-        if not shaped:
+        if not names or not (shaped or ports.shaping.has_rules):
             return frozenset()
         head = ports.server.facts().head
         self._statements += (
