@@ -44,7 +44,7 @@ def _prepare_java(arguments: argparse.Namespace, context: CommandContext) -> dic
         download_jars,
         jars_folder,
     )
-    from lockstep.resources.lake.spark.java import make_archive, require_java
+    from lockstep.resources.lake.spark.java import archive_path, make_archive, require_java
     from lockstep.resources.lake.spark.log_store import log_store_jar
 
     try:
@@ -59,9 +59,14 @@ def _prepare_java(arguments: argparse.Namespace, context: CommandContext) -> dic
     downloaded_jars = download_jars(folder, *locks, java=java.program, ivy_settings=ivy_settings)
     stores = " and for s3" if S3_LOCK in locks else ""
     context.say(f"jars of Delta Lake{stores}: {len(downloaded_jars)} fetched")
-    is_new = make_archive(folder, (*class_path(folder), log_store_jar()), java)
-    state = "made" if is_new else "exists"
-    context.say(f"the class-data archive, with which Spark starts faster: {state}")
+    jars = (*class_path(folder), log_store_jar())
+    archive_words = "the class-data archive, with which Spark starts faster"
+    if archive_path(folder, jars, java).is_file():
+        context.say(f"{archive_words}: exists")
+    else:
+        context.say(f"{archive_words}: made once, which takes half a minute")
+        if not make_archive(folder, jars, java):
+            context.say(f"{archive_words}: could not be made; Spark works without it")
     return {"java": str(java.program), "fetched": [jar.file_name for jar in downloaded_jars]}
 
 

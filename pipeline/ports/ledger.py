@@ -202,7 +202,8 @@ class Decisions(Protocol):
         open."""
 
     def open_override(self, source: str) -> Override | None:
-        """Return the newest choice of a start; None once a live batch has begun there."""
+        """Return the newest choice of a start; None once a batch that began there was
+        captured and not abandoned since."""
 
     def gaps(self, source: str, through: int = LAST_BATCH) -> list[Gap]:
         """Return the gaps (parts of the log that somebody chose not to read), oldest

@@ -65,7 +65,7 @@ from lockstep.pipeline.source_plan import RereadRows
 from lockstep.pipeline.start.bounds import RunBounds
 from lockstep.pipeline.values.decisions import AttemptOutcome, Continuity, Decision, Lease
 from lockstep.pipeline.values.engines import reason_refused
-from lockstep.pipeline.values.errors import LogStops, RowsNotRead, TableError
+from lockstep.pipeline.values.errors import LogStops, Need, RowsNotRead, TableError
 from lockstep.pipeline.values.places import AtCoordinates
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.shown import pluralize
@@ -350,6 +350,7 @@ def _capture_batch(
     _stop_unsupported_engines(capture, engines)
     _stop_colliding_mirrors(capture, engines)
     _record_drops_in_gap(capture, engines)
+    _stop_for_consent(capture)
     for table, error in misread.errors.items():
         if basis.tables[table].takes(run_start.start.at):
             capture.table_changes.stop(table, run_start.start.at, error)
@@ -510,6 +511,19 @@ def _record_drops_in_gap(capture: BatchCapture, at_source: Iterable[TableName]) 
             ports.progress.note(f"{version.table}: {_DROPPED_IN_GAP}")
 
 
+def _stop_for_consent(capture: BatchCapture) -> None:
+    """Stop the tables that may show what was hidden, by their structures at the start:
+    a table without changes in the log would be read from the source by the next run,
+    which does not know of it any more."""
+    basis, at = capture.basis, capture.basis.run_start.start.at
+    for version in basis.structures.history.versions:
+        error = basis.structures.shape_error(version.table)
+        if error is None or error.need is not Need.CONSENT:
+            continue
+        if basis.tables[version.table].takes(at):
+            capture.table_changes.stop(version.table, at, error)
+
+
 def _extended_start(ports: RunPorts, run_start: RunStart, end: Coordinates) -> RunStart:
     """Return the start with new facts of the server, so that the run can end at the
     log's present end, and must not end before `end`, the highest watermark of the rows
@@ -545,12 +559,13 @@ class _LogOfAlterations:
         """Return those of some tables that are to be read from the server which may have
         hidden values under a name that shows them: their shape hides something, and a
         statement in the log of this run altered their columns; or a statement gave them
-        their name, or created them LIKE another table, and any table has such a shape.
+        their name, or created them LIKE another table, and any table may have such a
+        shape.
         Before it is followed, nobody knows what the settings hid of their rows."""
         ports, run_start = self.ports, self.run_start
         versions = ports.ledger.schemas_at(ports.source.name, shaped=True) if names else []
         shaped = {version.table for version in versions}
-        if not shaped:
+        if not names or not (shaped or ports.shaping.has_rules):
             return frozenset()
         head = ports.server.facts().head
         self._statements += (

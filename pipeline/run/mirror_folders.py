@@ -67,10 +67,10 @@ class Moves:
 
 
 def pending_moves(ports: RunPorts, states: Mapping[TableName, TableState] | None = None) -> Moves:
-    """Return the mirrors that have to move. Two kinds are left out: mirrors that the
-    next write moves anyway, and mirrors that have a version while their tables' rows
-    are being read from the source. `states`: the states of all tables; if None, as the
-    ledger has them."""
+    """Return the mirrors that have to move. Three kinds are left out: mirrors that the
+    next write moves anyway, mirrors that have a version while their tables' rows are
+    being read from the source, and mirrors with a write that is not settled. `states`:
+    the states of all tables; if None, as the ledger has them."""
     if states is None:
         states = ports.ledger.table_states(ports.source.name)
     misplaced = {
@@ -82,7 +82,11 @@ def pending_moves(ports: RunPorts, states: Mapping[TableName, TableState] | None
     }
     colliding_tables = collisions(ports, states) if misplaced else {}
     unwritten, to_reload = dict[TableName, TableName](), dict[TableName, TableName]()
-    for table in misplaced.keys() - colliding_tables.keys():
+    # A write that was begun ends in its folder: if its run was killed, the folder may have
+    # rows that no version in the ledger says, and would seem free to other tables.
+    intents = ports.ledger.open_intents(ports.source.name) if misplaced else []
+    begun_tables = {intent.table for intent in intents}
+    for table in misplaced.keys() - colliding_tables.keys() - begun_tables:
         state = states[table]
         if state.mirror_schema_version is None:
             unwritten[table] = misplaced[table]

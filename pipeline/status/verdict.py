@@ -24,7 +24,13 @@ from lockstep.pipeline.values.errors import (
     StoppedBy,
     TlsRefused,
 )
-from lockstep.pipeline.values.shown import duration_text, name_list, pluralize, utc_text
+from lockstep.pipeline.values.shown import (
+    MOST_NAMES,
+    duration_text,
+    name_list,
+    pluralize,
+    utc_text,
+)
 from lockstep.pipeline.values.table import TableName
 
 
@@ -417,7 +423,10 @@ def _lake_verdict(standing: Standing) -> Verdict:
     """Return the verdict on what the lake shows, if nothing is wrong with server, runs
     and tables."""
     if differences := list(open_differences(standing.proofs).values()):
-        hint = _DIFFERS_CURE.format(differences[0].table.word)
+        tables = sorted(proof.table for proof in differences)
+        words = " ".join(table.word for table in tables)
+        is_short = len(tables) <= MOST_NAMES
+        hint = _DIFFERS_CURE.format(words if is_short else f"--source {standing.source}")
         names = _sorted_names(proof.table for proof in differences)
         sentence = _difference_sentence(differences)
         return Verdict(State.DIFFERS, sentence, hint, stable_text=names)

@@ -64,7 +64,7 @@ _CHANGED_BY_PROGRESS = ("batches", "unfinished_batches", "live_batches", "cursor
 """Cached statements (`LedgerPort._cached`) whose rows change when a batch is merged or
 acknowledged."""
 
-_CHANGED_BY_BEGINNING = ("batches", "unfinished_batches", "open_override", "live_batches", "gaps")
+_CHANGED_BY_BEGINNING = ("batches", "unfinished_batches", "live_batches", "gaps")
 """Cached statements whose rows change when a batch begins."""
 
 

@@ -210,7 +210,8 @@ def _connection_error(address: LedgerAddress, error: psycopg2.OperationalError) 
     if "database " in text and "does not exist" in text:
         return ConfigurationError(
             f"The ledger's database does not exist: {address.label}.",
-            hint="Create it with createdb, or correct [ledger] dsn.",
+            hint="Correct [ledger] dsn, or create it with the encoding UTF8; if it was lost, "
+            "`lockstep recover` then makes the ledger again from the lake.",
         )
     if _REFUSED_LOGIN.search(text) or any(
         words in text for words in ("authentication failed", "no password supplied")

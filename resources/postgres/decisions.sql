@@ -28,13 +28,16 @@ insert into lockstep.overrides (source, token, place, reason, author)
 values (%(source)s, %(token)s, %(place)s, %(reason)s, %(author)s)
 returning *
 
+-- A batch whose capture does not finish is abandoned by the next run, which then starts from the same
+-- choice.
 -- name: open_override
 select o.* from lockstep.overrides o
 where o.source = %(source)s
   and o.id = (select max(id) from lockstep.overrides where source = %(source)s)
   and not exists (
       select from lockstep.decisions d
-      join lockstep.batches b on b.start_decision = d.id and b.state <> 'abandoned'
+      join lockstep.batches b on b.start_decision = d.id
+          and b.state not in ('capturing', 'abandoned')
       where d.override = o.id
   )
 

@@ -536,7 +536,7 @@ def test_a_commit_between_a_look_and_our_own(source: Source, step: str, name: st
         reason = source.run().reason or ""
         if name == "append":
             assert "may lack changes, or have some that never happened" in reason
-            assert "It lists the captured files now" in reason
+            assert "Since this run it lists exactly the captured files" in reason
     elif step == "set right":
         compact(source.table())
         source.replay()

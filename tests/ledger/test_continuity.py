@@ -106,7 +106,9 @@ def choose(ledger: Ledger, lease: Lease, place: str = "latest") -> Override:
     return ledger.choose_start(lease, place=place, reason="the disk was lost", author="ada")
 
 
-def test_a_choice_is_open_until_a_batch_was_begun_by_it(stand: Stand, source: str) -> None:
+def test_a_choice_is_open_until_a_batch_that_began_there_is_captured(
+    stand: Stand, source: str
+) -> None:
     """One shot; others see it at once."""
     with stand.ledger.lock(source, "a test", None) as lease:
         choice = choose(stand.ledger, lease)
@@ -119,10 +121,14 @@ def test_a_choice_is_open_until_a_batch_was_begun_by_it(stand: Stand, source: st
         stand.ledger.decide(lease, replace(DECISION, override=choice.id))
         assert stand.other.open_override(source) == choice
         decided = stand.ledger.decide(lease, replace(DECISION, override=choice.id))
-        stand.ledger.begin_batch(
+        batch = stand.ledger.begin_batch(
             lease, position(4), continued_batch=None, start_decision=decided.id
         )
+        assert stand.other.open_override(source) == choice
+        assert stand.ledger.open_override(source) == choice
+        stand.ledger.record_capture(lease, batch.id, record(batch, first=True))
         assert stand.other.open_override(source) is None
+        assert stand.ledger.open_override(source) is None
 
 
 def test_a_newer_choice_replaces_an_open_one(ledger: Ledger, lease: Lease) -> None:
@@ -131,7 +137,9 @@ def test_a_newer_choice_replaces_an_open_one(ledger: Ledger, lease: Lease) -> No
     choose(ledger, lease, "earliest")
     newer = choose(ledger, lease, "binlog.000003:4")
     assert ledger.open_override(lease.source) == newer
-    elsewhere(ledger, lease, first, replace(GAP, override=newer.id))
+    captured_elsewhere(
+        ledger, lease, elsewhere(ledger, lease, first, replace(GAP, override=newer.id))
+    )
     assert ledger.open_override(lease.source) is None
 
 

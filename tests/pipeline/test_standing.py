@@ -263,6 +263,18 @@ def test_a_person_is_needed_once_no_run_went_through_for_an_hour(changes: dict[s
             ("rows of shop.orders differed", "`lockstep verify shop.orders`", "--repair"),
         ),
         (
+            {"proofs": tuple(replace(WRONG, table=table) for table in SEVERAL[:2])},
+            State.DIFFERS,
+            6,
+            ("rows of shop.t0, shop.t1 differed", "`lockstep verify shop.t0 shop.t1`"),
+        ),
+        (
+            {"proofs": tuple(replace(WRONG, table=table) for table in SEVERAL)},
+            State.DIFFERS,
+            6,
+            ("shop.t4 and 1 more differed", "`lockstep verify --source shop` compares"),
+        ),
+        (
             {"invisible_tables": (replace(QUARANTINED, hint="grant it"),), "gaps": (GAP,)},
             State.INVISIBLE,
             6,

@@ -558,3 +558,22 @@ def test_tables_that_differ_in_case_on_a_store_that_ignores_it(
     shop.require_same("T")
     shop.require_same("u")
     assert [name for name in follower.lake.tables if name.endswith("/U")] == []
+
+
+def test_a_folder_with_an_unsettled_write_is_not_free(mysql: MySqlStand, database: str) -> None:
+    """A run died between a mirror's first write and its record; another table is to have the folder
+    then: the write is settled, and the mirror moves afterwards."""
+    follower = Follower(server(mysql), [f"{database}.*"], str(head(mysql)))
+    shop = Shop(mysql, database, follower)
+    named(shop, a="crm_{database}.c")
+    shop.make(("a",))
+    with pytest.raises(Crash), mortal(follower, "settle", after=False):
+        follower.run()
+    named(shop, a="crm_{database}.a", c="crm_{database}.c")
+    shop.do("create table c (id int primary key, v int)", "insert into c values (3, 3)")
+    for _ in range(3):
+        follower.run()
+        shop.do("update a set v = v + 1", "update c set v = v + 1")
+    follower.run()
+    require_same(shop, "a", "c")
+    assert place(shop, "a") == f"crm_{database}/a"

@@ -3,7 +3,7 @@ it leaves: each table that it may have touched is named, until it is whole again
 
 from __future__ import annotations
 
-from datetime import UTC
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -15,13 +15,18 @@ from lockstep.pipeline.model.table_state import OrderKind, TableCondition, Table
 from lockstep.pipeline.run.capture import capture
 from lockstep.pipeline.run.dump.table_extents import record_complete
 from lockstep.pipeline.run.proof.verify_rows import verify
+from lockstep.pipeline.run.status.plan import make_plan
 from lockstep.pipeline.run.status.version_sets import version_set_at
 from lockstep.pipeline.run.stop_errors import reload_hint
 from lockstep.pipeline.start.question import StartRule
+from lockstep.pipeline.status.verdict import State, verdict
 from lockstep.pipeline.values.decisions import Continuity
 from lockstep.pipeline.values.errors import (
     LedgerUnavailable,
     PastRefused,
+    PositionPurged,
+    SchemaUnknownAt,
+    SourceMoving,
     StartBehindCursor,
     StartUnreachable,
 )
@@ -95,6 +100,38 @@ def test_a_jump_forward_leaves_a_gap(pair: Pair, follower: Follower) -> None:
     put(pair.a, 5)
     assert follower.run().transactions == 1
     assert len(follower.ledger.gaps(SOURCE)) == 2
+
+
+def test_a_choice_stays_open_until_what_it_leads_to_is_captured(
+    pair: Pair, follower: Follower
+) -> None:
+    """The log was purged, and the table altered in what is left of it. The run from the chosen
+    place is refused at rows of which nobody knows the structure: `plan` foresees this, `status`
+    does not go back to the refusal that the choice has answered, and `verify` does not say that
+    anything waits to be merged. The hint names what to type."""
+    take(pair.a, 1)
+    purge(pair.a)
+    with pair.a.metadata("MINIMAL"):
+        put(pair.a, 3)
+    pair.a.execute("alter table shop.t add w int", "insert into shop.t values (4, 0, 7)")
+    refused(follower, PositionPurged, StartRule.POSITION_PURGED)
+    follower.choose("earliest")
+    for _ in range(2):
+        with pytest.raises(SchemaUnknownAt) as caught:
+            follower.run()
+        assert _open(follower) == "earliest"
+        plan = make_plan(follower.ports())
+        assert isinstance(plan.refusal, SchemaUnknownAt)
+        assert plan.start is not None
+        assert plan.start.rule == StartRule.CHOSEN_START
+        assert verdict(follower.standing(), datetime.now(UTC), None).state is State.BEHIND
+        with pytest.raises(SourceMoving, match="a run did not finish reading the log after it"):
+            verify(follower.ports())
+    words = caught.value.hint.partition("`lockstep start-at ")[2]
+    follower.choose(words.partition(" --reason")[0])
+    follower.run()
+    assert _open(follower) is None
+    assert follower.mirror("shop.t")[-1] == {"id": 4, "v": 0, "w": 7}
 
 
 def test_a_jump_back_is_refused(pair: Pair, follower: Follower) -> None:

@@ -239,7 +239,7 @@ def error_of_check(check: ChangelogCheck) -> TableError | None:
     if error is None or check.version is None:
         return error
     return TableError(
-        f"{error.reason}. It lists the captured files now",
+        f"{error.reason}. Since this run it lists exactly the captured files",
         hint=f"find out who did it; `lockstep resume {table.word} --reason …` brings the table "
         "back",
     )

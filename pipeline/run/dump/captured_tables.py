@@ -140,6 +140,8 @@ class CapturedTable:
       on. `stop_consequence`: what the statement at `begin` means for the table.
     - `doubt_reason`: why its earlier rows may have changed without being logged, so
       that they have to be read from the source; None if they are certain.
+    - `consent_error`: a statement gave it rows that the settings may show while they
+      were hidden before; it is to be read from the source as of a later place.
     - `is_completed_later`: values that the log lacks are read from the source after the
       capture.
     - `is_busy`: its rows are being read, or its mirror is being rewritten.
@@ -164,6 +166,7 @@ class CapturedTable:
     structure_order: TableOrder | None = None
     stop_consequence: Consequence | None = None
     doubt_reason: str | None = None
+    consent_error: TableError | None = None
     is_completed_later: bool = False
     is_busy: bool = False
     has_determined_rows: bool = False

@@ -102,7 +102,8 @@ def _known_version(
             f"the log has rows of {table} at {at}, but the table's structure at this place is not "
             f"known: statements up to {known_from} changed it, and the log has no column names "
             "(binlog_row_metadata=MINIMAL)",
-            hint=f"start at {known_from} or later, or exclude {table}; nothing was recorded",
+            hint=f"`lockstep start-at {known_from} --reason …` leaves out the log before it; "
+            f"or exclude {table}; nothing was recorded",
         )
     reason = "it is not in the history" if version is None else version.reason or "it was dropped"
     raise StructureUnknown(

@@ -298,11 +298,15 @@ class TableChanges:
     ) -> None:
         """Let a stopped table wait for a person's consent, if the lake would
         show more of the rows or columns that the statement gave it than before."""
-        at = table.stopped_at
-        if at is None or table.name in self._tables.waiting_tables:
-            return  # `_join_reading` sees the error of a table that is being read.
+        is_waiting, at = table.name in self._tables.waiting_tables, table.stopped_at
+        if at is None and not is_waiting:
+            return
         error = self._decider.hidden_rows_error(table.name, consequence, followed)
-        if error is not None and error.need is Need.CONSENT:
+        if error is None or error.need is not Need.CONSENT:
+            return
+        if is_waiting:
+            table.consent_error = error  # `_join_reading` stops the table.
+        elif at is not None:
             self._record_stop(table.name, at, error)
 
     def _record_consequence(
@@ -424,7 +428,7 @@ class TableChanges:
         from the low watermark on, and the load is complete at the high watermark."""
         error, schema = reading.error, reading.schema
         version = self._structures.version(table.name)
-        shape_error = self._structures.shape_error(table.name)
+        shape_error = self._structures.shape_error(table.name) or table.consent_error
         is_busy = isinstance(error, TableBusy)
         reads_rows = reading.columns is None and (schema is not None or is_busy)
         if reads_rows and shape_error is not None and shape_error.need is Need.CONSENT:

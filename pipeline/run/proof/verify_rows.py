@@ -16,7 +16,7 @@ from functools import partial
 from time import perf_counter
 from typing import Final, TypeVar
 
-from lockstep.pipeline.model.batch import Cursor
+from lockstep.pipeline.model.batch import BatchState, Cursor
 from lockstep.pipeline.model.table_state import TableCondition, TableState
 from lockstep.pipeline.ports.ledger import live_lease
 from lockstep.pipeline.ports.source import ReadMarks, SourceSum
@@ -128,10 +128,12 @@ def quiet_lake(ports: RunPorts) -> QuietLake:
             )
         if live_lease(ledger, source) is None:
             break
-    raise SourceMoving(
-        f"the lake shows {source} up to {position}, and what was captured since waits to be merged",
-        hint=AGAIN_HINT,
+    cause = (
+        "a run did not finish reading the log after it"
+        if batches and all(batch.state is BatchState.CAPTURING for batch in batches)
+        else "what was captured since waits to be merged"
     )
+    raise SourceMoving(f"the lake shows {source} up to {position}, and {cause}", hint=AGAIN_HINT)
 
 
 def tables_to_compare(
