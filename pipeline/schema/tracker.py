@@ -320,7 +320,9 @@ class SchemaTracker:
         was known before keeps its rows, and its columns are matched by their names.
         `shaped_versions`: the last known versions of tables that the lake does not show
         as they are. A new table with at least half of the columns of one of them may
-        have its rows, so the lake shows no more of the new table than of that one."""
+        have its rows, so the lake shows no more of the new table than of that one. If
+        nobody ever knew the columns of such a table (a version without a schema), any
+        new table may have its rows."""
         self._shaped_versions = _without_alike(shaped_versions)
         for version in versions:
             predecessor = None
@@ -356,9 +358,13 @@ class SchemaTracker:
         if predecessors and not was_dropped:
             return predecessors[0]
         for other in self._shaped_versions:
-            names = () if other.schema is None else _names_before(other.schema, after)
+            if other.schema is None:
+                if other.table != after.name:
+                    predecessors.append((other, None))
+                continue
+            names = _names_before(other.schema, after)
             kept_count = len(names) - names.count(None)
-            if other.schema is not None and kept_count >= len(other.schema.names) / 2:
+            if kept_count >= len(other.schema.names) / 2:
                 predecessors.append((other, names))
         shows_more = partial(self._shows_more, after)
         return next(filter(shows_more, predecessors), next(iter(predecessors), None))
@@ -660,9 +666,11 @@ def _names_before(before: TableSchema, after: TableSchema) -> ColumnsFrom:
 def _without_alike(versions: Iterable[SchemaVersion]) -> list[SchemaVersion]:
     """Return the versions without those that have the columns of an earlier one and are
     shown in the same way. A server can have the same tables in a thousand databases."""
-    by_kind: dict[tuple[tuple[ColumnSchema, ...], str], SchemaVersion] = {}
+    by_kind: dict[TableName | tuple[tuple[ColumnSchema, ...], str], SchemaVersion] = {}
     for version in versions:
-        if version.schema is not None and version.shown_as is not None:
+        if version.schema is None or version.shown_as is None:
+            by_kind[version.table] = version
+        else:
             kind = version.schema.columns, version.shown_as.fingerprint
             by_kind.setdefault(kind, version)
     return list(by_kind.values())

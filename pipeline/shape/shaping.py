@@ -202,6 +202,13 @@ class Shaping:
         hidden = self.hidden_columns(schema)
         if before is None:
             return redact_schema(schema, hidden), self._shown_as(schema, shape)
+        if may_be_renamed and before.schema is None:
+            raise TableError(
+                f"it may have the rows of {before.table}, of which the settings hide values, and "
+                "whose columns Lockstep never knew",
+                hint=consent_hint(schema.name),
+                need=Need.CONSENT,
+            )
         if may_be_renamed and (error := self.renamed_error(before, schema)) is not None:
             raise error
         pairs = zip(schema.names, columns_from or schema.names, strict=True)

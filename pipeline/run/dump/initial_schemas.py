@@ -278,7 +278,7 @@ def structures_of_server(ports: RunPorts, run_start: RunStart) -> SchemaTracker:
     structures = _structures_in_memory(ports.ledger, source, versions, databases)
     tracker = tracker_of(ports, structures, facts, later=later_structures)
     recorded_versions = ports.ledger.schemas_at(source)
-    shaped_versions = _shaped_versions(ports.ledger, source, recorded_versions)
+    shaped_versions = _shaped_versions(ports, recorded_versions)
     tracker.record_initial_versions(versions.values(), databases, shaped_versions)
     for recorded in recorded_versions:
         if recorded.table not in versions and recorded.table not in later_structures:
@@ -286,13 +286,14 @@ def structures_of_server(ports: RunPorts, run_start: RunStart) -> SchemaTracker:
     return tracker
 
 
-def _shaped_versions(
-    ledger: Ledger, source: str, newest: Sequence[SchemaVersion]
-) -> list[SchemaVersion]:
-    """Return the last known version of each table that the lake does not show as it is.
-    `newest`: the newest versions of all tables that are not dropped. If one of them was
-    never known, it may have the rows of any table, so dropped tables count as well: a
-    RENAME dropped the old name, and the settings could not be applied to the new one."""
+def _shaped_versions(ports: RunPorts, newest: Sequence[SchemaVersion]) -> list[SchemaVersion]:
+    """Return the last known version of each table that the lake does not show as it is;
+    the unknown version of a table that was never known, because its settings cannot be
+    applied. `newest`: the newest versions of all tables that are not dropped. If one of
+    them was never known, it may have the rows of any table, so dropped tables count as
+    well: a RENAME dropped the old name, and the settings could not be applied to the new
+    one."""
+    ledger, source = ports.ledger, ports.source.name
     versions = {version.table: version for version in newest}
     unknown = [version.table for version in newest if version.knowledge is Knowledge.UNKNOWN]
     known_before: dict[TableName, SchemaVersion] = {}
@@ -301,13 +302,17 @@ def _shaped_versions(
             known_before.pop(version.table, None)
         elif version.schema is not None:
             known_before[version.table] = version
-    if len(known_before) < len(unknown):
+    never_known = [versions[table] for table in unknown if table not in known_before]
+    if never_known:
         dropped = ledger.last_versions(source).keys() - versions.keys()
         for version in ledger.schema_versions(source, *sorted(dropped)):
             if version.schema is not None:
                 known_before[version.table] = version
     versions |= known_before
-    return [version for version in versions.values() if version.shown_as is not None]
+    return [
+        *(version for version in versions.values() if version.shown_as is not None),
+        *(version for version in never_known if ports.shaping.rules_of(version.table) is not None),
+    ]
 
 
 def _is_first_log(run_start: RunStart) -> bool:
