@@ -7,7 +7,7 @@ lacks are read from MySQL.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from time import perf_counter
@@ -59,7 +59,12 @@ from lockstep.pipeline.run.table_plans import TablePlans, plan_orders, plan_read
 from lockstep.pipeline.schema.effects import LoggedStatement
 from lockstep.pipeline.schema.history import Knowledge
 from lockstep.pipeline.schema.model import TableSchema
-from lockstep.pipeline.schema.statements.changes import AlterTable, CreateLike, RenameTables
+from lockstep.pipeline.schema.statements.changes import (
+    AlterTable,
+    CreateLike,
+    RenameTables,
+    RowsChange,
+)
 from lockstep.pipeline.schema.statements.read import Reading, read_change
 from lockstep.pipeline.source_plan import RereadRows
 from lockstep.pipeline.start.bounds import RunBounds
@@ -547,36 +552,40 @@ def _read_from_source(
 
 @dataclass(slots=True)
 class _LogOfAlterations:
-    """The statements in this run's log that altered columns, up to the log's end when it
-    was last asked. Each part of the log is read once."""
+    """The statements in this run's log, up to the log's end when it was last asked, after
+    which a table may have hidden values under names that show them. Each part of the log
+    is read once."""
 
     ports: RunPorts
     run_start: RunStart
     _statements: list[LoggedStatement] = field(default_factory=list)
+    """Statements that may have changed columns or names of tables."""
+    _exchanged_tables: set[TableName] = field(default_factory=set)
+    """Tables that exchanged rows with another table, where the settings hide values of
+    one of the two; names as the server compares them."""
     _read_until: Coordinates | None = None
 
     def hiding_tables(self, names: Collection[TableName]) -> frozenset[TableName]:
-        """Return those of some tables that are to be read from the server which may have
-        hidden values under a name that shows them: their shape hides something, and a
-        statement in the log of this run altered their columns; or a statement gave them
-        their name, or created them LIKE another table, and any table may have such a
-        shape.
-        Before it is followed, nobody knows what the settings hid of their rows."""
+        """Return those of some tables that must not be read from the server before the
+        log of this run: until it is followed, nobody knows what the settings hide of
+        their rows. A statement altered the columns of a table that hides some, or gave
+        a table its name, created it LIKE another one, or exchanged its rows."""
         ports, run_start = self.ports, self.run_start
         versions = ports.ledger.schemas_at(ports.source.name, shaped=True) if names else []
         shaped = {version.table for version in versions}
         if not names or not (shaped or ports.shaping.has_rules):
             return frozenset()
-        head = ports.server.facts().head
-        self._statements += (
-            statement
-            for statement in statements_between(
-                ports, run_start, self._read_until or run_start.start.at, head
-            )
-            if not _keeps_columns(read_change(statement.text, statement.context))
-        )
+        fold_case, head = case_folding(run_start.facts), ports.server.facts().head
+        begin = self._read_until or run_start.start.at
+        for statement in statements_between(ports, run_start, begin, head):
+            changes = read_change(statement.text, statement.context)
+            if not _keeps_columns(changes):
+                self._statements.append(statement)
+            for pair in _exchanged_pairs(changes):
+                if any(map(ports.shaping.rules_of, pair)):
+                    self._exchanged_tables.update(map(fold_case, pair))
         self._read_until = head
-        tables, fold_case = sorted(names), case_folding(run_start.facts)
+        tables = sorted(names)
         altered = spans_of_changes(self._statements, tables, fold_case).keys() & shaped
         naming_statements = [
             statement
@@ -584,7 +593,8 @@ class _LogOfAlterations:
             if _may_give_name(read_change(statement.text, statement.context))
         ]
         named = spans_of_changes(naming_statements, tables, fold_case).keys()
-        return frozenset(names) & (altered | named)
+        exchanged = {name for name in names if fold_case(name) in self._exchanged_tables}
+        return frozenset(names) & (altered | named | exchanged)
 
 
 def _may_give_name(changes: Reading) -> bool:
@@ -595,6 +605,17 @@ def _may_give_name(changes: Reading) -> bool:
         or (isinstance(change, AlterTable) and bool(change.new_names))
         for change in changes
     )
+
+
+def _exchanged_pairs(changes: Reading) -> Iterator[tuple[TableName, TableName]]:
+    """Yield the pairs of tables that exchanged rows by EXCHANGE PARTITION."""
+    if not isinstance(changes, tuple):
+        return
+    for change in changes:
+        if isinstance(change, AlterTable):
+            for clause in change.clauses:
+                if isinstance(clause, RowsChange) and clause.other_table is not None:
+                    yield change.table, clause.other_table
 
 
 def _keeps_columns(changes: Reading) -> bool:

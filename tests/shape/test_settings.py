@@ -667,6 +667,33 @@ def test_a_table_that_is_renamed_in_a_skipped_part_needs_consent_whatever_it_was
     assert hidden in str(customers.mirror("d"))
 
 
+@pytest.mark.parametrize("is_read", [False, True])
+def test_a_new_table_may_have_the_rows_of_one_that_was_never_shown(
+    mysql: MySqlStand, database: str, is_read: bool
+) -> None:
+    """Its settings could never be applied, so nobody knows its columns. It is renamed in a skipped
+    part of the log, or right after that."""
+    hidden, renamed = "333333333", TableName(database, "d")
+    rules = ShapeRules(exclude_columns=("ssn",), rows="absent < 9")
+    customers = Customers(mysql, database, rules)
+    follower = customers.follower
+    customers.run()
+    assert follower.states()[TableName(database, "c")].has_stopped
+    rename = ["rename table c to d"]
+    customers.do(*rename * (not is_read), "flush binary logs")
+    mysql.execute(f"purge binary logs to '{head(mysql).file}'")
+    follower.choose("earliest")
+    customers.do(*rename * is_read, "update d set phone = '1' where id = 3")
+    for _ in range(2):
+        customers.run()
+        files = [rows.to_pylist() for rows in follower.lake.files.values()]
+        assert hidden not in str([customers.mirror("d"), files])
+        assert follower.states()[renamed].need is Need.CONSENT
+    customers.order(OrderKind.RESUME, OrderRequest(renamed, "ada", "because"))
+    customers.run()
+    assert hidden in str(customers.mirror("d"))
+
+
 def test_a_new_table_may_have_the_rows_of_each_table_that_hides_columns(
     mysql: MySqlStand, database: str
 ) -> None:
@@ -712,11 +739,12 @@ def test_a_table_without_changes_after_a_skipped_part_needs_consent(
         assert hidden not in str([customers.mirror(name), files])
 
 
-@pytest.mark.parametrize("way", ["recovered", "reloaded", "reloaded, unknown"])
+@pytest.mark.parametrize("way", ["recovered", "reloaded", "reloaded, unknown", "exchanged"])
 def test_a_table_is_not_read_before_the_log_that_gives_it_its_name(
     mysql: MySqlStand, database: str, way: str
 ) -> None:
-    """What the settings of its former name hide would be in the files of what was read."""
+    """Nor before the log that gives it another one's rows. What the settings hide of those would be
+    in the files of what was read."""
     hidden, name = "333333333", TableName(database, "d")
     customers = Customers(mysql, database, ShapeRules(exclude_columns=("ssn",)))
     follower = customers.follower
@@ -727,6 +755,11 @@ def test_a_table_is_not_read_before_the_log_that_gives_it_its_name(
         customers.run()
         customers.reload("d")
         customers.do("rename table c to t, d to c, t to d")
+    elif way == "exchanged":
+        customers.do("create table d like c", "alter table c partition by hash (id) partitions 1")
+        customers.run()
+        customers.reload("d")
+        customers.do("alter table c exchange partition p0 with table d")
     else:
         customers.run()
         customers.do("create table w (id int primary key)")
