@@ -2042,7 +2042,7 @@ create trigger forgotten_move before update on lockstep.forgotten
 -- A tightening: settings changed so that the lake shows less of a table. `columns`: columns that are
 -- left out, masked or hashed now; `fewer_rows`: rows are left out; `rehashed`: values are hashed with
 -- another key. What was captured up to the batch `through` still shows the earlier values until they
--- are cleared. `kept_because`: why a person keeps them. `begun_at`: from then on no consumer is given
+-- are cleared. `kept_because`: why a person keeps them. `begun_at`: from then on no reader is given
 -- those changes; `cleared_at`: none of the values is left in the lake or the ledger.
 create table lockstep.tightened (
     id bigint generated always as identity constraint tightened_pk primary key,
