@@ -133,7 +133,8 @@ def condition_refusal(ports: RunPorts, table: TableName) -> ConditionRefused | N
         )
     if table not in ports.ledger.pending_batches(source) and _shows_earlier_columns(ports, state):
         return ConditionRefused(
-            f"the mirror of {table} has the columns from before an ALTER TABLE that no run has read",
+            f"the mirror of {table} has the columns that it had before an ALTER TABLE which no run "
+            "has read",
             hint=_reload_hint(table),
         )
     return None
