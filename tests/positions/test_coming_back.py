@@ -19,7 +19,13 @@ from lockstep.pipeline.schema.statements.changes import NotUnderstood
 from lockstep.pipeline.schema.statements.read import read_change
 from lockstep.pipeline.start.bounds import Budget
 from lockstep.pipeline.supply import RowsFromServer
-from lockstep.pipeline.values.errors import MirrorRefused, PositionPurged, SegmentsLost, TableError
+from lockstep.pipeline.values.errors import (
+    MirrorRefused,
+    Need,
+    PositionPurged,
+    SegmentsLost,
+    TableError,
+)
 from lockstep.pipeline.values.policies import OnPositionLost, StartPolicies
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.mysql.server import MySqlServer
@@ -583,6 +589,19 @@ def test_a_reading_that_was_ordered_waits_with_its_table(shop: Shop) -> None:
     shop.run()
     shop.require_whole("a", rereads=1)
     assert shop.follower.ledger.open_loads(SOURCE) == []
+
+
+def test_a_pause_does_not_hide_that_the_log_disagrees(shop: Shop) -> None:
+    """Its rows are read at once; the log alone would stop it at the same place again."""
+    shop.unlogged("alter table a add column w int default 5")
+    shop.do("insert into a values (2, 2, 2)")
+    shop.run()
+    assert shop.state("a").need is Need.STRUCTURE
+    shop.pause("a")
+    shop.resume("a")
+    shop.run()
+    assert [batch for batch in shop.batches() if batch.catches_up] == []
+    shop.require_same("a")
 
 
 @pytest.mark.parametrize("until", [False, True])
