@@ -558,8 +558,10 @@ class _LogOfAlterations:
 
     ports: RunPorts
     run_start: RunStart
-    _statements: list[LoggedStatement] = field(default_factory=list)
+    _altering_statements: list[LoggedStatement] = field(default_factory=list)
     """Statements that may have changed columns or names of tables."""
+    _naming_statements: list[LoggedStatement] = field(default_factory=list)
+    """Those of them that may have given a table its name, or created it LIKE another."""
     _exchanged_tables: set[TableName] = field(default_factory=set)
     """Tables that exchanged rows with another table, where the settings hide values of
     one of the two; names as the server compares them."""
@@ -567,32 +569,31 @@ class _LogOfAlterations:
 
     def hiding_tables(self, names: Collection[TableName]) -> frozenset[TableName]:
         """Return those of some tables that must not be read from the server before the
-        log of this run: until it is followed, nobody knows what the settings hide of
+        log of this run: only once it is followed is it known what the settings hide of
         their rows. A statement altered the columns of a table that hides some, or gave
         a table its name, created it LIKE another one, or exchanged its rows."""
+        if not names:
+            return frozenset()
         ports, run_start = self.ports, self.run_start
-        versions = ports.ledger.schemas_at(ports.source.name, shaped=True) if names else []
+        versions = ports.ledger.schemas_at(ports.source.name, shaped=True)
         shaped = {version.table for version in versions}
-        if not names or not (shaped or ports.shaping.has_rules):
+        if not shaped and not ports.shaping.has_rules:
             return frozenset()
         fold_case, head = case_folding(run_start.facts), ports.server.facts().head
         begin = self._read_until or run_start.start.at
         for statement in statements_between(ports, run_start, begin, head):
             changes = read_change(statement.text, statement.context)
             if not _keeps_columns(changes):
-                self._statements.append(statement)
+                self._altering_statements.append(statement)
+            if _may_give_name(changes):
+                self._naming_statements.append(statement)
             for pair in _exchanged_pairs(changes):
                 if any(map(ports.shaping.rules_of, pair)):
                     self._exchanged_tables.update(map(fold_case, pair))
         self._read_until = head
         tables = sorted(names)
-        altered = spans_of_changes(self._statements, tables, fold_case).keys() & shaped
-        naming_statements = [
-            statement
-            for statement in self._statements
-            if _may_give_name(read_change(statement.text, statement.context))
-        ]
-        named = spans_of_changes(naming_statements, tables, fold_case).keys()
+        altered = spans_of_changes(self._altering_statements, tables, fold_case).keys() & shaped
+        named = spans_of_changes(self._naming_statements, tables, fold_case).keys()
         exchanged = {name for name in names if fold_case(name) in self._exchanged_tables}
         return frozenset(names) & (altered | named | exchanged)
 

@@ -321,7 +321,7 @@ class SchemaTracker:
         `shaped_versions`: the last known versions of tables that the lake does not show
         as they are. A new table with at least half of the columns of one of them may
         have its rows, so the lake shows no more of the new table than of that one. If
-        nobody ever knew the columns of such a table (a version without a schema), any
+        the columns of such a table were never known (a version without a schema), any
         new table may have its rows."""
         self._shaped_versions = _without_alike(shaped_versions)
         for version in versions:

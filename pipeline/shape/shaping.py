@@ -204,8 +204,8 @@ class Shaping:
             return redact_schema(schema, hidden), self._shown_as(schema, shape)
         if may_be_renamed and before.schema is None:
             raise TableError(
-                f"it may have the rows of {before.table}, of which the settings hide values, and "
-                "whose columns Lockstep never knew",
+                f"it may have the rows of {before.table}: the settings hide values of that table, "
+                "and its columns were never known",
                 hint=consent_hint(schema.name),
                 need=Need.CONSENT,
             )

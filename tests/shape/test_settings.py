@@ -119,6 +119,19 @@ class Customers:
             cursor.execute(f"select * from {table} order by 1")
             return [dict(row) for row in cursor.fetchall()]
 
+    def require_consent(self, table: str, hidden: str) -> None:
+        """The table waits for consent over two runs, and neither its mirror nor any file has the
+        hidden value; once it is resumed, the mirror does."""
+        name = TableName(self.name, table)
+        for _ in range(2):
+            self.run()
+            files = [rows.to_pylist() for rows in self.follower.lake.files.values()]
+            assert hidden not in str([self.mirror(table), files])
+            assert self.follower.states()[name].need is Need.CONSENT
+        self.order(OrderKind.RESUME, OrderRequest(name, "ada", "because"))
+        self.run()
+        assert hidden in str(self.mirror(table))
+
     def stopped(self, table: str = "c") -> str | None:
         state = self.follower.states()[TableName(self.name, table)]
         return state.reason if state.has_stopped else None
@@ -643,7 +656,6 @@ def test_a_table_that_is_renamed_in_a_skipped_part_needs_consent_whatever_it_was
 ) -> None:
     """A table had its new name once, which is gone; or nobody knows the structure of the table any
     more that was renamed: the versions of before say what it hides."""
-    hidden, renamed = "333333333", TableName(database, "d")
     customers = Customers(mysql, database, ShapeRules(exclude_columns=("ssn",)))
     nobody = partial(followed_by_nobody, TableName(database, "c"))
     monkeypatch.setattr(tracker, "read_change", nobody)
@@ -657,14 +669,7 @@ def test_a_table_that_is_renamed_in_a_skipped_part_needs_consent_whatever_it_was
     mysql.execute(f"purge binary logs to '{head(mysql).file}'")
     follower.choose("earliest")
     customers.do("update d set phone = '1' where id = 3")
-    for _ in range(2):
-        customers.run()
-        files = [rows.to_pylist() for rows in follower.lake.files.values()]
-        assert hidden not in str([customers.mirror("d"), files])
-        assert follower.states()[renamed].need is Need.CONSENT
-    customers.order(OrderKind.RESUME, OrderRequest(renamed, "ada", "because"))
-    customers.run()
-    assert hidden in str(customers.mirror("d"))
+    customers.require_consent("d", "333333333")
 
 
 @pytest.mark.parametrize("is_read", [False, True])
@@ -673,7 +678,6 @@ def test_a_new_table_may_have_the_rows_of_one_that_was_never_shown(
 ) -> None:
     """Its settings could never be applied, so nobody knows its columns. It is renamed in a skipped
     part of the log, or right after that."""
-    hidden, renamed = "333333333", TableName(database, "d")
     rules = ShapeRules(exclude_columns=("ssn",), rows="absent < 9")
     customers = Customers(mysql, database, rules)
     follower = customers.follower
@@ -684,14 +688,7 @@ def test_a_new_table_may_have_the_rows_of_one_that_was_never_shown(
     mysql.execute(f"purge binary logs to '{head(mysql).file}'")
     follower.choose("earliest")
     customers.do(*rename * is_read, "update d set phone = '1' where id = 3")
-    for _ in range(2):
-        customers.run()
-        files = [rows.to_pylist() for rows in follower.lake.files.values()]
-        assert hidden not in str([customers.mirror("d"), files])
-        assert follower.states()[renamed].need is Need.CONSENT
-    customers.order(OrderKind.RESUME, OrderRequest(renamed, "ada", "because"))
-    customers.run()
-    assert hidden in str(customers.mirror("d"))
+    customers.require_consent("d", "333333333")
 
 
 def test_a_new_table_may_have_the_rows_of_each_table_that_hides_columns(
