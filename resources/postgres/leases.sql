@@ -64,8 +64,14 @@ from lockstep.leases l
 where l.source = %(source)s and l.token < %(token)s and l.run_id is not null
 order by l.token desc limit 1
 
+-- After a failover to a standby that lacked the newest leases, another holder may have got a token
+-- again, so a token alone does not identify a lease.
 -- name: fence
-select token from lockstep.sources where name = %(source)s for no key update
+select s.token, l.holder, l.run_id
+from lockstep.sources s
+left join lockstep.leases l on (l.source, l.token) = (s.name, s.token)
+where s.name = %(source)s
+for no key update of s
 
 -- name: heartbeat
 update lockstep.sources set beat_at = clock_timestamp()

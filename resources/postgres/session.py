@@ -278,7 +278,8 @@ class LedgerPort:
                 }
 
     def _require_newest(self, lease: Lease, rows: Sequence[Row]) -> None:
-        if [row["token"] for row in rows] != [lease.token]:
+        newest = [(row["token"], row["holder"], row["run_id"]) for row in rows]
+        if newest != [(lease.token, lease.holder, lease.run_id)]:
             raise LeaseLost(
                 f"Another run took over the source {lease.source!r}; "
                 "nothing of this run was recorded after that.",

@@ -25,6 +25,7 @@ from lockstep.pipeline.values.errors import LeaseLost, SourceBusy
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.postgres import leases
 from lockstep.resources.postgres.ledger import PostgresLedger, open_ledger
+from tests.fix_ledger import LedgerOfTest
 from tests.ledger.made import (
     DECISION,
     ORDERS,
@@ -137,6 +138,25 @@ def test_a_lease_that_nobody_took_writes_nothing(ledger: Ledger, source: str) ->
     """A token is compared, not believed."""
     with pytest.raises(LeaseLost):
         ledger.decide(Lease(source, 1, "nobody", None), DECISION)
+
+
+def test_a_token_that_was_given_twice_is_one_holders() -> None:
+    """Postgres fails over to a standby that lacks the newest lease, before its holder notices."""
+    ledger = LedgerOfTest()
+    with ledger.lock("shop", "somebody", "run-1") as lease:
+        ledger.decide(lease, DECISION)
+    standby = ledger.content()
+    with ledger.lock("shop", "the first", "run-2") as first:
+        ledger.fail_over(standby)
+        other = LedgerOfTest(ledger.database)
+        with other.lock("shop", "the second", "run-3") as second:
+            assert second.token == first.token
+            with pytest.raises(LeaseLost):
+                ledger.decide(first, DECISION)
+            with pytest.raises(LeaseLost):
+                ledger.require_held(first)
+            other.decide(second, DECISION)
+    assert len(other.decisions("shop")) == 2
 
 
 # -- processes at a server of Spark ------------------------------------------------------------
