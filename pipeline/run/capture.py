@@ -62,8 +62,8 @@ from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.statements.changes import (
     AlterTable,
     CreateLike,
-    RenameTables,
     RowsChange,
+    renamed_pairs,
 )
 from lockstep.pipeline.schema.statements.read import Reading, read_change
 from lockstep.pipeline.source_plan import RereadRows
@@ -601,10 +601,10 @@ class _LogOfAlterations:
 def _may_give_name(changes: Reading) -> bool:
     """Return whether a statement may give a table another name, or create one LIKE
     another."""
-    return not isinstance(changes, tuple) or any(
-        isinstance(change, RenameTables | CreateLike)
-        or (isinstance(change, AlterTable) and bool(change.new_names))
-        for change in changes
+    return (
+        not isinstance(changes, tuple)
+        or bool(renamed_pairs(changes))
+        or any(isinstance(change, CreateLike) for change in changes)
     )
 
 

@@ -20,7 +20,7 @@ from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.stop_errors import reread_error, stop_at_cursor
 from lockstep.pipeline.schema.history import Knowledge, SchemaVersion
 from lockstep.pipeline.schema.history_check import read_stored_context
-from lockstep.pipeline.schema.statements.changes import AlterTable, RenameTables
+from lockstep.pipeline.schema.statements.changes import renamed_pairs
 from lockstep.pipeline.schema.statements.read import read_change
 from lockstep.pipeline.schema.treatments import Visibility
 from lockstep.pipeline.shape.shape import shows_no_more
@@ -314,13 +314,7 @@ def _new_name(ports: RunPorts, end: SchemaVersion, tables: Iterable[TableName]) 
     changes = read_change(statement.text, read_stored_context(statement.context))
     name = end.table
     for change in changes if isinstance(changes, tuple) else ():
-        match change:
-            case RenameTables(pairs):
-                pass
-            case AlterTable(altered):
-                pairs = tuple((altered, new_name) for new_name in change.new_names)
-            case _:
-                pairs = ()
+        pairs = renamed_pairs([change])
         for old_name, new_name in pairs:
             if old_name == _spelling(name, dict(pairs)):
                 name = new_name
