@@ -571,7 +571,8 @@ class _LogOfAlterations:
         """Return those of some tables that must not be read from the server before the
         log of this run: only once it is followed is it known what the settings hide of
         their rows. A statement altered the columns of a table that hides some, or gave
-        a table its name, created it LIKE another one, or exchanged its rows."""
+        a table its name, created it LIKE another one, or exchanged its rows. If part of
+        the log was skipped, any of them may have got its name there."""
         if not names:
             return frozenset()
         ports, run_start = self.ports, self.run_start
@@ -579,6 +580,8 @@ class _LogOfAlterations:
         shaped = {version.table for version in versions}
         if not shaped and not ports.shaping.has_rules:
             return frozenset()
+        if not run_start.decision.continues_log and ports.ledger.has_history(ports.source.name):
+            return frozenset(names)
         fold_case, head = case_folding(run_start.facts), ports.server.facts().head
         begin = self._read_until or run_start.start.at
         for statement in statements_between(ports, run_start, begin, head):
