@@ -595,7 +595,11 @@ class _LogOfAlterations:
                     self._exchanged_tables.update(map(fold_case, pair))
         self._read_until = head
         tables = sorted(names)
-        altered = spans_of_changes(self._altering_statements, tables, fold_case).keys() & shaped
+        altered = {
+            table
+            for table in spans_of_changes(self._altering_statements, tables, fold_case)
+            if table in shaped or ports.shaping.rules_of(table) is not None
+        }
         named = spans_of_changes(self._naming_statements, tables, fold_case).keys()
         exchanged = {name for name in names if fold_case(name) in self._exchanged_tables}
         return frozenset(names) & (altered | named | exchanged)

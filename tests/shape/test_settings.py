@@ -835,6 +835,23 @@ def test_a_table_is_not_read_before_the_log_that_gives_it_its_name(
         assert follower.states()[name].need is Need.CONSENT
 
 
+@pytest.mark.parametrize("change", UNREAD)
+def test_a_table_whose_columns_nobody_knows_is_not_read_before_the_log_that_renames_them(
+    mysql: MySqlStand, database: str, change: str
+) -> None:
+    """Nor after it: ledger and mirror are lost, so that the log cannot be followed, which says what
+    became of a hidden column."""
+    customers = Customers(mysql, database, ShapeRules(exclude_columns=("ssn",)))
+    customers.run()
+    customers.do("create table w (id int primary key)")
+    customers.run()
+    customers.do(*(statement.format(c="c") for statement in UNREAD[change]))
+    customers.follower.lose_ledger()
+    del customers.follower.lake.tables[f"{SOURCE}/{database}/c"]
+    customers.follower.recover()
+    customers.require_consent("c", "333333333")
+
+
 def test_a_table_whose_columns_stay_is_read_before_the_log(
     mysql: MySqlStand, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
