@@ -396,7 +396,8 @@ def _tls_error(settings: ConnectionSettings, error: BaseException) -> TlsRefused
 
 def _unavailable_error(settings: ConnectionSettings, text: str) -> SourceUnavailable:
     return SourceUnavailable(
-        f"MySQL at {settings.host}:{settings.port} cannot be reached: {text}",
+        f"MySQL at {settings.host}:{settings.port} cannot be reached: "
+        f"{text or 'the connection was closed'}",
         hint="check that the server runs and that host and port are correct, then run again",
     )
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import certifi
@@ -64,6 +65,20 @@ def test_no_connection_is_one_clear_error(
     assert type(error) is kind
     assert error.hint
     assert "wrong-but-secret" not in f"{error} {error.hint} {error.__cause__}"
+
+
+def test_a_connection_that_is_closed_already_is_told_so(mysql: MySqlStand) -> None:
+    """The driver has no text for it: a first answer was lost, and something else is asked."""
+    chosen = settings(mysql)
+    with (
+        pytest.raises(SourceUnavailable, match="cannot be reached: the connection was closed"),
+        connection.connect(chosen) as session,
+        session.cursor() as cursor,
+    ):
+        connection.shut_down_socket(session)
+        with suppress(OperationalError):
+            cursor.execute("select 1")
+        cursor.execute("select 1")
 
 
 def test_a_node_that_is_not_ready_is_asked_again() -> None:
