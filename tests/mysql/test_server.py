@@ -110,7 +110,7 @@ def test_a_server_that_stops_in_the_handshake_is_asked_again(mysql: MySqlStand) 
         error = refusal(MySqlServer(settings(mysql, port=port, tls="required")))
         thread.join()
     assert type(error) is SourceUnavailable
-    assert "closed (EOF)" in error.message
+    assert "EOF" in error.message
 
 
 def test_a_certificate_that_a_server_made_for_itself(mysql: MySqlStand) -> None:
