@@ -58,6 +58,8 @@ ROWS = pa.table(
         },
     }
 )
+LAKE = "the lake"
+"""Spark and a metastore take a place as it is written, and decode no `%20`."""
 COLUMNS = tuple(EntryColumn(field.name, sql_type(field.type)) for field in ROWS.schema)
 
 
@@ -83,13 +85,12 @@ def entry(catalog: Catalog, tmp_path: Path, **other: Any) -> WantedEntry:
     """A mirror with rows, in a schema that is not there."""
     name = EntryName(f"shop_{uuid4().hex}", "orders")
     table = TableName(name.schema, "Orders")
-    mirror = f"shop/{name.schema}/Orders"
-    (tmp_path / mirror).mkdir(parents=True)
-    write_deltalake(tmp_path / mirror, ROWS)
+    folder = tmp_path / LAKE / "shop" / name.schema / "Orders"
+    folder.mkdir(parents=True)
+    write_deltalake(folder, ROWS)
     columns = COLUMNS if catalog.has_columns else ()
-    told = WantedEntry(
-        "shop", table, name, (tmp_path / mirror).as_uri(), "What is ordered", columns
-    )
+    place = folder.as_uri() if isinstance(catalog, UnityCatalog) else f"file://{folder}"
+    told = WantedEntry("shop", table, name, place, "What is ordered", columns)
     return replace(told, **other)
 
 
@@ -105,7 +106,7 @@ def test_an_entry_is_made_changed_renamed_and_dropped(catalog: Catalog, tmp_path
     )
     with pytest.raises(CatalogRefused, match="refuses"):
         catalog.put(wrong, None)
-    folder = tmp_path / "shop" / made.name.schema / "Orders"
+    folder = tmp_path / LAKE / "shop" / made.name.schema / "Orders"
     files = sorted(folder.rglob("*"))
     assert catalog.find(made.name) is None
     catalog.put(made, None)
@@ -162,7 +163,8 @@ def test_spark_finds_a_mirror_by_its_name_in_the_metastore(
             assert len(named) == rows and sorted(named) == sorted(there)
 
     require_found(3)
-    write_deltalake(tmp_path / "shop" / told.name.schema / "Orders", ROWS, mode="append")
+    folder = tmp_path / LAKE / "shop" / told.name.schema / "Orders"
+    write_deltalake(folder, ROWS, mode="append")
     columns = (replace(COLUMNS[0], comment="the key"), *COLUMNS[1:])
     catalog.put(replace(told, comment="All", columns=columns), told.name)
     require_found(6)
