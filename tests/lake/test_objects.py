@@ -195,8 +195,13 @@ def test_a_commit_is_made_once_whatever_gets_lost(faulty: Lake, faults: Faults) 
                 user_metadata="{}",
             )
         assert done.delta_version == batch - 1
-    assert len(faults.done()) == before + 9
-    assert faulty.changelog.is_newest_version(CHANGELOG, 2)
+    with faults.planned("PUT", f"people/_delta_log/{3:020d}.json", Fault.LOST_ANSWER):
+        listed = faulty.changelog.restate(
+            CHANGELOG, app_id="app", batch=3, files=files, user_metadata="{}"
+        )
+    assert len(faults.done()) == before + 10
+    assert listed.delta_version == 3 and faulty.changelog.is_newest_version(CHANGELOG, 3)
+    assert faulty.changelog.listed_files(CHANGELOG) == {file.path: file.size for file in files}
 
 
 def test_a_late_writer_commits_nothing(faulty: Lake, faults: Faults) -> None:
