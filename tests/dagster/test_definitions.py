@@ -7,6 +7,7 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
+from dagster._core.definitions.decorators.op_decorator import DecoratedOpFunction
 from dagster._core.definitions.reconstruct import repository_def_from_target_def
 from dagster._core.remote_origin import ManagedGrpcPythonEnvCodeLocationOrigin
 from dagster._core.workspace.autodiscovery import (
@@ -123,8 +124,9 @@ def test_what_the_page_shows_can_be_typed_into_one_module(tmp_path: Path) -> Non
     open_orders = dg.AssetKey("open_orders")
     keys = set(repository.assets_defs_by_key)
     assert keys == {open_orders, NAMES.log_key, *NAMES.step_keys}
-    body = repository.assets_defs_by_key[open_orders].op.compute_fn.decorated_fn
-    assert body.__globals__["lockstep"] is lockstep
+    function = repository.assets_defs_by_key[open_orders].op.compute_fn
+    assert isinstance(function, DecoratedOpFunction)
+    assert function.decorated_fn.__globals__["lockstep"] is lockstep
 
 
 def test_the_definitions_merge_into_others(tmp_path: Path) -> None:
