@@ -127,6 +127,9 @@ class MirrorFacts:
     - `published_batches`: batches with files in the table's changelogs.
     - `generation`: its table's highest `TableState.generation`, from application ids.
     - `records`: the record of each write's last batch.
+    - `last_without_log`: the last batch whose write had rows from elsewhere than the
+      log; 0 for none. They do not come again from the log, also if the write was
+      undone.
     """
 
     table: TableName
@@ -137,6 +140,7 @@ class MirrorFacts:
     published_batches: frozenset[int] = frozenset()
     generation: int = 1
     records: tuple[BatchRecord, ...] = ()
+    last_without_log: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,6 +332,7 @@ class _MirrorLog:
     shown_batches: list[ShownBatch] = field(default_factory=list)
     first_batches: set[int] = field(default_factory=set)
     records: dict[int, BatchRecord] = field(default_factory=dict)
+    last_without_log: int = 0
 
     def read_commit(self, commit: LakeCommit) -> None:
         """Read the next commit. A ledger can continue with a version that shows the end
@@ -375,6 +380,8 @@ class _MirrorLog:
             self._forget_after(last)
         self.first_batches.add(first)
         self.records[last] = record
+        if metadata.get("rows_without_log"):
+            self.last_without_log = max(self.last_without_log, last)
         structure_key, shape = metadata.get("structure"), metadata.get("shape")
         if "shape" not in metadata and self.shown_batches:
             # The write did not change the structure or the shape.
@@ -421,6 +428,7 @@ def mirror_facts(folder: str, newest_first: Sequence[LakeCommit]) -> MirrorFacts
         first_batches=frozenset(log.first_batches),
         generation=max(log.generation, 1),
         records=tuple(log.records.values()),
+        last_without_log=log.last_without_log,
     )
 
 
@@ -627,11 +635,14 @@ def _plan_after(facts: LakeFacts, lake_end: BatchRecord) -> RecoveryPlan:
         elif shown is None:
             reason = f"no version of its mirror shows exactly the table at {lake_end.end}"
             reloads.append((mirror.table, reason))
-        elif _has_later_rows_without_log(mirror, lake_end):
-            reason = f"rows of it were read from the source after {lake_end.end}"
-            reloads.append((mirror.table, reason))
         else:
             adoptions.append(Adoption(mirror, shown))
+            if mirror.last_without_log > lake_end.batch:
+                reason = (
+                    "rows of it were read from the source, or corrected by a replay, after "
+                    f"{lake_end.end}"
+                )
+                reloads.append((mirror.table, reason))
     for table, first in facts.tables_without_mirror:
         if first <= lake_end.batch:
             reloads.append((table, "it has no mirror in the lake"))
@@ -653,14 +664,6 @@ def _exact_version(mirror: MirrorFacts, batches: Iterable[int], through: int) ->
     if shown is None or any(shown.batch < batch <= through for batch in batches):
         return None
     return shown
-
-
-def _has_later_rows_without_log(mirror: MirrorFacts, lake_end: BatchRecord) -> bool:
-    """Return whether a later batch that read nothing of the log wrote to the mirror, as
-    `verify --repair` does. Its rows would not come again from the log."""
-    return any(
-        record.batch > lake_end.batch and record.end == lake_end.end for record in mirror.records
-    )
 
 
 def _batches_of_table(whole_records: Iterable[BatchRecord], mirror: MirrorFacts) -> frozenset[int]:

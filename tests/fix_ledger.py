@@ -282,6 +282,13 @@ class LedgerOfTest(PostgresLedger):
         with self.database.beside() as cursor:
             return content_of(cursor)
 
+    def fail_over(self, content: Content) -> None:
+        """A standby that had only this takes the server's place: each connection ends, and what was
+        committed since is gone."""
+        self.database._empty()
+        with self.database.beside() as cursor:
+            fill(cursor, content)
+
     def recorded(self, source: str) -> list[tuple[int, Segment]]:
         """The segments of all batches, each with its batch's number."""
         contents = self.contents(source, 0, LAST_BATCH)

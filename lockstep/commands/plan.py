@@ -150,7 +150,7 @@ def _reading_values(reading: PlannedReading) -> dict[str, Any]:
         ),
         **attributes(reading, "statements, unlisted_statement_count as more_statements"),
         **attributes(reading, "largest_transaction"),
-        **attributes(reading, "passed_sentences, rereads"),
+        **attributes(reading, "passed_sentences, rereads, drops"),
         **attributes(reading, "quarantines as quarantined"),
     }
 
@@ -187,6 +187,8 @@ def show_plan(context: CommandContext, source: str, plan: RunPlan) -> None:
         context.say(f"  {line}")
     for table, reason in reading.rereads.items():
         context.say(f"  {table} is read from the source: {reason}")
+    for table, reason in reading.drops.items():
+        context.say(f"  {table} is marked as dropped: {reason}")
     if reading.quarantines:
         context.say("  would be quarantined:")
         show_stopped_tables(context, reading.quarantines)

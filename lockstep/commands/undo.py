@@ -112,7 +112,8 @@ def _recover_command(source: str, undone: RunToUndo) -> str:
 
 def _reload_clause(undone: RunToUndo) -> str:
     """Return a clause with the command to type after a `lockstep recover` that finishes
-    the undo: that command does not know which tables have to be read again."""
+    the undo: that command does not know of rows that were read from the source and are
+    in no mirror yet."""
     tables = " ".join(table.word for table in undone.reread_tables)
     return f", and then `lockstep reload {tables} --from source --reason …`" if tables else ""
 

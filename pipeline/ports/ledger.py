@@ -751,8 +751,8 @@ class Deletions(Protocol):
 
 class Ledger(Leases, Decisions, Batches, Structures, Tables, Writes, Deletions, Protocol):
     """The record of all decisions and steps. Each writing method is one transaction. It
-    raises `LeaseLost` if the lease's token is not the newest, because another run took
-    over; `LedgerRefused`, without changing anything, if it is out of order; and
+    raises `LeaseLost` if the lease is not the newest, because another run took over;
+    `LedgerRefused`, without changing anything, if it is out of order; and
     `LedgerUnavailable` if the connection fails.
 
     Order within a run: `lock` → `begin_batch` → `record_capture` → `intend` → per table

@@ -7,17 +7,16 @@ lacks are read from MySQL.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from time import perf_counter
-from typing import Final
 
 from lockstep.pipeline.check import require_ready
 from lockstep.pipeline.model.batch import Batch, BatchState
 from lockstep.pipeline.model.json_values import to_json
 from lockstep.pipeline.model.load import SourceReading
-from lockstep.pipeline.model.table_state import TableCondition, TableEventKind
+from lockstep.pipeline.model.table_state import TableCondition
 from lockstep.pipeline.run.abandon import abandon
 from lockstep.pipeline.run.agreement.claim import require_agreement, require_claim
 from lockstep.pipeline.run.begin import RunStart, begin
@@ -34,6 +33,12 @@ from lockstep.pipeline.run.dump.structure_proof import (
     prove_structures,
 )
 from lockstep.pipeline.run.dump.table_extents import partial_tables_at_start
+from lockstep.pipeline.run.dump.tables_at_start import (
+    DROPPED_IN_GAP,
+    record_drops_in_gap,
+    stops_at_start,
+    unsupported_tables,
+)
 from lockstep.pipeline.run.expected_log import waiting_log_bytes
 from lockstep.pipeline.run.follow_pasts import follow_pasts
 from lockstep.pipeline.run.left_out import left_out_now
@@ -50,14 +55,12 @@ from lockstep.pipeline.run.load.loads import (
     readings_to_follow,
     void_load,
 )
-from lockstep.pipeline.run.mirror_folders import collisions
 from lockstep.pipeline.run.repair import repair
 from lockstep.pipeline.run.reports import CaptureReport, RereadCounts, softened_lines
 from lockstep.pipeline.run.reshaping import stop_reshaped_tables
-from lockstep.pipeline.run.stop_errors import collision_error, engine_error, stop_at_cursor
+from lockstep.pipeline.run.stop_errors import stop_at_cursor
 from lockstep.pipeline.run.table_plans import TablePlans, plan_orders, plan_readings, record_orders
 from lockstep.pipeline.schema.effects import LoggedStatement
-from lockstep.pipeline.schema.history import Knowledge
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.statements.changes import (
     AlterTable,
@@ -68,19 +71,12 @@ from lockstep.pipeline.schema.statements.changes import (
 from lockstep.pipeline.schema.statements.read import Reading, read_change
 from lockstep.pipeline.source_plan import RereadRows
 from lockstep.pipeline.start.bounds import RunBounds
-from lockstep.pipeline.values.decisions import AttemptOutcome, Continuity, Decision, Lease
-from lockstep.pipeline.values.engines import reason_refused
-from lockstep.pipeline.values.errors import LogStops, Need, RowsNotRead, TableError
+from lockstep.pipeline.values.decisions import AttemptOutcome, Decision, Lease
+from lockstep.pipeline.values.errors import LogStops, RowsNotRead, TableError
 from lockstep.pipeline.values.places import AtCoordinates
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.shown import pluralize
 from lockstep.pipeline.values.table import TableName
-
-_DROPPED_IN_GAP: Final = (
-    "the source does not have it any more: it was dropped, or got another name, in a part of the "
-    "log that was skipped"
-)
-"""Reason of the DROPPED event of a table that a gap dropped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,10 +348,10 @@ def _capture_batch(
     capture = BatchCapture(basis, batch, extents)
     log_reading = capture.reading
     engines = ports.server.engines()
-    _stop_unsupported_engines(capture, engines)
-    _stop_colliding_mirrors(capture, engines)
-    _record_drops_in_gap(capture, engines)
-    _stop_for_consent(capture)
+    for table in record_drops_in_gap(basis, engines):
+        ports.progress.note(f"{table}: {DROPPED_IN_GAP}")
+    for table, error in stops_at_start(basis, engines):
+        capture.table_changes.stop(table, run_start.start.at, error)
     for table, error in misread.errors.items():
         if basis.tables[table].takes(run_start.start.at):
             capture.table_changes.stop(table, run_start.start.at, error)
@@ -367,7 +363,8 @@ def _capture_batch(
     log_reading.run()
     reached_limit = log_reading.reached_limit
     if reached_limit is None and ports.source.until is None:
-        _stop_unsupported_engines(capture, ports.server.engines(), log_reading.end.at)
+        for table, error in unsupported_tables(basis, ports.server.engines(), at_end=True):
+            capture.table_changes.stop(table, log_reading.end.at, error)
     if reached_limit is None:
         require_complete(ports, basis.run_start, basis.bounds, log_reading.end.gtid_set)
     require_prepared_after_start(basis.run_start, log_reading)
@@ -459,74 +456,6 @@ def _abandon_misread(
         earlier.restarted_loads | restarted_loads,
         {**earlier.parents, **proof.parent_schemas},
     )
-
-
-def _stop_unsupported_engines(
-    capture: BatchCapture, engines: Mapping[TableName, str], end: Coordinates | None = None
-) -> None:
-    """Quarantine tables whose storage engine is not supported. The server's `engines`
-    decide, because a CREATE TABLE in the log may name no engine, or one that the server
-    replaced. `end`: the end of the batch, or None before the log is read. Before that,
-    a followed table is left alone if its last known engine is supported, since the
-    ALTER TABLE in the log stops it."""
-    basis = capture.basis
-    for table, engine in engines.items():
-        reason = reason_refused(engine)
-        if reason is None or not basis.tables.is_wanted(table):
-            continue
-        schema = basis.structures.last_known_schema(table)
-        was_supported = schema is not None and reason_refused(schema.engine) is None
-        if end is not None or not (was_supported and basis.tables[table].is_known):
-            error = engine_error(table, reason)
-            capture.table_changes.stop(table, end or basis.run_start.start.at, error)
-
-
-def _stop_colliding_mirrors(capture: BatchCapture, at_source: Iterable[TableName]) -> None:
-    """Quarantine tables that would have a folder of another table."""
-    basis, ports = capture.basis, capture.basis.ports
-    states = ports.ledger.table_states(ports.source.name)
-    tables = filter(ports.source.patterns.matches, at_source)
-    for table, other in collisions(ports, states, tables).items():
-        if basis.tables.is_wanted(table):
-            names = ports.source.mirror_names
-            error = collision_error(table, other, names, in_lake=table in states)
-            capture.table_changes.stop(table, basis.run_start.start.at, error)
-
-
-def _record_drops_in_gap(capture: BatchCapture, at_source: Iterable[TableName]) -> None:
-    """After a gap, record that followed tables are dropped which the server does not
-    have any more: no statement of the log that is read says so. A table that the
-    account cannot see is left as it is. `at_source`: the tables that it can see."""
-    basis, ports = capture.basis, capture.basis.ports
-    if basis.run_start.decision.continuity is not Continuity.GAP:
-        return
-    fold_case = case_folding(basis.run_start.facts)
-    visible_tables = {*map(fold_case, at_source)}
-    missing = [
-        version
-        for version in basis.structures.history.versions
-        if version.knowledge is Knowledge.DROPPED
-        and fold_case(version.table) not in visible_tables
-        and basis.tables.is_followed(version.table)
-    ]
-    hidden_tables = ports.server.missing_grants([version.table for version in missing])
-    for version in missing:
-        if version.table not in hidden_tables:
-            basis.tables.record_event(TableEventKind.DROPPED, version, _DROPPED_IN_GAP)
-            ports.progress.note(f"{version.table}: {_DROPPED_IN_GAP}")
-
-
-def _stop_for_consent(capture: BatchCapture) -> None:
-    """Stop the tables that may show what was hidden, by their structures at the start:
-    a table without changes in the log would be read from the source by the next run,
-    which does not know of it any more."""
-    basis, at = capture.basis, capture.basis.run_start.start.at
-    for version in basis.structures.history.versions:
-        error = basis.structures.shape_error(version.table)
-        if error is None or error.need is not Need.CONSENT:
-            continue
-        if basis.tables[version.table].takes(at):
-            capture.table_changes.stop(version.table, at, error)
 
 
 def _extended_start(ports: RunPorts, run_start: RunStart, end: Coordinates) -> RunStart:

@@ -53,6 +53,7 @@ def commit_metadata(
     files: Iterable[SegmentFile] | None,
     *,
     version: SchemaVersion | None = None,
+    has_rows_without_log: bool = False,
 ) -> str:
     """Return the metadata of a commit with the changes of these batches (JSON, keys
     sorted).
@@ -61,6 +62,8 @@ def commit_metadata(
     - `version`: the structure of the table's rows after the commit. The caller stores
       it in the lake (`Claims.store_structures`). For a commit to `_transactions`, this
       function stores the structures that the metadata names.
+    - `has_rows_without_log`: rows of the commit came from elsewhere than the log, which
+      a recovery has to know that makes the commit undone.
     """
     batch_list = list(batches)
     last = batch_list[-1]
@@ -70,6 +73,8 @@ def commit_metadata(
     if version is not None and version.schema is not None:
         fields["structure"] = structures_key(structures_text([version.schema]))
         fields["shape"] = version.shape_fingerprint
+    if has_rows_without_log:
+        fields["rows_without_log"] = True
     if table is SystemTable.TRANSACTIONS:
         # The lake gets the structures before the commit that names them.
         fields["structures"] = _store_new_structures(ports, last)

@@ -168,7 +168,7 @@ class Override:
 @dataclass(frozen=True, slots=True)
 class Lease:
     """The right to write for one source. Each holder gets a higher `token` than the one
-    before. The ledger refuses a commit with any token but the newest (`LeaseLost`)."""
+    before. The ledger refuses a commit with any lease but the newest (`LeaseLost`)."""
 
     source: str
     token: int

@@ -64,8 +64,14 @@ from lockstep.leases l
 where l.source = %(source)s and l.token < %(token)s and l.run_id is not null
 order by l.token desc limit 1
 
+-- After a failover to a standby that lacked the newest leases, another holder may have got a token
+-- again, so a token alone does not identify a lease.
 -- name: fence
-select token from lockstep.sources where name = %(source)s for no key update
+select s.token, l.holder, l.run_id
+from lockstep.sources s
+left join lockstep.leases l on (l.source, l.token) = (s.name, s.token)
+where s.name = %(source)s
+for no key update of s
 
 -- name: heartbeat
 update lockstep.sources set beat_at = clock_timestamp()
@@ -103,9 +109,19 @@ delete from lockstep.spark_clients where source = %(source)s and client = %(clie
 
 -- Tokens have no gaps, so leases that are missing were deleted.
 -- name: runs_outside_dagster
-select count(*) filter (where (%(all)s or not l.in_dagster) and l.run_id is not null) as runs,
-    count(*) filter (where not l.in_dagster and l.run_id is not null and l.ended_at is null) as died,
-    %(through)s - %(after)s - count(*) as forgotten,
+with span as (
+    select * from lockstep.leases
+    where source = %(source)s and token > %(after)s and token <= %(through)s
+),
+-- A run that lost its connection goes on under another lease; the newest says how the run ended.
+runs as (
+    select distinct on (run_id) in_dagster, ended_at from span
+    where run_id is not null
+    order by run_id, token desc
+)
+select (select count(*) from runs where %(all)s or not in_dagster) as runs,
+    (select count(*) from runs where not in_dagster and ended_at is null) as died,
+    %(through)s - %(after)s - (select count(*) from span) as forgotten,
     array(
         select b.id from lockstep.batches b
         join lockstep.leases o on (o.source, o.token) = (b.source, b.token)
@@ -113,8 +129,6 @@ select count(*) filter (where (%(all)s or not l.in_dagster) and l.run_id is not 
           and (%(all)s or not o.in_dagster) and b.state not in ('capturing', 'abandoned')
         order by b.id
     ) as batches
-from lockstep.leases l
-where l.source = %(source)s and l.token > %(after)s and l.token <= %(through)s
 
 -- Writes of Dagster's own runs count if the run was killed, because it may not have reported them.
 -- name: writes_outside_dagster

@@ -470,9 +470,11 @@ def test_an_undo_that_dies_is_ended_by_any_recovery(mysql: MySqlStand, database:
         require_equal(follower, mysql, database)
 
 
-def test_what_no_log_has_is_read_again(mysql: MySqlStand, database: str) -> None:
-    """A row that was changed without the log, and read from the source by a run that is undone.
-    Other tables go on with their mirrors."""
+@pytest.mark.parametrize("is_undo", [True, False])
+def test_what_no_log_has_is_read_again(mysql: MySqlStand, database: str, is_undo: bool) -> None:
+    """A row that was changed without the log, and read from the source by a run that is undone, or
+    that came after the batch to which a lost ledger goes back. Other tables go on with their
+    mirrors."""
     follower = begun(mysql, database, *TWO_TABLES, "insert into b values (1)")
     mysql.execute(
         f"use {database}",
@@ -491,7 +493,8 @@ def test_what_no_log_has_is_read_again(mysql: MySqlStand, database: str) -> None
     require_equal(follower, mysql, database)
     run = run_to_undo(follower.ledger, SOURCE, "the-repair")
     assert run.reread_tables == (TableName(database, "a"),)
-    shown = plan_recovery(ports, run.previous_batch, reread_tables=run.reread_tables)
+    reread = run.reread_tables if is_undo else ()
+    shown = plan_recovery(ports, run.previous_batch, reread_tables=reread)
     assert [table for table, _ in shown.reloads] == [TableName(database, "a")]
     follower.lose_ledger()
     with follower.leased() as lease:
@@ -500,7 +503,7 @@ def test_what_no_log_has_is_read_again(mysql: MySqlStand, database: str) -> None
             lease,
             author="ann",
             after_batch=run.previous_batch,
-            reread_tables=run.reread_tables,
+            reread_tables=reread,
         )
     [decided] = follower.decisions(limit=1)
     assert decided.decision.facts["read_again"] == [f"{database}.a"]

@@ -453,6 +453,7 @@ def test_tables_that_a_gap_took_away_are_dropped(pair: Pair) -> None:
             "revoke select on *.* from lockstep",
             *(f"grant create, {one} to lockstep" for one in seen),
         )
+        foreseen = make_plan(follower.ports()).reading
         follower.run()
     finally:
         pair.a.execute(
@@ -468,6 +469,8 @@ def test_tables_that_a_gap_took_away_are_dropped(pair: Pair) -> None:
         "x": following,
     }
     assert not {"shop.u", "shop.v"} & {*_gap(follower).open_tables}
+    assert foreseen is not None
+    assert {table.name for table in foreseen.drops} == {"u", "v"}
     pair.a.execute("create table shop.u like shop.w", "insert into shop.u values (7, 7)")
     follower.run()
     assert follower.mirror("shop.u") == [{"id": 7, "v": 7}]

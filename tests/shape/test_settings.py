@@ -792,6 +792,30 @@ def test_a_table_that_exchanged_names_in_a_skipped_part_needs_consent(
         assert customers.mirror(table.name) == customers.rows(table.name)
 
 
+@pytest.mark.parametrize("is_skipped", [False, True])
+def test_a_table_that_cannot_be_shown_as_its_settings_say_stops_also_after_a_skipped_part(
+    mysql: MySqlStand, database: str, is_skipped: bool
+) -> None:
+    """Without a change of it in the log that is read, its mirror would stay as it was, and nobody
+    would hear of it. The plan says the same before."""
+    customers = Customers(mysql, database, ShapeRules(rows="active < 9"))
+    follower, table = customers.follower, TableName(database, "c")
+    customers.run()
+    customers.do("alter table c drop column active")
+    if is_skipped:
+        customers.do("flush binary logs")
+        mysql.execute(f"purge binary logs to '{head(mysql).file}'")
+        follower.choose("earliest")
+    customers.do("create table e (id int primary key)")
+    foreseen = make_plan(follower.ports())
+    customers.run()
+    reason = "its condition cannot be evaluated: the table has no column 'active'"
+    assert customers.stopped() == reason
+    assert foreseen.reading is not None
+    assert {stop.table: stop.reason for stop in foreseen.reading.quarantines} == {table: reason}
+    assert foreseen.new_quarantines == [table]
+
+
 @pytest.mark.parametrize(
     "way", ["recovered", "recovered without mirrors", "reloaded", "reloaded, unknown", "exchanged"]
 )

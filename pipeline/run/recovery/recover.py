@@ -356,14 +356,14 @@ def _choose_basis(ports: RunPorts, after_batch: int | None) -> RecoveryBasis:
 def _outcome_from_lake(
     case: RecoveryCase, basis: RecoveryBasis, reread_tables: Collection[TableName]
 ) -> RecoveryOutcome:
-    lost_rows = (
-        (table, "rows of it were read from the source by a run that is undone now")
-        for table in sorted(basis.structures.adopted_tables.intersection(reread_tables))
-    )
+    adopted = basis.structures.adopted_tables
+    reason_undone = "rows of it were read from the source by a run that is undone now"
+    reasons = dict.fromkeys(adopted.intersection(reread_tables), reason_undone)
+    reasons |= {table: reason for table, reason in basis.plan.reloads if table in adopted}
     return RecoveryOutcome(
         case,
         plan=basis.plan,
-        reloads=(*basis.structures.reloads, *lost_rows),
+        reloads=(*basis.structures.reloads, *sorted(reasons.items())),
         shortened_changelogs=tuple(
             changelog.folder
             for changelog in basis.lake.changelogs

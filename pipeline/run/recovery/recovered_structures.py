@@ -18,6 +18,7 @@ at that place.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
@@ -226,8 +227,10 @@ def _completed_mirrors(
     Of each table, the mirror with the highest generation comes first. All mirrors of
     the table get that number, so that the next number is new to each."""
     first_batches, generations = dict[TableName, set[int]](), dict[TableName, int]()
+    last_without_log = Counter[TableName]()
     for mirror in mirrors:
         first_batches.setdefault(mirror.table, set()).update(mirror.first_batches)
+        last_without_log |= Counter({mirror.table: mirror.last_without_log})
     sorted_mirrors = sorted(
         mirrors, key=lambda facts: (facts.table, -facts.generation, facts.folder)
     )
@@ -237,6 +240,7 @@ def _completed_mirrors(
             published_batches=frozenset(published_batches.get(mirror.table, ())),
             first_batches=frozenset(first_batches[mirror.table]),
             generation=generations.setdefault(mirror.table, mirror.generation),
+            last_without_log=last_without_log[mirror.table],
         )
 
 

@@ -149,7 +149,9 @@ def _write_changes(mirror: _MirrorComparison, lease: Lease, changes: pa.Table) -
         fold.schema,
         app_id=intent.app_id,
         txn_version=intent.txn_version,
-        user_metadata=commit_metadata(ports, WriteKind.MERGE, state.table, [last], files),
+        user_metadata=commit_metadata(
+            ports, WriteKind.MERGE, state.table, [last], files, has_rows_without_log=True
+        ),
         policies=policies,
     )
     path = ports.mirrors.stage(f"{source}-replay", changes)

@@ -40,6 +40,11 @@ from lockstep.pipeline.run.dump.log_reader import (
 )
 from lockstep.pipeline.run.dump.renames import CopyDecider
 from lockstep.pipeline.run.dump.table_changes import StatementDecider
+from lockstep.pipeline.run.dump.tables_at_start import (
+    DROPPED_IN_GAP,
+    record_drops_in_gap,
+    stops_at_start,
+)
 from lockstep.pipeline.run.table_plans import TablePlans
 from lockstep.pipeline.run.write.job import may_keep_rows
 from lockstep.pipeline.schema.consequences import Action, Consequence
@@ -77,6 +82,8 @@ class PlannedReading:
       the first others. `unlisted_statement_count`: number of further ones.
     - `refusal`: the error that would end the run before anything is recorded.
     - `rereads`: tables that would be re-read from MySQL, and why.
+    - `drops`: tables that would be marked as dropped although no statement in the log
+      drops them, and why.
     - `merge_sentences`: how each table's changes would be merged, and why.
     - `passed_sentences`: sentences on statements that are logged instead of rows and
       change no captured table.
@@ -98,6 +105,7 @@ class PlannedReading:
     quarantines: tuple[StoppedTable, ...]
     refusal: LockstepError | None
     rereads: Mapping[TableName, str] = field(default_factory=dict)
+    drops: Mapping[TableName, str] = field(default_factory=dict)
     merge_sentences: Mapping[TableName, str] = field(default_factory=dict)
     is_past_end: bool = False
     passed_sentences: tuple[str, ...] = ()
@@ -120,6 +128,10 @@ def read_ahead(ports: RunPorts, run_start: RunStart, plans: TablePlans) -> Plann
     spool = SummarisingSpool(ports.spool, tally.count_spilled, tally.tallies_read_back.append)
     counting_basis = replace(basis, ports=replace(basis.ports, spool=spool))
     reading = LogReading(counting_basis, tally, on_unfollowed=errors.append)
+    engines = ports.server.engines()
+    drops = record_drops_in_gap(basis, engines)
+    for table, error in stops_at_start(basis, engines):
+        tally.quarantine(table, run_start.start.at, error)
     try:
         reading.run()
         if reading.reached_limit is None:
@@ -146,6 +158,7 @@ def read_ahead(ports: RunPorts, run_start: RunStart, plans: TablePlans) -> Plann
         quarantines=tuple(tally.quarantined),
         refusal=errors[0] if errors else None,
         rereads=dict(sorted(tally.rereads.items())),
+        drops=dict.fromkeys(sorted(drops), DROPPED_IN_GAP),
         merge_sentences=_merge_sentences(
             ports, run_start, basis.structures, tally.tables, tally.replaced
         ),
@@ -422,7 +435,7 @@ class LogTally:
         if error is not None and error.by is StoppedBy.RUN:
             self._reread(table, error.reason)
         elif error is not None:
-            self._quarantine(table, logged.begin, error)
+            self.quarantine(table, logged.begin, error)
         elif action in _REPLACE_REASONS:
             self.replaced[table] = _REPLACE_REASONS[action]
             self._captured_tables[table].has_determined_rows = True
@@ -439,7 +452,7 @@ class LogTally:
         if table in self._tables_read_later and self._captured_tables.is_wanted(table):
             error = self._decider.hidden_rows_error(table, consequence, followed)
             if error is not None and error.need is Need.CONSENT:
-                self._quarantine(table, logged.begin, error)
+                self.quarantine(table, logged.begin, error)
 
     def _reread(self, table: TableName, reason: str) -> None:
         self.replaced[table] = _REPLACE_REASONS[Action.REREAD]
@@ -448,7 +461,7 @@ class LogTally:
 
     def note_unlogged_change(self, table: TableName, at: Coordinates, error: TableError) -> None:
         """Quarantine a table that a statement may have changed without logging rows."""
-        self._quarantine(table, at, error)
+        self.quarantine(table, at, error)
 
     def note_lost_rows(self, table: TableName, at: Coordinates, reason: str) -> None:
         """Note that the table has to be re-read, because the log lacks its rows from
@@ -493,7 +506,7 @@ class LogTally:
                     for map_number, indices, events in split_by_map(part)
                 ]
             except TableError as error:
-                self._quarantine(table, at, error)
+                self.quarantine(table, at, error)
                 continue
             for indices, event_counts in event_counts_by_map:
                 np.add.at(row_counts, transactions[indices], event_counts.rows_by_event)
@@ -511,7 +524,7 @@ class LogTally:
         self._captured_tables.segment(version)
         return decoder
 
-    def _quarantine(self, table: TableName, at: Coordinates, error: TableError) -> None:
+    def quarantine(self, table: TableName, at: Coordinates, error: TableError) -> None:
         self.rereads.pop(table, None)
         self.quarantined.append(self._captured_tables.stop(table, at, error))
         self._decoding.buffer.maps.skip_table(table)

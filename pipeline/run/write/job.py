@@ -286,6 +286,12 @@ def task_of(
         # A dropped table's commit may have been made with its changes or without them.
         None if plan.is_dropped or commit is not None else files,
         version=version,
+        has_rows_without_log=any(
+            event.kind in (TableEventKind.REREAD, TableEventKind.REFRESHED)
+            for content in contents
+            if content.batch >= covered_batches[0].id
+            for event in content.events
+        ),
     )
     return Task(intent, state, tuple(covered_batches), plan, metadata, version.schema, copied_rows)
 
