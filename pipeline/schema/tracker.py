@@ -330,10 +330,10 @@ class SchemaTracker:
         """Record the structures that the run read at its first position. A table that
         was known before keeps its rows, and its columns are matched by their names.
         `shaped_versions`: the last known versions of tables that the lake does not show
-        as they are. A new table with at least half of the columns of one of them may
-        have its rows, so the lake shows no more of the new table than of that one. If
-        the columns of such a table were never known (a version without a schema), any
-        new table may have its rows."""
+        as they are. A table that may be one of them under another name
+        (`_may_be_renamed`) may have its rows, so the lake shows no more of it than of
+        that one. A version without a schema is of a table whose columns were never
+        known."""
         self._shaped_versions = _without_alike(shaped_versions)
         for version in versions:
             predecessor = None
@@ -354,29 +354,25 @@ class SchemaTracker:
 
     def _possible_predecessor(self, after: TableSchema) -> Predecessor | None:
         """Return the version from which a table may have its rows where the run begins,
-        with its columns matched by their names: its own last known version, unless the
-        table of that version was dropped; otherwise that version, or one of another
-        table. If several come into question, prefer one that the lake shows more
-        strictly than the settings show this table."""
+        with its columns matched by their names: its own last known version, or that of
+        another table which may have got this name. If several come into question,
+        prefer one that the lake shows more strictly than the settings show this
+        table."""
         predecessors = list[Predecessor]()
+        own_schema = None
         was_dropped = False
         if self._initial.last_number(after.name):
             for own in reversed(self._initial.versions(after.name)):
                 was_dropped |= own.knowledge is Knowledge.DROPPED
                 if own.schema is not None:
                     predecessors.append((own, _names_before(own.schema, after)))
+                    own_schema = None if was_dropped else own.schema
                     break
-        if predecessors and not was_dropped:
-            return predecessors[0]
-        for other in self._shaped_versions:
-            if other.schema is None:
-                if other.table != after.name:
-                    predecessors.append((other, None))
-                continue
-            names = _names_before(other.schema, after)
-            kept_count = len(names) - names.count(None)
-            if kept_count >= len(other.schema.names) / 2:
-                predecessors.append((other, names))
+        predecessors += (
+            (other, None if other.schema is None else _names_before(other.schema, after))
+            for other in self._shaped_versions
+            if other.table != after.name and _may_be_renamed(other.schema, after, own_schema)
+        )
         shows_more = partial(self._shows_more, after)
         return next(filter(shows_more, predecessors), next(iter(predecessors), None))
 
@@ -683,6 +679,26 @@ def _names_before(before: TableSchema, after: TableSchema) -> ColumnsFrom:
     """Return the columns of `after`, matched by their names with those of `before`."""
     by_folded_name = {name.lower(): name for name in before.names}
     return tuple(by_folded_name.get(name.lower()) for name in after.names)
+
+
+def _may_be_renamed(
+    other: TableSchema | None, after: TableSchema, before: TableSchema | None
+) -> bool:
+    """Return whether a table with the structure `after` may be another one that got its
+    name. `other`: the last known structure of that one, None if it was never known.
+    `before`: the last known structure under this name; None if there is none, or if its
+    table was dropped.
+
+    The table has at least half of the other's columns, and all columns that it has as
+    before are the other's, too. If those of the other were never known, it lacks a
+    column from before."""
+    names = {name.lower() for name in after.names}
+    names_before = set[str]() if before is None else {name.lower() for name in before.names}
+    if other is None:
+        return before is None or not names_before <= names
+    other_names = {name.lower() for name in other.names}
+    has_half = len(names & other_names) >= len(other_names) / 2
+    return has_half and names & names_before <= other_names
 
 
 def _without_alike(versions: Iterable[SchemaVersion]) -> list[SchemaVersion]:
