@@ -30,6 +30,7 @@ from lockstep.pipeline.proof.hashes import Hashes, RowHasher, membership, sorted
 from lockstep.pipeline.proof.sampling import ValueRange
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.mirror_rows import MirrorReader
+from lockstep.pipeline.run.stop_errors import NOT_COMMITTED_REASON
 from lockstep.pipeline.schema.history import SchemaVersion
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.rows import key_candidates, row_structure
@@ -269,7 +270,7 @@ def _require_after_capture(ports: RunPorts, low: Coordinates) -> None:
     assert cursor is not None, "the table was captured"
     if low < cursor.position.at:
         raise RowsNotRead(
-            "transactions that are in the log are not committed yet",
+            NOT_COMMITTED_REASON,
             hint="run the same command again in a moment",
         )
 
