@@ -12,7 +12,7 @@ run does not count as dead between two steps, nor during steps that are not Lock
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -24,6 +24,9 @@ from lockstep.pipeline.values.decisions import Lease, LeaseView
 
 GRACE = timedelta(minutes=10)
 """Longest time that a run may take before its first step asks for a lease."""
+
+_ID_LETTERS = 8
+"""Number of leading letters of a run's id that Dagster's page shows."""
 
 _UNDER_WAY_STATUSES = [
     dg.DagsterRunStatus.STARTING,
@@ -76,7 +79,7 @@ def runs_under_way(instance: dg.DagsterInstance, source: str) -> list[RunUnderWa
             has_released=has_released,
         )
         for record in records
-        for token, has_released in [_read_lease_tag(record.dagster_run.tags, source)]
+        for token, has_released in [_read_lease_tag(record.dagster_run, source)]
         if record.dagster_run.job_name != job_name(source, "upkeep")
     ]
 
@@ -127,15 +130,21 @@ def ids_of_own_runs(
 def tag_lease(instance: dg.DagsterInstance, lease: Lease) -> None:
     """Tag the run that took the lease."""
     if lease.run_id is not None:
-        tags = {SOURCE_TAG: lease.source, lease_tag(lease.source): str(lease.token)}
+        tags = {SOURCE_TAG: lease.source, lease_tag(lease.source): lease_text(lease)}
         instance.add_run_tags(lease.run_id, tags)
 
 
 def tag_release(instance: dg.DagsterInstance, lease: Lease) -> None:
     """Tag the run that released its lease and may continue with other steps."""
     if lease.run_id is not None:
-        tags = {lease_tag(lease.source): f"{lease.token} {RELEASED}"}
+        tags = {lease_tag(lease.source): f"{lease_text(lease)} {RELEASED}"}
         instance.add_run_tags(lease.run_id, tags)
+
+
+def lease_text(lease: Lease) -> str:
+    """Return the tag's text for a lease that a Dagster run holds."""
+    assert lease.run_id is not None, "a Dagster run holds it"
+    return f"{lease.token} {lease.run_id[:_ID_LETTERS]}"
 
 
 def _last_sign_of_life(record: dg.RunRecord) -> datetime:
@@ -148,7 +157,12 @@ def _last_sign_of_life(record: dg.RunRecord) -> datetime:
     return began_at
 
 
-def _read_lease_tag(tags: Mapping[str, str], source: str) -> tuple[int | None, bool]:
-    """Return the token of the run's last lease, if any, and whether it was released."""
-    token, _, note = tags.get(lease_tag(source), "").partition(" ")
-    return int(token) if token.isdigit() else None, note == RELEASED
+def _read_lease_tag(run: dg.DagsterRun, source: str) -> tuple[int | None, bool]:
+    """Return the token of the run's last lease, if any, and whether it was released. A
+    run that executes another one again begins with the other one's tags, of which the
+    lease is not its own."""
+    token, _, rest = run.tags.get(lease_tag(source), "").partition(" ")
+    run_id, _, note = rest.partition(" ")
+    if not token.isdigit() or run_id != run.run_id[:_ID_LETTERS]:
+        return None, False
+    return int(token), note == RELEASED

@@ -23,10 +23,10 @@ SOURCE_TAG = "lockstep/source"
 LEASE_TAG = "lockstep/lease"
 UNTIL_TAG = "lockstep/until"
 WAITS_TAG = "lockstep/waits"
-"""These are tags of Dagster runs. `LEASE_TAG` + "." + source has the lease's token,
-followed by `RELEASED` after the run released it; `UNTIL_TAG` has a place, in the form
-that `--until` accepts; `WAITS_TAG` has the last moment at which the run still waited
-for the lock."""
+"""These are tags of Dagster runs. `LEASE_TAG` + "." + source has the lease's token
+and the first letters of the run's id, followed by `RELEASED` after the run released it;
+`UNTIL_TAG` has a place, in the form that `--until` accepts; `WAITS_TAG` has the last
+moment at which the run still waited for the lock."""
 RELEASED = "released"
 
 SOURCE_PART = "{source}"

@@ -185,8 +185,8 @@ def _end_of_run(run: dg.DagsterRun) -> Place | None:
 
 class LoggedProgress:
     """A `pipeline.run.progress.Progress` that writes to a Dagster run's log: every note,
-    and figures from time to time. Figures of the merge are left out, because its
-    materializations show them."""
+    and figures from time to time, of which the last ones are in the step's
+    materialization. Figures of the merge are left out: its materializations show them."""
 
     def __init__(self, log: Log, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._log, self._monotonic = log, monotonic
@@ -196,7 +196,7 @@ class LoggedProgress:
         now = self._monotonic()
         if step.step != "merge" and now - self._last_figures_at >= _FIGURES_SECONDS:
             self._last_figures_at = now
-            self._log.info(f"{step.step}: {step.text}")
+            self._log.info(f"{step.step} so far: {step.text}")
 
     def note(self, sentence: str) -> None:
         self._log.warning(sentence)

@@ -174,7 +174,7 @@ def run_demo(
         with shop.Traffic(connect, WORKERS, SEED, pause=PAUSE_SECONDS) as traffic:
             for portion in range(RUNS_UNDER_TRAFFIC):
                 sleep(SECONDS_OF_TRAFFIC / 2)
-                for statement in _alter_tables(connect, portion):
+                for statement in alter_tables(connect, portion):
                     say(f"meanwhile: {statement}")
                 sleep(SECONDS_OF_TRAFFIC / 2)
                 traffic.raise_error()
@@ -212,12 +212,25 @@ _ALTERATIONS: Final[Sequence[tuple[str, ...]]] = (
 """Three portions: add a column; rename and widen columns; replace a table by a new one."""
 
 
-def _alter_tables(connect: Callable[[], shop.Connection], portion: int) -> list[str]:
-    """Execute a portion; return its statements that change a structure."""
+def alter_tables(connect: Callable[[], shop.Connection], portion: int) -> list[str]:
+    """Execute a portion; return its statements that change a structure. One that MySQL rolls back
+    for a deadlock with a purchase is executed again."""
     with closing(connect()) as connection:
-        cursor = connection.cursor()
         for statement in _ALTERATIONS[portion]:
-            cursor.execute(statement)
-        connection.commit()
+            while not _has_executed(connection, statement):
+                pass
     ddl = ("alter", "create", "rename", "drop")
     return [statement for statement in _ALTERATIONS[portion] if statement.startswith(ddl)]
+
+
+def _has_executed(connection: shop.Connection, statement: str) -> bool:
+    """Execute and commit the statement; return False if a deadlock had it rolled back."""
+    try:
+        connection.cursor().execute(statement)
+        connection.commit()
+    except Exception as error:
+        connection.rollback()
+        if shop.is_deadlock(error):
+            return False
+        raise
+    return True

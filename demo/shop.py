@@ -114,6 +114,11 @@ def sku(number: int) -> str:
     return f"ART-{number:04d}"
 
 
+def is_deadlock(error: Exception) -> bool:
+    """Return whether MySQL rolled the transaction back because others held its locks."""
+    return bool(error.args) and error.args[0] in _DEADLOCK_ERRORS
+
+
 # -- customers at the same time, each with a connection and a thread ----------------------------
 
 
@@ -221,7 +226,7 @@ class _Worker:
                 connection.rollback()
         except Exception as error:
             connection.rollback()
-            if error.args[:1] and error.args[0] in _DEADLOCK_ERRORS:
+            if is_deadlock(error):
                 return TransactionCounts(deadlocked=1)
             raise
         finally:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lockstep.pipeline.ports.catalog import Registry
@@ -148,9 +149,12 @@ class Adapters:
         root = self._settings.lake_path().absolute()
 
         def locate(folder: str) -> str:
-            url = (root / folder if folder else root).as_uri()
-            # Hadoop finds its store for S3 by the scheme s3a.
-            return url if section.kind is CatalogKind.UNITY else re.sub("^s3:", "s3a:", url)
+            path = root / folder if folder else root
+            if section.kind is CatalogKind.UNITY:
+                return path.as_uri()
+            # Spark decodes no %20 in a location, and Hadoop finds its store for S3 by the
+            # scheme s3a.
+            return f"file://{path}" if isinstance(path, Path) else re.sub("^s3:", "s3a:", str(path))
 
         return Registry(self._catalog(section.kind), section.schemas, locate)
 

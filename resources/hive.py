@@ -11,6 +11,7 @@ repeats them, with their comments, for clients that ask the metastore itself.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -139,6 +140,7 @@ class HiveCatalog:
         from thrift.Thrift import TException
         from thrift.transport import TSocket, TTransport
 
+        logging.getLogger("thrift").setLevel(logging.CRITICAL)  # its errors are raised here
         socket = TSocket.TSocket(self._host, self._port)
         socket.setTimeout(_TIMEOUT_SECONDS * 1000)
         transport = TTransport.TBufferedTransport(socket)

@@ -97,7 +97,11 @@ _TIMEOUT_SECONDS: Final = 20
 
 _API: Final = "/api/2.1/unity-catalog"
 _NOT_FOUND_STATUS: Final = 404
-_TOKEN_REFUSAL_STATUSES: Final = (401, 403)
+_UNAUTHORIZED_STATUS: Final = 401
+_FORBIDDEN_STATUS: Final = 403
+_BUSY_STATUSES: Final = (429, 502, 503, 504)
+"""Statuses of a server, or of a proxy before it, that serves no request for the
+moment."""
 _SUCCESS_STATUSES: Final = range(200, 300)
 
 
@@ -130,11 +134,18 @@ class RestClient:
         status, body = self._request(method, path, content)
         if status == _NOT_FOUND_STATUS:
             return None
-        if status in _TOKEN_REFUSAL_STATUSES:
-            raise ConfigurationError(
+        if status in (_UNAUTHORIZED_STATUS, _FORBIDDEN_STATUS):
+            # A principal can have the privileges for some schemas only.
+            is_of_entry = status == _FORBIDDEN_STATUS and not path.startswith("/catalogs/")
+            raise (CatalogRefused if is_of_entry else ConfigurationError)(
                 f"The Unity Catalog at {self} does not allow this token to do that ({status})",
                 hint="give its principal USE CATALOG, USE SCHEMA, CREATE SCHEMA and CREATE TABLE, "
                 "or another token under [catalog]",
+            )
+        if status in _BUSY_STATUSES:
+            raise CatalogUnavailable(
+                f"The Unity Catalog at {self} does not answer now ({status})",
+                hint="see its log; the next run tries again",
             )
         answer = _json_object(body)
         if status not in _SUCCESS_STATUSES:
@@ -149,6 +160,12 @@ class RestClient:
         connection = connection_class(self.address.netloc, timeout=_TIMEOUT_SECONDS)
         headers = {"Accept": "application/json"}
         if self.token:
+            if not (self.token.isascii() and self.token.isprintable()):
+                raise ConfigurationError(
+                    "The token under [catalog] has a character that no request can have, such as "
+                    "a newline",
+                    hint="write it without that character",
+                )
             headers["Authorization"] = f"Bearer {self.token}"
         if content is not None:
             headers["Content-Type"] = "application/json"

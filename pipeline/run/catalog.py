@@ -54,6 +54,8 @@ _TAKEN_HINT = "rename that table, or choose other schemas for mirrors under [cat
 
 _TAKE_OVER_HINT = "`lockstep catalog --yes` takes it over"
 
+_RETRY_HINT = "`lockstep catalog --yes` tries again"
+
 _REPORT_SECONDS = 10.0
 """Shortest time between two progress messages, in seconds."""
 
@@ -178,8 +180,8 @@ class _Registration:
     """One registration, with its results so far. `lease`: None if nothing may be
     changed. `examine_all`: examine all entries, and take over entries of others that
     point at Lockstep's mirrors. `freed_names`: former names of entries that were
-    dropped or renamed, or would be with a lease. `has_refusal`: the catalog refused an
-    entry, which the next run tries again."""
+    dropped or renamed, or would be with a lease. `refused_names`: names of entries that
+    the catalog refused to change, with their tables; the next run tries again."""
 
     ports: RunPorts
     registry: Registry
@@ -187,10 +189,10 @@ class _Registration:
     examine_all: bool
     changes: list[EntryChange] = field(default_factory=list)
     freed_names: set[EntryName] = field(default_factory=set)
+    refused_names: dict[EntryName, TableName] = field(default_factory=dict)
     missing_entries: list[MissingEntry] = field(default_factory=list)
     correct_count: int = 0
     waiting_count: int = 0
-    has_refusal: bool = False
 
     def run(self) -> CatalogReport:
         timer_start = perf_counter()
@@ -198,7 +200,7 @@ class _Registration:
         try:
             steps, new_statement = self._plan_steps()
             self._take_steps(steps, timer_start)
-            is_complete = not self.waiting_count and not self.has_refusal
+            is_complete = not self.waiting_count and not self.refused_names
             if self.lease is not None and is_complete and new_statement is not None:
                 catalog = self.registry.catalog.identity
                 self.ports.ledger.note_registered_up_to(self.lease, catalog, new_statement)
@@ -280,9 +282,10 @@ class _Registration:
             try:
                 self._take(step.recorded, step.wanted)
             except CatalogRefused as error:  # The other entries are still examined.
-                self.has_refusal = True
                 entry = step.wanted or step.recorded
                 assert entry is not None, "a step has one or the other"
+                owner = step.recorded or entry
+                self.refused_names[owner.name] = owner.table
                 self.missing_entries.append(
                     MissingEntry(entry.table, entry.name, error.message, error.hint)
                 )
@@ -343,6 +346,14 @@ class _Registration:
     def _put(self, entry: WantedEntry, recorded: RecordedEntry | None) -> None:
         """Make or change an entry, unless it is as it should be or its name is
         taken."""
+        refused_table = self.refused_names.get(entry.name, entry.table)
+        if refused_table != entry.table:
+            reason = (
+                f"{refused_table} still has that name, because the catalog refused to change its "
+                "entry"
+            )
+            self._report_missing(entry, reason, _RETRY_HINT, recorded)
+            return
         existing = self._find(entry.name)
         former_location = entry.location if recorded is None else recorded.location
         if existing is None:
@@ -391,6 +402,11 @@ class _Registration:
         else:
             owner = f"one of {existing.source}" if existing.source else "not Lockstep's"
             reason, hint = f"another table has that name in the catalog, {owner}", _TAKEN_HINT
+        self._report_missing(entry, reason, hint, recorded)
+
+    def _report_missing(
+        self, entry: WantedEntry, reason: str, hint: str, recorded: RecordedEntry | None
+    ) -> None:
         self.missing_entries.append(MissingEntry(entry.table, entry.name, reason, hint))
         if recorded is not None:
             self._note(recorded.table, None)

@@ -109,9 +109,19 @@ delete from lockstep.spark_clients where source = %(source)s and client = %(clie
 
 -- Tokens have no gaps, so leases that are missing were deleted.
 -- name: runs_outside_dagster
-select count(*) filter (where (%(all)s or not l.in_dagster) and l.run_id is not null) as runs,
-    count(*) filter (where not l.in_dagster and l.run_id is not null and l.ended_at is null) as died,
-    %(through)s - %(after)s - count(*) as forgotten,
+with span as (
+    select * from lockstep.leases
+    where source = %(source)s and token > %(after)s and token <= %(through)s
+),
+-- A run that lost its connection goes on under another lease; the newest says how the run ended.
+runs as (
+    select distinct on (run_id) in_dagster, ended_at from span
+    where run_id is not null
+    order by run_id, token desc
+)
+select (select count(*) from runs where %(all)s or not in_dagster) as runs,
+    (select count(*) from runs where not in_dagster and ended_at is null) as died,
+    %(through)s - %(after)s - (select count(*) from span) as forgotten,
     array(
         select b.id from lockstep.batches b
         join lockstep.leases o on (o.source, o.token) = (b.source, b.token)
@@ -119,8 +129,6 @@ select count(*) filter (where (%(all)s or not l.in_dagster) and l.run_id is not 
           and (%(all)s or not o.in_dagster) and b.state not in ('capturing', 'abandoned')
         order by b.id
     ) as batches
-from lockstep.leases l
-where l.source = %(source)s and l.token > %(after)s and l.token <= %(through)s
 
 -- Writes of Dagster's own runs count if the run was killed, because it may not have reported them.
 -- name: writes_outside_dagster

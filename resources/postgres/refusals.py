@@ -14,6 +14,11 @@ from lockstep.pipeline.values.errors import ConsumerRefused, ConsumerUnknown, Le
 from lockstep.pipeline.values.table import TableName
 
 _HINT = "Look at the batches with `lockstep status`, then run `lockstep run` again."
+_MISSING_HINT = (
+    "If another server of Postgres took over without the newest commits, or the ledger was "
+    "restored, run again: the next run compares the ledger with the lake. Else report this, with "
+    "what `lockstep status --json` prints."
+)
 _ORDER_HINT = "`lockstep status` shows which tables are stopped, and what to do."
 _DEFECT_HINT = "report this, with what `lockstep status --json` prints"
 
@@ -26,6 +31,20 @@ ORDERS: Mapping[str, str] = MappingProxyType(
     }
 )
 """Rule for orders (requests about a table, such as pausing it) → sentence."""
+
+MISSING: Mapping[str, str] = MappingProxyType(
+    {
+        "batches_known": "it does not have the batch",
+        "load_chunks_known": "it does not have the part of the table that was to be read",
+        "loads_known": "it does not have the reading of the table",
+        "prepared_known": "it does not have the prepared transaction",
+        "revisions_known": "it does not have the replay",
+        "table_orders_known": "it does not have the order",
+        "writes_known": "it does not have the write that was begun",
+    }
+)
+"""Rule for rows that an earlier step recorded → sentence. They are missing if the
+ledger went back in time while a process was using it."""
 
 CONSUMERS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
@@ -99,6 +118,10 @@ def refusal(rule: str, complaint: str | None = None) -> LedgerRefused:
     if rule in CONSUMERS:
         sentence, cure = CONSUMERS[rule]
         return ConsumerRefused(f"That is refused: {sentence}.", hint=cure, rule=rule)
+    if rule in MISSING:
+        return LedgerRefused(
+            f"The ledger refused a step: {MISSING[rule]} ({rule}).", hint=_MISSING_HINT
+        )
     words = ORDERS.get(rule, complaint)
     sentence = f"({rule})" if words is None else f"{words} ({rule})"
     if rule.startswith(("consumers_", "deliveries_")):

@@ -280,6 +280,13 @@ class LedgerPort:
     def _require_newest(self, lease: Lease, rows: Sequence[Row]) -> None:
         newest = [(row["token"], row["holder"], row["run_id"]) for row in rows]
         if newest != [(lease.token, lease.holder, lease.run_id)]:
+            if all(token < lease.token for token, _, _ in newest):
+                raise LeaseLost(
+                    f"The ledger no longer has this run's lease on the source {lease.source!r}: "
+                    "another server of Postgres took over without the newest commits, or the "
+                    "ledger was restored; nothing of this run was recorded after that.",
+                    hint="Run again: the next run compares the ledger with the lake.",
+                )
             raise LeaseLost(
                 f"Another run took over the source {lease.source!r}; "
                 "nothing of this run was recorded after that.",

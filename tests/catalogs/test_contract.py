@@ -26,7 +26,12 @@ from lockstep.pipeline.catalog import (
 )
 from lockstep.pipeline.ports.catalog import Catalog
 from lockstep.pipeline.schema.types import sql_type
-from lockstep.pipeline.values.errors import CatalogRefused, CatalogUnavailable, ConfigurationError
+from lockstep.pipeline.values.errors import (
+    CatalogRefused,
+    CatalogUnavailable,
+    ConfigurationError,
+    LockstepError,
+)
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.hive import HiveCatalog
 from lockstep.resources.lake.spark_catalog import SparkCatalog
@@ -53,6 +58,8 @@ ROWS = pa.table(
         },
     }
 )
+LAKE = "the lake"
+"""Spark and a metastore take a place as it is written, and decode no `%20`."""
 COLUMNS = tuple(EntryColumn(field.name, sql_type(field.type)) for field in ROWS.schema)
 
 
@@ -78,13 +85,12 @@ def entry(catalog: Catalog, tmp_path: Path, **other: Any) -> WantedEntry:
     """A mirror with rows, in a schema that is not there."""
     name = EntryName(f"shop_{uuid4().hex}", "orders")
     table = TableName(name.schema, "Orders")
-    mirror = f"shop/{name.schema}/Orders"
-    (tmp_path / mirror).mkdir(parents=True)
-    write_deltalake(tmp_path / mirror, ROWS)
+    folder = tmp_path / LAKE / "shop" / name.schema / "Orders"
+    folder.mkdir(parents=True)
+    write_deltalake(folder, ROWS)
     columns = COLUMNS if catalog.has_columns else ()
-    told = WantedEntry(
-        "shop", table, name, (tmp_path / mirror).as_uri(), "What is ordered", columns
-    )
+    place = folder.as_uri() if isinstance(catalog, UnityCatalog) else f"file://{folder}"
+    told = WantedEntry("shop", table, name, place, "What is ordered", columns)
     return replace(told, **other)
 
 
@@ -100,7 +106,7 @@ def test_an_entry_is_made_changed_renamed_and_dropped(catalog: Catalog, tmp_path
     )
     with pytest.raises(CatalogRefused, match="refuses"):
         catalog.put(wrong, None)
-    folder = tmp_path / "shop" / made.name.schema / "Orders"
+    folder = tmp_path / LAKE / "shop" / made.name.schema / "Orders"
     files = sorted(folder.rglob("*"))
     assert catalog.find(made.name) is None
     catalog.put(made, None)
@@ -157,7 +163,8 @@ def test_spark_finds_a_mirror_by_its_name_in_the_metastore(
             assert len(named) == rows and sorted(named) == sorted(there)
 
     require_found(3)
-    write_deltalake(tmp_path / "shop" / told.name.schema / "Orders", ROWS, mode="append")
+    folder = tmp_path / LAKE / "shop" / told.name.schema / "Orders"
+    write_deltalake(folder, ROWS, mode="append")
     columns = (replace(COLUMNS[0], comment="the key"), *COLUMNS[1:])
     catalog.put(replace(told, comment="All", columns=columns), told.name)
     require_found(6)
@@ -207,8 +214,8 @@ def nobody_listens() -> Iterator[str]:
         yield f"127.0.0.1:{taken.getsockname()[1]}"
 
 
-def test_a_catalog_that_is_down_is_one_sentence() -> None:
-    """With what to do, and the run's business to try again."""
+def test_a_catalog_that_is_down_is_one_sentence(caplog: pytest.LogCaptureFixture) -> None:
+    """With what to do, and the run's business to try again; Thrift says nothing of its own."""
     with nobody_listens() as address:
         for catalog in (
             HiveCatalog(f"thrift://{address}"),
@@ -217,6 +224,7 @@ def test_a_catalog_that_is_down_is_one_sentence() -> None:
             with pytest.raises(CatalogUnavailable, match=address) as refused:
                 catalog.find(EntryName("shop", "orders"))
             assert "secret" not in f"{refused.value}{refused.value.hint}"
+    assert caplog.records == []
 
 
 class Moved(BaseHTTPRequestHandler):
@@ -245,6 +253,50 @@ def test_a_unity_catalog_that_is_elsewhere_has_no_entry() -> None:
             with pytest.raises(CatalogRefused, match="answer 301"):
                 asked()
         server.shutdown()
+
+
+class Answering(BaseHTTPRequestHandler):
+    """A server that answers each request for one table with the same status, and knows no other."""
+
+    status = 200
+
+    def do_GET(self) -> None:
+        self.send_response(self.status if self.path.endswith("orders") else 404)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        (401, ConfigurationError),
+        (403, CatalogRefused),
+        (500, CatalogRefused),
+        *((status, CatalogUnavailable) for status in (429, 502, 503, 504)),
+    ],
+)
+def test_what_a_unity_catalog_refuses_of_one_entry(
+    status: int, expected: type[LockstepError], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It holds up no other entry, unless the token or the whole catalog is meant."""
+    monkeypatch.setattr(Answering, "status", status)
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answering) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        catalog = UnityCatalog(f"http://127.0.0.1:{server.server_port}", "lake", "")
+        with pytest.raises(expected, match=str(status)):
+            catalog.find(EntryName("shop", "orders"))
+        server.shutdown()
+
+
+@pytest.mark.parametrize("token", ["a\nb", "a\n", "ö€"])
+def test_a_token_that_no_request_can_have_is_refused(token: str) -> None:
+    """As a variable has it that was set from a file with a newline."""
+    with pytest.raises(ConfigurationError, match="such as a newline") as refused:
+        UnityCatalog("http://127.0.0.1:9", "lake", token).probe()
+    assert token not in refused.value.message
 
 
 def test_a_unity_catalog_without_that_catalog_is_refused(unity: str) -> None:

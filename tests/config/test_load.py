@@ -22,6 +22,7 @@ from lockstep.resources.config import Settings, load, load_settings
 from lockstep.resources.config.load import parse_settings
 from lockstep.resources.config.model import ConfigFile
 from lockstep.resources.config.sources import TableSection
+from lockstep.resources.lake.store.paths import LakePath
 
 SOURCE = """\
 [[sources]]
@@ -281,6 +282,50 @@ def test_an_object_stores_secrets_stand_elsewhere(monkeypatch: pytest.MonkeyPatc
     assert str(found) == "s3://bucket/lake"
     assert "AKIA" not in repr(found)
     assert "ftp" in refused('[lake]\npath = "ftp://host/lake"\n' + SOURCE).message
+
+
+@pytest.mark.parametrize("part", ["my%20lake", "my lake", "ü", "a//b", ".", "a/../b", "a?b", "a#b"])
+def test_a_prefix_that_clients_write_differently_is_refused(part: str) -> None:
+    """delta-rs would look for files where our client does not put them."""
+    options = 'region = "r", skip_signature = "true"'
+    lake = f'[lake]\npath = "s3://bucket/in/{part}/"\noptions = {{ {options} }}\n{SOURCE}'
+    settings = parse_settings(lake, Path("lockstep.toml"))
+    with pytest.raises(ConfigurationError, match="which clients of stores do not write alike"):
+        settings.lake_path()
+
+
+@pytest.mark.parametrize("part", ["feature%2Fx", "a\\b"])
+def test_a_folder_whose_name_is_decoded_is_refused(part: str, tmp_path: Path) -> None:
+    """Also if it is above the folder of lockstep.toml, as a workspace of Jenkins is."""
+
+    def lake_path(folder: Path, lake: str) -> LakePath:
+        text = f"[lake]\npath = '{lake}'\n{SOURCE}"
+        return parse_settings(text, folder / "lockstep.toml").lake_path()
+
+    assert lake_path(tmp_path / "50%", "a b%") == tmp_path / "50%" / "a b%"
+    for folder, lake in ((tmp_path, f"{part}/lake"), (tmp_path / part, "lake")):
+        with pytest.raises(ConfigurationError, match="delta-rs reads as another character"):
+            lake_path(folder, lake)
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ('endpoint = "minio:9000"', "endpoint is not an address such as"),
+        ('endpoint = "http://minio:port"', "endpoint is not an address such as"),
+        ('endpoint = "http://minio:9000"', r'has no TLS, which only allow_http = "true" allows'),
+        ('access_key_id = "env:PASTED"', "access_key_id has a character that no request can have"),
+    ],
+)
+def test_an_option_that_no_client_can_use_is_refused(
+    options: str, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clients panic, or say only that the store does not answer."""
+    monkeypatch.setenv("PASTED", "AKIA\n")
+    lake = f'[lake]\npath = "s3://bucket/in"\noptions = {{ region = "r", {options} }}\n{SOURCE}'
+    settings = parse_settings(lake, Path("lockstep.toml"))
+    with pytest.raises(ConfigurationError, match=reason):
+        settings.lake_path()
 
 
 def test_all_mistakes_are_told_at_once() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -10,8 +11,17 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from lockstep.assets.dead_runs import GRACE, RunUnderWay, reason_dead, report_dead_before
-from lockstep.assets.names import SOURCE_TAG, job_name, lease_tag
+from lockstep.assets.dead_runs import (
+    GRACE,
+    RunUnderWay,
+    reason_dead,
+    report_dead_before,
+    report_dead_runs,
+    runs_under_way,
+    tag_lease,
+    tag_release,
+)
+from lockstep.assets.names import SOURCE_TAG, job_name
 from lockstep.assets.sensors import reason_not_to_start
 from lockstep.pipeline.values.decisions import Lease, LeaseView
 from lockstep.resources.config.model import LineageSection
@@ -66,9 +76,9 @@ def started(stand: Stand, token: int | None) -> str:
     """A run that Dagster takes for started; its process is nowhere."""
     job = stand.definitions().resolve_job_def(job_name("shop"))
     tags = {SOURCE_TAG: "shop"}
-    if token is not None:
-        tags[lease_tag("shop")] = str(token)
     run = stand.instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED, tags=tags)
+    if token is not None:
+        tag_lease(stand.instance, Lease("shop", token, "host", run.run_id))
     return run.run_id
 
 
@@ -107,6 +117,31 @@ def test_the_sensor_reports_the_dead_and_spares_the_living(tmp_path: Path) -> No
     assert [(one["eventType"], one["run"]["runId"]) for one in sent] == [
         ("ABORT", openlineage_run_id("shop", run)) for run in (dead, alive)
     ]
+
+
+@pytest.mark.parametrize("tag", [tag_lease, tag_release])
+def test_a_run_that_is_executed_again_has_no_lease_yet(
+    tmp_path: Path, tag: Callable[[dg.DagsterInstance, Lease], None]
+) -> None:
+    """It begins with the tags of the run before it. Its process may be starting still, and is gone
+    if it takes no lease of its own."""
+    with stand_for(settings_for(tmp_path, "shop"), None) as stand:
+        ended = started(stand, None)
+        tag(stand.instance, Lease("shop", 7, "host", ended))
+        ended_run = stand.instance.get_run_by_id(ended)
+        assert ended_run is not None
+        stand.instance.report_run_canceled(ended_run)
+        job = stand.definitions().resolve_job_def(job_name("shop"))
+        again = stand.instance.create_run_for_job(
+            job,
+            status=dg.DagsterRunStatus.STARTED,
+            tags=ended_run.tags,
+            parent_run_id=ended,
+            root_run_id=ended,
+        )
+        runs, now = runs_under_way(stand.instance, "shop"), datetime.now(UTC)
+        assert report_dead_runs(stand.instance, runs, FREE, now) == []
+        assert report_dead_runs(stand.instance, runs, FREE, now + 2 * GRACE) == [again.run_id]
 
 
 def test_whoever_takes_the_lock_reports_the_run_that_had_it(tmp_path: Path) -> None:

@@ -7,11 +7,16 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
+from dagster._core.definitions.decorators.op_decorator import DecoratedOpFunction
 from dagster._core.definitions.reconstruct import repository_def_from_target_def
 from dagster._core.remote_origin import ManagedGrpcPythonEnvCodeLocationOrigin
-from dagster._core.workspace.autodiscovery import loadable_targets_from_python_module
+from dagster._core.workspace.autodiscovery import (
+    loadable_targets_from_python_file,
+    loadable_targets_from_python_module,
+)
 from dagster._core.workspace.load_target import WorkspaceFileTarget
 
+import lockstep
 from lockstep.assets import definitions
 from lockstep.assets.coverage import Coverage
 from lockstep.assets.home import dagster_home
@@ -20,6 +25,7 @@ from lockstep.assets.table_list import update_table_list
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.config.model import DAGSTER_ENDINGS
 from tests.dagster.place import MemoryAdapters, entry, settings_for
+from tests.typed_pages import blocks, chapter
 
 NAMES = SourceNames("shop")
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -100,6 +106,27 @@ def test_the_job_is_the_three_steps_in_order(tmp_path: Path) -> None:
     assert job.tags[SOURCE_TAG] == "shop"
     mirror = graph.get(NAMES.table_key(TableName("shop", "t")))
     assert (mirror.metadata["changelog"], mirror.group_name) == ("shop/_changes/t", "shop")
+
+
+def test_what_the_page_shows_can_be_typed_into_one_module(tmp_path: Path) -> None:
+    """Dagster finds one object of definitions in it, with Lockstep's assets and the asset behind
+    them, which still reads by the package."""
+    write_file(tmp_path)
+    page = (REPOSITORY / "docs/dagster.md").read_text(encoding="utf-8")
+    behind = blocks(chapter(page, "Assets downstream of the mirrors"), "python")
+    merged = blocks(chapter(page, "In another project's definitions"), "python")[0]
+    code = "\n".join([*behind, "page_somebody = print", merged])
+    module = tmp_path / "ours.py"
+    module.write_text(code.replace("/etc/lockstep/lockstep.toml", f"{tmp_path}/lockstep.toml"))
+    [target] = loadable_targets_from_python_file(str(module))
+    repository = repository_def_from_target_def(target.target_definition)
+    assert repository is not None
+    open_orders = dg.AssetKey("open_orders")
+    keys = set(repository.assets_defs_by_key)
+    assert keys == {open_orders, NAMES.log_key, *NAMES.step_keys}
+    function = repository.assets_defs_by_key[open_orders].op.compute_fn
+    assert isinstance(function, DecoratedOpFunction)
+    assert function.decorated_fn.__globals__["lockstep"] is lockstep
 
 
 def test_the_definitions_merge_into_others(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def test_tables_that_are_being_read_are_told() -> None:
     for second in (0.0, 1.0, 11.0):
         now[0] = 100.0 + second
         progress.tell(load_progress((READ, WHOLE)))
-    assert log.said == [f"load: {SENTENCE}"] * 2
+    assert log.said == [f"load so far: {SENTENCE}"] * 2
     place = Position(Coordinates(LogFile("binlog", 3), 4), GtidSet(), "a server")
     report = CaptureReport(
         *(1, "rule", "why", place, place, 0, 0, 0, {}, (), {}, (), 0.0, 0.0),

@@ -199,7 +199,8 @@ def test_a_run_is_under_one_lease_and_marked_with_it(everything: Everything) -> 
     assert (lease.token, lease.run_id, lease.live) == (1, result.run_id, False)
     run = stand.instance.get_run_by_id(result.run_id)
     assert run is not None
-    assert (run.tags[SOURCE_TAG], run.tags[lease_tag("shop")]) == ("shop", "1")
+    lease_text = f"1 {result.run_id[:8]}"
+    assert (run.tags[SOURCE_TAG], run.tags[lease_tag("shop")]) == ("shop", lease_text)
 
 
 def test_a_tables_metadata_tells_the_run(everything: Everything) -> None:

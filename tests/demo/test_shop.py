@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import pytest
 
 from demo import shop
+from demo.guide import alter_tables
 from tests.fix_mysql import MySqlStand
 
 pytestmark = pytest.mark.acceptance
@@ -76,3 +80,27 @@ def test_what_stops_a_worker_is_raised() -> None:
     traffic.start()
     with pytest.raises(ConnectionRefusedError):
         traffic.stop()
+
+
+def test_tables_are_altered_despite_a_deadlock(mysql: MySqlStand, opened: str) -> None:
+    """Copying the stock into a new table waits for a purchase, which then wants an article whose
+    row the copy has locked. MySQL rolls back the copy, which has changed less; it is made again."""
+    deadlocks = "select count from information_schema.innodb_metrics where name = 'lock_deadlocks'"
+    waiting = "select count(*) from information_schema.innodb_trx where trx_state = 'LOCK WAIT'"
+    before = mysql.rows(deadlocks)[0][0]
+    lines = [(number, 1, "ART-0010", 1, 1) for number in range(1000)]
+    with closing(mysql.connect(opened)) as purchase, ThreadPoolExecutor(1) as threads:
+        cursor = purchase.cursor()
+        cursor.execute("begin")
+        cursor.executemany("insert into order_lines values (%s, %s, %s, %s, %s)", lines)
+        cursor.execute("update stock set on_hand = 1 where sku = 'ART-0010'")
+        altering = threads.submit(alter_tables, lambda: mysql.connect(opened), 0)
+        while not mysql.rows(waiting)[0][0]:
+            assert not altering.done()
+            time.sleep(0.01)
+        cursor.execute("update stock set on_hand = 1 where sku = 'ART-0000'")
+        purchase.commit()
+        assert len(altering.result()) == 2
+    counts = "select count(*), (select count(*) from order_lines) from prices"
+    assert mysql.rows(counts, opened) == [(40, 1000)]
+    assert mysql.rows(deadlocks)[0][0] == before + 1

@@ -16,6 +16,7 @@ import pytest
 from py4j.protocol import Py4JJavaError
 
 from lockstep.pipeline.mirror.evolution import MAPPING_PROPERTY, WIDENING_PROPERTY
+from lockstep.pipeline.mirror.strategy import NO_FEW_ROWS
 from lockstep.pipeline.model.lake_commit import MetadataChange
 from lockstep.pipeline.ports.mirror_writes import (
     AddColumns,
@@ -91,6 +92,20 @@ def test_every_kind_of_write(lake: Lake) -> None:
     assert claims.table_folders("shop") == [MIRROR]
     lake.mirrors.remove(MIRROR)
     assert (lake.mirrors.version(MIRROR), claims.table_folders("shop")) == (None, [])
+
+
+def test_a_prefix_is_written_alike_by_all(
+    object_store: ObjectStore, tmp_path: Path, spark: SparkProcess
+) -> None:
+    """Each character that a prefix may have, also for the files of deleted rows."""
+    path = object_store.prefix() / "_Az09.!$&'()+,;=:@-"
+    prefix = object_path(str(path), object_store.options())
+    lake = lake_at(prefix, tmp_path, spark, NO_FEW_ROWS, in_memory=False)
+    for number, mode in enumerate(("append", "merge"), start=1):
+        images: list[Row] = [{"id": 1, "name": mode}, {"id": 2, "name": mode}]
+        lake.mirrors.write(a_write(lake.mirrors, number, mode, images[: 3 - number]))
+    assert any(file.name.startswith("deletion_vector") for file in (prefix / MIRROR).rglob())
+    assert rows(lake) == [{"id": 1, "name": "merge"}, {"id": 2, "name": "append"}]
 
 
 def test_of_many_that_commit_one_version_one_wins(
@@ -180,8 +195,13 @@ def test_a_commit_is_made_once_whatever_gets_lost(faulty: Lake, faults: Faults) 
                 user_metadata="{}",
             )
         assert done.delta_version == batch - 1
-    assert len(faults.done()) == before + 9
-    assert faulty.changelog.is_newest_version(CHANGELOG, 2)
+    with faults.planned("PUT", f"people/_delta_log/{3:020d}.json", Fault.LOST_ANSWER):
+        listed = faulty.changelog.restate(
+            CHANGELOG, app_id="app", batch=3, files=files, user_metadata="{}"
+        )
+    assert len(faults.done()) == before + 10
+    assert listed.delta_version == 3 and faulty.changelog.is_newest_version(CHANGELOG, 3)
+    assert faulty.changelog.listed_files(CHANGELOG) == {file.path: file.size for file in files}
 
 
 def test_a_late_writer_commits_nothing(faulty: Lake, faults: Faults) -> None:
@@ -238,6 +258,11 @@ def test_a_store_that_refuses_is_everybodys_matter(faulty: Lake, faults: Faults)
     published()
     assert faulty.mirrors.write(write).delta_version == 0
     assert faulty.changelog.is_newest_version(CHANGELOG, 0)
+    with (
+        faults.planned("", "", Fault.EXPIRED, -1),
+        pytest.raises(LakeUnavailable, match=REFUSALS[Fault.EXPIRED]),
+    ):
+        faulty.changelog.is_newest_version(CHANGELOG, 0)
     with (
         faults.planned("PUT", "people/_delta_log/", Fault.CONFLICT, -1),
         pytest.raises(LakeUnavailable, match=REFUSALS[Fault.CONFLICT]),
@@ -350,6 +375,16 @@ def test_a_store_is_tried_before_it_is_used(object_store: ObjectStore) -> None:
     nowhere = object_path("s3://nobody/lake", object_store.options())
     with pytest.raises(LakeUnavailable, match="has no such bucket"):
         require_conditional_writes(nowhere)
+
+
+def test_a_store_whose_answer_is_lost_is_not_one_that_overwrites(
+    object_store: ObjectStore, faults: Faults
+) -> None:
+    """The client asks again, and is told that the object is there."""
+    before = len(faults.done())
+    with faults.planned("PUT", "_lockstep-probe", Fault.LOST_ANSWER):
+        require_conditional_writes(object_store.faulty_prefix())
+    assert len(faults.done()) == before + 1
 
 
 def test_a_store_that_is_never_free_is_not_one_that_overwrites(

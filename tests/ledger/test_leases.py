@@ -21,7 +21,7 @@ import pytest
 from lockstep.pipeline.model.batch import RunsOutsideDagster
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.values.decisions import Lease, LeaseView
-from lockstep.pipeline.values.errors import LeaseLost, SourceBusy
+from lockstep.pipeline.values.errors import LeaseLost, LedgerRefused, SourceBusy
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.postgres import leases
 from lockstep.resources.postgres.ledger import PostgresLedger, open_ledger
@@ -30,10 +30,12 @@ from tests.ledger.made import (
     DECISION,
     ORDERS,
     STOCK,
+    begun,
     first_captured,
     intended,
     merged,
     next_captured,
+    record,
 )
 from tests.ledger.servers import EACH_POSTGRES, Stand, run
 
@@ -140,6 +142,13 @@ def test_a_lease_that_nobody_took_writes_nothing(ledger: Ledger, source: str) ->
         ledger.decide(Lease(source, 1, "nobody", None), DECISION)
 
 
+@pytest.fixture
+def no_beats(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No holder notices by itself that its lock is lost."""
+    monkeypatch.setattr(leases, "BEAT_SECONDS", 600.0)
+
+
+@pytest.mark.usefixtures("no_beats")
 def test_a_token_that_was_given_twice_is_one_holders() -> None:
     """Postgres fails over to a standby that lacks the newest lease, before its holder notices."""
     ledger = LedgerOfTest()
@@ -148,15 +157,31 @@ def test_a_token_that_was_given_twice_is_one_holders() -> None:
     standby = ledger.content()
     with ledger.lock("shop", "the first", "run-2") as first:
         ledger.fail_over(standby)
+        with pytest.raises(LeaseLost, match="no longer has this run's lease"):
+            ledger.decide(first, DECISION)
         other = LedgerOfTest(ledger.database)
         with other.lock("shop", "the second", "run-3") as second:
             assert second.token == first.token
-            with pytest.raises(LeaseLost):
+            with pytest.raises(LeaseLost, match="Another run"):
                 ledger.decide(first, DECISION)
-            with pytest.raises(LeaseLost):
+            with pytest.raises(LeaseLost, match="Another run"):
                 ledger.require_held(first)
             other.decide(second, DECISION)
     assert len(other.decisions("shop")) == 2
+
+
+@pytest.mark.usefixtures("no_beats")
+def test_a_step_about_what_a_standby_lacks_says_so() -> None:
+    """It has the lease, and not the batch that was begun under it."""
+    ledger = LedgerOfTest()
+    with ledger.lock("shop", "a run", "run-1") as lease:
+        ledger.decide(lease, DECISION)
+        standby = ledger.content()
+        batch = begun(ledger, lease)
+        ledger.fail_over(standby)
+        with pytest.raises(LedgerRefused, match="it does not have the batch") as refused:
+            ledger.record_capture(lease, batch.id, record(batch))
+    assert "another server of Postgres took over" in refused.value.hint
 
 
 # -- processes at a server of Spark ------------------------------------------------------------
@@ -218,6 +243,18 @@ def test_what_others_did_is_told_by_the_leases_of_a_span(ledger: Ledger, source:
     assert written(1, 2, all_runs=True) == [(ORDERS, one, 0)]
     (first,) = ledger.writes_outside_dagster(source, 0, 4, None, 1)
     assert first.newest_write.intent.table == ORDERS
+
+
+def test_a_run_that_lost_its_connection_is_one_run(stand: Stand, source: str) -> None:
+    """It goes on under another lease, whose end is the run's."""
+    for is_lost in (True, False):
+        with stand.ledger.lock(source, "a run", "run-1"):
+            if is_lost:
+                stand.lose_lock(source)
+    assert stand.ledger.runs_outside_dagster(source, 0, 2) == RunsOutsideDagster(1, ())
+    with stand.ledger.lock(source, "another", "run-2"):
+        stand.lose_lock(source)
+    assert stand.ledger.runs_outside_dagster(source, 0, 3) == RunsOutsideDagster(2, (), 1)
 
 
 # -- holders that are silent -------------------------------------------------------------

@@ -39,6 +39,7 @@ HISTORIES = st.lists(
         st.tuples(st.just("comment"), NAMES),
         st.tuples(st.just("run"), st.integers(0, 6), st.booleans()),
         st.tuples(st.just("theirs"), NAMES),
+        st.tuples(st.just("refuses"), st.sampled_from(["", "a", "b", "c", "x"]), st.booleans()),
         st.tuples(st.just("schemas"), st.sampled_from(["{database}", "m_{database}"])),
         st.tuples(st.just("names"), st.permutations("abxy"), st.sampled_from(["shop", "crm"])),
     ),
@@ -60,6 +61,13 @@ RENAMES_CUT_OFF = [
 table is dropped, or the entry is to have its former name."""
 
 
+RENAMES_REFUSED: list[list[tuple[Any, ...]]] = [
+    [*TWO, ("names", tuple("xaby"), "shop"), ("refuses", "x", alters), ("run", 0, False)]
+    for alters in (False, True)
+]
+"""A catalog refuses to rename an entry whose former name another table takes."""
+
+
 def each_of(histories: Collection[list[tuple[Any, ...]]]) -> Callable[[Any], Any]:
     """Have a test try these histories before those that it finds itself."""
 
@@ -78,11 +86,18 @@ class Killed(BaseException):
 @dataclass(slots=True)
 class Fallible(MemoryCatalog):
     """A catalog of which one call fails: the `fails`-th from now, before it is carried out, or
-    (`late`) after."""
+    (`late`) after. `refuses_entry`: the name of a table's entry that it neither makes nor changes;
+    with `alters` an entry that it would have replaced stays then."""
 
     fails: int = 0
     late: bool = False
     refuses_entry: str = ""
+    alters: bool = False
+
+    def put(self, entry: WantedEntry, replaced_name: EntryName | None) -> None:
+        if self.alters and entry.name.table == self.refuses_entry:
+            raise CatalogRefused("It says no", hint="ask it why")
+        MemoryCatalog.put(self, entry, replaced_name)
 
     def create(self, entry: WantedEntry) -> None:
         if entry.name.table == self.refuses_entry:
@@ -141,6 +156,8 @@ class Source:
                 self.catalog.fails, self.catalog.late = fails, late
                 with suppress(Killed):
                     self.run()
+            case "refuses", (entry, alters):
+                self.catalog.refuses_entry, self.catalog.alters = entry, alters
             case "schemas", (template,):
                 self.schemas = template
             case "names", (names, schema):
@@ -265,16 +282,18 @@ class _Ledger(LedgerOfTest):
 @example(history=[*TWO, ("names", tuple("bxay"), "shop")])  # one takes the name of another
 @example(history=[*TWO, ("rename", "a", "c", True), ("names", tuple("xaby"), "shop")])  # and so
 @each_of(RENAMES_CUT_OFF)
+@each_of(RENAMES_REFUSED)
 def test_entries_follow_their_tables(marks: bool, history: list[tuple[Any, ...]]) -> None:
-    """After tables came, went and changed, with a catalog that failed or a run that was killed at
-    any call, one run makes every entry what its table is; a look finds nothing to do then; nobody
-    else's entry is another; and a run with nothing new asks for the names alone that are taken."""
+    """After tables came, went and changed, with a catalog that failed or refused or a run that was
+    killed at any call, one run makes every entry what its table is; a look finds nothing to do
+    then; nobody else's entry is another; and a run with nothing new asks for the names alone that
+    are taken."""
     source = Source(Fallible(has_marks=marks, has_columns=marks))
     for word, *told in history:
         source.happen(word, *told)
     theirs = {n: e for n, (e, _) in source.catalog.entries.items() if e.source != SOURCE}
 
-    source.catalog.fails = 0
+    source.catalog.fails, source.catalog.refuses_entry = 0, ""
     report = source.run()
     assert report.trouble is None
     expected = source.expected()
@@ -301,7 +320,7 @@ def test_what_is_shown_is_what_is_then_done(marks: bool, history: list[tuple[Any
     source = Source(Fallible(has_marks=marks, has_columns=marks))
     for word, *told in history:
         source.happen(word, *told)
-    source.catalog.fails = 0
+    source.catalog.fails, source.catalog.refuses_entry = 0, ""
     before = {name: entry for name, (entry, _) in source.catalog.entries.items()}
     shown = differences(source.ports(), source.registry())
     assert before == {name: entry for name, (entry, _) in source.catalog.entries.items()}
@@ -375,6 +394,23 @@ def test_an_entry_that_is_refused_holds_up_no_other() -> None:
     source.catalog.refuses_entry = ""
     source.run()
     assert source.shown() == source.expected()
+
+
+@pytest.mark.parametrize("history", RENAMES_REFUSED)
+def test_a_name_that_an_entry_keeps_is_said(history: list[tuple[Any, ...]]) -> None:
+    """Its table and what to do, as long as the catalog refuses to change the entry; other entries
+    are made."""
+    source = Source(Fallible())
+    for word, *told in history[:-1]:
+        source.happen(word, *told)
+    source.happen("create", "c")
+    report = source.run()
+    (refused, waiting) = report.missing_entries
+    assert (refused.reason, waiting.hint) == ("It says no", "`lockstep catalog --yes` tries again")
+    assert waiting.reason == (
+        "shop.a still has that name, because the catalog refused to change its entry"
+    )
+    assert source.entry_name("c") in source.shown() and report.trouble is None
 
 
 @pytest.mark.parametrize(

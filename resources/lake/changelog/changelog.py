@@ -195,25 +195,25 @@ class DeltaChangelog:
         require_held: RequireHeld = no_check,
     ) -> Restatement:
         path = self._lake / folder
-        with lake_errors(path):
-            table = table_if_exists(path)
-            listed_sizes = None if table is None else _listed_sizes(table)
-            recorded_batch = None if table is None else table.transaction_version(app_id)
-        change = Restatement.between(listed_sizes, files, partial(damage_sentences, path))
-        if table is None or listed_sizes is None:
-            return change
-        if not change.added_files and not change.removed_paths and recorded_batch == batch:
-            return replace(change, delta_version=table.version())
-        require_held()
         commit_properties = _commit_properties(app_id, batch, user_metadata)
-        removed_sizes = {path: listed_sizes[path] for path in change.removed_paths}
-        with lake_errors(path):
-            version = commit_files(
-                path, table, pa.schema([]), removed_sizes, change.added_files, commit_properties
-            )
-        if version is None:
-            raise _conflict_error(path, folder, table)
-        return replace(change, delta_version=version)
+        for table in _table_at_each_try(path):
+            with lake_errors(path):
+                listed_sizes = None if table is None else _listed_sizes(table)
+                recorded_batch = None if table is None else table.transaction_version(app_id)
+            change = Restatement.between(listed_sizes, files, partial(damage_sentences, path))
+            if table is None or listed_sizes is None:
+                return change
+            if not change.added_files and not change.removed_paths and recorded_batch == batch:
+                return replace(change, delta_version=table.version())
+            require_held()
+            removed_sizes = {path: listed_sizes[path] for path in change.removed_paths}
+            with lake_errors(path):
+                version = commit_files(
+                    path, table, pa.schema([]), removed_sizes, change.added_files, commit_properties
+                )
+            if version is not None:
+                return replace(change, delta_version=version)
+        raise _conflict_error(path, folder, table)
 
 
 def _table_at_each_try(path: LakePath) -> Iterator[DeltaTable | None]:

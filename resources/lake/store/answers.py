@@ -45,7 +45,10 @@ _EXPLANATIONS: Final = (
     ),
     (
         ("AccessDenied", "PermissionDenied"),
-        ("is not accessible with these credentials", f"let them read, write and list, {_AGAIN}"),
+        (
+            "is not accessible with these credentials",
+            f"let them read, write, list, delete, {_AGAIN}",
+        ),
     ),
     (
         ("ConditionalRequestConflict", "conflicting operation", "409 Conflict"),

@@ -19,6 +19,7 @@ import io
 import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -232,9 +233,17 @@ class ObjectPath:
 
     def stat(self) -> ObjectFacts:
         import obstore
+        from obstore.exceptions import BaseError
 
         self.bucket.requests.add()
-        facts = obstore.head(self.bucket.store, self.key)
+        try:
+            facts = obstore.head(self.bucket.store, self.key)
+        except BaseError:
+            # The answer to HEAD has no body that says why; that to GET has one.
+            self.bucket.requests.add()
+            with suppress(FileNotFoundError):
+                obstore.get_range(self.bucket.store, self.key, start=0, end=1)
+            raise
         return ObjectFacts(facts["size"], facts["last_modified"].timestamp())
 
     def is_file(self) -> bool:
@@ -407,6 +416,16 @@ LakePath: TypeAlias = Path | ObjectPath
 _URL: Final = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 
 
+_DECODED_PART: Final = re.compile(r"%[0-9A-Fa-f]{2}|\\")
+"""Matches a part of a folder's path that delta-rs decodes where it reads rows."""
+
+_AMBIGUOUS_PART: Final = re.compile(r"[^A-Za-z0-9_.!$&'()+,;=:@/-]|//+|(?<![^/])\.{1,2}(?![^/])")
+"""Matches a part of a prefix of which clients make different keys. delta-rs decodes
+`%20`, and does not find deletion vectors if it encodes a character, such as a space, in
+the URL of a table. `?` and `#` end a URL's path. Names that are empty, `.` or `..` are
+refused."""
+
+
 def is_url(text: str) -> bool:
     """Return whether a path names an object store rather than a folder."""
     return _URL.match(text) is not None
@@ -414,21 +433,37 @@ def is_url(text: str) -> bool:
 
 def lake_path(text: str, folder: Path, options: Mapping[str, str]) -> LakePath:
     """Return the lake's path for a text from the settings: a URL, or a path relative to
-    `folder`. `options`: as for `object_path`."""
+    `folder`. `options`: as for `object_path`. Raise `ValueError` as `object_path` does,
+    and for a folder whose files delta-rs would look for elsewhere."""
     if is_url(text):
         return object_path(text, options)
-    return folder / Path(text).expanduser()
+    path = folder / Path(text).expanduser()
+    decoded_part = _DECODED_PART.search(str(path.absolute()))
+    if decoded_part is not None:
+        raise ValueError(
+            f"{path} has '{decoded_part[0]}', which delta-rs reads as another character"
+        )
+    return path
 
 
 def object_path(url: str, options: Mapping[str, str]) -> ObjectPath:
     """Return the prefix that a URL names. `options`: options of the Rust crate
     `object_store` (`endpoint`, `region`, `access_key_id`, …). Raise `ValueError` for a
-    URL or an option that it does not accept."""
+    URL or an option that it does not accept or with which it would panic, and for a
+    prefix of which our client and delta-rs would make different keys."""
     from obstore.exceptions import BaseError
     from obstore.store import from_url
 
     parts = urlsplit(url)
     root = f"{parts.scheme}://{parts.netloc}"
+    prefix = url[len(root) :].strip("/")
+    ambiguous_part = _AMBIGUOUS_PART.search(prefix)
+    if ambiguous_part is not None:
+        raise ValueError(
+            f"the prefix '{prefix}' has '{ambiguous_part[0]}', which clients of stores do not "
+            "write alike; letters from a to z, digits and -_.= are safe"
+        )
+    _require_usable(options)
     client_options = {"user_agent": USER_AGENT, "allow_http": options.get("allow_http") == "true"}
     config = {key: value for key, value in options.items() if key != "allow_http"}
     try:
@@ -436,3 +471,23 @@ def object_path(url: str, options: Mapping[str, str]) -> ObjectPath:
     except BaseError as error:
         raise ValueError(str(error).splitlines()[0].rpartition("error: ")[2]) from error
     return ObjectPath(Bucket(root, store, MappingProxyType(dict(options))), parts.path.strip("/"))
+
+
+_ENDPOINT: Final = re.compile(
+    r"https?://(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?(?:/[^ ?#]*)?"
+)
+
+
+def _require_usable(options: Mapping[str, str]) -> None:
+    """Raise `ValueError` for an option with which `object_store` panics, or says only
+    that the store does not answer."""
+    for name, value in options.items():
+        if not (value.isascii() and value.isprintable()):
+            raise ValueError(f"{name} has a character that no request can have, such as a newline")
+    endpoint = options.get("endpoint")
+    if endpoint is None:
+        return
+    if not _ENDPOINT.fullmatch(endpoint):
+        raise ValueError("endpoint is not an address such as http://minio.example.com:9000")
+    if endpoint.startswith("http:") and options.get("allow_http") != "true":
+        raise ValueError(f'{endpoint} has no TLS, which only allow_http = "true" allows')
