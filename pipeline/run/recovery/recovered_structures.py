@@ -60,11 +60,7 @@ from lockstep.pipeline.schema.history import (
     VersionOrigin,
 )
 from lockstep.pipeline.schema.model import TableSchema
-from lockstep.pipeline.schema.statements.changes import (
-    AlterTable,
-    RenameTables,
-    affected_tables,
-)
+from lockstep.pipeline.schema.statements.changes import affected_tables, renamed_pairs
 from lockstep.pipeline.schema.statements.read import read_change
 from lockstep.pipeline.schema.types import comparable_name
 from lockstep.pipeline.start.question import AnchorReading
@@ -453,14 +449,7 @@ def _former_names(
         if not isinstance(changes, tuple):
             continue
         for change in changes:
-            match change:
-                case RenameTables(pairs):
-                    renames = pairs
-                case AlterTable(table):
-                    renames = tuple((table, name) for name in change.new_names)
-                case _:
-                    renames = ()
-            for pair in renames:
+            for pair in renamed_pairs([change]):
                 former_name, name = map(fold_case, pair)
                 if name not in known_names:
                     former_names[name] = former_names.get(former_name, former_name)
