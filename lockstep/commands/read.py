@@ -81,7 +81,7 @@ def _notes_on_state(ledger: Ledger, source: SourceSettings, table: TableName) ->
     from lockstep.pipeline.run.status.status import standings_of
 
     standing = standings_of(ledger, source.name, readable_patterns(source))[table]
-    return [] if standing.follows else [f"{table}, {standing.health.value}: {standing.sentence}"]
+    return [] if standing.follows else [f"{table}: {standing.sentence}"]
 
 
 def _find_table(
