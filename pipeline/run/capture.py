@@ -44,6 +44,7 @@ from lockstep.pipeline.run.follow_pasts import follow_pasts
 from lockstep.pipeline.run.left_out import left_out_now
 from lockstep.pipeline.run.load.by_condition import (
     ConditionRead,
+    leave_deletes_to_log,
     read_by_condition,
     repeat_hint,
     sentences_about_rows,
@@ -150,6 +151,8 @@ def _capture_with_read(ports: RunPorts, lease: Lease, order: RereadRows) -> Capt
     without_read = replace(ports, source=replace(ports.source, reread_rows=None))
     with closing(read_by_condition(without_read, order)) as read:
         report_before = _capture_up_to_read(without_read, lease, read)
+        if report_before is not None and report_before.batch_id is not None:
+            leave_deletes_to_log(ports, read, report_before.batch_id)
         report = _capture_once(without_read, lease, read)
         for line in sentences_about_rows(read):
             ports.progress.note(line)

@@ -132,10 +132,20 @@ class StructuresInMemory:
         return self.last_numbers.get(table, 0)
 
 
-ChooseGeneration = Callable[[Sequence[SchemaVersion], TableSchema | None, ShownAs | None], int]
-"""Returns the generation of a new version: the number of the changelog's part that gets
-its rows (the changelog is the Delta table with every change). Arguments: the versions
-before it, its schema, and how the lake shows it."""
+class Generations(Protocol):
+    """The generations of one table's changelog (the Delta table with every change),
+    which has a part for each; given the table's versions so far."""
+
+    def add(self, version: SchemaVersion) -> None:
+        """Add the table's next version."""
+
+    def choose(self, source_schema: TableSchema | None, shown_as: ShownAs | None) -> int:
+        """Return the generation of a new version: the number of the changelog's part
+        that gets its rows. Arguments: its schema, and how the lake shows it."""
+        ...
+
+
+GenerationsOf = Callable[[Sequence[SchemaVersion]], Generations]
 
 
 FindRecorded = Callable[
@@ -188,20 +198,21 @@ class SchemaTracker:
         initial: InitialStructures,
         *,
         lower_case_table_names: int = 0,
-        choose_generation: ChooseGeneration | None = None,
+        generations_of: GenerationsOf | None = None,
         later_structures: Mapping[TableName, LaterStructure] | None = None,
         find_recorded: FindRecorded | None = None,
         shaping: HistoryShaping | None = None,
     ) -> None:
         self._initial = initial
         self._shaping = shaping
-        self._choose_generation = choose_generation
+        self._generations_of = generations_of
         self._find_recorded = find_recorded
         self._lower_case_table_names = lower_case_table_names
         self._later_structures = dict(later_structures or {})
         self._loaded_schema: ServerSchema | None = None
         self._current: dict[TableName, SchemaVersion | None] = {}
         self._new_versions: dict[TableName, list[SchemaVersion]] = {}
+        self._generations: dict[TableName, Generations] = {}
         self._last_schemas: dict[TableName, TableSchema] = {}
         self._shape_errors: dict[TableName, TableError] = {}
         self._versions: list[SchemaVersion] = []
@@ -482,8 +493,11 @@ class SchemaTracker:
         new_versions = self._new_versions.setdefault(table, [])
         number = new_versions[-1].version if new_versions else self._initial.last_number(table)
         generation = 1
-        if number and self._choose_generation is not None:
-            generation = self._choose_generation(self._all_versions(table), schema, shown_as)
+        if number and self._generations_of is not None:
+            # The versions are read from the ledger once, not once for each statement.
+            if table not in self._generations:
+                self._generations[table] = self._generations_of(self._all_versions(table))
+            generation = self._generations[table].choose(schema, shown_as)
         version = SchemaVersion(
             table,
             number + 1,
@@ -499,6 +513,8 @@ class SchemaTracker:
         )
         self._versions.append(version)
         new_versions.append(version)
+        if table in self._generations:
+            self._generations[table].add(version)
         self._current[table] = version
         return version
 
@@ -609,12 +625,10 @@ class SchemaTracker:
         former_columns = {
             self.fold_case(name): names for name, names in former_column_names(followed.effects)
         }
-        for key in sorted(
-            {*before.tables, *after.tables, *before.unknown_tables, *after.unknown_tables}
-        ):
+        for key in sorted(_changed_tables(before, after)):
             old, new = before.tables.get(key), after.tables.get(key)
-            was_unknown, is_unknown = key in before.unknown_tables, key in after.unknown_tables
-            if (new is old and was_unknown == is_unknown) or (is_unknown and was_unknown):
+            is_unknown = key in after.unknown_tables
+            if is_unknown and key in before.unknown_tables:
                 continue
             columns_from: ColumnsFrom | None = None
             if new is not None and old is not None:
@@ -651,6 +665,14 @@ class SchemaTracker:
             if new != old:
                 name = new.name if new is not None else key
                 self._databases.append(DatabaseVersion(name, at, new, statement_number))
+
+
+def _changed_tables(before: ServerSchema, after: ServerSchema) -> set[TableName]:
+    """Return the keys of the tables that are not the same in both schemas. A server may
+    have thousands of tables, and a log as many statements, so only these are sorted."""
+    changed = {key for key, new in after.tables.items() if before.tables.get(key) is not new}
+    changed.update(key for key in before.tables if key not in after.tables)
+    return changed | (before.unknown_tables ^ after.unknown_tables)
 
 
 def _names_before(before: TableSchema, after: TableSchema) -> ColumnsFrom:

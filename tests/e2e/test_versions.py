@@ -144,3 +144,16 @@ def test_a_set_outlives_its_tables(mysql: MySqlStand, project: Project) -> None:
     shutil.copytree(other, entry.path)
     with pytest.raises(VersionGone, match="another table"):
         entry.arrow()
+
+
+def test_what_is_printed_says_that_a_mirror_does_not_follow(project: Project) -> None:
+    """A person who pastes the code learns that the rows are not the newest; of a table that is
+    followed nothing is said."""
+    assert f"# {THERE}" not in project.run("read", THERE).stdout
+    project.run("pause", THERE, "--reason", "an audit")
+    try:
+        note = f"# {THERE}, stopped by a person: an audit"
+        assert note in project.run("read", THERE).stdout.splitlines()
+        assert note not in project.run("read", THERE, "--changes").stdout.splitlines()
+    finally:
+        project.run("resume", THERE, "--reason", "the audit is over")
