@@ -1192,6 +1192,21 @@ def test_a_lost_ledger_asks_for_consent_again(mysql: MySqlStand, database: str) 
     assert customers.mirror("d") == customers.rows("d")
 
 
+def test_what_waits_for_consent_in_a_lost_ledger_waits_under_its_next_name(
+    mysql: MySqlStand, database: str
+) -> None:
+    """The ledger that is made from the lake does not know which columns were hidden."""
+    customers = Customers(mysql, database, HIDING)
+    customers.do("create table e like c", "insert into e (id) values (50)")
+    customers.run()
+    customers.do("rename table c to d")
+    customers.run()
+    customers.follower.lose_ledger()
+    customers.follower.recover()
+    customers.do("rename table d to t, e to d, t to e")
+    customers.require_consent("e", "333333333")
+
+
 @pytest.mark.parametrize("is_undone", [False, True], ids=["no run knew", "undone"])
 @pytest.mark.parametrize(
     "rename",

@@ -68,7 +68,7 @@ def order_later_readings(ports: RunPorts, lease: Lease, plans: TablePlans) -> No
 
 FindAltered = Callable[[Collection[TableName]], Collection[TableName]]
 
-_ALTERED_IN_LOG: Final = "a statement altered it, and the log with this statement is read first"
+_ALTERED_IN_LOG: Final = "a statement may have altered or renamed it, so the log is read first"
 
 
 def void_load(ports: RunPorts, lease: Lease, load: Load, reason: str) -> None:
