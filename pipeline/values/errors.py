@@ -46,6 +46,7 @@ class LockstepError(Exception):
         self.message = "\n  ".join(map(printable, (message, *listed)))
         self.hint = printable(hint, keep="\n")
         super().__init__(self.message)
+        self.add_note(f"hint: {self.hint}")  # Python prints it below the message
         self.is_recorded = False
 
     @property
